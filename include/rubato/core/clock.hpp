@@ -1,0 +1,79 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+
+#include "rubato/core/error.hpp"
+
+namespace rubato {
+
+/// How many clocks a read may lag behind: a count ≥ 0, or `staleness::infinite()`.
+///
+/// Converts from an integer, so that `ssp{.staleness = 3}` reads as it should.
+/// @throws option_error when the integer is negative.
+class staleness {
+ public:
+  constexpr staleness() noexcept = default;
+  constexpr staleness(std::int64_t clocks) : clocks_(clocks) {  // NOLINT: meant to be implicit
+    if (clocks < 0) throw option_error("staleness: must be 0 or more clocks");
+  }
+  [[nodiscard]] static constexpr staleness infinite() noexcept {
+    staleness s;
+    s.clocks_ = std::numeric_limits<std::int64_t>::max();
+    return s;
+  }
+
+  [[nodiscard]] constexpr std::int64_t clocks() const noexcept { return clocks_; }
+  [[nodiscard]] constexpr bool is_infinite() const noexcept { return *this == infinite(); }
+  friend constexpr auto operator<=>(staleness, staleness) noexcept = default;
+
+ private:
+  std::int64_t clocks_ = 0;
+};
+
+/// A worker's clock: the number of its commits so far (001 §2). A commit is *stamped* with the
+/// clock before it, so the first one carries stamp 0 and moves the worker to clock 1.
+///
+/// Arithmetic saturates at `lowest()` and `highest()`, which stand for "any" and "never".
+class clock_index {
+ public:
+  constexpr clock_index() noexcept = default;
+  constexpr explicit clock_index(std::int64_t value) noexcept : value_(value) {}
+
+  [[nodiscard]] static constexpr clock_index lowest() noexcept {
+    return clock_index{std::numeric_limits<std::int64_t>::min()};
+  }
+  [[nodiscard]] static constexpr clock_index highest() noexcept {
+    return clock_index{std::numeric_limits<std::int64_t>::max()};
+  }
+
+  [[nodiscard]] constexpr std::int64_t value() const noexcept { return value_; }
+  [[nodiscard]] constexpr clock_index next() const noexcept {
+    return *this == highest() ? *this : clock_index{value_ + 1};
+  }
+
+  friend constexpr auto operator<=>(clock_index, clock_index) noexcept = default;
+
+  friend constexpr clock_index operator-(clock_index c, staleness s) noexcept {
+    if (s.is_infinite() || c == lowest()) return lowest();
+    if (c == highest()) return c;
+    return c.value_ < lowest().value_ + s.clocks() ? lowest() : clock_index{c.value_ - s.clocks()};
+  }
+  friend constexpr clock_index operator+(clock_index c, staleness s) noexcept {
+    if (s.is_infinite() || c == highest()) return highest();
+    if (c == lowest()) return c;
+    return c.value_ > highest().value_ - s.clocks() ? highest() : clock_index{c.value_ + s.clocks()};
+  }
+
+ private:
+  std::int64_t value_ = 0;
+};
+
+/// Clocks from `from` up to `to`; both must be finite.
+[[nodiscard]] constexpr std::int64_t distance(clock_index from, clock_index to) noexcept {
+  return to.value() - from.value();
+}
+
+}  // namespace rubato

@@ -1,0 +1,158 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "rubato/core/clock.hpp"
+#include "rubato/core/ids.hpp"
+#include "rubato/core/time.hpp"
+
+namespace rubato {
+
+/// Who waits? Lives on the server.
+///
+/// | expression             | result        | meaning |
+/// |------------------------|---------------|---------|
+/// | `p.bound()`            | `staleness`   | the protocol's own s; a read may ask for less, not for more |
+/// | `p.need(c, s)`         | `clock_index` | the least `c_min` that lets a read or push at clock c go on |
+/// | `p.cache_need(c, s)`   | `clock_index` | the least server clock of a cached copy that the first read at clock c may use |
+///
+/// The answers are thresholds, so that waiting requests sit in a heap and nothing is ever polled.
+/// They depend on nothing but the arguments, and do not fall as c grows or s shrinks; `need(c, s)`
+/// is at most c, since nobody may wait for itself. Called concurrently.
+/// Models: `barrier`, `bounded_staleness`, `unbounded`. Source: 001 §2–3.
+template <class P>
+concept admission_policy = std::copyable<P> && requires(P const p, clock_index c, staleness s) {
+  { p.bound() } noexcept -> std::same_as<staleness>;
+  { p.need(c, s) } noexcept -> std::same_as<clock_index>;
+  { p.cache_need(c, s) } noexcept -> std::same_as<clock_index>;
+};
+
+/// What a shard knows when it decides which held-back commits to fold.
+struct fold_window {
+  clock_index c_min;   ///< every live worker's commits with stamps below it have been received
+  staleness bound;     ///< the protocol's s
+};
+
+/// What is seen? Lives on the server.
+///
+/// | expression           | result        | meaning |
+/// |----------------------|---------------|---------|
+/// | `P::holds_back`      | `bool`        | constant; false: commits are folded as they arrive, `horizon` is not asked |
+/// | `p.horizon(window)`  | `clock_index` | commits with stamps below it are folded, in the order (stamp, worker) |
+///
+/// The horizon does not fall as `window.c_min` grows. To keep a reader from missing what admission
+/// promises (SSP-1) it is at least `window.c_min`. Called under the shard's control lock.
+/// Models: `eager`, `strict`. Source: 001 Eq. 2.
+template <class P>
+concept visibility_policy = std::copyable<P> && requires(P const p, fold_window w) {
+  { std::bool_constant<P::holds_back>{} };
+  { p.horizon(w) } noexcept -> std::same_as<clock_index>;
+};
+
+/// What a merge is told about a commit that is being folded.
+struct commit_info {
+  worker_id from;
+  clock_index stamp;        ///< the worker's clock before the commit
+  clock_index c_min;        ///< the slowest worker's clock at the fold
+  clock_index c_max;        ///< the fastest worker's clock at the fold
+  std::uint32_t workers;    ///< M: the commits of this stamp under a barrier, else the live workers
+  version_index version{};  ///< the version that the worker last read; 0 where a merge keeps none
+};
+
+/// What is an update worth? Lives on the server, one per table.
+///
+/// | expression          | result   | meaning |
+/// |---------------------|----------|---------|
+/// | `p.weight(info)`    | `double` | the update is folded as `w ← w + weight·u` |
+///
+/// The weight is finite, and the same on every shard for the same `info`. Called under the shard's
+/// control lock, so it must not block. A merge that only sums may say `static constexpr bool
+/// exact = true`, which also admits it on tables of integers.
+/// Models: `sum`, `average`, `scale`, `momentum`. Source: 000 §4, 001 §2.
+template <class P>
+concept merge_policy = std::copyable<P> && requires(P const p, commit_info info) {
+  { p.weight(info) } noexcept -> std::same_as<double>;
+};
+
+/// A merge with velocity: each fold step is `v ← decay·v + Σ weight·u`, `w ← w + v`; one step per
+/// clock under a barrier, one per commit otherwise, on every shard (003 Eq. 1).
+template <class P>
+concept velocity_merge = merge_policy<P> && requires(P const p) {
+  { p.decay() } noexcept -> std::same_as<double>;
+};
+
+namespace detail {
+template <class P>
+consteval bool declared_exact() {
+  if constexpr (requires { { P::exact } -> std::convertible_to<bool>; }) return P::exact;
+  return false;
+}
+}  // namespace detail
+
+/// A merge whose weight is always 1, so that it is exact on integers too.
+template <class P>
+concept exact_merge = merge_policy<P> && detail::declared_exact<P>();
+
+/// Where a worker stands when its pace is asked.
+struct pace_point {
+  clock_index clock;        ///< the clock that the next commit would end
+  time_point committed_at;  ///< when the last commit was made; the worker's start before the first
+};
+
+/// The threshold that a pace answers: the commit is due at the first step boundary where at least
+/// `steps` local steps have been made since the last one, and the time is not before `at`.
+struct commit_due {
+  std::int64_t steps = 1;
+  time_point at = time_point::min();
+};
+
+/// When to send? Lives on the worker, which holds its own copy.
+///
+/// | expression       | result       | meaning |
+/// |------------------|--------------|---------|
+/// | `p.due(point)`   | `commit_due` | when the commit that ends `point.clock` is due |
+///
+/// Asked once after each commit and at the start; the answer stands until the next commit. `steps`
+/// is at least 1. Called by the worker's own thread only.
+/// Models: `every_step`, `every`. Source: 003 §2–3.
+template <class P>
+concept pace_policy = std::copyable<P> && requires(P const p, pace_point at) {
+  { p.due(at) } noexcept -> std::same_as<commit_due>;
+};
+
+/// A protocol: one policy of each kind.
+///
+/// A model is any copyable struct with these member functions; derive nothing, register nothing.
+/// `name()` is what reports print; it may be left out.
+/// Models: `bsp`, `ssp`, `asp`, `con_sgd`, and whatever `with` composes.
+template <class P>
+concept protocol = std::copyable<P> && requires(P const p) {
+  { p.admission() } -> admission_policy;
+  { p.visibility() } -> visibility_policy;
+  { p.merge() } -> merge_policy;
+  { p.pace() } -> pace_policy;
+};
+
+template <protocol P>
+using admission_of = std::remove_cvref_t<decltype(std::declval<P const&>().admission())>;
+template <protocol P>
+using visibility_of = std::remove_cvref_t<decltype(std::declval<P const&>().visibility())>;
+template <protocol P>
+using merge_of = std::remove_cvref_t<decltype(std::declval<P const&>().merge())>;
+template <protocol P>
+using pace_of = std::remove_cvref_t<decltype(std::declval<P const&>().pace())>;
+
+/// The name that reports print for a protocol.
+template <protocol P>
+[[nodiscard]] constexpr std::string_view name_of(P const& p) {
+  if constexpr (requires { { p.name() } -> std::convertible_to<std::string_view>; })
+    return p.name();
+  else
+    return "custom";
+}
+
+}  // namespace rubato

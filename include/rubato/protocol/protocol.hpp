@@ -1,0 +1,63 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include "rubato/protocol/concepts.hpp"
+
+namespace rubato {
+
+/// A protocol put together from four policies.
+template <admission_policy Admission, visibility_policy Visibility, merge_policy Merge,
+          pace_policy Pace>
+class composed {
+ public:
+  constexpr composed(Admission a, Visibility v, Merge m, Pace p, std::string_view name = "custom")
+      : admission_(std::move(a)),
+        visibility_(std::move(v)),
+        merge_(std::move(m)),
+        pace_(std::move(p)),
+        name_(name) {}
+
+  [[nodiscard]] constexpr Admission admission() const { return admission_; }
+  [[nodiscard]] constexpr Visibility visibility() const { return visibility_; }
+  [[nodiscard]] constexpr Merge merge() const { return merge_; }
+  [[nodiscard]] constexpr Pace pace() const { return pace_; }
+  /// Refers to the text given at construction, which must live as long: a literal, usually.
+  [[nodiscard]] constexpr std::string_view name() const noexcept { return name_; }
+
+ private:
+  [[no_unique_address]] Admission admission_;
+  [[no_unique_address]] Visibility visibility_;
+  [[no_unique_address]] Merge merge_;
+  [[no_unique_address]] Pace pace_;
+  std::string_view name_;
+};
+
+/// The protocol `p` with one of its policies replaced by `part`, whichever kind `part` is:
+/// `with(bsp{}, every{10})` averages after ten local steps; `with(ssp{.staleness = 0}, strict{})`.
+template <protocol P, class Part>
+  requires admission_policy<Part> || visibility_policy<Part> || merge_policy<Part> ||
+           pace_policy<Part>
+[[nodiscard]] constexpr auto with(P const& p, Part part) {
+  static_assert(admission_policy<Part> + visibility_policy<Part> + merge_policy<Part> +
+                        pace_policy<Part> == 1,
+                "with(): the part models more than one kind of policy; name it in `composed`");
+  if constexpr (admission_policy<Part>)
+    return composed{std::move(part), p.visibility(), p.merge(), p.pace(), name_of(p)};
+  else if constexpr (visibility_policy<Part>)
+    return composed{p.admission(), std::move(part), p.merge(), p.pace(), name_of(p)};
+  else if constexpr (merge_policy<Part>)
+    return composed{p.admission(), p.visibility(), std::move(part), p.pace(), name_of(p)};
+  else
+    return composed{p.admission(), p.visibility(), p.merge(), std::move(part), name_of(p)};
+}
+
+/// Several parts replaced, from left to right.
+template <protocol P, class First, class Second, class... Rest>
+[[nodiscard]] constexpr auto with(P const& p, First first, Second second, Rest... rest) {
+  return with(with(p, std::move(first)), std::move(second), std::move(rest)...);
+}
+
+}  // namespace rubato

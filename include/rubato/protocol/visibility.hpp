@@ -1,0 +1,30 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/protocol/concepts.hpp"
+
+namespace rubato {
+
+/// Commits are folded as they come. A reader may see stamp c + s of a worker that now waits, one
+/// more than 001 Eq. 2 has; nothing is kept on the server but the parameters.
+struct eager {
+  static constexpr bool holds_back = false;
+  [[nodiscard]] constexpr clock_index horizon(fold_window const&) const noexcept {
+    return clock_index::highest();
+  }
+};
+static_assert(visibility_policy<eager>);
+
+/// Commits with stamp t are folded once t < c_min + s, in the order (stamp, worker), so that a read
+/// at clock c reflects nothing of another worker with a stamp above c + s − 1 (SSP-4, 001 Eq. 2).
+/// With s = 0 the order makes the fold deterministic: that is BSP, bit for bit. Holds back at most
+/// one clock of updates, never a reader's own, and adds no waiting.
+struct strict {
+  static constexpr bool holds_back = true;
+  [[nodiscard]] constexpr clock_index horizon(fold_window const& w) const noexcept {
+    return w.c_min + w.bound;
+  }
+};
+static_assert(visibility_policy<strict>);
+
+}  // namespace rubato
