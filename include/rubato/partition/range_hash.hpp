@@ -1,0 +1,35 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+
+#include "rubato/partition/concepts.hpp"
+
+namespace rubato {
+
+/// The default: runs of consecutive keys, dealt to the servers in hashed order. Neighbors travel
+/// together, and a hot stretch of keys is spread over all servers. Source: 000 App. D.
+///
+/// Every `servers` consecutive runs go to distinct servers, so the load differs by one run at most.
+struct range_hash {
+  std::uint64_t runs_per_server = 16;   ///< for bounded tables
+  std::uint64_t rows_per_run = 1024;    ///< for unbounded ones
+
+  [[nodiscard]] constexpr server_id server_of(key k, table_shape shape) const noexcept {
+    if (shape.servers == 1) return server_id{0};
+    std::uint64_t const run = k.value() / run_rows(shape);
+    std::uint64_t const turn = detail::mix(run / shape.servers + 1);
+    return server_id{static_cast<std::uint32_t>((run % shape.servers + turn % shape.servers) %
+                                                shape.servers)};
+  }
+
+ private:
+  [[nodiscard]] constexpr std::uint64_t run_rows(table_shape shape) const noexcept {
+    std::uint64_t const runs = std::max<std::uint64_t>(runs_per_server, 1) * shape.servers;
+    std::uint64_t const rows = shape.rows == 0 ? rows_per_run : (shape.rows + runs - 1) / runs;
+    return std::max<std::uint64_t>(rows, 1);
+  }
+};
+static_assert(partition_policy<range_hash>);
+
+}  // namespace rubato

@@ -1,0 +1,33 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "rubato/partition/range_hash.hpp"
+#include "rubato/storage/concepts.hpp"
+#include "rubato/storage/dense_store.hpp"
+
+namespace rubato {
+
+/// A table that holds every row: `dense<float>{.rows = 1'000'000, .init = w0}`.
+///
+/// With `merge` another than the protocol's, as for counts beside weights: `dense<float, sum>`.
+template <parameter T, class Merge = merge_of_protocol, partition_policy Partition = range_hash>
+struct dense {
+  using value_type = T;
+  using merge_type = Merge;
+  static constexpr bool bounded = true;
+  template <class Mutex>
+  using store = dense_store<T, Mutex>;
+
+  std::uint64_t rows = 0;           ///< keys are 0 … rows − 1
+  std::size_t width = 1;            ///< elements in a row
+  std::span<T const> init = {};     ///< rows × width initial values, or none for zeros; copied
+  bool check_finite = false;        ///< pushes of NaN or infinity are refused
+  Merge merge{};
+  Partition partition{};
+};
+static_assert(table_spec<dense<float>> && table_spec<dense<double>>);
+
+}  // namespace rubato

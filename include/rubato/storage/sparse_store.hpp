@@ -1,0 +1,163 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "rubato/partition/concepts.hpp"
+#include "rubato/storage/update.hpp"
+
+namespace rubato {
+
+/// The touched rows of a sparse store, by ascending key; `values[i·width …]` belong to `keys[i]`.
+template <class T>
+struct sparse_snapshot {
+  std::vector<std::uint64_t> keys;
+  std::vector<T> values;
+
+  [[nodiscard]] bool empty() const noexcept { return keys.empty(); }
+  void clear() noexcept {
+    keys.clear();
+    values.clear();
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return keys.size() * sizeof(std::uint64_t) + values.size() * sizeof(T);
+  }
+};
+
+/// A hash of the rows that have been touched; every other row reads as zero and takes no memory.
+///
+/// Rows are spread over stripes, each with a lock of its own. Fold and read cost O(rows × width);
+/// a snapshot copies and sorts all touched rows.
+template <class T, class Mutex>
+class sparse_store {
+ public:
+  using value_type = T;
+  using snapshot_type = sparse_snapshot<T>;
+
+  explicit sparse_store(std::size_t width) : width_(width) {}
+
+  /// Sets a row before the run. Not synchronized.
+  void set(std::uint64_t row, std::span<T const> values) {
+    stripe& s = stripe_of(row);
+    std::copy_n(values.data(), width_, touch(s, row));
+  }
+
+  void fold(std::span<weighted_update<T> const> step, std::optional<double> decay) {
+    if (decay) return fold_with_velocity(step, *decay);
+    for (auto const& u : step)
+      for_each_row(u, [&](stripe& s, std::uint64_t row, T const* from) {
+        std::lock_guard const guard(s.lock);
+        add_row(touch(s, row), from, u.weight);
+      });
+  }
+
+  void read(std::span<std::uint64_t const> rows, T* out) const {
+    for (std::uint64_t const row : rows) {
+      stripe& s = stripe_of(row);
+      std::lock_guard const guard(s.lock);
+      auto const found = s.slots.find(row);
+      if (found == s.slots.end())
+        std::fill_n(out, width_, T{});
+      else
+        std::copy_n(s.values.data() + found->second * width_, width_, out);
+      out += width_;
+    }
+  }
+
+  void snapshot(snapshot_type& out) const {
+    std::vector<std::uint64_t> keys;
+    std::vector<T> values;
+    for (stripe& s : stripes_) {
+      std::lock_guard const guard(s.lock);
+      for (auto const& [row, slot] : s.slots) {
+        keys.push_back(row);
+        auto const from = s.values.begin() + static_cast<std::ptrdiff_t>(slot * width_);
+        values.insert(values.end(), from, from + static_cast<std::ptrdiff_t>(width_));
+      }
+    }
+    std::vector<std::size_t> order(keys.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t i) { return keys[i]; });
+    out.clear();
+    for (std::size_t const i : order) {
+      out.keys.push_back(keys[i]);
+      auto const from = values.begin() + static_cast<std::ptrdiff_t>(i * width_);
+      out.values.insert(out.values.end(), from, from + static_cast<std::ptrdiff_t>(width_));
+    }
+  }
+
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = 0;
+    for (stripe& s : stripes_) {
+      std::lock_guard const guard(s.lock);
+      total += s.values.capacity() * sizeof(T) + s.velocity.capacity() * sizeof(T) +
+               s.slots.size() * (2 * sizeof(std::uint64_t) + 2 * sizeof(void*));
+    }
+    return total;
+  }
+  [[nodiscard]] std::size_t width() const noexcept { return width_; }
+
+ private:
+  struct stripe {
+    Mutex lock;
+    std::unordered_map<std::uint64_t, std::size_t> slots;  // row → index of its values
+    std::vector<T> values;
+    std::vector<T> velocity;  // grows behind `values`; empty without momentum
+  };
+
+  [[nodiscard]] stripe& stripe_of(std::uint64_t row) const noexcept {
+    return stripes_[detail::mix(row) % stripes_.size()];
+  }
+
+  /// The row's values, made zero when it is touched for the first time.
+  T* touch(stripe& s, std::uint64_t row) {
+    auto const [at, fresh] = s.slots.try_emplace(row, s.slots.size());
+    if (fresh) s.values.resize(s.values.size() + width_);
+    return s.values.data() + at->second * width_;
+  }
+
+  template <class F>
+  void for_each_row(weighted_update<T> const& u, F f) {
+    T const* from = u.part->values.data();
+    for (std::uint64_t const row : u.part->rows) {
+      f(stripe_of(row), row, from);
+      from += width_;
+    }
+  }
+
+  void add_row(T* to, T const* from, double weight) const noexcept {
+    for (std::size_t j = 0; j < width_; ++j) to[j] += static_cast<T>(weight) * from[j];
+  }
+
+  /// Every touched row moves in each step, also those that the step has no update for.
+  void fold_with_velocity(std::span<weighted_update<T> const> step, double decay) {
+    std::lock_guard const serial(velocity_lock_);
+    for (stripe& s : stripes_)
+      for (T& v : s.velocity) v *= static_cast<T>(decay);
+    for (auto const& u : step)
+      for_each_row(u, [&](stripe& s, std::uint64_t row, T const* from) {
+        std::lock_guard const guard(s.lock);
+        std::ptrdiff_t const offset = touch(s, row) - s.values.data();
+        s.velocity.resize(s.values.size());
+        add_row(s.velocity.data() + offset, from, u.weight);
+      });
+    for (stripe& s : stripes_) {
+      std::lock_guard const guard(s.lock);
+      for (std::size_t i = 0; i < s.velocity.size(); ++i) s.values[i] += s.velocity[i];
+    }
+  }
+
+  std::size_t width_;
+  mutable std::array<stripe, 32> stripes_;
+  Mutex velocity_lock_;
+};
+
+}  // namespace rubato
