@@ -1,0 +1,30 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rubato/core/time.hpp"
+#include "rubato/metrics/worker_metrics.hpp"
+#include "rubato/server/shard_control.hpp"
+
+namespace rubato {
+
+/// What a run measured, over all workers that took part in it.
+struct run_report {
+  bool virtual_time = false;
+  duration elapsed{};                    ///< from the start to the last worker's end
+  std::uint64_t updates = 0;             ///< commits that servers received, each counted once
+  std::vector<worker_metrics> workers;   ///< by worker number
+  shard_counters servers;                ///< summed over the servers
+  std::uint64_t crashes = 0;             ///< workers lost
+  std::uint64_t events = 0;              ///< simulator only: events processed
+
+  [[nodiscard]] worker_metrics total() const {
+    worker_metrics sum;
+    for (auto const& w : workers) sum += w;
+    return sum;
+  }
+};
+
+}  // namespace rubato

@@ -1,0 +1,49 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "rubato/core/time.hpp"
+
+namespace rubato {
+
+/// What a worker measured of itself. `compute + send + wait` is its run time (rules §8): wait is
+/// what the protocol held it up for, send is moving updates and parameters, compute is the rest.
+struct worker_metrics {
+  duration compute{};
+  duration send{};
+  duration wait{};
+
+  std::uint64_t steps = 0;        ///< local steps
+  std::uint64_t commits = 0;      ///< updates sent
+  std::uint64_t pulls = 0;        ///< reads by the training body
+  std::uint64_t fetches = 0;      ///< reads that went to a server
+  std::uint64_t pushes = 0;
+  std::uint64_t bytes_sent = 0;       ///< payload, without framing
+  std::uint64_t bytes_received = 0;
+
+  /// `staleness[k]`: how many first reads of a clock used a copy k clocks behind the reader; the
+  /// last entry also counts all beyond.
+  std::vector<std::uint64_t> staleness = std::vector<std::uint64_t>(65);
+
+  [[nodiscard]] duration total() const noexcept { return compute + send + wait; }
+
+  worker_metrics& operator+=(worker_metrics const& o) {
+    compute += o.compute;
+    send += o.send;
+    wait += o.wait;
+    steps += o.steps;
+    commits += o.commits;
+    pulls += o.pulls;
+    fetches += o.fetches;
+    pushes += o.pushes;
+    bytes_sent += o.bytes_sent;
+    bytes_received += o.bytes_received;
+    for (std::size_t i = 0; i < staleness.size(); ++i) staleness[i] += o.staleness[i];
+    return *this;
+  }
+};
+
+}  // namespace rubato

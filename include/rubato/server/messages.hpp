@@ -1,0 +1,87 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <tuple>
+
+#include "rubato/core/clock.hpp"
+#include "rubato/core/ids.hpp"
+#include "rubato/storage/concepts.hpp"
+
+namespace rubato {
+
+/// Who sends, and in which life: a shard applies nothing of an earlier stage or incarnation.
+struct sender {
+  worker_id worker;
+  incarnation_id incarnation;
+  stage_id stage;
+};
+
+/// One worker's commit for one server: the updates that it pushed since its last commit. Every
+/// commit goes to every server, with empty parts where it has nothing for it.
+template <table_spec... Tables>
+struct commit_message {
+  sender from;
+  clock_index stamp;        ///< the worker's clock before the commit
+  version_index version{};  ///< the version that the worker last read
+  std::tuple<std::shared_ptr<update<typename Tables::value_type> const>...> parts;
+
+  /// What it takes on a wire, without framing.
+  [[nodiscard]] std::size_t bytes() const {
+    return std::apply([](auto const&... part) { return (std::size_t{0} + ... + part->bytes()); },
+                      parts);
+  }
+};
+
+/// A read's request for admission.
+struct read_header {
+  sender from;
+  clock_index clock;   ///< the reader's clock
+  staleness bound;     ///< the staleness that the read asks for
+};
+
+/// What a server says of the state that it answered from.
+struct read_stamp {
+  clock_index server_clock;  ///< `c_min` there: all stamps below it are in
+  clock_index included;      ///< of the reader's own commits, all stamps below it are in
+  version_index version{};   ///< the version that the reader's next commit belongs to
+};
+
+/// Why a shard does not take a message.
+enum class refusal {
+  none,
+  stage,        ///< of a stage that is over, or not begun
+  stranger,     ///< of a worker that is not in the run, or has been given up
+  incarnation,  ///< of an earlier life of the worker
+  order,        ///< a commit whose stamp is not the worker's clock
+};
+
+[[nodiscard]] constexpr char const* to_string(refusal r) noexcept {
+  switch (r) {
+    case refusal::none: return "none";
+    case refusal::stage: return "it belongs to another stage";
+    case refusal::stranger: return "its worker is not in the run";
+    case refusal::incarnation: return "it belongs to an earlier incarnation of its worker";
+    case refusal::order: return "its stamp is not its worker's clock";
+  }
+  return "unknown";
+}
+
+/// An order of the coordinator to a shard.
+struct membership_order {
+  enum class kind : std::uint8_t {
+    enlist,  ///< register a joiner at your own c_min, and report that clock
+    start,   ///< the joiner's clock is `clock`
+    freeze,  ///< take no more commits of this worker, and report how far you received them
+    drop,    ///< the worker leaves; its commits with stamps below `clock` count
+  };
+  kind what;
+  worker_id worker;
+  incarnation_id incarnation;
+  clock_index clock{};
+  epoch_id epoch{};
+};
+
+}  // namespace rubato

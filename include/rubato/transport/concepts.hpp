@@ -1,0 +1,41 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <utility>
+
+#include "rubato/core/ids.hpp"
+#include "rubato/core/table.hpp"
+#include "rubato/core/time.hpp"
+#include "rubato/server/messages.hpp"
+#include "rubato/worker/read_slot.hpp"
+
+namespace rubato {
+
+/// A worker's end of a transport. One per worker, used by that worker only.
+///
+/// | expression                         | meaning |
+/// |------------------------------------|---------|
+/// | `e.post(server, commit)`           | sends; FIFO per pair of worker and server, later requests included; may block while the link is busy |
+/// | `e.request(server, tag, read, slot)` | asks for admission and for what the slot says; may complete before it returns; the slot stays in use until `wait` returns |
+/// | `e.wait()`                         | returns when all requests since the last one are complete; each slot then holds its answer, `arrived` and `admitted` |
+/// | `e.now()`                          | time since the run began |
+/// | `e.charge(work)`                   | the worker has computed `work` units since the last charge; a simulator makes time pass |
+/// | `e.checkpoint()`                   | throws when the run is being stopped; cheap |
+///
+/// `post`, `request` and `wait` too throw when the run is being stopped; what they throw then is no
+/// std::exception, so that bodies do not swallow it by accident.
+/// Models: the endpoints of `in_process` and `simulated`.
+template <class E, class System>
+concept endpoint = requires(E e, server_id s, typename System::message m, read_header read,
+                            read_slot<typename System::template store_type<0>>& slot, double work) {
+  e.post(s, std::move(m));
+  e.request(s, table<0>, read, slot);
+  e.wait();
+  { e.now() } -> std::same_as<time_point>;
+  e.charge(work);
+  e.checkpoint();
+};
+
+}  // namespace rubato

@@ -1,0 +1,334 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "rubato/cluster/system.hpp"
+#include "rubato/core/error.hpp"
+#include "rubato/metrics/run_report.hpp"
+#include "rubato/transport/concepts.hpp"
+#include "rubato/transport/run_stopped.hpp"
+#include "rubato/worker/worker.hpp"
+
+namespace rubato {
+
+template <protocol Protocol, table_spec... Tables>
+class in_process_runtime;
+
+/// Workers are threads of this process and call the shards directly: no queue, no serialization;
+/// parameters are copied once, from the store into the user's memory.
+struct in_process {
+  std::uint32_t workers = 1;
+  std::uint32_t servers = 1;
+  /// How many times as long each worker takes for a step, by rank; what is missing counts 1. The
+  /// worker sleeps for the difference: for trying out heterogeneity on one machine.
+  std::vector<double> slowness = {};
+  std::uint64_t seed = 1;  ///< of the workers' random streams
+
+  template <protocol Protocol, table_spec... Tables>
+  using runtime = in_process_runtime<Protocol, Tables...>;
+};
+
+/// Runs a body on threads. Made by `cluster`.
+template <protocol Protocol, table_spec... Tables>
+class in_process_runtime {
+ public:
+  using system_type = system<std::mutex, Protocol, Tables...>;
+  using message = typename system_type::message;
+  class endpoint_type;
+  using worker_type = worker<endpoint_type, system_type>;
+
+  in_process_runtime(in_process options, Protocol p, Tables... tables)
+      : options_(std::move(options)),
+        system_(std::move(p), options_.servers, std::move(tables)...) {
+    if (options_.workers == 0) throw option_error("in_process: workers must be at least 1");
+    for (double const f : options_.slowness)
+      if (!(f >= 1)) throw option_error("in_process: slowness must be 1 or more, for each worker");
+  }
+  ~in_process_runtime() { finish_threads(); }
+  in_process_runtime(in_process_runtime const&) = delete;
+  in_process_runtime& operator=(in_process_runtime const&) = delete;
+
+  [[nodiscard]] system_type const& servers() const noexcept { return system_; }
+  [[nodiscard]] std::uint32_t workers() const noexcept { return options_.workers; }
+
+  /// Runs `body(worker&)` on every worker and returns when all have ended. A body that throws ends
+  /// the run for all of them, and its exception is rethrown here.
+  run_report run(std::function<void(worker_type&)> body) {
+    begin(std::move(body));
+    for (std::uint32_t i = 0; i < options_.workers; ++i) enlist();
+    {
+      std::lock_guard const guard(lock_);
+      for (auto& p : participants_) launch(*p);
+    }
+    wait_for_all();
+    finish_threads();
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    return report();
+  }
+
+  /// Starts one more worker with the body of the run under way; callable from any thread.
+  /// Returns its rank. @throws usage_error when no run is under way
+  std::uint32_t add_worker() {
+    std::lock_guard const joining(joining_);
+    {
+      std::lock_guard const guard(lock_);
+      if (running_ == 0)
+        throw usage_error(errc::stale_handle, "add_worker: no run is under way");
+      ++running_;  // holds the run open until the joiner is in
+    }
+    participant& p = enlist();
+    std::lock_guard const guard(lock_);
+    --running_;
+    launch(p);
+    return p.handle.rank();
+  }
+
+  /// Ends the run: every worker's next call unwinds its body, and `run` returns.
+  void stop() noexcept {
+    std::lock_guard const guard(lock_);
+    stopping_.store(true, std::memory_order_relaxed);
+    for (auto& p : participants_) p->link.wake();
+  }
+
+  /// Time since the run began.
+  [[nodiscard]] time_point now() const {
+    return time_point(std::chrono::steady_clock::now() - began_);
+  }
+
+  class endpoint_type {
+   public:
+    endpoint_type(in_process_runtime& run, double slowness) : run_(run), slowness_(slowness) {}
+
+    void post(server_id s, message m) {
+      checkpoint();
+      released_.clear();
+      if (refusal const r = run_.system_.server(s).commit(m, released_); r != refusal::none)
+        throw error(errc::refused, "server " + std::to_string(s.value()) +
+                                       ": a commit was refused, for " + to_string(r));
+      run_.release(released_);
+    }
+
+    template <std::size_t I>
+    void request(server_id s, table_tag<I>, read_header const& read,
+                 read_slot<typename system_type::template store_type<I>>& slot) {
+      checkpoint();
+      slot.arrived = slot.admitted = time_point::min();
+      auto const [refused, stamp] = run_.system_.server(s).admit_and_stamp(read);
+      if (refused != refusal::none)
+        throw error(errc::refused, "server " + std::to_string(s.value()) +
+                                       ": a read was refused, for " + to_string(refused));
+      if (stamp) {
+        slot.stamp = *stamp;
+        slot.fill_from(run_.system_.server(s).template store<I>());
+        return;
+      }
+      slot.arrived = now();
+      pending_.push_back({s, read.from.worker, &slot, [](in_process_runtime& run, waiting const& w) {
+        auto& waited = *static_cast<read_slot<typename system_type::template store_type<I>>*>(w.slot);
+        waited.admitted = run.now();
+        waited.stamp = run.system_.server(w.server).stamp_for(w.reader);
+        waited.fill_from(run.system_.server(w.server).template store<I>());
+      }});
+    }
+
+    /// Sleeps until every waiting request has been released, then reads for itself.
+    void wait() {
+      if (pending_.empty()) return;
+      {
+        std::unique_lock guard(lock_);
+        awake_.wait(guard, [&] { return released_count_ >= pending_.size() || run_.stopping(); });
+        released_count_ -= std::min(released_count_, pending_.size());
+      }
+      checkpoint();
+      for (waiting const& w : pending_) w.complete(run_, w);
+      pending_.clear();
+      idle_until_ = now();
+    }
+
+    [[nodiscard]] time_point now() const { return run_.now(); }
+
+    /// Compute has taken its own time already; a slowed worker sleeps for the rest.
+    void charge(double) {
+      if (slowness_ > 1) {
+        duration const busy = now() - idle_until_;
+        std::unique_lock guard(lock_);
+        awake_.wait_for(guard, seconds(to_seconds(busy) * (slowness_ - 1)),
+                        [&] { return run_.stopping(); });
+      }
+      idle_until_ = now();
+      checkpoint();
+    }
+
+    void checkpoint() const {
+      if (run_.stopping()) throw run_stopped{};
+    }
+
+    /// Called by whoever releases this worker, or stops the run.
+    void release_one() {
+      {
+        std::lock_guard const guard(lock_);
+        ++released_count_;
+      }
+      awake_.notify_one();
+    }
+    void wake() {
+      { std::lock_guard const guard(lock_); }
+      awake_.notify_all();
+    }
+
+   private:
+    struct waiting {
+      server_id server;
+      worker_id reader;
+      void* slot;
+      void (*complete)(in_process_runtime&, waiting const&);
+    };
+
+    in_process_runtime& run_;
+    double slowness_;
+    time_point idle_until_{};
+    std::vector<waiting> pending_;
+    std::vector<worker_id> released_;
+    std::mutex lock_;
+    std::condition_variable awake_;
+    std::size_t released_count_ = 0;
+  };
+
+ private:
+  struct participant {
+    participant(in_process_runtime& run, double slowness, sender self, std::uint32_t rank)
+        : link(run, slowness), handle(link, run.system_, self, rank, run.options_.seed) {}
+    endpoint_type link;
+    worker_type handle;
+    clock_index start{};
+  };
+
+  [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
+
+  void begin(std::function<void(worker_type&)> body) {
+    finish_threads();
+    participants_.clear();
+    stopping_ = false;
+    failure_ = nullptr;
+    body_ = std::move(body);
+    system_.begin_stage();
+    began_ = std::chrono::steady_clock::now();
+  }
+
+  /// A new participant, known to all shards, its thread not yet started.
+  participant& enlist() {
+    participant* p = nullptr;
+    {
+      std::lock_guard const guard(lock_);
+      auto const rank = static_cast<std::uint32_t>(participants_.size());
+      double const slowness = rank < options_.slowness.size() ? options_.slowness[rank] : 1.0;
+      participants_.push_back(std::make_unique<participant>(
+          *this, slowness, sender{worker_id{rank}, {}, system_.stage()}, rank));
+      p = participants_.back().get();
+    }
+    std::lock_guard const guard(membership_);
+    p->start = carry(system_.members().join(p->handle.id(), {}));
+    return *p;
+  }
+
+  /// Carries an order to every shard, and the orders that follow from their reports. Returns the
+  /// clock of the last one.
+  clock_index carry(membership_order const& o) {
+    clock_index last = o.clock;
+    std::vector<worker_id> released;
+    for (std::uint32_t s = 0; s < system_.servers(); ++s)
+      if (auto const clock = system_.server(server_id{s}).order(o, released))
+        if (auto const next = system_.members().report(o, *clock)) last = carry(*next);
+    release(released);
+    return last;
+  }
+
+  /// @pre `lock_` is held
+  void launch(participant& p) {
+    ++running_;
+    threads_.emplace_back([this, &p] { live(p); });
+  }
+
+  void live(participant& p) {
+    try {
+      p.handle.start(p.start, options_.workers);
+      body_(p.handle);
+      p.handle.finish();
+    } catch (run_stopped const&) {
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    p.handle.end();
+    {
+      std::lock_guard const guard(membership_);
+      carry(system_.members().leave(p.handle.id(), p.handle.clock()));
+    }
+    std::lock_guard const guard(lock_);
+    ended_ = std::max(ended_, now());
+    if (--running_ == 0) all_ended_.notify_all();
+  }
+
+  void fail(std::exception_ptr e) {
+    {
+      std::lock_guard const guard(lock_);
+      if (!failure_) failure_ = std::move(e);
+    }
+    stop();
+  }
+
+  void release(std::span<worker_id const> workers) {
+    if (workers.empty()) return;
+    std::lock_guard const guard(lock_);
+    for (worker_id const w : workers) participants_[w.index()]->link.release_one();
+  }
+
+  void wait_for_all() {
+    std::unique_lock guard(lock_);
+    all_ended_.wait(guard, [&] { return running_ == 0; });
+  }
+
+  void finish_threads() {
+    for (auto& t : threads_) t.join();
+    threads_.clear();
+  }
+
+  [[nodiscard]] run_report report() const {
+    run_report r;
+    r.elapsed = ended_.since_start();
+    for (auto const& p : participants_) r.workers.push_back(p->handle.metrics());
+    system_.add_counters(r);
+    return r;
+  }
+
+  in_process options_;
+  system_type system_;
+  std::function<void(worker_type&)> body_;
+  std::chrono::steady_clock::time_point began_{};
+  time_point ended_{};
+
+  std::mutex joining_;     ///< one joiner at a time
+  std::mutex membership_;  ///< the coordinator
+  std::mutex lock_;        ///< what follows
+  std::condition_variable all_ended_;
+  std::vector<std::unique_ptr<participant>> participants_;
+  std::vector<std::thread> threads_;
+  std::uint32_t running_ = 0;
+  std::exception_ptr failure_;
+  std::atomic<bool> stopping_ = false;
+};
+
+}  // namespace rubato

@@ -1,0 +1,133 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "rubato/core/clock.hpp"
+#include "rubato/storage/block.hpp"
+#include "rubato/storage/update.hpp"
+#include "rubato/worker/update_pool.hpp"
+
+namespace rubato {
+
+namespace detail {
+using row_slots = std::unordered_map<std::uint64_t, std::size_t>;  // row → index in a keyed update
+
+template <class T>
+[[nodiscard]] T const* find_row(update<T> const& u, row_slots const& slots, std::uint64_t row,
+                                std::size_t width) noexcept {
+  if (u.whole) return u.values.data() + static_cast<std::size_t>(row) * width;
+  auto const at = slots.find(row);
+  return at == slots.end() ? nullptr : u.values.data() + at->second * width;
+}
+}  // namespace detail
+
+/// An update that has been committed, with the means to find its rows.
+template <class T>
+struct committed_update {
+  clock_index stamp;
+  std::shared_ptr<update<T> const> part;
+  detail::row_slots slots;
+};
+
+/// What a worker has pushed to one server's part of a table since its last commit, summed.
+///
+/// Starts keyed and holds only the rows that were pushed; becomes whole when a whole push comes, or
+/// when half of the rows are there. Memory O(rows pushed), time O(elements pushed).
+template <class T>
+class accumulator {
+ public:
+  /// `rows` bounds the local rows; 0 where any number may occur, which is never whole.
+  accumulator(std::uint64_t rows, std::size_t width, update_pool<T> pool)
+      : rows_(rows), width_(width), pool_(std::move(pool)) {}
+
+  [[nodiscard]] bool empty() const noexcept { return !current_ || current_->empty(); }
+
+  /// Adds values for all elements, given in pieces: `pieces(add)` calls `add(first, from, count)`
+  /// for stretches that together cover every element once.
+  template <class Pieces>
+  void add_whole(Pieces pieces) {
+    bool const first = empty();
+    make_whole(!first);
+    T* const to = current_->values.data();
+    if (first)
+      pieces([to](std::size_t at, T const* from, std::size_t n) { std::copy_n(from, n, to + at); });
+    else
+      pieces([to](std::size_t at, T const* from, std::size_t n) {
+        detail::add_scaled(to + at, from, n, 1.0);
+      });
+  }
+
+  void add_row(std::uint64_t row, T const* from) {
+    T* to = row_of(row);
+    for (std::size_t j = 0; j < width_; ++j) to[j] += from[j];
+  }
+
+  /// The sum for a row; nullptr where nothing was pushed.
+  [[nodiscard]] T const* find(std::uint64_t row) const noexcept {
+    return empty() ? nullptr : detail::find_row(*current_, slots_, row, width_);
+  }
+
+  [[nodiscard]] update<T> const* current() const noexcept { return empty() ? nullptr : &*current_; }
+
+  /// The update to commit under this stamp, and a fresh start.
+  [[nodiscard]] committed_update<T> take(clock_index stamp) {
+    if (empty()) return {stamp, nothing_, {}};
+    return {stamp, std::exchange(current_, nullptr), std::exchange(slots_, {})};
+  }
+
+ private:
+  T* row_of(std::uint64_t row) {
+    if (!current_) begin(false);
+    if (current_->whole) return current_->values.data() + static_cast<std::size_t>(row) * width_;
+    auto const [at, fresh] = slots_.try_emplace(row, current_->rows.size());
+    if (fresh) {
+      if (rows_ != 0 && 2 * current_->rows.size() >= std::max<std::uint64_t>(rows_, 16)) {
+        make_whole(true);
+        return row_of(row);
+      }
+      current_->rows.push_back(row);
+      current_->values.resize(current_->values.size() + width_);
+    }
+    return current_->values.data() + at->second * width_;
+  }
+
+  void begin(bool whole) {
+    current_ = pool_.take();
+    current_->whole = whole;
+    if (!whole) current_->values.clear();
+  }
+
+  /// Spreads the keyed rows over a whole update; its other elements are zero where `keep` says that
+  /// they will not all be overwritten.
+  void make_whole(bool keep) {
+    std::size_t const elements = static_cast<std::size_t>(rows_) * width_;
+    if (current_ && current_->whole) return;
+    std::shared_ptr<update<T>> const keyed = std::exchange(current_, nullptr);
+    begin(true);
+    if (keep) current_->values.assign(elements, T{});
+    else current_->values.resize(elements);
+    if (keep && keyed) {
+      T const* from = keyed->values.data();
+      for (std::uint64_t const row : keyed->rows) {
+        std::copy_n(from, width_, current_->values.data() + static_cast<std::size_t>(row) * width_);
+        from += width_;
+      }
+    }
+    slots_.clear();
+  }
+
+  std::uint64_t rows_;
+  std::size_t width_;
+  update_pool<T> pool_;
+  std::shared_ptr<update<T>> current_;
+  detail::row_slots slots_;
+  std::shared_ptr<update<T> const> nothing_ = std::make_shared<update<T> const>();
+};
+
+}  // namespace rubato

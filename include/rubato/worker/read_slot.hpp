@@ -1,0 +1,55 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rubato/core/time.hpp"
+#include "rubato/server/messages.hpp"
+
+namespace rubato {
+
+/// What a read asks a server for.
+enum class selection : std::uint8_t {
+  nothing,  ///< only to be let in
+  rows,     ///< the rows listed
+  all,      ///< every row that the server has
+};
+
+/// One request of a worker to one server about one table, and its answer. Lives in the worker, so
+/// that steady reads allocate nothing; in use from `request` until the wait is over.
+template <class Store>
+struct read_slot {
+  using value_type = typename Store::value_type;
+
+  selection asked = selection::nothing;
+  std::vector<std::uint64_t> rows;      ///< local rows, for `selection::rows`
+
+  read_stamp stamp{};
+  std::vector<value_type> values;             ///< the rows asked for, one after the other
+  typename Store::snapshot_type snapshot;     ///< for `selection::all`
+  time_point arrived{};                       ///< when the request was at the server
+  time_point admitted{};                      ///< when the protocol let it go on
+
+  /// Reads what was asked for. @pre `stamp` was taken before
+  void fill_from(Store const& store) {
+    if (asked == selection::all) store.snapshot(snapshot);
+    if (asked != selection::rows) return;
+    values.resize(rows.size() * store.width());
+    store.read(rows, values.data());
+  }
+
+  [[nodiscard]] std::size_t request_bytes() const noexcept {
+    return asked == selection::rows ? rows.size() * sizeof(std::uint64_t) : 0;
+  }
+  [[nodiscard]] std::size_t reply_bytes() const noexcept {
+    switch (asked) {
+      case selection::nothing: return 0;
+      case selection::rows: return values.size() * sizeof(value_type);
+      case selection::all: return snapshot.bytes();
+    }
+    return 0;
+  }
+};
+
+}  // namespace rubato

@@ -1,0 +1,255 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "rubato/core/assert.hpp"
+#include "rubato/core/clock.hpp"
+#include "rubato/partition/locator.hpp"
+#include "rubato/protocol/concepts.hpp"
+#include "rubato/storage/concepts.hpp"
+#include "rubato/worker/accumulator.hpp"
+#include "rubato/worker/read_slot.hpp"
+#include "rubato/worker/row_cache.hpp"
+
+namespace rubato {
+
+/// Finds a table's rows: the locator that goes with its spec.
+template <table_spec Table>
+using locator_for = std::conditional_t<Table::bounded, bounded_locator,
+                                       open_locator<decltype(Table::partition)>>;
+
+/// A worker's replica of one table: what it has fetched, plus its own updates that the fetched state
+/// lacks, each exactly once (SSP-2).
+///
+/// Three layers. *Base*: a frozen state of the whole table, shared with the store, so that fetching
+/// it copies nothing. *Rows*: rows fetched by key. *Own updates*: those pushed since the last
+/// commit, and those committed that the base does not include, unscaled. A read adds up the layers
+/// on its way to the user's memory. Not synchronized.
+template <table_spec Table, class Store>
+class replica {
+ public:
+  using value_type = typename Table::value_type;
+  using slot_type = read_slot<Store>;
+  using snapshot_type = typename Store::snapshot_type;
+
+  replica(locator_for<Table> locator, std::size_t width, std::uint32_t servers)
+      : locator_(std::move(locator)), width_(width), rows_(width) {
+    update_pool<value_type> const pool;
+    for (std::uint32_t s = 0; s < servers; ++s)
+      parts_.push_back(std::make_unique<part>(locator_.rows_of(server_id{s}), width, pool));
+  }
+
+  [[nodiscard]] locator_for<Table> const& locator() const noexcept { return locator_; }
+  [[nodiscard]] std::size_t width() const noexcept { return width_; }
+  [[nodiscard]] slot_type& slot(server_id s) noexcept { return parts_[s.index()]->slot; }
+
+  // ---- pushes
+
+  void push_whole(value_type const* delta)
+    requires(Table::bounded)
+  {
+    for (std::uint32_t s = 0; s < parts_.size(); ++s) {
+      if (locator_.rows_of(server_id{s}) == 0) continue;
+      parts_[s]->own.add_whole([&](auto add) {
+        for (auto const& run : locator_.rows().runs())
+          if (run.server.value() == s)
+            add(run.local_first * width_, delta + run.first * width_, run.rows * width_);
+      });
+    }
+    rows_.add_all([&](key k) { return delta + k.index() * width_; });
+  }
+
+  void push_row(key k, value_type const* delta) {
+    layout::place const at = locator_.locate(k);
+    parts_[at.server.index()]->own.add_row(at.local, delta);
+    rows_.add(k, delta);
+  }
+
+  [[nodiscard]] bool has_uncommitted() const noexcept {
+    return std::ranges::any_of(parts_, [](auto const& p) { return !p->own.empty(); });
+  }
+
+  /// The update for one server, to be sent under this stamp. `keep` says that the replica will still
+  /// need it: for a base that lacks it, or until a server says that it is in.
+  [[nodiscard]] std::shared_ptr<update<value_type> const> commit(server_id s, clock_index stamp,
+                                                                 bool keep) {
+    part& p = *parts_[s.index()];
+    committed_update<value_type> u = p.own.take(stamp);
+    auto result = u.part;
+    if (keep && !u.part->empty()) p.committed.push_back(std::move(u));
+    return result;
+  }
+
+  // ---- what is cached
+
+  /// Whether `usable(mark)` holds for the base on every server.
+  template <class Usable>
+  [[nodiscard]] bool base_usable(Usable usable) const {
+    return has_base_ && std::ranges::all_of(parts_, [&](auto const& p) { return usable(p->mark); });
+  }
+
+  /// The least server clock of the base. @pre there is one
+  [[nodiscard]] clock_index base_clock() const noexcept {
+    clock_index least = clock_index::highest();
+    for (auto const& p : parts_) least = std::min(least, p->mark.server_clock);
+    return least;
+  }
+
+  /// Gives up the base; stores need not keep that state for this worker any more.
+  void drop_base() noexcept {
+    has_base_ = false;
+    for (auto& p : parts_) p->base.clear();
+  }
+  void drop_rows() noexcept { rows_.clear(); }
+  void drop_committed() noexcept {
+    for (auto& p : parts_) p->committed.clear();
+  }
+
+  /// The whole table has been fetched into the slots.
+  void accept_base(clock_index at, clock_index need) {
+    for (auto& p : parts_) {
+      p->mark = {p->slot.stamp.server_clock, at, need};
+      p->base_included = p->slot.stamp.included;
+      std::swap(p->base, p->slot.snapshot);
+      p->slot.snapshot.clear();
+    }
+    rows_.clear();
+    has_base_ = true;
+  }
+
+  /// A server has answered: own commits that it includes, and the base too, are needed no more.
+  /// Servers never answer from an older state.
+  void acknowledge(server_id s, clock_index included) noexcept {
+    part& p = *parts_[s.index()];
+    clock_index const in = has_base_ ? std::min(included, p.base_included) : included;
+    while (!p.committed.empty() && p.committed.front().stamp < in) p.committed.pop_front();
+  }
+
+  // ---- reads
+
+  /// The whole table as this worker sees it. @pre the base is usable
+  void read_whole(value_type* out) const
+    requires(Table::bounded)
+  {
+    for (auto const& run : locator_.rows().runs()) {
+      part const& p = *parts_[run.server.index()];
+      std::size_t const first = run.local_first * width_;
+      std::size_t const count = run.rows * width_;
+      value_type* const to = out + run.first * width_;
+      p.base.copy(first, count, to);
+      p.for_each_own(p.base_included, [&](update<value_type> const& u) {
+        if (u.whole) detail::add_scaled(to, u.values.data() + first, count, 1.0);
+        else add_keyed(u, run, to);
+      });
+    }
+  }
+
+  /// All touched rows as this worker sees them, by key. @pre the base is usable
+  void read_whole(sparse_snapshot<value_type>& out) const
+    requires(!Table::bounded)
+  {
+    std::map<std::uint64_t, std::vector<value_type>> merged;
+    auto const add = [&](std::vector<std::uint64_t> const& keys, std::vector<value_type> const& v) {
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        auto& row = merged.try_emplace(keys[i], width_).first->second;
+        for (std::size_t j = 0; j < width_; ++j) row[j] += v[i * width_ + j];
+      }
+    };
+    for (auto const& p : parts_) {
+      add(p->base.keys, p->base.values);
+      p->for_each_own(p->base_included,
+                      [&](update<value_type> const& u) { add(u.rows, u.values); });
+    }
+    out.clear();
+    for (auto const& [k, row] : merged) {
+      out.keys.push_back(k);
+      out.values.insert(out.values.end(), row.begin(), row.end());
+    }
+  }
+
+  /// Reads a row from what is cached; false where it must be fetched. `base_ok`: the base is usable.
+  template <class Usable>
+  [[nodiscard]] bool read_row(key k, bool base_ok, Usable usable, value_type* out) {
+    if (auto const* e = rows_.find(k); e && usable(e->mark)) {
+      std::copy_n(rows_.values(*e), width_, out);
+      return true;
+    }
+    if constexpr (Table::bounded) {
+      if (!base_ok) return false;
+      layout::place const at = locator_.locate(k);
+      part const& p = *parts_[at.server.index()];
+      p.base.copy(static_cast<std::size_t>(at.local) * width_, width_, out);
+      p.add_own(p.base_included, at.local, width_, out);
+      return true;
+    }
+    return false;
+  }
+
+  /// A row has been fetched by key into a server's slot, at place `index` there.
+  void accept_row(key k, server_id s, std::size_t index, clock_index at, clock_index need,
+                  value_type* out) {
+    part& p = *parts_[s.index()];
+    value_type* const row = p.slot.values.data() + index * width_;
+    p.add_own(p.slot.stamp.included, p.slot.rows[index], width_, row);
+    value_type const* const seen = rows_.put(k, {p.slot.stamp.server_clock, at, need}, row);
+    std::copy_n(seen, width_, out);
+  }
+
+ private:
+  struct part {
+    part(std::uint64_t rows, std::size_t width, update_pool<value_type> pool)
+        : own(rows, width, std::move(pool)) {}
+
+    /// Calls `f(update)` for the own updates that a state including stamps below `included` lacks.
+    template <class F>
+    void for_each_own(clock_index included, F f) const {
+      for (auto const& u : committed)
+        if (u.stamp >= included) f(*u.part);
+      if (auto const* u = own.current()) f(*u);
+    }
+
+    void add_own(clock_index included, std::uint64_t row, std::size_t width,
+                 value_type* to) const noexcept {
+      auto const add = [&](value_type const* from) {
+        for (std::size_t j = 0; from && j < width; ++j) to[j] += from[j];
+      };
+      for (auto const& u : committed)
+        if (u.stamp >= included) add(detail::find_row(*u.part, u.slots, row, width));
+      add(own.find(row));
+    }
+
+    accumulator<value_type> own;
+    std::deque<committed_update<value_type>> committed;  // oldest first
+    snapshot_type base{};
+    clock_index base_included = clock_index::lowest();
+    fetch_mark mark{};
+    slot_type slot{};
+  };
+
+  void add_keyed(update<value_type> const& u, layout::run const& run, value_type* to) const {
+    value_type const* from = u.values.data();
+    for (std::uint64_t const row : u.rows) {
+      if (row >= run.local_first && row < run.local_first + run.rows) {
+        value_type* const at = to + static_cast<std::size_t>(row - run.local_first) * width_;
+        for (std::size_t j = 0; j < width_; ++j) at[j] += from[j];
+      }
+      from += width_;
+    }
+  }
+
+  locator_for<Table> locator_;
+  std::size_t width_;
+  row_cache<value_type> rows_;
+  std::vector<std::unique_ptr<part>> parts_;
+  bool has_base_ = false;
+};
+
+}  // namespace rubato

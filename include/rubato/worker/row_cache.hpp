@@ -1,0 +1,78 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "rubato/core/clock.hpp"
+#include "rubato/core/ids.hpp"
+
+namespace rubato {
+
+/// When and how something was fetched: what the cache column of the admission rules is asked about.
+struct fetch_mark {
+  clock_index server_clock = clock_index::lowest();  ///< `c_min` at the server that answered
+  clock_index at = clock_index::lowest();            ///< the reader's clock then
+  clock_index need = clock_index::lowest();          ///< what the read had needed
+};
+
+/// The rows that a worker has fetched by key, as it sees them: its own later pushes are added in
+/// place (read-my-writes). O(1) per row.
+template <class T>
+class row_cache {
+ public:
+  struct entry {
+    fetch_mark mark;
+    std::size_t slot;
+  };
+
+  explicit row_cache(std::size_t width) : width_(width) {}
+
+  [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+
+  [[nodiscard]] entry const* find(key k) const noexcept {
+    auto const at = entries_.find(k);
+    return at == entries_.end() ? nullptr : &at->second;
+  }
+  [[nodiscard]] T* values(entry const& e) noexcept { return values_.data() + e.slot * width_; }
+
+  /// Stores a fetched row; one fetched at an older server clock never takes a newer one's place.
+  /// Returns where its values are, fetched or kept.
+  T* put(key k, fetch_mark mark, T const* from) {
+    auto const [at, fresh] = entries_.try_emplace(k, entry{mark, entries_.size()});
+    entry& e = at->second;
+    if (fresh) values_.resize(values_.size() + width_);
+    if (fresh || mark.server_clock >= e.mark.server_clock) {
+      e.mark = mark;
+      std::copy_n(from, width_, values(e));
+    }
+    return values(e);
+  }
+
+  /// Adds an own push to a row that is here.
+  void add(key k, T const* delta) noexcept {
+    if (entry const* e = find(k)) {
+      T* const to = values(*e);
+      for (std::size_t j = 0; j < width_; ++j) to[j] += delta[j];
+    }
+  }
+  /// The same for a push of all rows: `delta_of(k)` is the row's part of it.
+  template <class F>
+  void add_all(F delta_of) noexcept {
+    for (auto const& [k, e] : entries_) add(k, delta_of(k));
+  }
+
+  void clear() noexcept {
+    entries_.clear();
+    values_.clear();
+  }
+
+ private:
+  std::size_t width_;
+  std::unordered_map<key, entry> entries_;
+  std::vector<T> values_;
+};
+
+}  // namespace rubato

@@ -1,0 +1,558 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <ranges>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rubato/core/error.hpp"
+#include "rubato/core/flat.hpp"
+#include "rubato/core/random.hpp"
+#include "rubato/metrics/worker_metrics.hpp"
+#include "rubato/protocol/concepts.hpp"
+#include "rubato/transport/concepts.hpp"
+#include "rubato/worker/replica.hpp"
+
+namespace rubato {
+
+/// A list of rows: of `key`, or of any unsigned integers.
+template <class R>
+concept key_range = std::ranges::random_access_range<R const> && std::ranges::sized_range<R const> &&
+                    (std::same_as<std::ranges::range_value_t<R const>, key> ||
+                     std::unsigned_integral<std::ranges::range_value_t<R const>>);
+
+template <class Endpoint, class System>
+class worker;
+
+/// One table in a worker's hands. Made by `worker[table<I>]`; as short-lived as you like.
+template <std::size_t I, class Endpoint, class System>
+class worker_table {
+ public:
+  using value_type = typename System::template value_type<I>;
+  static constexpr bool bounded = System::template table_type<I>::bounded;
+
+  explicit worker_table(worker<Endpoint, System>& w) noexcept : worker_(w) {}
+
+  /// Reads the whole table into `out`, rows × width elements by key. Waits as the protocol says.
+  /// O(size). @throws usage_error when the size is wrong
+  void pull(flat<value_type> out) const
+    requires bounded
+  {
+    worker_.template pull_whole<I>(out, std::nullopt);
+  }
+  /// The same with a staleness of its own, at most the protocol's.
+  void pull(flat<value_type> out, staleness s) const
+    requires bounded
+  {
+    worker_.template pull_whole<I>(out, s);
+  }
+  /// Reads all touched rows of a sparse table, by ascending key.
+  void pull(sparse_snapshot<value_type>& out) const
+    requires(!bounded)
+  {
+    worker_.template pull_whole<I>(out, std::nullopt);
+  }
+  /// Reads the rows named by `keys` into `out`, width elements each. O(keys × width).
+  template <key_range Keys>
+  void pull(Keys const& keys, flat<value_type> out) const {
+    worker_.template pull_rows<I>(keys, out, std::nullopt);
+  }
+  template <key_range Keys>
+  void pull(Keys const& keys, flat<value_type> out, staleness s) const {
+    worker_.template pull_rows<I>(keys, out, s);
+  }
+
+  /// Adds `delta` to the table: seen at once by this worker, by others after its next commit.
+  void push(flat<value_type const> delta) const
+    requires bounded
+  {
+    worker_.template push_whole<I>(delta);
+  }
+  /// Adds to the rows named by `keys`; one that is named twice gets both.
+  template <key_range Keys>
+  void push(Keys const& keys, flat<value_type const> delta) const {
+    worker_.template push_rows<I>(keys, delta);
+  }
+
+ private:
+  worker<Endpoint, System>& worker_;
+};
+
+/// What the training body holds: one worker of the protocol. The same in every transport.
+///
+/// Pulls read the replica; the first one after a commit is ruled by admission and caches, and may
+/// wait. Pushes go into the replica at once and to the servers with the next commit. `step` ends a
+/// local step, and the protocol's pace decides whether it commits.
+/// Thread safety: belongs to the thread (or fiber) that the body runs in.
+template <class Endpoint, class System>
+class worker {
+ public:
+  using protocol_type = typename System::protocol_type;
+  template <std::size_t I>
+  using value_type = typename System::template value_type<I>;
+
+  worker(Endpoint& link, System const& system, sender self, std::uint32_t rank, std::uint64_t seed)
+      : link_(link),
+        system_(system),
+        self_(self),
+        rank_(rank),
+        admission_(system.protocol_used().admission()),
+        pace_(system.protocol_used().pace()),
+        visibility_(system.protocol_used().visibility()),
+        replicas_(system.make_replicas()),
+        random_(seed, self.worker.value(), self.incarnation.value()),
+        nearest_(rank % system.servers()) {
+    for (std::uint32_t s = 0; s < system.servers(); ++s) servers_.push_back(server_id{s});
+  }
+  worker(worker const&) = delete;
+  worker& operator=(worker const&) = delete;
+
+  // ---- who and when
+
+  /// This worker's place among the workers, from 0; a joiner takes the next number.
+  [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
+  /// How many workers the run began with.
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+  [[nodiscard]] worker_id id() const noexcept { return self_.worker; }
+  /// The number of this worker's commits; a joiner starts where the others are.
+  [[nodiscard]] clock_index clock() const noexcept { return clock_; }
+  /// Local steps since the last commit.
+  [[nodiscard]] std::int64_t steps_since_commit() const noexcept { return steps_; }
+  [[nodiscard]] time_point now() const { return link_.now(); }
+  /// This worker's own stream: the same numbers for the same seed, whatever the schedule.
+  [[nodiscard]] random_stream& random() noexcept { return random_; }
+  [[nodiscard]] worker_metrics const& metrics() const noexcept { return metrics_; }
+
+  // ---- tables
+
+  template <std::size_t I>
+    requires(I < System::table_count)
+  [[nodiscard]] worker_table<I, Endpoint, System> operator[](table_tag<I>) noexcept {
+    return worker_table<I, Endpoint, System>(*this);
+  }
+
+  /// `worker.pull(…)` and `worker.push(…)` mean the first table.
+  void pull(flat<value_type<0>> out)
+    requires(System::template table_type<0>::bounded)
+  {
+    (*this)[table<0>].pull(out);
+  }
+  void pull(flat<value_type<0>> out, staleness s)
+    requires(System::template table_type<0>::bounded)
+  {
+    (*this)[table<0>].pull(out, s);
+  }
+  template <key_range Keys>
+  void pull(Keys const& keys, flat<value_type<0>> out) {
+    (*this)[table<0>].pull(keys, out);
+  }
+  template <key_range Keys>
+  void pull(Keys const& keys, flat<value_type<0>> out, staleness s) {
+    (*this)[table<0>].pull(keys, out, s);
+  }
+  void push(flat<value_type<0> const> delta)
+    requires(System::template table_type<0>::bounded)
+  {
+    (*this)[table<0>].push(delta);
+  }
+  template <key_range Keys>
+  void push(Keys const& keys, flat<value_type<0> const> delta) {
+    (*this)[table<0>].push(keys, delta);
+  }
+
+  // ---- clock
+
+  /// Ends a local step that took `work` units (examples, usually), and commits if the pace says so.
+  /// Returns whether it did.
+  bool step(double work = 1.0) {
+    check_live();
+    if (!(work >= 0)) throw usage_error(errc::wrong_size, "step: work must be 0 or more units");
+    time_point const before = link_.now();
+    link_.charge(work);
+    charged_ += link_.now() - before;
+    ++steps_;
+    ++metrics_.steps;
+    if (steps_ < due_.steps || link_.now() < due_.at) return false;
+    commit();
+    return true;
+  }
+
+  /// Sends what has been pushed since the last commit, and moves to the next clock. Waits as a push
+  /// does. O(size pushed).
+  void commit() {
+    check_live();
+    enter(admission_.bound());
+    time_point const before = link_.now();
+    bool const keeps_base = next_clock_may_use_base();
+    own_may_lag_ = own_may_lag_ || !next_read_includes_own();
+    for (std::uint32_t s = 0; s < system_.servers(); ++s) {
+      auto message = make_message(server_id{s}, keeps_base);
+      metrics_.bytes_sent += message.bytes();
+      link_.post(server_id{s}, std::move(message));
+    }
+    metrics_.send += link_.now() - before;
+    ++metrics_.commits;
+    clock_ = clock_.next();
+    begin_clock();
+  }
+
+  // ---- for whoever runs the worker
+
+  /// Starts at this clock among `count` workers.
+  void start(clock_index at, std::uint32_t count) {
+    clock_ = at;
+    count_ = count;
+    started_ = link_.now();
+    live_ = true;
+    begin_clock();
+  }
+  /// The body has returned: what it pushed last is not lost.
+  void finish() {
+    if (has_uncommitted()) commit();
+    end();
+  }
+  /// The handle is of no use any more; time is up.
+  void end() {
+    if (!live_) return;
+    live_ = false;
+    metrics_.compute = link_.now() - started_ - metrics_.send - metrics_.wait;
+    System::for_each_table([&](auto tag) {
+      auto& r = replica_of<decltype(tag)::index>();
+      r.drop_base();
+      r.drop_rows();
+      r.drop_committed();
+    });
+  }
+  template <std::size_t I>
+  [[nodiscard]] auto& slot(server_id s) noexcept {
+    return replica_of<I>().slot(s);
+  }
+  [[nodiscard]] sender const& identity() const noexcept { return self_; }
+  /// The part of the run that `step` charged, for a simulator's cross-check of the books.
+  [[nodiscard]] duration charged() const noexcept { return charged_; }
+
+ private:
+  template <std::size_t, class, class>
+  friend class worker_table;
+  using visibility_type = visibility_of<protocol_type>;
+
+  template <std::size_t I>
+  [[nodiscard]] auto& replica_of() noexcept {
+    return std::get<I>(replicas_);
+  }
+
+  // ---- admission
+
+  /// The first read or push of a clock waits until its need is met; a worker that already knows of a
+  /// sufficient `c_min` asks nobody. Any server's will do: all hear of a commit at once.
+  void enter(staleness s) {
+    if (admission_.need(clock_, s) <= known_) return;
+    std::span<server_id const> const ask = own_may_lag_ ? std::span<server_id const>(servers_)
+                                                        : std::span<server_id const>(&nearest_, 1);
+    for (server_id const server : ask) slot<0>(server).asked = selection::nothing;
+    fetch<0>(ask, s);
+  }
+
+  /// Sends the requests that the slots hold, and waits for the answers.
+  template <std::size_t I>
+  void fetch(std::span<server_id const> from, staleness s) {
+    time_point const before = link_.now();
+    read_header const header{self_, clock_, s};
+    for (server_id const server : from) link_.request(server, table<I>, header, slot<I>(server));
+    link_.wait();
+    duration held{};
+    for (server_id const server : from) {
+      auto& answer = slot<I>(server);
+      known_ = std::max(known_, answer.stamp.server_clock);
+      version_ = std::max(version_, answer.stamp.version);
+      held = std::max(held, answer.admitted - answer.arrived);
+      System::for_each_table([&](auto tag) {
+        replica_of<decltype(tag)::index>().acknowledge(server, answer.stamp.included);
+      });
+      metrics_.bytes_sent += answer.request_bytes();
+      metrics_.bytes_received += answer.reply_bytes();
+    }
+    duration const total = link_.now() - before;
+    held = std::clamp(held, duration::zero(), total);
+    metrics_.wait += held;
+    metrics_.send += total - held;
+  }
+
+  [[nodiscard]] staleness allowed(std::optional<staleness> s) const {
+    if (!s) return admission_.bound();
+    if (*s > admission_.bound())
+      throw usage_error(errc::bad_staleness, "pull: staleness " + std::to_string(s->clocks()) +
+                                                 " is more than the protocol's " +
+                                                 std::to_string(admission_.bound().clocks()));
+    return *s;
+  }
+
+  /// Whether a cached copy will do for a read at this clock: by the cache column of the rules for
+  /// the first read, and between commits if it was fetched since the last one.
+  [[nodiscard]] auto usable(staleness s) const noexcept {
+    return [this, need = admission_.need(clock_, s),
+            cache_need = admission_.cache_need(clock_, s)](fetch_mark const& m) {
+      return m.server_clock >= cache_need || (m.at == clock_ && m.need >= need);
+    };
+  }
+
+  void count_read(clock_index server_clock) {
+    ++metrics_.pulls;
+    if (std::exchange(read_this_clock_, true)) return;
+    auto const behind = static_cast<std::uint64_t>(
+        std::max<std::int64_t>(0, distance(std::min(server_clock, clock_), clock_)));
+    ++metrics_.staleness[std::min<std::uint64_t>(behind, metrics_.staleness.size() - 1)];
+  }
+
+  // ---- reads
+
+  template <std::size_t I, class Out>
+  void pull_whole(Out&& out, std::optional<staleness> asked) {
+    check_live();
+    auto& r = replica_of<I>();
+    if constexpr (System::template table_type<I>::bounded) check_size<I>("pull", out.size());
+    staleness const s = allowed(asked);
+    if (!r.base_usable(usable(s))) {
+      r.drop_base();
+      for (server_id const server : servers_) r.slot(server).asked = selection::all;
+      fetch<I>(servers_, s);
+      ++metrics_.fetches;
+      r.accept_base(clock_, admission_.need(clock_, s));
+    }
+    count_read(r.base_clock());
+    time_point const before = link_.now();
+    if constexpr (System::template table_type<I>::bounded) r.read_whole(out.data());
+    else r.read_whole(out);
+    metrics_.send += link_.now() - before;
+  }
+
+  template <std::size_t I, key_range Keys>
+  void pull_rows(Keys const& keys, flat<value_type<I>> out, std::optional<staleness> asked) {
+    check_live();
+    auto& r = replica_of<I>();
+    check_rows<I>("pull", std::ranges::size(keys), out.size());
+    staleness const s = allowed(asked);
+    auto const fresh = usable(s);
+    bool const base_ok = r.base_usable(fresh);
+    missing_.clear();
+    std::size_t i = 0;
+    for (auto const raw : keys) {
+      key const k = to_key<I>("pull", raw);
+      if (!r.read_row(k, base_ok, fresh, out.data() + i * r.width())) missing_.push_back({k, {}, 0, i});
+      ++i;
+    }
+    if (missing_.empty()) {
+      if (i != 0) count_read(known_);
+      return;
+    }
+    fetch_rows<I>(s);
+    for (missing_row const& m : missing_)
+      r.accept_row(m.row, m.server, m.index, clock_, admission_.need(clock_, s),
+                   out.data() + m.position * r.width());
+    count_read(known_);
+  }
+
+  /// Asks each server for the missing rows that it holds.
+  template <std::size_t I>
+  void fetch_rows(staleness s) {
+    auto& r = replica_of<I>();
+    asked_.clear();
+    for (missing_row& m : missing_) {
+      layout::place const at = r.locator().locate(m.row);
+      auto& slot = r.slot(at.server);
+      if (std::ranges::find(asked_, at.server) == asked_.end()) {
+        asked_.push_back(at.server);
+        slot.asked = selection::rows;
+        slot.rows.clear();
+      }
+      m.server = at.server;
+      m.index = slot.rows.size();
+      slot.rows.push_back(at.local);
+    }
+    if (own_may_lag_)
+      for (server_id const server : servers_)
+        if (std::ranges::find(asked_, server) == asked_.end()) {
+          r.slot(server).asked = selection::nothing;
+          asked_.push_back(server);
+        }
+    fetch<I>(asked_, s);
+    ++metrics_.fetches;
+  }
+
+  // ---- pushes
+
+  template <std::size_t I>
+  void push_whole(flat<value_type<I> const> delta) {
+    check_live();
+    check_size<I>("push", delta.size());
+    check_finite<I>(delta);
+    enter(admission_.bound());
+    ++metrics_.pushes;
+    replica_of<I>().push_whole(delta.data());
+  }
+
+  template <std::size_t I, key_range Keys>
+  void push_rows(Keys const& keys, flat<value_type<I> const> delta) {
+    check_live();
+    check_rows<I>("push", std::ranges::size(keys), delta.size());
+    for (auto const raw : keys) (void)to_key<I>("push", raw);  // all or nothing
+    check_finite<I>(delta);
+    enter(admission_.bound());
+    ++metrics_.pushes;
+    auto& r = replica_of<I>();
+    value_type<I> const* from = delta.data();
+    for (auto const raw : keys) {
+      r.push_row(to_key<I>("push", raw), from);
+      from += r.width();
+    }
+  }
+
+  [[nodiscard]] bool has_uncommitted() const {
+    return std::apply([](auto const&... r) { return (r.has_uncommitted() || ...); }, replicas_);
+  }
+
+  // ---- commits
+
+  [[nodiscard]] typename System::message make_message(server_id s, bool keeps_base) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return typename System::message{
+          self_, clock_, version_,
+          {replica_of<I>().commit(s, clock_, keeps_base || own_may_lag_)...}};
+    }(std::make_index_sequence<System::table_count>{});
+  }
+
+  /// Gives up, before the commit is sent, what the next clock could not read anyway: then stores
+  /// need not keep a state for it.
+  [[nodiscard]] bool next_clock_may_use_base() {
+    clock_index const need = admission_.cache_need(clock_.next(), admission_.bound());
+    bool any = false;
+    System::for_each_table([&](auto tag) {
+      auto& r = replica_of<decltype(tag)::index>();
+      auto const still = [need](fetch_mark const& m) { return m.server_clock >= need; };
+      if (r.base_usable(still)) any = true;
+      else r.drop_base();
+    });
+    return any;
+  }
+
+  /// Whether the least `c_min` that lets the next clock's read go on makes this commit visible to
+  /// it. Holds for `eager` and `strict`; where it does not, own commits stay in the replica until
+  /// every server has said that they are in.
+  [[nodiscard]] bool next_read_includes_own() const noexcept {
+    if constexpr (!visibility_type::holds_back) return true;
+    clock_index const next = clock_.next();
+    staleness const s = admission_.bound();
+    return visibility_.horizon({.c_min = admission_.need(next, s), .bound = s}) >= next;
+  }
+
+  void begin_clock() {
+    steps_ = 0;
+    read_this_clock_ = false;
+    due_ = pace_.due({.clock = clock_, .committed_at = link_.now()});
+    if (due_.steps < 1)
+      throw option_error("pace: a commit cannot be due after " + std::to_string(due_.steps) +
+                         " steps, expected 1 or more");
+  }
+
+  // ---- misuse
+
+  void check_live() {
+    if (!live_)
+      throw usage_error(errc::stale_handle, "worker " + std::to_string(rank_) +
+                                                ": the handle was used after its run ended");
+    link_.checkpoint();
+  }
+
+  template <std::size_t I>
+  [[nodiscard]] std::string where(char const* call) const {
+    return std::string(call) + ": worker " + std::to_string(rank_) + ", table " +
+           std::to_string(I) + ": ";
+  }
+
+  template <std::size_t I>
+  void check_size(char const* call, std::size_t given) const {
+    auto const& t = system_.template spec<I>();
+    std::size_t const expected = static_cast<std::size_t>(t.rows) * t.width;
+    if (given != expected)
+      throw usage_error(errc::wrong_size, where<I>(call) + "the span has " + std::to_string(given) +
+                                              " elements, expected " + std::to_string(expected) +
+                                              " (rows x width)");
+  }
+
+  template <std::size_t I>
+  void check_rows(char const* call, std::size_t keys, std::size_t given) const {
+    std::size_t const width = system_.template spec<I>().width;
+    if (given != keys * width)
+      throw usage_error(errc::wrong_size, where<I>(call) + "the span has " + std::to_string(given) +
+                                              " elements, expected " + std::to_string(keys * width) +
+                                              " (keys x width)");
+  }
+
+  template <std::size_t I, class Raw>
+  [[nodiscard]] key to_key(char const* call, Raw raw) const {
+    key k;
+    if constexpr (std::same_as<Raw, key>) k = raw;
+    else k = key{static_cast<std::uint64_t>(raw)};
+    if (!std::get<I>(replicas_).locator().contains(k))
+      throw usage_error(errc::unknown_key, where<I>(call) + "key " + std::to_string(k.value()) +
+                                               " is not in the table, expected one below " +
+                                               std::to_string(system_.template spec<I>().rows));
+    return k;
+  }
+
+  template <std::size_t I>
+  void check_finite(flat<value_type<I> const> delta) const {
+    if constexpr (std::floating_point<value_type<I>>) {
+      if (!system_.template spec<I>().check_finite) return;
+      auto const bad = std::ranges::find_if(delta, [](auto x) { return !std::isfinite(x); });
+      if (bad != delta.end())
+        throw usage_error(errc::not_finite,
+                          where<I>("push") + "element " + std::to_string(bad - delta.begin()) +
+                              " of the update is " + (std::isnan(*bad) ? "NaN" : "infinite"));
+    }
+  }
+
+  struct missing_row {
+    key row;
+    server_id server;
+    std::size_t index;     ///< in the server's slot
+    std::size_t position;  ///< in the caller's list
+  };
+
+  Endpoint& link_;
+  System const& system_;
+  sender self_;
+  std::uint32_t rank_;
+  std::uint32_t count_ = 0;
+  bool live_ = false;
+
+  admission_of<protocol_type> admission_;
+  pace_of<protocol_type> pace_;
+  visibility_of<protocol_type> visibility_;
+  typename System::replicas replicas_;
+  random_stream random_;
+
+  clock_index clock_{};
+  clock_index known_ = clock_index::lowest();  ///< the greatest `c_min` that a server told
+  version_index version_{};
+  std::int64_t steps_ = 0;
+  commit_due due_{};
+  bool read_this_clock_ = false;
+  bool own_may_lag_ = false;
+
+  time_point started_{};
+  duration charged_{};
+  worker_metrics metrics_;
+  std::vector<server_id> servers_;
+  server_id nearest_;
+  std::vector<missing_row> missing_;
+  std::vector<server_id> asked_;
+};
+
+}  // namespace rubato
