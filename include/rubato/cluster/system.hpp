@@ -81,6 +81,17 @@ class system {
     for (auto& s : shards_) s->begin_stage(stage_);
   }
 
+  /// Carries an order to every shard at once, and the orders that follow from their reports; appends
+  /// who may go on to `released`. Returns the clock of the last order. For transports that reach
+  /// all shards by a call.
+  clock_index carry(membership_order const& o, std::vector<worker_id>& released) {
+    clock_index last = o.clock;
+    for (auto& s : shards_)
+      if (auto const clock = s->order(o, released))
+        if (auto const next = coordinator_.report(o, *clock)) last = carry(*next, released);
+    return last;
+  }
+
   [[nodiscard]] replicas make_replicas() const {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return replicas(replica_type<I>(std::get<I>(locators_), spec<I>().width, servers())...);

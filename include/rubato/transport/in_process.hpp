@@ -245,14 +245,10 @@ class in_process_runtime {
     return *p;
   }
 
-  /// Carries an order to every shard, and the orders that follow from their reports. Returns the
-  /// clock of the last one.
+  /// @pre `membership_` is held
   clock_index carry(membership_order const& o) {
-    clock_index last = o.clock;
     std::vector<worker_id> released;
-    for (std::uint32_t s = 0; s < system_.servers(); ++s)
-      if (auto const clock = system_.server(server_id{s}).order(o, released))
-        if (auto const next = system_.members().report(o, *clock)) last = carry(*next);
+    clock_index const last = system_.carry(o, released);
     release(released);
     return last;
   }

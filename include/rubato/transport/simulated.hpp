@@ -1,0 +1,483 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rubato/cluster/system.hpp"
+#include "rubato/core/error.hpp"
+#include "rubato/core/null_mutex.hpp"
+#include "rubato/core/random.hpp"
+#include "rubato/metrics/run_report.hpp"
+#include "rubato/sim/event_queue.hpp"
+#include "rubato/sim/fibers.hpp"
+#include "rubato/sim/network.hpp"
+#include "rubato/sim/scenario.hpp"
+#include "rubato/sim/speed.hpp"
+#include "rubato/transport/concepts.hpp"
+#include "rubato/transport/run_stopped.hpp"
+#include "rubato/transport/slab.hpp"
+#include "rubato/worker/worker.hpp"
+
+namespace rubato {
+
+template <protocol Protocol, table_spec... Tables>
+class simulated_runtime;
+
+/// Workers are fibers of one thread in virtual time. The training body really computes; how long
+/// that took, and what the network did, the scenario says. Same seed, same run, event by event.
+struct simulated {
+  std::uint32_t workers = 1;
+  std::uint32_t servers = 1;
+  sim::scenario scenario = {};
+  std::size_t stack_bytes = 256 * 1024;  ///< of each worker's fiber
+
+  template <protocol Protocol, table_spec... Tables>
+  using runtime = simulated_runtime<Protocol, Tables...>;
+};
+
+/// Runs a body in virtual time. Made by `cluster`.
+///
+/// One message between worker and server is one event; so is the end of a local step. O(log events)
+/// each, besides what shards and body do.
+template <protocol Protocol, table_spec... Tables>
+class simulated_runtime {
+ public:
+  using system_type = system<null_mutex, Protocol, Tables...>;
+  using message = typename system_type::message;
+  class endpoint_type;
+  using worker_type = worker<endpoint_type, system_type>;
+
+  simulated_runtime(simulated options, Protocol p, Tables... tables)
+      : options_(std::move(options)),
+        system_(std::move(p), options_.servers, std::move(tables)...),
+        speed_(options_.scenario.speed, options_.workers),
+        network_(options_.scenario.network) {
+    if (options_.workers == 0) throw option_error("simulated: workers must be at least 1");
+    options_.scenario.validate(options_.workers, options_.servers);
+  }
+  simulated_runtime(simulated_runtime const&) = delete;
+  simulated_runtime& operator=(simulated_runtime const&) = delete;
+
+  [[nodiscard]] system_type const& servers() const noexcept { return system_; }
+  [[nodiscard]] std::uint32_t workers() const noexcept { return options_.workers; }
+
+  /// Runs `body(worker&)` on every worker and returns when all have ended. A body that throws ends
+  /// the run, and its exception is rethrown here.
+  /// @throws deadlock_error when somebody waits and nothing can happen any more
+  run_report run(std::function<void(worker_type&)> body) {
+    begin(std::move(body));
+    try {
+      while (!queue_.empty() && !stopping_) {
+        handle(queue_.pop());
+        ++events_;
+        if (on_event_) on_event_();
+      }
+      end_all();
+    } catch (...) {
+      end_all();
+      throw;
+    }
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    return report();
+  }
+
+  /// Starts one more worker with the body of the run under way: from a body, or an observer.
+  /// @throws usage_error when no run is under way
+  std::uint32_t add_worker() {
+    if (!running_) throw usage_error(errc::stale_handle, "add_worker: no run is under way");
+    participant& p = make_participant();
+    send_order(system_.members().join(p.handle.id(), {}));
+    return p.handle.rank();
+  }
+
+  /// Ends the run: every worker's body is unwound, and `run` returns.
+  void stop() noexcept { stopping_ = true; }
+
+  [[nodiscard]] time_point now() const noexcept { return queue_.now(); }
+
+  /// Calls `observer` after every event of a run: for checking invariants from outside.
+  void on_event(std::function<void()> observer) { on_event_ = std::move(observer); }
+
+  class endpoint_type {
+   public:
+    endpoint_type(simulated_runtime& run, worker_id self)
+        : run_(run),
+          self_(self),
+          speed_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()}),
+          link_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()} + 1) {}
+
+    void post(server_id s, message m) {
+      checkpoint();
+      sim::transit const t = run_.network_.send(self_, s, m.bytes(), now(), link_draws_);
+      std::uint32_t const at = run_.commits_.put({std::move(m), t.sent});
+      run_.queue_.push(t.delivered, {event::commit, self_.value(), s.value(), at});
+      if (t.sent > now()) sleep_until(t.sent);
+    }
+
+    template <std::size_t I>
+    void request(server_id s, table_tag<I>, read_header const& read,
+                 read_slot<typename system_type::template store_type<I>>& slot) {
+      checkpoint();
+      read_ = read;
+      ++outstanding_;
+      slot.arrived = slot.admitted = now();
+      sim::transit const t =
+          run_.network_.send(self_, s, slot.request_bytes(), now(), link_draws_);
+      run_.queue_.push(t.delivered, {event::request, self_.value(), s.value(), I});
+    }
+
+    void wait() {
+      waiting_ = true;
+      while (outstanding_ != 0) run_.fibers_->suspend();
+      waiting_ = false;
+      checkpoint();
+    }
+
+    [[nodiscard]] time_point now() const noexcept { return run_.now(); }
+
+    /// Lets the time pass that the scenario says, even if that is none: others get their turn.
+    void charge(double work) {
+      checkpoint();
+      sleep_until(now() + run_.speed_.step(self_, work, now(), speed_draws_));
+    }
+
+    void checkpoint() const {
+      if (run_.stopping_) throw run_stopped{};
+    }
+
+   private:
+    friend class simulated_runtime;
+
+    void sleep_until(time_point t) {
+      run_.queue_.push(t, {event::resume, self_.value(), 0, 0});
+      run_.fibers_->suspend();
+    }
+
+    simulated_runtime& run_;
+    worker_id self_;
+    random_stream speed_draws_;
+    random_stream link_draws_;
+    read_header read_{};
+    std::uint32_t outstanding_ = 0;
+    bool waiting_ = false;
+  };
+
+ private:
+  struct participant {
+    participant(simulated_runtime& run, sender self, std::uint32_t rank, std::uint64_t seed)
+        : link(run, self.worker),
+          handle(link, run.system_, self, rank, seed),
+          table_waiting(run.system_.servers()) {}
+    endpoint_type link;
+    worker_type handle;
+    sim::fiber_id fiber{};
+    clock_index start{};
+    bool alive = true;                            ///< has neither ended nor crashed
+    time_point crashed = time_point::max();
+    std::vector<std::uint32_t> table_waiting;     ///< by server: the table that a held read is about
+  };
+
+  struct event {
+    enum kind : std::uint32_t {
+      resume,   ///< a worker's fiber goes on
+      launch,   ///< a worker's fiber starts
+      commit,   ///< a commit is at its server
+      request,  ///< a read is at its server
+      reply,    ///< an answer is at its worker
+      order,    ///< an order of the coordinator is at a server
+      report,   ///< a server's report is at the coordinator
+      left,     ///< a worker's goodbye is at the coordinator
+      crash,    ///< a worker dies
+      detect,   ///< the coordinator notices
+      join,     ///< the scenario adds a worker
+    };
+    kind what;
+    std::uint32_t worker;
+    std::uint32_t server;
+    std::uint32_t detail;  ///< a table, or a place in a slab
+  };
+
+  struct commit_under_way {
+    message commit{};
+    time_point sent{};  ///< when its last byte has left; lost if the worker dies before
+  };
+  struct report_under_way {
+    membership_order about{};
+    clock_index clock{};
+  };
+
+  // ---- a run
+
+  void begin(std::function<void(worker_type&)> body) {
+    body_ = std::move(body);
+    participants_.clear();
+    fibers_ = std::make_unique<sim::fiber_pool>(options_.stack_bytes);
+    queue_ = {};
+    commits_ = {};
+    orders_ = {};
+    reports_ = {};
+    network_ = sim::network(options_.scenario.network);
+    stopping_ = false;
+    running_ = true;
+    failure_ = nullptr;
+    ended_ = {};
+    crashes_ = 0;
+    events_ = 0;
+    system_.begin_stage();
+    for (std::uint32_t i = 0; i < options_.workers; ++i) {
+      participant& p = make_participant();
+      std::vector<worker_id> nobody;
+      p.start = system_.carry(system_.members().join(p.handle.id(), {}), nobody);
+      queue_.push(time_point{}, {event::launch, i, 0, 0});
+    }
+    for (auto const& c : options_.scenario.crashes)
+      queue_.push(time_point(c.at), {event::crash, c.worker.value(), 0, 0});
+    for (auto const& j : options_.scenario.joins)
+      queue_.push(time_point(j.at), {event::join, 0, 0, 0});
+  }
+
+  participant& make_participant() {
+    auto const rank = static_cast<std::uint32_t>(participants_.size());
+    participants_.push_back(std::make_unique<participant>(
+        *this, sender{worker_id{rank}, {}, system_.stage()}, rank, options_.scenario.seed));
+    participant& p = *participants_.back();
+    p.fiber = fibers_->spawn([this, &p] {
+      p.handle.start(p.start, options_.workers);
+      body_(p.handle);
+      p.handle.finish();
+    });
+    return p;
+  }
+
+  void handle(event const& e) {
+    switch (e.what) {
+      case event::resume:
+      case event::launch: return go_on(*participants_[e.worker]);
+      case event::commit: return take_commit(e);
+      case event::request: return take_request(e);
+      case event::reply: return take_reply(e);
+      case event::order: return take_order(e);
+      case event::report: {
+        report_under_way const r = reports_.take(e.detail);
+        if (auto const next = system_.members().report(r.about, r.clock)) send_order(*next);
+        return;
+      }
+      case event::left:
+        return send_order(system_.members().leave(worker_id{e.worker},
+                                                  participants_[e.worker]->handle.clock()));
+      case event::crash: return crash(e.worker);
+      case event::detect:
+        if (auto const o = system_.members().lose(worker_id{e.worker})) send_order(*o);
+        return;
+      case event::join:
+        if (any_alive()) add_worker();
+        return;
+    }
+  }
+
+  /// Lets a worker's fiber run until it waits or ends.
+  void go_on(participant& p) {
+    if (!p.alive) return;
+    fibers_->resume(p.fiber);
+    if (!fibers_->finished(p.fiber)) return;
+    p.alive = false;
+    ended_ = now();
+    p.handle.end();
+    if (auto const thrown = fibers_->failure(p.fiber)) note_failure(thrown);
+    queue_.push(now() + control_latency(), {event::left, p.handle.rank(), 0, 0});
+    // With the last worker the run is over; what is under way still arrives.
+  }
+
+  void note_failure(std::exception_ptr thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (run_stopped const&) {
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+    }
+    stopping_ = true;
+  }
+
+  void crash(std::uint32_t w) {
+    if (w >= participants_.size() || !participants_[w]->alive) return;
+    participant& p = *participants_[w];
+    fibers_->kill(p.fiber);
+    p.alive = false;
+    p.crashed = now();
+    ++crashes_;
+    ended_ = now();
+    p.handle.end();
+    queue_.push(now() + options_.scenario.detection_delay, {event::detect, w, 0, 0});
+  }
+
+  void end_all() {
+    running_ = false;
+    bool const deadlocked = !stopping_ && any_alive();
+    std::string const who = deadlocked ? who_waits() : std::string();
+    for (auto& p : participants_) {
+      if (!p->alive) continue;
+      p->alive = false;
+      fibers_->kill(p->fiber);
+      p->handle.end();
+      ended_ = now();
+    }
+    if (deadlocked && !failure_) throw deadlock_error(who);
+  }
+
+  [[nodiscard]] bool any_alive() const noexcept {
+    return std::ranges::any_of(participants_, [](auto const& p) { return p->alive; });
+  }
+
+  // ---- at a server
+
+  void take_commit(event const& e) {
+    commit_under_way const c = commits_.take(e.detail);
+    if (c.sent > participants_[e.worker]->crashed) return;  // cut off in the middle
+    released_.clear();
+    refusal const r = system_.server(server_id{e.server}).commit(c.commit, released_);
+    if (r != refusal::none && participants_[e.worker]->alive)
+      throw error(errc::refused, "server " + std::to_string(e.server) + ": a commit of worker " +
+                                     std::to_string(e.worker) + " was refused, for " + to_string(r));
+    release(server_id{e.server});
+  }
+
+  void take_request(event const& e) {
+    participant& p = *participants_[e.worker];
+    if (!p.alive) return;
+    with_slot(p, server_id{e.server}, e.detail, [&](auto tag, auto& slot) {
+      slot.arrived = now();
+      auto const [refused, stamp] = system_.server(server_id{e.server}).admit_and_stamp(p.link.read_);
+      if (refused != refusal::none)
+        throw error(errc::refused, "server " + std::to_string(e.server) + ": a read of worker " +
+                                       std::to_string(e.worker) + " was refused, for " +
+                                       to_string(refused));
+      p.table_waiting[e.server] = e.detail;
+      if (stamp) answer(p, server_id{e.server}, tag, slot, *stamp);
+    });
+  }
+
+  void release(server_id s) {
+    for (worker_id const w : released_) {
+      participant& p = *participants_[w.index()];
+      if (!p.alive) continue;
+      with_slot(p, s, p.table_waiting[s.index()], [&](auto tag, auto& slot) {
+        answer(p, s, tag, slot, system_.server(s).stamp_for(w));
+      });
+    }
+  }
+
+  template <std::size_t I, class Slot>
+  void answer(participant& p, server_id s, table_tag<I>, Slot& slot, read_stamp const& stamp) {
+    slot.admitted = now();
+    slot.stamp = stamp;
+    slot.fill_from(system_.server(s).template store<I>());
+    sim::transit const t =
+        network_.send(s, p.handle.id(), slot.reply_bytes(), now(), p.link.link_draws_);
+    queue_.push(t.delivered, {event::reply, p.handle.rank(), s.value(), 0});
+  }
+
+  void take_reply(event const& e) {
+    participant& p = *participants_[e.worker];
+    if (p.alive && --p.link.outstanding_ == 0 && p.link.waiting_) go_on(p);
+  }
+
+  /// Calls `f(table<I>, slot)` for the table of this number.
+  template <class F>
+  void with_slot(participant& p, server_id s, std::uint32_t number, F f) {
+    system_type::for_each_table([&](auto tag) {
+      if (decltype(tag)::index == number) f(tag, p.handle.template slot<decltype(tag)::index>(s));
+    });
+  }
+
+  // ---- membership: the coordinator is one latency away from everybody
+
+  [[nodiscard]] duration control_latency() const noexcept {
+    return options_.scenario.network.worker_link.latency;
+  }
+
+  void send_order(membership_order const& o) {
+    for (std::uint32_t s = 0; s < system_.servers(); ++s)
+      queue_.push(now() + control_latency(), {event::order, 0, s, orders_.put(o)});
+    if (o.what != membership_order::kind::start) return;
+    participants_[o.worker.index()]->start = o.clock;
+    // The joiner hears of its clock when all shards know it.
+    queue_.push(now() + 2 * control_latency(), {event::launch, o.worker.value(), 0, 0});
+  }
+
+  void take_order(event const& e) {
+    membership_order const o = orders_.take(e.detail);
+    released_.clear();
+    auto const clock = system_.server(server_id{e.server}).order(o, released_);
+    release(server_id{e.server});
+    if (clock)
+      queue_.push(now() + control_latency(), {event::report, 0, 0, reports_.put({o, *clock})});
+  }
+
+  // ---- reports
+
+  [[nodiscard]] std::string who_waits() const {
+    std::string text = "deadlock: nobody can run.";
+    for (std::uint32_t s = 0; s < system_.servers(); ++s)
+      system_.server(server_id{s}).inspect([&](auto const& control) {
+        for (auto const& t : control.waiting().tickets()) {
+          text += " Worker " + std::to_string(t.worker.value()) + " at clock " +
+                  std::to_string(t.clock.value()) + " waits at server " + std::to_string(s) +
+                  " for c_min " + std::to_string(t.need.value()) + ", which is " +
+                  std::to_string(control.published().value());
+          if (auto const slowest = slowest_worker(control.workers()))
+            text += " because of worker " + std::to_string(slowest->value());
+          text += ".";
+        }
+      });
+    return text;
+  }
+
+  [[nodiscard]] std::optional<worker_id> slowest_worker(progress const& clocks) const {
+    for (auto const& p : participants_)
+      if (clocks.contains(p->handle.id()) && clocks.of(p->handle.id()) == clocks.c_min())
+        return p->handle.id();
+    return std::nullopt;
+  }
+
+  [[nodiscard]] run_report report() const {
+    run_report r;
+    r.virtual_time = true;
+    r.elapsed = ended_.since_start();
+    for (auto const& p : participants_) r.workers.push_back(p->handle.metrics());
+    system_.add_counters(r);
+    r.crashes = crashes_;
+    r.events = events_;
+    return r;
+  }
+
+  simulated options_;
+  system_type system_;
+  sim::speed_model speed_;
+  sim::network network_;
+  sim::event_queue<event> queue_;
+  detail::slab<commit_under_way> commits_;
+  detail::slab<membership_order> orders_;
+  detail::slab<report_under_way> reports_;
+  std::vector<std::unique_ptr<participant>> participants_;
+  std::unique_ptr<sim::fiber_pool> fibers_;  // after the participants: unwound before them
+  std::function<void(worker_type&)> body_;
+  std::function<void()> on_event_;
+  std::vector<worker_id> released_;
+  time_point ended_{};
+  std::uint64_t crashes_ = 0;
+  std::uint64_t events_ = 0;
+  bool stopping_ = false;
+  bool running_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace rubato
