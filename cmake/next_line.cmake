@@ -1,0 +1,17 @@
+# next_line(text line): moves the first line of the caller's variable `text` into `line`.
+# By hand, because CMake's lists would trip over a line's semicolons and brackets. (The names in
+# here are odd so that they hide none of the caller's.)
+function(next_line text_name_ line_name_)
+  set(text_ "${${text_name_}}")
+  string(FIND "${text_}" "\n" end_)
+  if(end_ EQUAL -1)
+    set(line_ "${text_}")
+    set(text_ "")
+  else()
+    string(SUBSTRING "${text_}" 0 ${end_} line_)
+    math(EXPR end_ "${end_} + 1")
+    string(SUBSTRING "${text_}" ${end_} -1 text_)
+  endif()
+  set(${line_name_} "${line_}" PARENT_SCOPE)
+  set(${text_name_} "${text_}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,16 @@
+# rubato_sanitize(target): builds a library with RUBATO_SANITIZE. The flags are public because an
+# instrumented archive links only into programs that bring the sanitizer's run-time along.
+if(RUBATO_SANITIZE STREQUAL "address")
+  set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=all)
+elseif(RUBATO_SANITIZE STREQUAL "thread")
+  set(sanitizer_flags -fsanitize=thread)
+elseif(RUBATO_SANITIZE)
+  message(FATAL_ERROR "RUBATO_SANITIZE is '${RUBATO_SANITIZE}', but must be address, thread or empty")
+endif()
+
+function(rubato_sanitize target)
+  if(RUBATO_SANITIZE)
+    target_compile_options(${target} PUBLIC ${sanitizer_flags} -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC ${sanitizer_flags})
+  endif()
+endfunction()

@@ -1,0 +1,99 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// main() of every test program: Catch2's, plus
+//   --seed, --seeds  see seeds.hpp
+//   --from PATH      only the test cases of a folder or file under test/
+// plus a line of totals for cmake/run_tests, appended to the file that RUBATO_TEST_TALLY names.
+#define CATCH_CONFIG_RUNNER
+#ifdef RUBATO_TEST_SANITIZED  // the sanitizer tells more of a crash than Catch2 does
+#define CATCH_CONFIG_NO_POSIX_SIGNALS
+#endif
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+
+#include "seeds.hpp"
+
+namespace {
+
+#if CATCH_VERSION_MAJOR >= 3
+using Catch::Clara::Opt;
+using listener = Catch::EventListenerBase;
+#else
+using Catch::clara::Opt;
+using listener = Catch::TestEventListenerBase;
+#endif
+
+#if CATCH_VERSION_MAJOR >= 3
+Catch::TestCaseInfo const& info(Catch::TestCaseHandle const& test) {
+  return test.getTestCaseInfo();
+}
+#else
+Catch::TestCaseInfo const& info(Catch::TestCase const& test) { return test; }
+#endif
+
+// Catch2's way to ask for a list of names. By name, since its own `--filenames-as-tags` confuses
+// files of one name in two folders.
+std::string specification_of(std::string const& path, Catch::Session& session) {
+  std::string const here = __FILE__;
+  std::string const prefix = here.substr(0, here.rfind('/') + 1) + path;
+  std::string names;
+  for (auto const& test : Catch::getAllTestCasesSorted(session.config())) {
+    std::string const file = info(test).lineInfo.file;
+    bool const inside = file == prefix || file.rfind(prefix + '/', 0) == 0;
+    if (!inside || info(test).isHidden()) continue;
+    names += names.empty() ? "\"" : ",\"";
+    for (char const letter : info(test).name) {
+      if (letter == '\\' || letter == '"' || letter == ',' || letter == '[') names += '\\';
+      names += letter;
+    }
+    names += '"';
+  }
+  return names;
+}
+
+class tally : public listener {
+ public:
+  using listener::listener;
+
+  void testRunEnded(Catch::TestRunStats const& run) override {
+    char const* const path = std::getenv("RUBATO_TEST_TALLY");
+    if (path == nullptr) return;
+    // One short write in append mode, since several programs may end at once.
+    if (std::FILE* const file = std::fopen(path, "a")) {
+      auto const& cases = run.totals.testCases;
+      std::fprintf(file, "%s %s\n", std::to_string(cases.passed).c_str(),
+                   std::to_string(cases.failed).c_str());
+      std::fclose(file);
+    }
+  }
+};
+CATCH_REGISTER_LISTENER(tally)
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Catch::Session session;
+  std::string from;
+  auto& seeds = rubato::test::options();
+  session.cli(session.cli() | Opt(seeds.first, "N")["--seed"]("property tests: run only seed N") |
+              Opt(seeds.count, "N")["--seeds"]("property tests: run N seeds") |
+              Opt(from, "path")["--from"]("only the tests of this folder or file of test/"));
+  if (int const bad_arguments = session.applyCommandLine(argc, argv)) return bad_arguments;
+  try {  // now rather than in the middle of a test
+    (void)rubato::test::first_seed();
+    (void)rubato::test::seed_count(1);
+  } catch (std::exception const& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+  if (!from.empty()) {
+    std::string const names = specification_of(from, session);
+    if (names.empty()) return 0;  // nothing but static assertions there
+    auto data = session.configData();
+    data.testsOrTags = {names};
+    session.useConfigData(data);
+  }
+  return session.run();
+}
