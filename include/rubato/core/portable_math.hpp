@@ -10,15 +10,15 @@
 ///
 /// `std::log` may differ in the last bit between libraries, and one bit is enough to reorder two
 /// events of a simulation. These two use nothing but + - * / and bit operations, which IEEE 754
-/// rounds in one way only, provided that the compiler does not fuse a multiplication and an addition:
-/// compile with `-ffp-contract=off` and without `-ffast-math`.
+/// rounds in one way only, provided that the compiler does not fuse a multiplication and an
+/// addition: compile with `-ffp-contract=off` and without `-ffast-math`.
 
 namespace rubato::detail {
 
 static_assert(std::numeric_limits<double>::is_iec559, "rubato needs IEEE 754 doubles");
 
-// ln 2 as the sum of two doubles. The last 20 bits of the first are zero, so that its product with an
-// exponent (at most 11 bits) is exact.
+// ln 2 as the sum of two doubles. The last 20 bits of the first are zero, so that its product with
+// an exponent (at most 11 bits) is exact.
 inline constexpr double ln2_high = 0x1.62e42fefp-1;
 inline constexpr double ln2_low = 0x1.473de6af278edp-34;
 

@@ -133,8 +133,8 @@ class random_stream {
 
   /// Puts `items` into an order drawn uniformly from all (Fisher-Yates); linear.
   /// `T` must be swappable without exceptions.
-  template <class T>
-  constexpr void shuffle(std::span<T> items) noexcept {
+  template <class T, std::size_t Extent>
+  constexpr void shuffle(std::span<T, Extent> items) noexcept {
     using std::swap;
     for (std::size_t left = items.size(); left > 1; --left) {
       swap(items[left - 1], items[static_cast<std::size_t>(below(left))]);

@@ -11,10 +11,10 @@ using duration = std::chrono::nanoseconds;
 
 /// A moment of a run, counted from the run's start.
 ///
-/// It has no `now()`, on purpose: a protocol core that holds one was handed it, so the same core runs
-/// against a wall clock and in virtual time. Arithmetic saturates, so `time_point::max()` means
-/// "never" and stays "never" whatever is added to it.
-/// A regular value; 8 bytes; constant time, no exceptions.
+/// It has no `now()`, on purpose: a protocol core that holds one was handed it, so the same core
+/// runs against a wall clock and in virtual time. Arithmetic saturates, so `time_point::max()`
+/// means "never" and stays "never" whatever is added to it. A regular value; 8 bytes; constant
+/// time, no exceptions.
 class time_point {
  public:
   /// The start of the run.

@@ -1,0 +1,57 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <rubato/core/ids.hpp>
+#include <rubato/core/time.hpp>
+#include <rubato/sim/network.hpp>
+#include <rubato/sim/speed.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace rubato::sim {
+
+/// `worker` stops for good, without a word, at `at` since the start of the run.
+struct crash {
+  worker_id worker{};
+  duration at{0};
+};
+
+/// One more worker joins at `at` since the start of the run. The first to join gets the rank after
+/// that of the last initial worker, and so on, in order of time, then of the list.
+struct join {
+  duration at{0};
+};
+
+/// A simulated cluster: who is how fast, what lies between them, what goes wrong.
+///
+/// The default is homogeneous: 1 us per unit of work, 100 us latency, infinite bandwidth, no
+/// faults.
+///
+/// @code
+/// sim::scenario{.speed = {.work_cost = 20us, .heterogeneity = {.level = 2}},
+///               .network = {.worker_link = {.latency = 500us, .jitter = sim::lognormal{.sigma =
+///               0.4}},
+///                           .server_bandwidth = 125'000'000},
+///               .crashes = {{.worker = worker_id(3), .at = 2s}},
+///               .seed = 7}
+/// @endcode
+struct scenario {
+  speed_options speed{};
+  network_options network{};
+  std::vector<crash> crashes{};
+  std::vector<join> joins{};
+  /// From a crash until the servers take it for a leave; >= 0.
+  duration detection_delay = std::chrono::milliseconds(100);
+  /// Decides every draw of the run: same seed, same run.
+  std::uint64_t seed = 1;
+
+  /// Checks everything, before anything starts.
+  /// @param workers at the start; @param servers
+  /// @throws option_error: one sentence that names the first bad option and says what was expected
+  void validate(std::size_t workers, std::size_t servers) const;
+};
+
+}  // namespace rubato::sim

@@ -1,0 +1,54 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/core/error.hpp>
+#include <rubato/sim/scenario.hpp>
+
+#include <fmt/core.h>
+
+#include <limits>
+#include <set>
+
+namespace rubato::sim {
+namespace {
+
+// A node's code holds its index and one bit more.
+constexpr std::size_t nodes_max = std::numeric_limits<std::uint32_t>::max() / 2;
+
+void require_count(std::string_view option, std::size_t count) {
+  if (count >= 1 && count <= nodes_max) return;
+  throw option_error(
+      fmt::format("{} must be between 1 and {}, but is {}", option, nodes_max, count));
+}
+
+void require_time(std::string_view option, duration at) {
+  if (at >= duration::zero()) return;
+  throw option_error(fmt::format("{} must be at least 0 ns, but is {}", option, at.count()));
+}
+
+}  // namespace
+
+void scenario::validate(std::size_t workers, std::size_t servers) const {
+  require_count("workers", workers);
+  require_count("servers", servers);
+  std::size_t const workers_ever = workers + joins.size();
+  speed.validate(workers_ever);
+  network.validate();
+  require_time("detection_delay", detection_delay);
+  for (std::size_t i = 0; i < joins.size(); ++i) {
+    require_time(fmt::format("joins[{}].at", i), joins[i].at);
+  }
+  std::set<worker_id> crashed;
+  for (std::size_t i = 0; i < crashes.size(); ++i) {
+    require_time(fmt::format("crashes[{}].at", i), crashes[i].at);
+    if (crashes[i].worker.index() >= workers_ever) {
+      throw option_error(fmt::format("crashes[{}].worker must be one of the {} workers, but is {}",
+                                     i, workers_ever, crashes[i].worker.value()));
+    }
+    if (!crashed.insert(crashes[i].worker).second) {
+      throw option_error(
+          fmt::format("crashes[{}].worker must crash only once, but {} is listed twice", i,
+                      crashes[i].worker.value()));
+    }
+  }
+}
+
+}  // namespace rubato::sim
