@@ -94,7 +94,8 @@ class system {
 
   [[nodiscard]] replicas make_replicas() const {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return replicas(replica_type<I>(std::get<I>(locators_), spec<I>().width, servers())...);
+      return replicas(replica_type<I>(std::get<I>(locators_), spec<I>().width, servers(),
+                                      std::get<I>(pools_))...);
     }(std::make_index_sequence<table_count>{});
   }
 
@@ -244,6 +245,7 @@ class system {
   Protocol protocol_;
   std::tuple<Tables...> tables_;
   std::tuple<locator_for<Tables>...> locators_;
+  std::tuple<update_pool<typename Tables::value_type>...> pools_;
   std::vector<std::unique_ptr<shard_type>> shards_;
   coordinator coordinator_;
   stage_id stage_{0};

@@ -1,9 +1,10 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+
 
 #include "rubato/core/time.hpp"
 
@@ -26,7 +27,7 @@ struct worker_metrics {
 
   /// `staleness[k]`: how many first reads of a clock used a copy k clocks behind the reader; the
   /// last entry also counts all beyond.
-  std::vector<std::uint64_t> staleness = std::vector<std::uint64_t>(65);
+  std::array<std::uint64_t, 65> staleness{};
 
   [[nodiscard]] duration total() const noexcept { return compute + send + wait; }
 

@@ -55,6 +55,7 @@ class coordinator {
     auto const found = members_.find(about.worker);
     if (found == members_.end()) return std::nullopt;
     member& m = found->second;
+    if (m.incarnation != about.incarnation) return std::nullopt;  // of an earlier life
     bool const joining = about.what == membership_order::kind::enlist;
     if (m.now != (joining ? state::joining : state::losing)) return std::nullopt;  // overtaken
     m.clock = joining ? std::max(m.clock, clock) : std::min(m.clock, clock);

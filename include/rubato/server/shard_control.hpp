@@ -50,13 +50,14 @@ class shard_control {
   shard_control(Admission admission, Visibility visibility)
       : admission_(std::move(admission)), visibility_(std::move(visibility)) {}
 
-  /// Starts all clocks anew. @pre no commit is held back and nobody waits
+  /// Starts all clocks anew. What a stage that was ended early left held back is dropped.
   void begin_stage(stage_id stage) {
-    RUBATO_ASSERT(log_.empty());
+    log_ = {};
     stage_ = stage;
     progress_ = {};
     members_.clear();
     waiting_.clear();
+    taken_below_ = clock_index{0};
     folded_below_ = clock_index{0};
     published_ = clock_index{0};
     counters_ = {};
@@ -104,8 +105,10 @@ class shard_control {
   /// The held-back commits that may be folded now, in the order in which to fold them. The caller
   /// folds them all before it calls `publish`.
   [[nodiscard]] std::vector<fold_group> take_ready() {
-    clock_index const horizon =
-        visibility_.horizon({.c_min = progress_.c_min(), .bound = admission_.bound()});
+    auto const horizon_at = [this](clock_index c_min) {
+      return visibility_.horizon({.c_min = c_min, .bound = admission_.bound()});
+    };
+    clock_index const horizon = horizon_at(progress_.c_min());
     std::vector<fold_group> groups;
     for (auto& [stamp, commits] : log_.take_below(horizon)) {
       bool const together = one_step_per_clock();
@@ -117,7 +120,8 @@ class shard_control {
         groups.back().commits.emplace_back(i, std::move(message));
       }
     }
-    folded_below_ = std::max(folded_below_, horizon);
+    // By the floor: when all have left the horizon is "never", which is not so for those who join.
+    taken_below_ = std::max(taken_below_, horizon_at(progress_.floor()));
     return groups;
   }
 
@@ -130,6 +134,7 @@ class shard_control {
   /// Makes the progress known to readers, and appends to `released` whoever may go on now.
   /// @pre everything that `take_ready` gave has been folded
   void publish(std::vector<worker_id>& released) {
+    folded_below_ = taken_below_;
     published_ = std::max(published_, progress_.floor());
     waiting_.release(published_, released);
   }
@@ -239,7 +244,8 @@ class shard_control {
   std::vector<member> members_;
   waiting_room waiting_;
   commit_log<Message> log_;
-  clock_index folded_below_{0};  ///< held-back commits with stamps below it have been folded
+  clock_index taken_below_{0};   ///< held-back commits with stamps below it were given to be folded
+  clock_index folded_below_{0};  ///< and with stamps below this one they have been
   clock_index published_{0};     ///< the `c_min` that readers go by
   shard_counters counters_;
 };

@@ -5,23 +5,29 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <memory>
+#include <new>
+#include <type_traits>
 #include <utility>
 
 namespace rubato {
 
-/// A counted reference to an array of T in Eigen's memory.
+/// A counted reference to an array of T in Eigen's aligned memory.
 ///
 /// The array may be written only while `unique()` holds; whoever shares it sees it frozen. That is
 /// how a pull costs no copy of its own: a store that has to fold into a shared block puts a new one
-/// in its place.
+/// in its place. Counter and array are one allocation.
 /// Thread safety: distinct references may be used concurrently, one reference may not.
 template <class T>
 class block_ref {
+  static_assert(std::is_trivially_copyable_v<T>);
+
  public:
   block_ref() noexcept = default;
   /// A new array, uninitialised. Throws std::bad_alloc.
-  explicit block_ref(std::size_t size) : block_(new block(size)) {}
+  explicit block_ref(std::size_t size)
+      : block_(::new (Eigen::internal::aligned_malloc(sizeof(header) + size * sizeof(T)))
+                   header(size)) {}
 
   block_ref(block_ref const& other) noexcept : block_(other.block_) {
     if (block_) block_->references.fetch_add(1, std::memory_order_relaxed);
@@ -32,7 +38,10 @@ class block_ref {
     return *this;
   }
   ~block_ref() {
-    if (block_ && block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete block_;
+    if (block_ && block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      std::destroy_at(block_);
+      Eigen::internal::aligned_free(block_);
+    }
   }
 
   [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
@@ -41,21 +50,20 @@ class block_ref {
   [[nodiscard]] bool unique() const noexcept {
     return block_->references.load(std::memory_order_acquire) == 1;
   }
-  [[nodiscard]] std::size_t size() const noexcept {
-    return static_cast<std::size_t>(block_->values.size());
-  }
-  [[nodiscard]] T const* data() const noexcept { return block_->values.data(); }
+  [[nodiscard]] std::size_t size() const noexcept { return block_->size; }
+  [[nodiscard]] T const* data() const noexcept { return reinterpret_cast<T const*>(block_ + 1); }
   /// @pre `unique()`
-  [[nodiscard]] T* mutable_data() noexcept { return block_->values.data(); }
+  [[nodiscard]] T* mutable_data() noexcept { return reinterpret_cast<T*>(block_ + 1); }
 
  private:
-  struct block {
-    explicit block(std::size_t size) : values(static_cast<Eigen::Index>(size)) {}
+  struct alignas(16) header {
+    explicit header(std::size_t n) noexcept : size(n) {}
+    std::size_t size;
     std::atomic<std::uint32_t> references{1};
-    Eigen::Array<T, Eigen::Dynamic, 1> values;
   };
+  static_assert(alignof(T) <= alignof(header));
 
-  block* block_ = nullptr;
+  header* block_ = nullptr;
 };
 
 namespace detail {

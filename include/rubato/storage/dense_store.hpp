@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -53,7 +54,7 @@ class dense_snapshot {
   template <class, class>
   friend class dense_store;
   std::size_t chunk_size_ = 1;
-  std::vector<block_ref<T>> chunks_;
+  boost::container::small_vector<block_ref<T>, 1> chunks_;  // small tables have one
 };
 
 /// Contiguous rows in chunks of about 64 KiB, each with a lock of its own.

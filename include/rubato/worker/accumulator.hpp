@@ -44,7 +44,7 @@ class accumulator {
  public:
   /// `rows` bounds the local rows; 0 where any number may occur, which is never whole.
   accumulator(std::uint64_t rows, std::size_t width, update_pool<T> pool)
-      : rows_(rows), width_(width), pool_(std::move(pool)) {}
+      : rows_(rows), width_(width), pool_(std::move(pool)), nothing_(pool_.nothing()) {}
 
   [[nodiscard]] bool empty() const noexcept { return !current_ || current_->empty(); }
 
@@ -78,7 +78,9 @@ class accumulator {
   /// The update to commit under this stamp, and a fresh start.
   [[nodiscard]] committed_update<T> take(clock_index stamp) {
     if (empty()) return {stamp, nothing_, {}};
-    return {stamp, std::exchange(current_, nullptr), std::exchange(slots_, {})};
+    committed_update<T> done{stamp, std::exchange(current_, nullptr), {}};
+    if (!slots_.empty()) done.slots = std::exchange(slots_, {});
+    return done;
   }
 
  private:
@@ -127,7 +129,7 @@ class accumulator {
   update_pool<T> pool_;
   std::shared_ptr<update<T>> current_;
   detail::row_slots slots_;
-  std::shared_ptr<update<T> const> nothing_ = std::make_shared<update<T> const>();
+  std::shared_ptr<update<T> const> nothing_;
 };
 
 }  // namespace rubato

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <span>
@@ -40,16 +39,17 @@ class replica {
   using slot_type = read_slot<Store>;
   using snapshot_type = typename Store::snapshot_type;
 
-  replica(locator_for<Table> locator, std::size_t width, std::uint32_t servers)
+  replica(locator_for<Table> locator, std::size_t width, std::uint32_t servers,
+          update_pool<value_type> const& pool)
       : locator_(std::move(locator)), width_(width), rows_(width) {
-    update_pool<value_type> const pool;
+    parts_.reserve(servers);
     for (std::uint32_t s = 0; s < servers; ++s)
-      parts_.push_back(std::make_unique<part>(locator_.rows_of(server_id{s}), width, pool));
+      parts_.emplace_back(locator_.rows_of(server_id{s}), width, pool);
   }
 
   [[nodiscard]] locator_for<Table> const& locator() const noexcept { return locator_; }
   [[nodiscard]] std::size_t width() const noexcept { return width_; }
-  [[nodiscard]] slot_type& slot(server_id s) noexcept { return parts_[s.index()]->slot; }
+  [[nodiscard]] slot_type& slot(server_id s) noexcept { return parts_[s.index()].slot; }
 
   // ---- pushes
 
@@ -58,7 +58,7 @@ class replica {
   {
     for (std::uint32_t s = 0; s < parts_.size(); ++s) {
       if (locator_.rows_of(server_id{s}) == 0) continue;
-      parts_[s]->own.add_whole([&](auto add) {
+      parts_[s].own.add_whole([&](auto add) {
         for (auto const& run : locator_.rows().runs())
           if (run.server.value() == s)
             add(run.local_first * width_, delta + run.first * width_, run.rows * width_);
@@ -69,19 +69,19 @@ class replica {
 
   void push_row(key k, value_type const* delta) {
     layout::place const at = locator_.locate(k);
-    parts_[at.server.index()]->own.add_row(at.local, delta);
+    parts_[at.server.index()].own.add_row(at.local, delta);
     rows_.add(k, delta);
   }
 
   [[nodiscard]] bool has_uncommitted() const noexcept {
-    return std::ranges::any_of(parts_, [](auto const& p) { return !p->own.empty(); });
+    return std::ranges::any_of(parts_, [](auto const& p) { return !p.own.empty(); });
   }
 
   /// The update for one server, to be sent under this stamp. `keep` says that the replica will still
   /// need it: for a base that lacks it, or until a server says that it is in.
   [[nodiscard]] std::shared_ptr<update<value_type> const> commit(server_id s, clock_index stamp,
                                                                  bool keep) {
-    part& p = *parts_[s.index()];
+    part& p = parts_[s.index()];
     committed_update<value_type> u = p.own.take(stamp);
     auto result = u.part;
     if (keep && !u.part->empty()) p.committed.push_back(std::move(u));
@@ -93,33 +93,33 @@ class replica {
   /// Whether `usable(mark)` holds for the base on every server.
   template <class Usable>
   [[nodiscard]] bool base_usable(Usable usable) const {
-    return has_base_ && std::ranges::all_of(parts_, [&](auto const& p) { return usable(p->mark); });
+    return has_base_ && std::ranges::all_of(parts_, [&](auto const& p) { return usable(p.mark); });
   }
 
   /// The least server clock of the base. @pre there is one
   [[nodiscard]] clock_index base_clock() const noexcept {
     clock_index least = clock_index::highest();
-    for (auto const& p : parts_) least = std::min(least, p->mark.server_clock);
+    for (auto const& p : parts_) least = std::min(least, p.mark.server_clock);
     return least;
   }
 
   /// Gives up the base; stores need not keep that state for this worker any more.
   void drop_base() noexcept {
     has_base_ = false;
-    for (auto& p : parts_) p->base.clear();
+    for (auto& p : parts_) p.base.clear();
   }
   void drop_rows() noexcept { rows_.clear(); }
   void drop_committed() noexcept {
-    for (auto& p : parts_) p->committed.clear();
+    for (auto& p : parts_) p.committed.clear();
   }
 
   /// The whole table has been fetched into the slots.
   void accept_base(clock_index at, clock_index need) {
     for (auto& p : parts_) {
-      p->mark = {p->slot.stamp.server_clock, at, need};
-      p->base_included = p->slot.stamp.included;
-      std::swap(p->base, p->slot.snapshot);
-      p->slot.snapshot.clear();
+      p.mark = {p.slot.stamp.server_clock, at, need};
+      p.base_included = p.slot.stamp.included;
+      std::swap(p.base, p.slot.snapshot);
+      p.slot.snapshot.clear();
     }
     rows_.clear();
     has_base_ = true;
@@ -128,9 +128,10 @@ class replica {
   /// A server has answered: own commits that it includes, and the base too, are needed no more.
   /// Servers never answer from an older state.
   void acknowledge(server_id s, clock_index included) noexcept {
-    part& p = *parts_[s.index()];
+    part& p = parts_[s.index()];
     clock_index const in = has_base_ ? std::min(included, p.base_included) : included;
-    while (!p.committed.empty() && p.committed.front().stamp < in) p.committed.pop_front();
+    auto const kept = std::ranges::find_if(p.committed, [in](auto const& u) { return u.stamp >= in; });
+    p.committed.erase(p.committed.begin(), kept);
   }
 
   // ---- reads
@@ -140,7 +141,7 @@ class replica {
     requires(Table::bounded)
   {
     for (auto const& run : locator_.rows().runs()) {
-      part const& p = *parts_[run.server.index()];
+      part const& p = parts_[run.server.index()];
       std::size_t const first = run.local_first * width_;
       std::size_t const count = run.rows * width_;
       value_type* const to = out + run.first * width_;
@@ -164,8 +165,8 @@ class replica {
       }
     };
     for (auto const& p : parts_) {
-      add(p->base.keys, p->base.values);
-      p->for_each_own(p->base_included,
+      add(p.base.keys, p.base.values);
+      p.for_each_own(p.base_included,
                       [&](update<value_type> const& u) { add(u.rows, u.values); });
     }
     out.clear();
@@ -185,7 +186,7 @@ class replica {
     if constexpr (Table::bounded) {
       if (!base_ok) return false;
       layout::place const at = locator_.locate(k);
-      part const& p = *parts_[at.server.index()];
+      part const& p = parts_[at.server.index()];
       p.base.copy(static_cast<std::size_t>(at.local) * width_, width_, out);
       p.add_own(p.base_included, at.local, width_, out);
       return true;
@@ -196,7 +197,7 @@ class replica {
   /// A row has been fetched by key into a server's slot, at place `index` there.
   void accept_row(key k, server_id s, std::size_t index, clock_index at, clock_index need,
                   value_type* out) {
-    part& p = *parts_[s.index()];
+    part& p = parts_[s.index()];
     value_type* const row = p.slot.values.data() + index * width_;
     p.add_own(p.slot.stamp.included, p.slot.rows[index], width_, row);
     value_type const* const seen = rows_.put(k, {p.slot.stamp.server_clock, at, need}, row);
@@ -227,7 +228,7 @@ class replica {
     }
 
     accumulator<value_type> own;
-    std::deque<committed_update<value_type>> committed;  // oldest first
+    std::vector<committed_update<value_type>> committed;  // oldest first
     snapshot_type base{};
     clock_index base_included = clock_index::lowest();
     fetch_mark mark{};
@@ -248,7 +249,7 @@ class replica {
   locator_for<Table> locator_;
   std::size_t width_;
   row_cache<value_type> rows_;
-  std::vector<std::unique_ptr<part>> parts_;
+  std::vector<part> parts_;
   bool has_base_ = false;
 };
 

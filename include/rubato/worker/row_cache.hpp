@@ -65,6 +65,7 @@ class row_cache {
   }
 
   void clear() noexcept {
+    if (entries_.empty()) return;
     entries_.clear();
     values_.clear();
   }

@@ -10,37 +10,43 @@
 
 namespace rubato {
 
-/// Gives a worker the buffers of its commits, and takes them back from whoever used them last: a
-/// shard's log, a link, the worker's own replica. So a steady run allocates no parameters.
-/// Thread safety: buffers may be released by any thread, also after the worker is gone.
+/// Gives workers the buffers of their commits, and takes them back from whoever used them last: a
+/// shard's log, a link, a replica. So a steady run allocates no parameters, and the buffer that is
+/// handed out next is the one whose memory is warm.
+/// Thread safety: copies share one pool, and may be used and outlived by buffers in any thread.
 template <class T>
 class update_pool {
  public:
-  /// An empty update.
+  /// An empty update, to be filled.
   [[nodiscard]] std::shared_ptr<update<T>> take() {
-    auto buffer = std::make_unique<update<T>>(shelf_->take());
-    return {buffer.release(), [shelf = shelf_](update<T>* used) {
-              std::unique_ptr<update<T>> const owned(used);
-              shelf->put(std::move(*owned));
+    return {shelf_->take().release(), [shelf = shelf_](update<T>* used) noexcept {
+              shelf->put(std::unique_ptr<update<T>>(used));
             }};
+  }
+  /// The update of those who have none: shared, always empty.
+  [[nodiscard]] std::shared_ptr<update<T> const> nothing() const {
+    return {shelf_, &shelf_->nothing};
   }
 
  private:
   struct shelf {
-    static constexpr std::size_t spares = 4;
+    static constexpr std::size_t spares = 64;
+    update<T> const nothing{};
     std::mutex lock;
-    std::vector<update<T>> spare;
+    std::vector<std::unique_ptr<update<T>>> spare;
 
-    update<T> take() {
+    shelf() { spare.reserve(spares); }
+
+    std::unique_ptr<update<T>> take() {
       std::lock_guard const guard(lock);
-      if (spare.empty()) return {};
-      update<T> u = std::move(spare.back());
+      if (spare.empty()) return std::make_unique<update<T>>();
+      auto u = std::move(spare.back());
       spare.pop_back();
       return u;
     }
-    void put(update<T> u) noexcept {
-      u.rows.clear();
-      if (!u.whole) u.values.clear();  // a whole one keeps its size: it will be overwritten
+    void put(std::unique_ptr<update<T>> u) noexcept {
+      u->rows.clear();
+      if (!u->whole) u->values.clear();  // a whole one keeps its size: it will be overwritten
       std::lock_guard const guard(lock);
       if (spare.size() < spares) spare.push_back(std::move(u));
     }
