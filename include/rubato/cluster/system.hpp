@@ -46,9 +46,8 @@ class system {
   using store_type = typename table_type<I>::template store<Mutex>;
   template <std::size_t I>
   using replica_type = replica<table_type<I>, store_type<I>>;
-  using replicas = decltype([]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::type_identity<std::tuple<replica_type<I>...>>{};
-  }(std::make_index_sequence<table_count>{}))::type;
+  using replicas =
+      std::tuple<replica<Tables, typename Tables::template store<Mutex>>...>;
 
   /// Initial values are copied. @throws option_error naming the table and what was expected
   system(Protocol p, std::uint32_t servers, Tables... tables)

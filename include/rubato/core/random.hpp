@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rubato/core/assert.hpp>
+#include <rubato/core/mix.hpp>
 #include <rubato/core/portable_math.hpp>
 
 #include <array>
@@ -15,13 +16,6 @@
 
 namespace rubato {
 namespace detail {
-
-/// The output function of splitmix64: a bijection of 64-bit words that mixes every bit into all.
-[[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t z) noexcept {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 /// splitmix64 (Steele, Lea, Flood 2014): turns one word of seed into as many as a generator needs.
 struct splitmix64 {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "rubato/core/ids.hpp"
+#include "rubato/core/mix.hpp"
 
 namespace rubato {
 
@@ -27,14 +28,5 @@ template <class P>
 concept partition_policy = std::copyable<P> && requires(P const p, key k, table_shape shape) {
   { p.server_of(k, shape) } -> std::same_as<server_id>;
 };
-
-namespace detail {
-/// A bijective mix of 64 bits (the finalizer of splitmix64): the same on every machine.
-[[nodiscard]] constexpr std::uint64_t mix(std::uint64_t x) noexcept {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-}  // namespace detail
 
 }  // namespace rubato

@@ -9,7 +9,7 @@ namespace rubato {
 /// neighbors. For sparse tables; a dense one pays with an index entry for nearly every row.
 struct hash {
   [[nodiscard]] constexpr server_id server_of(key k, table_shape shape) const noexcept {
-    return server_id{static_cast<std::uint32_t>(detail::mix(k.value() + 1) % shape.servers)};
+    return server_id{static_cast<std::uint32_t>(detail::mix64(k.value() + 1) % shape.servers)};
   }
 };
 static_assert(partition_policy<hash>);

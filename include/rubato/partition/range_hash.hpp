@@ -18,7 +18,7 @@ struct range_hash {
   [[nodiscard]] constexpr server_id server_of(key k, table_shape shape) const noexcept {
     if (shape.servers == 1) return server_id{0};
     std::uint64_t const run = k.value() / run_rows(shape);
-    std::uint64_t const turn = detail::mix(run / shape.servers + 1);
+    std::uint64_t const turn = detail::mix64(run / shape.servers + 1);
     return server_id{static_cast<std::uint32_t>((run % shape.servers + turn % shape.servers) %
                                                 shape.servers)};
   }

@@ -77,14 +77,15 @@ class shard_control {
     return refusal::order;
   }
 
-  /// What the merges are told about a commit that is folded as it arrives.
+  /// What the merges are told about a commit that is folded as it arrives. When the last worker has
+  /// gone, what was held back is still folded: by its weight for one worker, at the clock left at.
   [[nodiscard]] commit_info info(sender const& from, clock_index stamp,
                                  version_index version) const noexcept {
     return {.from = from.worker,
             .stamp = stamp,
-            .c_min = progress_.c_min(),
-            .c_max = progress_.c_max(),
-            .workers = static_cast<std::uint32_t>(progress_.live()),
+            .c_min = progress_.floor(),
+            .c_max = std::max(progress_.c_max(), progress_.floor()),
+            .workers = static_cast<std::uint32_t>(std::max<std::size_t>(progress_.live(), 1)),
             .version = version};
   }
 

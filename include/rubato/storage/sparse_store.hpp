@@ -8,10 +8,9 @@
 #include <numeric>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
-#include "rubato/partition/concepts.hpp"
+#include "rubato/core/row_map.hpp"
 #include "rubato/storage/update.hpp"
 
 namespace rubato {
@@ -99,7 +98,7 @@ class sparse_store {
     for (stripe& s : stripes_) {
       std::lock_guard const guard(s.lock);
       total += s.values.capacity() * sizeof(T) + s.velocity.capacity() * sizeof(T) +
-               s.slots.size() * (2 * sizeof(std::uint64_t) + 2 * sizeof(void*));
+               s.slots.bucket_count() * 3 * sizeof(std::uint64_t);
     }
     return total;
   }
@@ -108,13 +107,13 @@ class sparse_store {
  private:
   struct stripe {
     Mutex lock;
-    std::unordered_map<std::uint64_t, std::size_t> slots;  // row → index of its values
+    detail::row_map<std::size_t> slots;  // row → index of its values
     std::vector<T> values;
     std::vector<T> velocity;  // grows behind `values`; empty without momentum
   };
 
   [[nodiscard]] stripe& stripe_of(std::uint64_t row) const noexcept {
-    return stripes_[detail::mix(row) % stripes_.size()];
+    return stripes_[detail::mix64(row) % stripes_.size()];
   }
 
   /// The row's values, made zero when it is touched for the first time.

@@ -1,8 +1,11 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
+#include <exception>
 #include <numeric>
 #include <span>
 #include <string>

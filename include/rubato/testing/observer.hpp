@@ -212,6 +212,7 @@ class observer {
   /// Worker `w` has read `rows` of a counting table: `values` holds one row after the other.
   void read(std::uint32_t w, staleness s, std::size_t table, kind how,
             std::span<std::uint64_t const> rows, std::span<std::int64_t const> values) {
+    if (rows.empty()) return;  // of nothing, which waits for nobody
     std::lock_guard const guard(lock_);
     clock_index const c{members_[w].done};
     if (auto const least = c_min(); c - std::min(s, rules_.bound) > least)

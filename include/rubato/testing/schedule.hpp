@@ -59,7 +59,8 @@ struct scattered {
   std::uint64_t seed = 0;
 
   [[nodiscard]] constexpr server_id server_of(key k, table_shape shape) const noexcept {
-    std::uint64_t const at = k.value() < shape.servers ? k.value() : rubato::detail::mix(k.value() ^ seed);
+    std::uint64_t const at =
+        k.value() < shape.servers ? k.value() : rubato::detail::mix64(k.value() ^ seed);
     return server_id{static_cast<std::uint32_t>(at % shape.servers)};
   }
 };

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "rubato/core/clock.hpp"
+#include "rubato/core/row_map.hpp"
 #include "rubato/storage/block.hpp"
 #include "rubato/storage/update.hpp"
 #include "rubato/worker/update_pool.hpp"
@@ -16,7 +16,7 @@
 namespace rubato {
 
 namespace detail {
-using row_slots = std::unordered_map<std::uint64_t, std::size_t>;  // row → index in a keyed update
+using row_slots = row_map<std::size_t>;  // row → index in a keyed update
 
 template <class T>
 [[nodiscard]] T const* find_row(update<T> const& u, row_slots const& slots, std::uint64_t row,
@@ -75,12 +75,16 @@ class accumulator {
 
   [[nodiscard]] update<T> const* current() const noexcept { return empty() ? nullptr : &*current_; }
 
-  /// The update to commit under this stamp, and a fresh start.
-  [[nodiscard]] committed_update<T> take(clock_index stamp) {
-    if (empty()) return {stamp, nothing_, {}};
-    committed_update<T> done{stamp, std::exchange(current_, nullptr), {}};
-    if (!slots_.empty()) done.slots = std::exchange(slots_, {});
-    return done;
+  /// The update to commit, and a fresh start.
+  [[nodiscard]] std::shared_ptr<update<T> const> take() {
+    detail::clear(slots_);
+    if (empty()) return nothing_;
+    return std::exchange(current_, nullptr);
+  }
+  /// The same, with the means to find its rows.
+  [[nodiscard]] committed_update<T> take_indexed(clock_index stamp) {
+    detail::row_slots slots = std::exchange(slots_, {});
+    return {stamp, take(), std::move(slots)};
   }
 
  private:
@@ -121,7 +125,7 @@ class accumulator {
         from += width_;
       }
     }
-    slots_.clear();
+    detail::clear(slots_);
   }
 
   std::uint64_t rows_;

@@ -82,10 +82,9 @@ class replica {
   [[nodiscard]] std::shared_ptr<update<value_type> const> commit(server_id s, clock_index stamp,
                                                                  bool keep) {
     part& p = parts_[s.index()];
-    committed_update<value_type> u = p.own.take(stamp);
-    auto result = u.part;
-    if (keep && !u.part->empty()) p.committed.push_back(std::move(u));
-    return result;
+    if (!keep || p.own.empty()) return p.own.take();
+    p.committed.push_back(p.own.take_indexed(stamp));
+    return p.committed.back().part;
   }
 
   // ---- what is cached
@@ -108,7 +107,9 @@ class replica {
     has_base_ = false;
     for (auto& p : parts_) p.base.clear();
   }
-  void drop_rows() noexcept { rows_.clear(); }
+  void drop_rows() { rows_.clear(); }
+  /// Gives up the fetched rows once none is from this server clock or later.
+  void drop_rows_unless_from(clock_index server_clock) { rows_.clear_unless_from(server_clock); }
   void drop_committed() noexcept {
     for (auto& p : parts_) p.committed.clear();
   }

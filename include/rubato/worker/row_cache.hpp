@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
+#include "rubato/core/row_map.hpp"
 
 namespace rubato {
 
@@ -33,7 +33,7 @@ class row_cache {
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
 
   [[nodiscard]] entry const* find(key k) const noexcept {
-    auto const at = entries_.find(k);
+    auto const at = entries_.find(k.value());
     return at == entries_.end() ? nullptr : &at->second;
   }
   [[nodiscard]] T* values(entry const& e) noexcept { return values_.data() + e.slot * width_; }
@@ -41,9 +41,10 @@ class row_cache {
   /// Stores a fetched row; one fetched at an older server clock never takes a newer one's place.
   /// Returns where its values are, fetched or kept.
   T* put(key k, fetch_mark mark, T const* from) {
-    auto const [at, fresh] = entries_.try_emplace(k, entry{mark, entries_.size()});
-    entry& e = at->second;
+    auto const [at, fresh] = entries_.try_emplace(k.value(), entry{mark, entries_.size()});
+    entry& e = at.value();
     if (fresh) values_.resize(values_.size() + width_);
+    newest_ = std::max(newest_, mark.server_clock);
     if (fresh || mark.server_clock >= e.mark.server_clock) {
       e.mark = mark;
       std::copy_n(from, width_, values(e));
@@ -61,19 +62,25 @@ class row_cache {
   /// The same for a push of all rows: `delta_of(k)` is the row's part of it.
   template <class F>
   void add_all(F delta_of) noexcept {
-    for (auto const& [k, e] : entries_) add(k, delta_of(k));
+    for (auto const& [k, e] : entries_) add(key{k}, delta_of(key{k}));
   }
 
-  void clear() noexcept {
+  void clear() {
     if (entries_.empty()) return;
-    entries_.clear();
+    detail::clear(entries_);
     values_.clear();
+    newest_ = clock_index::lowest();
+  }
+  /// Forgets the rows once none of them was fetched at this server clock or later.
+  void clear_unless_from(clock_index server_clock) {
+    if (newest_ < server_clock) clear();
   }
 
  private:
   std::size_t width_;
-  std::unordered_map<key, entry> entries_;
+  detail::row_map<entry> entries_;
   std::vector<T> values_;
+  clock_index newest_ = clock_index::lowest();  // the greatest server clock among the entries
 };
 
 }  // namespace rubato

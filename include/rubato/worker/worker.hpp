@@ -196,10 +196,11 @@ class worker {
       metrics_.bytes_sent += message.bytes();
       link_.post(server_id{s}, std::move(message));
     }
-    metrics_.send += link_.now() - before;
+    time_point const after = link_.now();
+    metrics_.send += after - before;
     ++metrics_.commits;
     clock_ = clock_.next();
-    begin_clock();
+    begin_clock(after);
   }
 
   // ---- for whoever runs the worker
@@ -210,7 +211,7 @@ class worker {
     count_ = count;
     started_ = link_.now();
     live_ = true;
-    begin_clock();
+    begin_clock(started_);
   }
   /// The body has returned: what it pushed last is not lost.
   void finish() {
@@ -437,6 +438,7 @@ class worker {
       auto const still = [need](fetch_mark const& m) { return m.server_clock >= need; };
       if (r.base_usable(still)) any = true;
       else r.drop_base();
+      r.drop_rows_unless_from(need);
     });
     return any;
   }
@@ -451,10 +453,10 @@ class worker {
     return visibility_.horizon({.c_min = admission_.need(next, s), .bound = s}) >= next;
   }
 
-  void begin_clock() {
+  void begin_clock(time_point now) {
     steps_ = 0;
     read_this_clock_ = false;
-    due_ = pace_.due({.clock = clock_, .committed_at = link_.now()});
+    due_ = pace_.due({.clock = clock_, .committed_at = now});
     if (due_.steps < 1)
       throw option_error("pace: a commit cannot be due after " + std::to_string(due_.steps) +
                          " steps, expected 1 or more");
