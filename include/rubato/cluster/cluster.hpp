@@ -24,8 +24,21 @@ namespace rubato {
 /// Errors: option_error for what cannot be meant. Thread safety: one thread makes and runs it;
 /// `observe`, `updates`, `add_worker`, `stop` and `now` may be called by any thread during a run,
 /// worker bodies included.
-template <class Transport, protocol Protocol, table_spec... Tables>
+template <class Transport, class Protocol, class... Tables>
 class cluster {
+  // Not constraints: those would hide what is missing behind "no matching constructor".
+  static_assert(requires(Protocol const p) { { p.admission() } -> admission_policy; },
+                "a protocol needs admission() that gives an admission_policy: bound, need and "
+                "cache_need, all noexcept");
+  static_assert(requires(Protocol const p) { { p.visibility() } -> visibility_policy; },
+                "a protocol needs visibility() that gives a visibility_policy: holds_back, and "
+                "horizon, noexcept");
+  static_assert(requires(Protocol const p) { { p.merge() } -> merge_policy; },
+                "a protocol needs merge() that gives a merge_policy: weight, noexcept");
+  static_assert(requires(Protocol const p) { { p.pace() } -> pace_policy; },
+                "a protocol needs pace() that gives a pace_policy: due, noexcept");
+  static_assert((table_spec<Tables> && ...), "a table must model table_spec, as dense and sparse do");
+
  public:
   using runtime_type = typename Transport::template runtime<Protocol, Tables...>;
   using worker_type = typename runtime_type::worker_type;

@@ -155,8 +155,6 @@ class system {
   template <class Table>
   static locator_for<Table> make_locator(Table const& t, std::uint32_t servers) {
     if (servers == 0) throw option_error("servers: a cluster needs at least 1");
-    if (t.width == 0) throw option_error("table: width must be at least 1");
-    if (Table::bounded && t.rows == 0) throw option_error("dense table: rows must be at least 1");
     return locator_for<Table>(t.partition, table_shape{t.rows, servers});
   }
 
@@ -166,6 +164,8 @@ class system {
     auto const say = [](std::string const& what) {
       throw option_error("table " + std::to_string(I) + ": " + what);
     };
+    if (t.width == 0) say("width must be at least 1");
+    if (table_type<I>::bounded && t.rows == 0) say("rows must be at least 1");
     std::uint64_t rows = t.rows;
     if constexpr (!table_type<I>::bounded) {
       rows = t.init_keys.size();

@@ -80,6 +80,13 @@ void add_scaled(T* to, T const* from, std::size_t n, double weight) noexcept {
   array_view<T>(to, size) += static_cast<T>(weight) * const_array_view<T>(from, size);
 }
 
+/// The same for a row, which is short: one element, most often.
+template <class T>
+void add_row(T* to, T const* from, std::size_t width, double weight = 1.0) noexcept {
+  if (width == 1) *to += static_cast<T>(weight) * *from;
+  else add_scaled(to, from, width, weight);
+}
+
 /// to ← base + weight·from, in one pass
 template <class T>
 void add_scaled_into(T* to, T const* base, T const* from, std::size_t n, double weight) noexcept {

@@ -173,14 +173,10 @@ class dense_store {
       T* const to = writable(c);
       do {  // neighbors share the lock
         std::size_t const at = static_cast<std::size_t>(u.part->rows[i]) * width_ % chunk_size_;
-        add_row(to + at, from, u.weight);
+        detail::add_row(to + at, from, width_, u.weight);
         from += width_;
       } while (++i < u.part->rows.size() && chunk_of(u.part->rows[i]) == index);
     }
-  }
-
-  void add_row(T* to, T const* from, double weight) const noexcept {
-    for (std::size_t j = 0; j < width_; ++j) to[j] += static_cast<T>(weight) * from[j];
   }
 
   [[nodiscard]] std::size_t chunk_of(std::uint64_t row) const noexcept {
@@ -200,7 +196,7 @@ class dense_store {
       }
       T const* from = u.part->values.data();
       for (std::uint64_t const row : u.part->rows) {
-        add_row(velocity_.data() + static_cast<std::size_t>(row) * width_, from, u.weight);
+        detail::add_row(velocity_.data() + static_cast<std::size_t>(row) * width_, from, width_, u.weight);
         from += width_;
       }
     }

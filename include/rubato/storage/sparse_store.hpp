@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "rubato/core/row_map.hpp"
+#include "rubato/storage/block.hpp"
 #include "rubato/storage/update.hpp"
 
 namespace rubato {
@@ -54,7 +55,7 @@ class sparse_store {
     for (auto const& u : step)
       for_each_row(u, [&](stripe& s, std::uint64_t row, T const* from) {
         std::lock_guard const guard(s.lock);
-        add_row(touch(s, row), from, u.weight);
+        detail::add_row(touch(s, row), from, width_, u.weight);
       });
   }
 
@@ -132,10 +133,6 @@ class sparse_store {
     }
   }
 
-  void add_row(T* to, T const* from, double weight) const noexcept {
-    for (std::size_t j = 0; j < width_; ++j) to[j] += static_cast<T>(weight) * from[j];
-  }
-
   /// Every touched row moves in each step, also those that the step has no update for.
   void fold_with_velocity(std::span<weighted_update<T> const> step, double decay) {
     std::lock_guard const serial(velocity_lock_);
@@ -146,7 +143,7 @@ class sparse_store {
         std::lock_guard const guard(s.lock);
         std::ptrdiff_t const offset = touch(s, row) - s.values.data();
         s.velocity.resize(s.values.size());
-        add_row(s.velocity.data() + offset, from, u.weight);
+        detail::add_row(s.velocity.data() + offset, from, width_, u.weight);
       });
     for (stripe& s : stripes_) {
       std::lock_guard const guard(s.lock);

@@ -57,13 +57,10 @@ class simulated_runtime {
   using worker_type = worker<endpoint_type, system_type>;
 
   simulated_runtime(simulated options, Protocol p, Tables... tables)
-      : options_(std::move(options)),
+      : options_(checked(std::move(options))),
         system_(std::move(p), options_.servers, std::move(tables)...),
         speed_(options_.scenario.speed, options_.workers),
-        network_(options_.scenario.network) {
-    if (options_.workers == 0) throw option_error("simulated: workers must be at least 1");
-    options_.scenario.validate(options_.workers, options_.servers);
-  }
+        network_(options_.scenario.network) {}
   simulated_runtime(simulated_runtime const&) = delete;
   simulated_runtime& operator=(simulated_runtime const&) = delete;
 
@@ -244,6 +241,12 @@ class simulated_runtime {
   static void prefetch(void const* at, std::ptrdiff_t from, std::size_t to) noexcept {
     auto const* p = static_cast<char const*>(at);
     for (; from < static_cast<std::ptrdiff_t>(to); from += 64) __builtin_prefetch(p + from, 1);
+  }
+
+  /// The scenario's models rely on it from their making on.
+  static simulated checked(simulated options) {
+    options.scenario.validate(options.workers, options.servers);
+    return options;
   }
 
   // ---- a run

@@ -64,8 +64,7 @@ class accumulator {
   }
 
   void add_row(std::uint64_t row, T const* from) {
-    T* to = row_of(row);
-    for (std::size_t j = 0; j < width_; ++j) to[j] += from[j];
+    detail::add_row(row_of(row), from, width_);
   }
 
   /// The sum for a row; nullptr where nothing was pushed.

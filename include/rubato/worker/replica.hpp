@@ -14,6 +14,7 @@
 #include "rubato/partition/locator.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/storage/concepts.hpp"
+#include "rubato/storage/sparse_store.hpp"
 #include "rubato/worker/accumulator.hpp"
 #include "rubato/worker/read_slot.hpp"
 #include "rubato/worker/row_cache.hpp"
@@ -162,7 +163,7 @@ class replica {
     auto const add = [&](std::vector<std::uint64_t> const& keys, std::vector<value_type> const& v) {
       for (std::size_t i = 0; i < keys.size(); ++i) {
         auto& row = merged.try_emplace(keys[i], width_).first->second;
-        for (std::size_t j = 0; j < width_; ++j) row[j] += v[i * width_ + j];
+        detail::add_row(row.data(), v.data() + i * width_, width_);
       }
     };
     for (auto const& p : parts_) {
@@ -221,7 +222,7 @@ class replica {
     void add_own(clock_index included, std::uint64_t row, std::size_t width,
                  value_type* to) const noexcept {
       auto const add = [&](value_type const* from) {
-        for (std::size_t j = 0; from && j < width; ++j) to[j] += from[j];
+        if (from != nullptr) detail::add_row(to, from, width);
       };
       for (auto const& u : committed)
         if (u.stamp >= included) add(detail::find_row(*u.part, u.slots, row, width));
@@ -240,8 +241,7 @@ class replica {
     value_type const* from = u.values.data();
     for (std::uint64_t const row : u.rows) {
       if (row >= run.local_first && row < run.local_first + run.rows) {
-        value_type* const at = to + static_cast<std::size_t>(row - run.local_first) * width_;
-        for (std::size_t j = 0; j < width_; ++j) at[j] += from[j];
+        detail::add_row(to + static_cast<std::size_t>(row - run.local_first) * width_, from, width_);
       }
       from += width_;
     }

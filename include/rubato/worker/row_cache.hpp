@@ -8,6 +8,7 @@
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/core/row_map.hpp"
+#include "rubato/storage/block.hpp"
 
 namespace rubato {
 
@@ -54,10 +55,7 @@ class row_cache {
 
   /// Adds an own push to a row that is here.
   void add(key k, T const* delta) noexcept {
-    if (entry const* e = find(k)) {
-      T* const to = values(*e);
-      for (std::size_t j = 0; j < width_; ++j) to[j] += delta[j];
-    }
+    if (entry const* e = find(k)) detail::add_row(values(*e), delta, width_);
   }
   /// The same for a push of all rows: `delta_of(k)` is the row's part of it.
   template <class F>

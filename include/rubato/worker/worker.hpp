@@ -5,6 +5,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <string>
@@ -172,7 +173,9 @@ class worker {
   /// Returns whether it did.
   bool step(double work = 1.0) {
     check_live();
-    if (!(work >= 0)) throw usage_error(errc::wrong_size, "step: work must be 0 or more units");
+    if (!(work >= 0))
+      throw usage_error(errc::wrong_size, "step: worker " + std::to_string(rank_) + ": work is " +
+                                              std::to_string(work) + ", expected 0 or more units");
     time_point const before = link_.now();
     link_.charge(work);
     charged_ += link_.now() - before;
@@ -285,10 +288,12 @@ class worker {
     metrics_.send += total - held;
   }
 
+  template <std::size_t I>
   [[nodiscard]] staleness allowed(std::optional<staleness> s) const {
     if (!s) return admission_.bound();
     if (*s > admission_.bound())
-      throw usage_error(errc::bad_staleness, "pull: staleness " + std::to_string(s->clocks()) +
+      throw usage_error(errc::bad_staleness, where<I>("pull") + "staleness " +
+                                                 std::to_string(s->clocks()) +
                                                  " is more than the protocol's " +
                                                  std::to_string(admission_.bound().clocks()));
     return *s;
@@ -318,7 +323,7 @@ class worker {
     check_live();
     auto& r = replica_of<I>();
     if constexpr (System::template table_type<I>::bounded) check_size<I>("pull", out.size());
-    staleness const s = allowed(asked);
+    staleness const s = allowed<I>(asked);
     if (!r.base_usable(usable(s))) {
       r.drop_base();
       for (server_id const server : servers_) r.slot(server).asked = selection::all;
@@ -338,7 +343,7 @@ class worker {
     check_live();
     auto& r = replica_of<I>();
     check_rows<I>("pull", std::ranges::size(keys), out.size());
-    staleness const s = allowed(asked);
+    staleness const s = allowed<I>(asked);
     auto const fresh = usable(s);
     bool const base_ok = r.base_usable(fresh);
     missing_.clear();

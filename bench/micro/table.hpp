@@ -1,0 +1,32 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace rubato::bench {
+
+/// What a measurement is compared with, and how it is counted.
+struct micro_row {
+  std::string name;      ///< of the benchmark, as registered
+  std::string baseline;  ///< of the one measured beside it; empty for none
+  double per_second = 0; ///< units per iteration where a rate says more than a time; else 0
+  std::string unit;      ///< of the rate
+  std::string bound;     ///< what the project promises, for the reader
+};
+
+/// Runs the registered benchmarks in random alternation, so that each meets the same moods of the
+/// machine, and prints one line per row: median, spread, and the median ratio to its baseline.
+int run_micro(std::vector<micro_row> const& rows, int repetitions, double min_time,
+              std::string const& filter);
+
+/// Registers benchmarks of a subject and says what each is beside.
+std::vector<micro_row> register_memory();     ///< pulls, pushes and commits in process
+std::vector<micro_row> register_rows();       ///< single rows, sparse tables
+std::vector<micro_row> register_simulator();  ///< events per second
+
+}  // namespace rubato::bench
