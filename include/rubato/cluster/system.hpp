@@ -77,6 +77,7 @@ class system {
   /// Starts all clocks anew on every shard.
   void begin_stage() {
     stage_ = stage_id{stage_.value() + 1};
+    coordinator_.begin_stage(stage_);
     for (auto& s : shards_) s->begin_stage(stage_);
   }
 

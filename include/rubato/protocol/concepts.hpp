@@ -146,13 +146,17 @@ using merge_of = std::remove_cvref_t<decltype(std::declval<P const&>().merge())>
 template <protocol P>
 using pace_of = std::remove_cvref_t<decltype(std::declval<P const&>().pace())>;
 
-/// The name that reports print for a protocol.
+/// The name that reports print for a protocol: `p.name()`, or "custom" where it has none.
 template <protocol P>
 [[nodiscard]] constexpr std::string_view name_of(P const& p) {
-  if constexpr (requires { { p.name() } -> std::convertible_to<std::string_view>; })
+  if constexpr (requires { p.name(); }) {
+    using name_type = decltype(p.name());
+    static_assert(std::same_as<name_type, std::string_view> || std::same_as<name_type, char const*>,
+                  "a protocol's name() must give a std::string_view or a literal");
     return p.name();
-  else
+  } else {
     return "custom";
+  }
 }
 
 }  // namespace rubato

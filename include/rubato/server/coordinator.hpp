@@ -28,6 +28,12 @@ class coordinator {
 
   [[nodiscard]] epoch_id epoch() const noexcept { return epoch_; }
 
+  /// Forgets the workers of the stage before; its late reports concern nobody.
+  void begin_stage(stage_id stage) {
+    stage_ = stage;
+    members_.clear();
+  }
+
   [[nodiscard]] membership_order join(worker_id w, incarnation_id incarnation) {
     members_[w] = {state::joining, incarnation, servers_, clock_index::lowest()};
     return order(membership_order::kind::enlist, w, {});
@@ -53,7 +59,7 @@ class coordinator {
   [[nodiscard]] std::optional<membership_order> report(membership_order const& about,
                                                        clock_index clock) {
     auto const found = members_.find(about.worker);
-    if (found == members_.end()) return std::nullopt;
+    if (found == members_.end() || about.stage != stage_) return std::nullopt;
     member& m = found->second;
     if (m.incarnation != about.incarnation) return std::nullopt;  // of an earlier life
     bool const joining = about.what == membership_order::kind::enlist;
@@ -78,14 +84,15 @@ class coordinator {
                          bool last = false) {
     auto const found = members_.find(w);
     RUBATO_ASSERT(found != members_.end());
-    membership_order const o{what, w, found->second.incarnation, at, epoch_id{epoch_.value() + 1}};
-    epoch_ = o.epoch;
+    epoch_ = epoch_id{epoch_.value() + 1};
+    membership_order const o{what, w, found->second.incarnation, at, epoch_, stage_};
     if (last) members_.erase(found);
     return o;
   }
 
   std::uint32_t servers_;
   epoch_id epoch_{0};
+  stage_id stage_{};
   std::map<worker_id, member> members_;
 };
 

@@ -55,7 +55,7 @@ enum class refusal {
   stage,        ///< of a stage that is over, or not begun
   stranger,     ///< of a worker that is not in the run, or has been given up
   incarnation,  ///< of an earlier life of the worker
-  order,        ///< a commit whose stamp is not the worker's clock
+  order,        ///< a commit whose stamp is not the worker's clock, an order carried out before
 };
 
 [[nodiscard]] constexpr char const* to_string(refusal r) noexcept {
@@ -64,7 +64,7 @@ enum class refusal {
     case refusal::stage: return "it belongs to another stage";
     case refusal::stranger: return "its worker is not in the run";
     case refusal::incarnation: return "it belongs to an earlier incarnation of its worker";
-    case refusal::order: return "its stamp is not its worker's clock";
+    case refusal::order: return "it does not come next";
   }
   return "unknown";
 }
@@ -81,7 +81,8 @@ struct membership_order {
   worker_id worker;
   incarnation_id incarnation;
   clock_index clock{};
-  epoch_id epoch{};
+  epoch_id epoch{};  ///< orders are numbered; a shard carries each out once, in that order
+  stage_id stage{};
 };
 
 }  // namespace rubato

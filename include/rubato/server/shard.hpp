@@ -89,11 +89,12 @@ class shard {
     return {r, control_.stamp_for(read.from.worker)};
   }
 
-  /// Carries out an order of the coordinator; returns the clock to report for `enlist` and
-  /// `freeze`.
+  /// Carries out an order of the coordinator, unless it is of another stage, of an earlier life of its
+  /// worker, or has been carried out before; returns the clock to report for `enlist` and `freeze`.
   std::optional<clock_index> order(membership_order const& o, std::vector<worker_id>& released) {
     std::unique_lock guard(lock_);
     std::optional<clock_index> report;
+    if (control_.accept(o) != refusal::none) return report;
     switch (o.what) {
       case membership_order::kind::enlist: report = control_.enlist(o.worker, o.incarnation); break;
       case membership_order::kind::freeze: report = control_.freeze(o.worker); break;

@@ -167,13 +167,21 @@ class shard_control {
 
   // ---- membership
 
+  /// Whether an order of the coordinator is to be carried out, once and in its turn.
+  [[nodiscard]] refusal accept(membership_order const& o) noexcept {
+    refusal const r = check(o);
+    if (r == refusal::none) epoch_ = o.epoch;
+    else ++counters_.refused;
+    return r;
+  }
+
   /// Registers a joiner at this shard's own `c_min`, which holds `c_min` there; returns that clock.
   clock_index enlist(worker_id w, incarnation_id incarnation) {
     if (w.index() >= members_.size()) members_.resize(w.index() + 1);
     clock_index const at = progress_.floor();
     if (progress_.contains(w)) progress_.leave(w);
     progress_.join(w, at);
-    members_[w.index()] = {standing::live, incarnation, at, {}};
+    members_[w.index()] = {standing::live, incarnation, at, at, {}};
     return at;
   }
 
@@ -182,7 +190,7 @@ class shard_control {
     member& m = members_[w.index()];
     if (m.state != standing::live) return;
     RUBATO_ASSERT(at >= m.received);
-    m.received = at;
+    m.joined = m.received = at;
     progress_.advance(w, at);
   }
 
@@ -206,7 +214,9 @@ class shard_control {
     }
     if (m.received > cut) {
       std::size_t const dropped = log_.drop(w, cut);
-      auto const beyond = static_cast<std::uint64_t>(distance(cut, m.received));
+      // A joiner that was lost before it began may have a cut below its first clock here.
+      auto const beyond =
+          static_cast<std::uint64_t>(distance(std::max(cut, m.joined), m.received));
       counters_.dropped += dropped;
       counters_.partly_folded += beyond - dropped;
     }
@@ -228,9 +238,19 @@ class shard_control {
   struct member {
     standing state = standing::gone;
     incarnation_id incarnation{};
+    clock_index joined{};    ///< where its commits begin
     clock_index received{};  ///< all stamps below it have been received
     clock_index cut{};       ///< where a leaving worker's commits end
   };
+
+  [[nodiscard]] refusal check(membership_order const& o) const noexcept {
+    if (o.stage != stage_) return refusal::stage;
+    if (o.epoch <= epoch_) return refusal::order;
+    if (o.what == membership_order::kind::enlist) return refusal::none;
+    if (o.worker.index() >= members_.size()) return refusal::stranger;
+    return members_[o.worker.index()].incarnation == o.incarnation ? refusal::none
+                                                                   : refusal::incarnation;
+  }
 
   void retire(worker_id w) {
     members_[w.index()].state = standing::gone;
@@ -241,6 +261,7 @@ class shard_control {
   [[no_unique_address]] Admission admission_;
   [[no_unique_address]] Visibility visibility_;
   stage_id stage_{};
+  epoch_id epoch_{};  ///< the last change of membership carried out
   progress progress_;
   std::vector<member> members_;
   waiting_room waiting_;

@@ -70,9 +70,11 @@ class in_process_runtime {
   run_report run(std::function<void(worker_type&)> body) {
     begin(std::move(body));
     for (std::uint32_t i = 0; i < options_.workers; ++i) enlist();
-    {
+    try {
       std::lock_guard const guard(lock_);
       for (auto& p : participants_) launch(*p);
+    } catch (...) {  // no thread to be had: those that run would wait for it for ever
+      fail(std::current_exception());
     }
     wait_for_all();
     finish_threads();
@@ -255,8 +257,8 @@ class in_process_runtime {
 
   /// @pre `lock_` is held
   void launch(participant& p) {
-    ++running_;
     threads_.emplace_back([this, &p] { live(p); });
+    ++running_;
   }
 
   void live(participant& p) {

@@ -233,9 +233,10 @@ class simulated_runtime {
   void warm_up(event const& next) const noexcept {
     if (next.worker >= footprints_.size()) return;  // the loss of a worker that has not joined
     footprint const& f = footprints_[next.worker];
-    prefetch(f.worker, 0, sizeof(participant));
-    prefetch(f.part, 0, 384);
-    if (next.what == event::resume || next.what == event::reply) prefetch(f.stack, -1280, 384);
+    prefetch(f.worker, 0, 704);
+    if (next.what == event::commit) return;
+    prefetch(f.part, -256, 320);
+    if (next.what == event::resume || next.what == event::reply) prefetch(f.stack, -1024, 320);
   }
 
   static void prefetch(void const* at, std::ptrdiff_t from, std::size_t to) noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -178,22 +179,23 @@ class replica {
     }
   }
 
-  /// Reads a row from what is cached; false where it must be fetched. `base_ok`: the base is usable.
+  /// Reads a row from what is cached, and says at which server clock it was fetched; nothing where it
+  /// must be fetched. `base_ok`: the base is usable.
   template <class Usable>
-  [[nodiscard]] bool read_row(key k, bool base_ok, Usable usable, value_type* out) {
+  [[nodiscard]] std::optional<clock_index> read_row(key k, bool base_ok, Usable usable, value_type* out) {
     if (auto const* e = rows_.find(k); e && usable(e->mark)) {
       std::copy_n(rows_.values(*e), width_, out);
-      return true;
+      return e->mark.server_clock;
     }
     if constexpr (Table::bounded) {
-      if (!base_ok) return false;
+      if (!base_ok) return std::nullopt;
       layout::place const at = locator_.locate(k);
       part const& p = parts_[at.server.index()];
       p.base.copy(static_cast<std::size_t>(at.local) * width_, width_, out);
       p.add_own(p.base_included, at.local, width_, out);
-      return true;
+      return p.mark.server_clock;
     }
-    return false;
+    return std::nullopt;
   }
 
   /// A row has been fetched by key into a server's slot, at place `index` there.

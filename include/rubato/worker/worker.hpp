@@ -324,7 +324,9 @@ class worker {
     auto& r = replica_of<I>();
     if constexpr (System::template table_type<I>::bounded) check_size<I>("pull", out.size());
     staleness const s = allowed<I>(asked);
-    if (!r.base_usable(usable(s))) {
+    if (r.base_usable(usable(s))) {
+      enter(s);
+    } else {
       r.drop_base();
       for (server_id const server : servers_) r.slot(server).asked = selection::all;
       fetch<I>(servers_, s);
@@ -348,20 +350,24 @@ class worker {
     bool const base_ok = r.base_usable(fresh);
     missing_.clear();
     std::size_t i = 0;
+    clock_index oldest = clock_index::highest();
     for (auto const raw : keys) {
       key const k = to_key<I>("pull", raw);
-      if (!r.read_row(k, base_ok, fresh, out.data() + i * r.width())) missing_.push_back({k, {}, 0, i});
+      if (auto const from = r.read_row(k, base_ok, fresh, out.data() + i * r.width()))
+        oldest = std::min(oldest, *from);
+      else
+        missing_.push_back({k, {}, 0, i});
       ++i;
     }
-    if (missing_.empty()) {
-      if (i != 0) count_read(known_);
-      return;
-    }
-    fetch_rows<I>(s);
-    for (missing_row const& m : missing_)
+    if (i == 0) return;
+    if (missing_.empty()) enter(s);
+    else fetch_rows<I>(s);
+    for (missing_row const& m : missing_) {
       r.accept_row(m.row, m.server, m.index, clock_, admission_.need(clock_, s),
                    out.data() + m.position * r.width());
-    count_read(known_);
+      oldest = std::min(oldest, r.slot(m.server).stamp.server_clock);
+    }
+    count_read(oldest);
   }
 
   /// Asks each server for the missing rows that it holds.
@@ -555,11 +561,11 @@ class worker {
 
   time_point started_{};
   duration charged_{};
-  worker_metrics metrics_;
   std::vector<server_id> servers_;
   server_id nearest_;
   std::vector<missing_row> missing_;
   std::vector<server_id> asked_;
+  worker_metrics metrics_;
 };
 
 }  // namespace rubato

@@ -1,0 +1,185 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/server/shard.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include <rubato/core/null_mutex.hpp>
+#include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/storage/dense.hpp>
+
+using namespace rubato;
+
+namespace {
+
+constexpr clock_index at(std::int64_t value) { return clock_index{value}; }
+
+/// One shard with four rows of zeros and some workers, without any transport.
+template <protocol Protocol>
+class lone_shard {
+ public:
+  using table_type = dense<double>;
+  using store_type = table_type::store<null_mutex>;
+  using shard_type = shard<null_mutex, Protocol, table_type>;
+
+  struct make_store {
+    operator store_type() const {
+      return store_type(4, 1, [](std::size_t, std::size_t n, double* out) {
+        std::fill_n(out, n, 0.0);
+      });
+    }
+  };
+
+  lone_shard(Protocol const& p, std::uint32_t workers)
+      : server(p, typename shard_type::merges(p.merge()), make_store{}) {
+    server.begin_stage(stage_id{1});
+    for (std::uint32_t w = 0; w < workers; ++w)
+      order(membership_order::kind::enlist, w, 0);
+  }
+
+  std::uint64_t epoch = 0;
+  std::optional<clock_index> order(membership_order::kind what, std::uint32_t w, std::int64_t c) {
+    released.clear();
+    return server.order({what, worker_id{w}, {}, at(c), epoch_id{++epoch}, stage_id{1}}, released);
+  }
+
+  refusal commit(std::uint32_t w, std::int64_t stamp, std::vector<double> values) {
+    released.clear();
+    auto part = std::make_shared<update<double>>();
+    part->whole = !values.empty();
+    part->values = std::move(values);
+    return server.commit({{worker_id{w}, {}, stage_id{1}}, at(stamp), {}, {part}}, released);
+  }
+
+  std::vector<double> parameters() const {
+    std::vector<double> out(4);
+    std::vector<std::uint64_t> const rows{0, 1, 2, 3};
+    server.template store<0>().read(rows, out.data());
+    return out;
+  }
+
+  shard_type server;
+  std::vector<worker_id> released;
+};
+
+using workers = std::vector<worker_id>;
+
+}  // namespace
+
+TEST_CASE("shard: under BSP nothing is folded before the clock is complete, then the mean of all") {
+  lone_shard<bsp> s(bsp{}, 2);
+  CHECK(s.commit(1, 0, {2, 4, 6, 8}) == refusal::none);
+  CHECK(s.parameters() == std::vector<double>(4));
+  auto const [refused, admitted] =
+      s.server.admit({{worker_id{1}, {}, stage_id{1}}, at(1), staleness{0}});
+  CHECK(refused == refusal::none);
+  CHECK_FALSE(admitted);
+  CHECK(s.commit(0, 0, {0, 0, 2, 2}) == refusal::none);
+  CHECK(s.parameters() == std::vector<double>{1, 2, 4, 5});
+  CHECK(s.released == workers{worker_id{1}});
+}
+
+TEST_CASE("shard: under SSP each commit is folded as it comes") {
+  lone_shard<ssp> s(ssp{.staleness = 1}, 2);
+  s.commit(0, 0, {1, 1, 1, 1});
+  CHECK(s.parameters() == std::vector<double>{1, 1, 1, 1});
+  s.commit(0, 1, {1, 0, 0, 0});
+  CHECK(s.parameters() == std::vector<double>{2, 1, 1, 1});
+  auto const [refused, stamp] =
+      s.server.admit_and_stamp({{worker_id{0}, {}, stage_id{1}}, at(2), staleness{1}});
+  CHECK(refused == refusal::none);
+  CHECK_FALSE(stamp);
+  s.commit(1, 0, {});
+  CHECK(s.released == workers{worker_id{0}});
+  CHECK(s.server.stamp_for(worker_id{0}).server_clock == at(1));
+  CHECK(s.server.stamp_for(worker_id{0}).included == at(2));
+}
+
+TEST_CASE("shard: a refused commit changes nothing but a counter") {
+  lone_shard<ssp> s(ssp{}, 1);
+  CHECK(s.commit(0, 3, {1, 1, 1, 1}) == refusal::order);
+  CHECK(s.commit(7, 0, {1, 1, 1, 1}) == refusal::stranger);
+  CHECK(s.parameters() == std::vector<double>(4));
+  CHECK(s.released.empty());
+  s.server.inspect([](auto const& control) {
+    CHECK(control.counters().refused == 2);
+    CHECK(control.counters().commits == 0);
+  });
+  CHECK(s.server.admit({{worker_id{7}, {}, stage_id{1}}, at(0), staleness{0}}).first ==
+        refusal::stranger);
+  CHECK(s.server.admit({{worker_id{0}, {}, stage_id{9}}, at(0), staleness{0}}).first ==
+        refusal::stage);
+}
+
+TEST_CASE("shard: a leave folds what it completes and releases who waited for it") {
+  lone_shard<bsp> s(bsp{}, 3);
+  s.commit(0, 0, {3, 0, 0, 0});
+  s.commit(2, 0, {1, 0, 0, 0});
+  CHECK_FALSE(s.server.admit({{worker_id{2}, {}, stage_id{1}}, at(1), staleness{0}}).second);
+  CHECK_FALSE(s.order(membership_order::kind::drop, 1, 0));
+  CHECK(s.parameters() == std::vector<double>{2, 0, 0, 0});  // M = 2
+  CHECK(s.released == workers{worker_id{2}});
+}
+
+TEST_CASE("shard: enlist reports c_min and freeze what has been received") {
+  lone_shard<ssp> s(ssp{}, 1);
+  s.commit(0, 0, {});
+  s.commit(0, 1, {});
+  CHECK(s.order(membership_order::kind::enlist, 1, 0) == at(2));
+  CHECK_FALSE(s.order(membership_order::kind::start, 1, 4));
+  CHECK(s.commit(1, 4, {}) == refusal::none);
+  CHECK(s.order(membership_order::kind::freeze, 1, 0) == at(5));
+  CHECK_FALSE(s.order(membership_order::kind::drop, 1, 5));
+}
+
+TEST_CASE("shard: momentum makes one velocity step per clock under the barrier, one per commit "
+          "otherwise (003 Eq. 1, rules §4)") {
+  auto const step_twice = [](auto& s) {
+    for (std::int64_t stamp = 0; stamp < 2; ++stamp)
+      for (std::uint32_t w = 0; w < 2; ++w) s.commit(w, stamp, {4, 0, 0, 0});
+    return s.parameters()[0];
+  };
+  momentum const m{.mu = 0.5, .eta = 0.5};
+  lone_shard<decltype(with(bsp{}, m))> barred(with(bsp{}, m), 2);
+  CHECK(step_twice(barred) == 4 + 6);  // v: 4, 2 + 4
+  lone_shard<decltype(with(ssp{}, m))> loose(with(ssp{}, m), 2);
+  CHECK(step_twice(loose) == 2 + 3 + 3.5 + 3.75);  // v: 2, 1 + 2, …
+}
+
+TEST_CASE("shard: a commit without updates still makes a velocity step, and else costs nothing") {
+  momentum const m{.mu = 0.5, .eta = 1.0};
+  lone_shard<decltype(with(ssp{}, m))> s(with(ssp{}, m), 1);
+  s.commit(0, 0, {8, 0, 0, 0});
+  s.commit(0, 1, {});
+  CHECK(s.parameters()[0] == 12);
+}
+
+TEST_CASE("a shard carries out an order once, in its turn, and of this stage and life only (rules 1)",
+          "[server]") {
+  lone_shard<ssp> s(ssp{.staleness = 1}, 2);
+  auto const send = [&](membership_order o) {
+    s.released.clear();
+    return s.server.order(o, s.released);
+  };
+  auto const refused = [&] {
+    return s.server.inspect([](auto const& control) { return control.counters().refused; });
+  };
+  using kind = membership_order::kind;
+  epoch_id const next{s.epoch + 1};
+
+  CHECK_FALSE(send({kind::freeze, worker_id{0}, {}, {}, epoch_id{s.epoch}, stage_id{1}}));  // again
+  CHECK_FALSE(send({kind::freeze, worker_id{0}, {}, {}, next, stage_id{2}}));
+  CHECK_FALSE(send({kind::freeze, worker_id{0}, incarnation_id{1}, {}, next, stage_id{1}}));
+  CHECK_FALSE(send({kind::freeze, worker_id{9}, {}, {}, next, stage_id{1}}));
+  CHECK(refused() == 4);
+  CHECK(send({kind::freeze, worker_id{0}, {}, {}, next, stage_id{1}}) == at(0));
+  CHECK(refused() == 4);
+}
