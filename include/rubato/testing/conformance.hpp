@@ -111,8 +111,7 @@ template <visibility_policy P>
     clock_index before = clock_index::lowest();
     for (clock_index const c : detail::sample_clocks()) {
       clock_index const horizon = p.horizon({.c_min = c, .bound = bound});
-      auto const at =
-          detail::text(" at c_min ", c.value(), " and the bound ", detail::text(bound));
+      auto const at = detail::text(" at c_min ", c.value(), " and the bound ", detail::text(bound));
       found.expect(horizon == p.horizon({.c_min = c, .bound = bound}),
                    "horizon answers differently when asked twice", at);
       found.expect(horizon >= c, "horizon is ", detail::text(horizon), at,
@@ -142,11 +141,12 @@ template <merge_policy P>
         found.expect(std::isfinite(weight), "weight is ", weight, at, ", expected a finite number");
         // Each shard has a copy of its own, and has been asked other things before.
         P const other(p);
-        found.expect(!std::isfinite(weight) || (other.weight(info) == weight && p.weight(info) == weight),
-                     "weight answers differently for the same commit", at,
-                     ": shards would not agree");
+        found.expect(
+            !std::isfinite(weight) || (other.weight(info) == weight && p.weight(info) == weight),
+            "weight answers differently for the same commit", at, ": shards would not agree");
         if constexpr (exact_merge<P>)
-          found.expect(weight == 1.0, "weight is ", weight, at, ", but the merge says that it is exact");
+          found.expect(weight == 1.0, "weight is ", weight, at,
+                       ", but the merge says that it is exact");
       }
   if constexpr (velocity_merge<P>)
     found.expect(std::isfinite(p.decay()), "decay is ", p.decay(), ", expected a finite number");
@@ -180,8 +180,8 @@ template <partition_policy P>
       for (std::uint64_t i = 0; i < 300; ++i) {
         key const k{i < 150 ? std::min(i, last) : last - std::min(last, (i - 150) * (last / 150))};
         server_id const s = p.server_of(k, shape);
-        auto const where = detail::text("key ", k.value(), " of ", rows, " rows is given to server ",
-                                        s.value());
+        auto const where =
+            detail::text("key ", k.value(), " of ", rows, " rows is given to server ", s.value());
         found.expect(s.value() < servers, where, ", expected one below ", servers);
         found.expect(p.server_of(k, shape) == s && copy.server_of(k, shape) == s, where,
                      " and then to another one: the answer must depend on nothing else");
@@ -247,7 +247,9 @@ struct search {
 template <protocol P>
 [[nodiscard]] sentences check_protocol(P const& p, search const& where = {}) {
   sentences all;
-  auto const add = [&all](sentences const& more) { all.insert(all.end(), more.begin(), more.end()); };
+  auto const add = [&all](sentences const& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  };
   add(check_admission(p.admission()));
   add(check_visibility(p.visibility()));
   add(check_merge(p.merge()));

@@ -24,9 +24,9 @@ namespace rubato::testing {
 struct outcome {
   std::vector<std::string> violations;  ///< empty: all rules held
   run_report report;
-  std::uint64_t events = 0;             ///< a hash of what happened when; no floats in it
-  std::uint64_t reads = 0;              ///< a hash of the bytes of all reads of the weights
-  std::vector<float> weights;           ///< in the end
+  std::uint64_t events = 0;    ///< a hash of what happened when; no floats in it
+  std::uint64_t reads = 0;     ///< a hash of the bytes of all reads of the weights
+  std::vector<float> weights;  ///< in the end
 
   friend bool same_run(outcome const& a, outcome const& b) {
     return a.events == b.events && a.reads == b.reads && a.report.events == b.report.events &&
@@ -98,8 +98,10 @@ class actor {
     presence here(observer_, worker_.rank(), worker_.clock());
     std::int64_t const end = worker_.clock().value() + manner_.clocks;
     while (worker_.clock().value() < end) {
-      if (schedule_.commits_by_hand) clock_by_hand();
-      else clock_by_pace();
+      if (schedule_.commits_by_hand)
+        clock_by_hand();
+      else
+        clock_by_pace();
     }
     here.leave();
     return hash_;
@@ -107,7 +109,9 @@ class actor {
 
  private:
   [[nodiscard]] random_stream& random() { return worker_.random(); }
-  [[nodiscard]] bool uses(way w) const { return (manner_.tables >> static_cast<unsigned>(w)) % 2 != 0; }
+  [[nodiscard]] bool uses(way w) const {
+    return (manner_.tables >> static_cast<unsigned>(w)) % 2 != 0;
+  }
 
   void clock_by_hand() {
     for (std::uint64_t n = random().below(manner_.steps + 1); n != 0; --n) {
@@ -134,8 +138,10 @@ class actor {
     observer_.asking(worker_.rank(), bound_);
     observer_.committing(worker_.rank());
     bool const did = f();
-    if (did) observer_.committed(worker_.rank(), worker_.clock());
-    else observer_.not_committed(worker_.rank());
+    if (did)
+      observer_.committed(worker_.rank(), worker_.clock());
+    else
+      observer_.not_committed(worker_.rank());
     pushed_weights_ = pushed_weights_ && !did;
     return did;
   }
@@ -159,11 +165,16 @@ class actor {
     auto const w = static_cast<way>(random().below(5));
     if (!uses(w)) return;
     switch (w) {
-      case way::dense_whole: return push_dense_whole();
-      case way::dense_keyed: return push_rows<0>();
-      case way::sparse_whole: return push_rows<1>(true);
-      case way::sparse_keyed: return push_rows<1>();
-      case way::weights: return push_weights();
+      case way::dense_whole:
+        return push_dense_whole();
+      case way::dense_keyed:
+        return push_rows<0>();
+      case way::sparse_whole:
+        return push_rows<1>(true);
+      case way::sparse_keyed:
+        return push_rows<1>();
+      case way::weights:
+        return push_weights();
     }
   }
 
@@ -220,8 +231,10 @@ class actor {
       if (whole || random().chance(0.3)) rows.push_back(row);
     std::vector<float> delta(rows.size());
     for (float& x : delta) x = static_cast<float>(random().uniform() - 0.5);
-    if (whole) worker_[table<2>].push(delta);
-    else worker_[table<2>].push(rows, delta);
+    if (whole)
+      worker_[table<2>].push(delta);
+    else
+      worker_[table<2>].push(rows, delta);
   }
 
   // ---- reads
@@ -229,16 +242,22 @@ class actor {
   void read() {
     auto const w = static_cast<way>(random().below(5));
     if (!uses(w)) return;
-    staleness const s = random().chance(manner_.own_staleness)
-                            ? std::min(bound_, staleness(static_cast<std::int64_t>(random().below(5))))
-                            : bound_;
+    staleness const s =
+        random().chance(manner_.own_staleness)
+            ? std::min(bound_, staleness(static_cast<std::int64_t>(random().below(5))))
+            : bound_;
     observer_.asking(worker_.rank(), w == way::sparse_whole ? bound_ : s);
     switch (w) {
-      case way::dense_whole: return read_dense_whole(s);
-      case way::dense_keyed: return read_rows<0>(s);
-      case way::sparse_whole: return read_sparse_whole();
-      case way::sparse_keyed: return read_rows<1>(s);
-      case way::weights: return read_weights(s);
+      case way::dense_whole:
+        return read_dense_whole(s);
+      case way::dense_keyed:
+        return read_rows<0>(s);
+      case way::sparse_whole:
+        return read_sparse_whole();
+      case way::sparse_keyed:
+        return read_rows<1>(s);
+      case way::weights:
+        return read_weights(s);
     }
   }
 
@@ -255,8 +274,9 @@ class actor {
     for (std::uint64_t row = 0; row < table_rows; ++row) {
       auto const at = std::ranges::lower_bound(got.keys, sparse_key(row));
       if (at == got.keys.end() || *at != sparse_key(row)) continue;
-      std::copy_n(got.values.begin() + (at - got.keys.begin()) * static_cast<std::ptrdiff_t>(columns_),
-                  columns_, out.begin() + static_cast<std::ptrdiff_t>(row * columns_));
+      std::copy_n(
+          got.values.begin() + (at - got.keys.begin()) * static_cast<std::ptrdiff_t>(columns_),
+          columns_, out.begin() + static_cast<std::ptrdiff_t>(row * columns_));
     }
     observer_.read(worker_.rank(), bound_, 1, observer::kind::whole, all_rows_, out);
   }
@@ -317,8 +337,9 @@ template <class Transport, protocol P>
   for (std::size_t row = 0; row < table_rows; ++row) {
     auto const at = std::ranges::find(rows.keys, sparse_key(row));
     if (at != rows.keys.end())
-      std::copy_n(rows.values.begin() + (at - rows.keys.begin()) * static_cast<std::ptrdiff_t>(columns),
-                  columns, out.begin() + static_cast<std::ptrdiff_t>(row * columns));
+      std::copy_n(
+          rows.values.begin() + (at - rows.keys.begin()) * static_cast<std::ptrdiff_t>(columns),
+          columns, out.begin() + static_cast<std::ptrdiff_t>(row * columns));
   }
   return out;
 }
@@ -352,8 +373,10 @@ template <protocol P>
 [[nodiscard]] outcome observed_run(P const& p, schedule const& s, rules const& r) {
   observer o(r, s.workers, s.workers_ever(), detail::servers_of_rows(s));
   std::vector<float> const init = detail::first_weights(s.seed);
-  auto c = detail::make_cluster(simulated{.workers = s.workers, .servers = s.servers,
-                                          .scenario = s.scenario, .stack_bytes = 64 * 1024},
+  auto c = detail::make_cluster(simulated{.workers = s.workers,
+                                          .servers = s.servers,
+                                          .scenario = s.scenario,
+                                          .stack_bytes = 64 * 1024},
                                 p, s, init);
   outcome result;
   c.runtime().on_event([&] {
@@ -366,9 +389,8 @@ template <protocol P>
       });
   });
   try {
-    result.report = c.run([&](auto& w) {
-      detail::mix_in(result.reads, detail::actor(w, o, s, r.bound).run());
-    });
+    result.report = c.run(
+        [&](auto& w) { detail::mix_in(result.reads, detail::actor(w, o, s, r.bound).run()); });
     detail::check_result(c, o, s, result.report);
   } catch (std::exception const& e) {
     o.breach(e.what());

@@ -96,8 +96,10 @@ class ledger {
     std::int64_t high = last() + 1;
     while (low < high) {  // the first clock with at least this value
       std::int64_t const middle = low + (high - low) / 2;
-      if (at(middle, row) < value) low = middle + 1;
-      else high = middle;
+      if (at(middle, row) < value)
+        low = middle + 1;
+      else
+        high = middle;
     }
     std::int64_t end = low;
     while (end <= last() && at(end, row) == value) ++end;
@@ -145,8 +147,7 @@ class observer {
         members_[w].tables.back().start(0);
       }
     }
-    for (auto const& rows : servers_of_)
-      seen_.emplace_back(2 * workers * rows.size() * workers, 0);
+    for (auto const& rows : servers_of_) seen_.emplace_back(2 * workers * rows.size() * workers, 0);
   }
 
   // ---- told by the bodies
@@ -163,8 +164,8 @@ class observer {
       fail("worker ", w, " began with the run, but at clock ", at.value());
     // The greatest of the shards' c_min when they registered it, and it has held them there since.
     if (joiner && !published_.empty() && std::ranges::max(published_) != at)
-      fail("worker ", w, " joined at clock ", at.value(), ", but the greatest c_min of a server is ",
-           std::ranges::max(published_).value());
+      fail("worker ", w, " joined at clock ", at.value(),
+           ", but the greatest c_min of a server is ", std::ranges::max(published_).value());
   }
   /// About to push `amount` > 0 to its column of a row.
   void pushing(std::uint32_t w, std::size_t table, std::size_t row, std::int64_t amount) {
@@ -224,13 +225,14 @@ class observer {
     if (how == kind::whole && rules_.atomic_servers) check_whole(w, table, values);
   }
 
-  /// Worker `w` has read a whole table at its clock without pushes of its own since its last commit:
-  /// under the barrier every such read at one clock has the same bytes.
+  /// Worker `w` has read a whole table at its clock without pushes of its own since its last
+  /// commit: under the barrier every such read at one clock has the same bytes.
   void read_before_pushes(std::uint32_t w, std::size_t table, std::span<std::byte const> bytes) {
     if (!rules_.barrier) return;
     std::lock_guard const guard(lock_);
     auto const [at, first] = agreed_.try_emplace(std::pair(table, members_[w].done));
-    if (first) at->second.assign(bytes.begin(), bytes.end());
+    if (first)
+      at->second.assign(bytes.begin(), bytes.end());
     else if (!std::ranges::equal(at->second, bytes))
       fail("BSP: worker ", w, " reads other parameters of table ", table, " at clock ",
            members_[w].done, " than another worker did");
@@ -248,8 +250,8 @@ class observer {
     clock_index const limit = (c_min() + rules_.bound).next();
     for (std::uint32_t w = 0; w < workers_; ++w)
       if (members_[w].now == state::live && clock_index{members_[w].done} > limit)
-        fail("worker ", w, " stands at clock ", members_[w].done, ", beyond c_min + s + 1 = ",
-             detail::text(limit));
+        fail("worker ", w, " stands at clock ", members_[w].done,
+             ", beyond c_min + s + 1 = ", detail::text(limit));
   }
 
   // ---- at the end
@@ -361,8 +363,12 @@ class observer {
       fail(rule, ": worker ", reader, " at clock ", c.value(), " reads ", value, " of worker ", w,
            " in row ", row, " of table ", table, ", ", what...);
     };
-    std::int64_t& before = seen_[table][((static_cast<std::size_t>(how) * workers_ + reader) *
-                                             servers_of_[table].size() + row) * workers_ + w];
+    std::int64_t& before =
+        seen_[table]
+             [((static_cast<std::size_t>(how) * workers_ + reader) * servers_of_[table].size() +
+               row) *
+                  workers_ +
+              w];
     if (value < before) say("cache", "but read ", before, " before");
     before = std::max(before, value);
     if (w == reader) {

@@ -17,13 +17,13 @@ namespace rubato::testing {
 
 /// How one worker of a random schedule behaves.
 struct manner {
-  std::int64_t clocks = 8;      ///< it ends after so many commits
-  std::uint64_t steps = 1;      ///< at most so many local steps in a clock, where it commits by hand
-  double pushing = 0.8;         ///< the chance that a step pushes; 0 is a reader
-  double reading = 0.8;         ///< the chance that it reads, before and after; 0 is a pusher
-  double own_staleness = 0.3;   ///< the chance that a read asks for less staleness
-  std::uint64_t tables = 31;    ///< a bit for each way to push and read, see `way`
-  bool marks = false;           ///< it pushes all rows of the first table in every step
+  std::int64_t clocks = 8;     ///< it ends after so many commits
+  std::uint64_t steps = 1;     ///< at most so many local steps in a clock, where it commits by hand
+  double pushing = 0.8;        ///< the chance that a step pushes; 0 is a reader
+  double reading = 0.8;        ///< the chance that it reads, before and after; 0 is a pusher
+  double own_staleness = 0.3;  ///< the chance that a read asks for less staleness
+  std::uint64_t tables = 31;   ///< a bit for each way to push and read, see `way`
+  bool marks = false;          ///< it pushes all rows of the first table in every step
 };
 
 /// The ways to push and to read of which a manner uses some.
@@ -35,8 +35,8 @@ struct schedule {
   std::uint32_t workers = 3;
   std::uint32_t servers = 2;
   sim::scenario scenario{};
-  std::vector<manner> manners{};      ///< by rank, joiners included
-  bool commits_by_hand = true;        ///< else as the protocol's pace says
+  std::vector<manner> manners{};  ///< by rank, joiners included
+  bool commits_by_hand = true;    ///< else as the protocol's pace says
   /// No message takes longer than noticing a loss: what was sent in full then counts.
   bool prompt = false;
 
@@ -50,7 +50,7 @@ struct schedule_limits {
   std::uint32_t workers_max = 12;
   std::int64_t clocks_max = 10;
   bool joins = true;
-  bool leaves = true;   ///< workers end at different clocks
+  bool leaves = true;  ///< workers end at different clocks
   bool crashes = true;
 };
 
@@ -75,11 +75,16 @@ template <class T, std::size_t N>
 
 [[nodiscard]] inline sim::distribution random_jitter(random_stream& random) {
   switch (random.below(5)) {
-    case 0: return sim::uniform{.low = 0, .high = 2};
-    case 1: return sim::exponential{};
-    case 2: return sim::lognormal{.median = 1, .sigma = 1};
-    case 3: return sim::pareto{.least = 0.2, .alpha = 1.1, .cap = 50};
-    default: return {};
+    case 0:
+      return sim::uniform{.low = 0, .high = 2};
+    case 1:
+      return sim::exponential{};
+    case 2:
+      return sim::lognormal{.median = 1, .sigma = 1};
+    case 3:
+      return sim::pareto{.least = 0.2, .alpha = 1.1, .cap = 50};
+    default:
+      return {};
   }
 }
 
@@ -134,7 +139,8 @@ template <class T, std::size_t N>
 
 /// A schedule in the manner of a swarm: each one leaves out some kinds of trouble altogether and
 /// exaggerates others. The same for the same seed, everywhere.
-[[nodiscard]] inline schedule random_schedule(std::uint64_t seed, schedule_limits const& limits = {}) {
+[[nodiscard]] inline schedule random_schedule(std::uint64_t seed,
+                                              schedule_limits const& limits = {}) {
   using namespace std::chrono_literals;
   random_stream random(seed, 0x5eed);
   schedule s;
@@ -151,7 +157,8 @@ template <class T, std::size_t N>
   duration const step = 1ms + 4 * s.scenario.network.worker_link.latency;
   auto const sometime = [&] { return stretch(step * clocks, random.uniform()); };
   if (limits.joins && random.chance(0.4))
-    for (std::uint64_t n = 1 + random.below(3); n != 0; --n) s.scenario.joins.push_back({sometime()});
+    for (std::uint64_t n = 1 + random.below(3); n != 0; --n)
+      s.scenario.joins.push_back({sometime()});
   s.scenario.speed = detail::random_speed(random, s.workers_ever());
   for (std::uint32_t w = 0; w < s.workers_ever(); ++w)
     s.manners.push_back(detail::random_manner(random, limits, clocks));

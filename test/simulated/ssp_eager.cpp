@@ -1,0 +1,16 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/ssp.hpp>
+
+#include "simulated/family.hpp"
+
+using namespace rubato;
+
+TEST_CASE("SSP with the eager window keeps its rules in random runs", "[simulated][ssp]") {
+  test::check_family(
+      [](std::uint64_t seed) {
+        return basic_ssp<eager, sum, every>{.staleness = test::random_staleness(seed),
+                                            .tempo = test::random_pace(seed)};
+      },
+      [](std::uint64_t seed) { return testing::eager_rules(test::random_staleness(seed)); });
+}

@@ -1,0 +1,60 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <catch2/catch.hpp>
+#include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/con_sgd.hpp>
+#include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/testing/conformance.hpp>
+
+using namespace rubato;
+
+namespace {
+
+/// Lets workers drift one clock further apart than it says.
+struct off_by_one {
+  [[nodiscard]] staleness bound() const noexcept { return 1; }
+  [[nodiscard]] clock_index need(clock_index c, staleness s) const noexcept {
+    return c - std::min(s, bound()) - staleness{1};
+  }
+  [[nodiscard]] clock_index cache_need(clock_index c, staleness s) const noexcept {
+    return need(c, s);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("check_protocol accepts what is shipped", "[testing]") {
+  testing::search const few{.schedules = 50};
+  CHECK(testing::check_protocol(bsp{}, few) == testing::sentences{});
+  CHECK(testing::check_protocol(ssp{.staleness = 2}, few) == testing::sentences{});
+}
+
+TEST_CASE("check_protocol catches a bound that is not kept", "[testing]") {
+  composed const wrong{off_by_one{}, eager{}, sum{}, every_step{}, "wrong"};
+  auto const found = testing::check_protocol(wrong, {.schedules = 50});
+  auto const names = [&](std::string const& part) {
+    return std::ranges::any_of(found,
+                               [&](auto const& s) { return s.find(part) != std::string::npos; });
+  };
+  CHECK(names("staler than it asked for"));  // the policy by itself
+  CHECK(names("schedule "));                 // and in runs
+  CHECK(names("SSP-"));
+}
+
+namespace {
+
+/// Waits for everybody to be one clock ahead of itself.
+struct never {
+  [[nodiscard]] staleness bound() const noexcept { return 1; }
+  [[nodiscard]] clock_index need(clock_index c, staleness) const noexcept { return c.next(); }
+  [[nodiscard]] clock_index cache_need(clock_index c, staleness) const noexcept { return c; }
+};
+
+}  // namespace
+
+TEST_CASE("check_protocol reports a deadlock as a sentence", "[testing]") {
+  composed const wrong{never{}, eager{}, sum{}, every_step{}, "never"};
+  auto const found = testing::check_protocol(wrong, {.schedules = 20});
+  CHECK(std::ranges::any_of(found,
+                            [](auto const& s) { return s.find("deadlock") != std::string::npos; }));
+}

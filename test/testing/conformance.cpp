@@ -1,0 +1,166 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/testing/conformance.hpp>
+//
+#include <catch2/catch.hpp>
+#include <limits>
+#include <rubato/partition/hash.hpp>
+#include <rubato/partition/range.hpp>
+#include <rubato/partition/range_hash.hpp>
+#include <rubato/protocol/admission.hpp>
+#include <rubato/protocol/merge.hpp>
+#include <rubato/protocol/pace.hpp>
+#include <rubato/protocol/visibility.hpp>
+
+using namespace rubato;
+using testing::sentences;
+
+namespace {
+
+/// Whether one of the sentences says so.
+bool says(sentences const& all, std::string const& part) {
+  return std::ranges::any_of(all, [&](auto const& s) { return s.find(part) != std::string::npos; });
+}
+
+/// An admission policy whose answers a test may bend.
+struct bent {
+  staleness s = 2;
+  std::int64_t need_by = 0;
+  std::int64_t cache_by = 0;
+  bool falls = false;
+  bool rises = false;
+
+  [[nodiscard]] staleness bound() const noexcept { return s; }
+  [[nodiscard]] clock_index need(clock_index c, staleness read) const noexcept {
+    if (falls && c.value() == 10) return clock_index{5};
+    if (rises && read == s) return c;
+    return clock_index{(c - std::min(read, s)).value() + need_by};
+  }
+  [[nodiscard]] clock_index cache_need(clock_index c, staleness read) const noexcept {
+    return clock_index{(c - std::min(read, s)).value() + cache_by};
+  }
+};
+static_assert(admission_policy<bent>);
+
+struct asked_twice {
+  [[nodiscard]] staleness bound() const noexcept { return 1; }
+  [[nodiscard]] clock_index need(clock_index c, staleness) const noexcept {
+    return ++*calls % 2 == 0 ? c : c - staleness{1};
+  }
+  [[nodiscard]] clock_index cache_need(clock_index c, staleness) const noexcept { return c; }
+  std::shared_ptr<int> calls = std::make_shared<int>(0);
+};
+
+template <int By, bool Falls = false>
+struct bent_horizon {
+  static constexpr bool holds_back = true;
+  [[nodiscard]] clock_index horizon(fold_window const& w) const noexcept {
+    if (Falls) return clock_index{w.c_min.value() + (w.c_min.value() == 3 ? 10 : 0)};
+    return clock_index{w.c_min.value() + By};
+  }
+};
+
+struct weight_of {
+  double (*f)(commit_info const&);
+  [[nodiscard]] double weight(commit_info const& c) const noexcept { return f(c); }
+};
+struct false_sum {
+  static constexpr bool exact = true;
+  [[nodiscard]] double weight(commit_info const&) const noexcept { return 0.5; }
+};
+struct counting_merge {
+  std::shared_ptr<int> calls = std::make_shared<int>(0);
+  [[nodiscard]] double weight(commit_info const&) const noexcept { return ++*calls; }
+};
+
+template <class T>
+struct bad_store : dense_store<T, null_mutex> {
+  using base = dense_store<T, null_mutex>;
+  explicit bad_store(std::uint64_t rows)
+      : base(rows, 1, [](std::size_t, std::size_t n, T* out) { std::fill_n(out, n, T{}); }) {}
+  void fold(std::span<weighted_update<T> const> step, std::optional<double> decay) {
+    std::vector<weighted_update<T>> unweighted(step.begin(), step.end());
+    for (auto& u : unweighted) u.weight = 1;
+    base::fold(unweighted, decay);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("check_admission accepts what is shipped", "[testing]") {
+  CHECK(testing::check_admission(barrier{}) == sentences{});
+  CHECK(testing::check_admission(unbounded{}) == sentences{});
+  CHECK(testing::check_admission(bounded_staleness{0}) == sentences{});
+  CHECK(testing::check_admission(bounded_staleness{3}) == sentences{});
+  CHECK(testing::check_admission(bounded_staleness{staleness::infinite()}) == sentences{});
+  CHECK(testing::check_admission(bent{}) == sentences{});
+}
+
+TEST_CASE("check_admission catches each broken rule", "[testing]") {
+  CHECK(says(testing::check_admission(bent{.need_by = 1}), "wait for itself"));
+  CHECK(says(testing::check_admission(bent{.need_by = -1}), "staler than it asked for"));
+  CHECK(says(testing::check_admission(bent{.cache_by = -1}), "cached copy is staler"));
+  CHECK(says(testing::check_admission(bent{.falls = true}), "falls as the clock grows"));
+  CHECK(says(testing::check_admission(bent{.rises = true}), "rises as more staleness"));
+  CHECK(says(testing::check_admission(asked_twice{}), "when asked twice"));
+}
+
+TEST_CASE("check_visibility", "[testing]") {
+  CHECK(testing::check_visibility(eager{}) == sentences{});
+  CHECK(testing::check_visibility(strict{}) == sentences{});
+  CHECK(testing::check_visibility(bent_horizon<0>{}) == sentences{});
+  CHECK(says(testing::check_visibility(bent_horizon<-1>{}), "SSP-1"));
+  CHECK(says(testing::check_visibility(bent_horizon<0, true>{}), "falls as c_min grows"));
+}
+
+TEST_CASE("check_merge", "[testing]") {
+  CHECK(testing::check_merge(sum{}) == sentences{});
+  CHECK(testing::check_merge(average{}) == sentences{});
+  CHECK(testing::check_merge(scale{}) == sentences{});
+  CHECK(testing::check_merge(scale{.lambda = 0.1}) == sentences{});
+  CHECK(testing::check_merge(momentum{}) == sentences{});
+  // 0/0 for the slowest worker: what a staleness weight looks like before it is tested.
+  CHECK(says(testing::check_merge(weight_of{[](commit_info const& c) {
+               return 1.0 / static_cast<double>(distance(c.c_min, c.stamp));
+             }}),
+             "finite"));
+  CHECK(says(testing::check_merge(false_sum{}), "says that it is exact"));
+  CHECK(says(testing::check_merge(counting_merge{}), "shards would not agree"));
+  CHECK(says(testing::check_merge(momentum{.mu = std::numeric_limits<double>::quiet_NaN()}),
+             "decay"));
+}
+
+TEST_CASE("check_pace", "[testing]") {
+  CHECK(testing::check_pace(every_step{}) == sentences{});
+  CHECK(testing::check_pace(every{7}) == sentences{});
+  CHECK(says(testing::check_pace(every{0}), "expected 1 or more"));
+}
+
+TEST_CASE("check_partition", "[testing]") {
+  CHECK(testing::check_partition(range{}) == sentences{});
+  CHECK(testing::check_partition(hash{}) == sentences{});
+  CHECK(testing::check_partition(range_hash{}) == sentences{});
+  CHECK(testing::check_partition(testing::scattered{3}) == sentences{});
+  struct beyond {
+    server_id server_of(key k, table_shape shape) const {
+      return server_id{static_cast<std::uint32_t>(k.value() % (shape.servers + 1))};
+    }
+  };
+  CHECK(says(testing::check_partition(beyond{}), "expected one below"));
+  struct restless {
+    std::shared_ptr<std::uint32_t> calls = std::make_shared<std::uint32_t>(0);
+    server_id server_of(key, table_shape shape) const {
+      return server_id{++*calls % shape.servers};
+    }
+  };
+  CHECK(says(testing::check_partition(restless{}), "depend on nothing else"));
+}
+
+TEST_CASE("check_store", "[testing]") {
+  auto const zeros = [](std::size_t, std::size_t n, auto* out) { std::fill_n(out, n, 0); };
+  CHECK(testing::check_store([&] { return dense_store<float, null_mutex>(40, 3, zeros); }, 40, 3) ==
+        sentences{});
+  CHECK(testing::check_store([&] { return sparse_store<double, null_mutex>(2); }, 40, 2) ==
+        sentences{});
+  CHECK(says(testing::check_store([] { return bad_store<float>(40); }, 40, 1),
+             "sum of the weighted updates"));
+}
