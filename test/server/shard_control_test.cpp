@@ -393,5 +393,5 @@ TEST_CASE("refusal: each has a sentence of its own") {
   CHECK_THAT(to_string(refusal::stage), Catch::Contains("stage"));
   CHECK_THAT(to_string(refusal::stranger), Catch::Contains("not in the run"));
   CHECK_THAT(to_string(refusal::incarnation), Catch::Contains("incarnation"));
-  CHECK_THAT(to_string(refusal::order), Catch::Contains("clock"));
+  CHECK_THAT(to_string(refusal::order), Catch::Contains("come next"));
 }

@@ -1,0 +1,59 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "bench/commands.hpp"
+#include "bench/compare/compare.hpp"
+#include "bench/report/page.hpp"
+#include "bench/result/json.hpp"
+#include "bench/result/ranking.hpp"
+#include "bench/setup/settings.hpp"
+
+namespace rubato::bench {
+namespace {
+
+std::string headline(compare_settings const& s, workload const& work, loaded_data const& data) {
+  training const& job = s.job;
+  bool const simulating = job.transport == transport_kind::simulated;
+  std::string text =
+      fmt::format("{} on {}: {} rows, {} features; {} workers, {} servers, {}, HL {}, seed {}\n",
+                  work.name(), data.name, data.train.size(), work.features(), job.workers,
+                  job.servers, simulating ? "simulated (" + s.scenario_name + ")" : "in process",
+                  job.scenario.speed.heterogeneity.level, job.seed);
+  if (!job.target) return text + fmt::format("no target: {} clocks each\n", job.clocks);
+  bool const automatic = s.target == compare_settings::target_kind::automatic;
+  return text +
+         fmt::format("target {:.4g}{}, at most {} clocks each\n", *job.target,
+                     automatic ? " (98% of the way from w = 0 to what serial SGD finds)" : "",
+                     job.clocks);
+}
+
+void run_compare(compare_options const& options) {
+  compare_settings settings = interpret(options);
+  if (!settings.report_dir.empty()) check_report_is_possible(settings.report_dir);
+  loaded_data const data = load_data(settings.data, settings.job.seed);
+  workload const work(settings.model, settings.l2, data.train, data.test);
+  set_target(settings, work);
+  std::string const head = headline(settings, work, data);
+  auto const results = ranked(compare(settings, work));
+  std::string const why = explain(results);
+  fmt::print("{}\n{}\n{}\n", head, comparison_table(results).to_string(), why);
+  if (!settings.json_file.empty()) write_json(results, settings.json_file);
+  if (!settings.report_dir.empty())
+    fmt::print("report: {}\n", write_report({head, why, results}, settings.report_dir));
+}
+
+}  // namespace
+
+void add_compare(CLI::App& program) {
+  CLI::App* const command = program.add_subcommand(
+      "compare", "Runs protocols on one workload and says which wins, by how much, and why");
+  auto const options = std::make_shared<compare_options>();
+  options->add_to(*command);
+  command->callback([options] { run_compare(*options); });
+}
+
+}  // namespace rubato::bench

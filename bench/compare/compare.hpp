@@ -1,0 +1,26 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <vector>
+
+#include "bench/compare/progress_bar.hpp"
+#include "bench/compare/tune.hpp"
+#include "bench/result/run_result.hpp"
+#include "bench/setup/settings.hpp"
+#include "bench/train/workload.hpp"
+
+namespace rubato::bench {
+
+/// Runs one protocol, after tuning its rate where that is asked for.
+[[nodiscard]] run_result run_tuned(protocol_choice const& protocol, training job,
+                                   std::optional<double> learning_rate, tune_options const& tuning,
+                                   progress_bar& progress);
+
+/// Runs every protocol of the settings on the workload. Results are in the order of the protocols.
+[[nodiscard]] std::vector<run_result> compare(compare_settings const& settings,
+                                              workload const& work);
+
+/// Fills in the target that was asked for: 98% of the way that serial SGD gets.
+void set_target(compare_settings& settings, workload const& work);
+
+}  // namespace rubato::bench

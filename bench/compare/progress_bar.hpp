@@ -1,0 +1,30 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace rubato::bench {
+
+/// A line on stderr that says how far a command is. Only on a terminal: in a pipe it writes
+/// nothing.
+class progress_bar {
+ public:
+  explicit progress_bar(std::size_t steps);
+  /// Wipes the line.
+  ~progress_bar();
+  progress_bar(progress_bar const&) = delete;
+  progress_bar& operator=(progress_bar const&) = delete;
+
+  /// What is being done now.
+  void show(std::string_view activity);
+  /// One of the steps is done.
+  void advance() noexcept { ++done_; }
+
+ private:
+  bool const visible_;
+  std::size_t const steps_;
+  std::size_t done_ = 0;
+};
+
+}  // namespace rubato::bench

@@ -1,0 +1,28 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "bench/result/run_result.hpp"
+
+namespace rubato::bench {
+
+/// What the page says.
+struct report_content {
+  std::string settings;  ///< lines of text
+  std::string verdict;
+  std::span<run_result const> best_first;
+};
+
+/// Checks, before minutes are spent on runs, that gnuplot is there and the directory can be made.
+/// @throws option_error
+void check_report_is_possible(std::string const& directory);
+
+/// The page as HTML, complete in itself.
+[[nodiscard]] std::string report_page(report_content const& content);
+
+/// Writes index.html into the directory and returns its path. @throws error
+std::string write_report(report_content const& content, std::string const& directory);
+
+}  // namespace rubato::bench

@@ -1,0 +1,36 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/result/curve.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+namespace rubato::bench {
+
+std::optional<target_reached> first_at_or_below(std::span<curve_point const> curve, double target) {
+  auto const hit =
+      std::ranges::find_if(curve, [target](curve_point const& p) { return p.loss <= target; });
+  if (hit == curve.end()) return std::nullopt;
+  return target_reached{hit->seconds, hit->updates, hit->spent};
+}
+
+end_of_run last_five_clocks(std::span<curve_point const> curve) {
+  std::vector<double> last;
+  for (auto p = curve.rbegin(); p != curve.rend() && last.size() < 5; ++p)
+    if (p->ends_clock) last.push_back(p->loss);
+  // A run too short for one clock has its last point.
+  if (last.empty() && !curve.empty()) last.push_back(curve.back().loss);
+  if (last.empty()) {
+    double const none = std::numeric_limits<double>::quiet_NaN();
+    return {none, none};
+  }
+  double sum = 0;
+  for (double const x : last) sum += x;
+  auto const n = static_cast<double>(last.size());
+  double const mean = sum / n;
+  double squares = 0;
+  for (double const x : last) squares += (x - mean) * (x - mean);
+  return {mean, squares / n};
+}
+
+}  // namespace rubato::bench

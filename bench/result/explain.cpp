@@ -1,0 +1,113 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "bench/result/ranking.hpp"
+
+namespace rubato::bench {
+namespace {
+
+/// Below this a difference is not worth a word.
+constexpr double notable = 1.1;
+
+/// How `slow` compares with `fast`, above 1 where `slow` needs more.
+struct comparison {
+  double updates;
+  double per_update;
+};
+
+comparison compare_efficiency(run_result const& slow, run_result const& fast) {
+  return {static_cast<double>(slow.counted_updates()) / static_cast<double>(fast.counted_updates()),
+          slow.counted_seconds_per_update() / fast.counted_seconds_per_update()};
+}
+
+/// What lies behind a difference in the time per update: where the workers' time goes.
+std::string where_time_goes(run_result const& slow, run_result const& fast) {
+  auto const [slow_send, slow_wait] = std::pair(slow.counted_split.share(slow.counted_split.send),
+                                                slow.counted_split.share(slow.counted_split.wait));
+  auto const [fast_send, fast_wait] = std::pair(fast.counted_split.share(fast.counted_split.send),
+                                                fast.counted_split.share(fast.counted_split.wait));
+  constexpr double notable_share = 0.04;
+  bool const waits = slow_wait - fast_wait >= slow_send - fast_send;
+  if ((waits ? slow_wait - fast_wait : slow_send - fast_send) < notable_share) return "";
+  return fmt::format(" (its workers {} {} of their time, those of {} {})",
+                     waits ? "wait" : "send and fetch for",
+                     show_share(waits ? slow_wait : slow_send), fast.label,
+                     show_share(waits ? fast_wait : fast_send));
+}
+
+/// Why more updates are needed, as far as it shows in the rates that suited each.
+std::string what_rates_say(run_result const& slow, run_result const& fast) {
+  constexpr double notable_rate = 3;
+  double const ratio = fast.learning_rate / slow.learning_rate;
+  if (slow.trials.empty() || fast.trials.empty() || ratio < notable_rate) return "";
+  return fmt::format(" (the best rate it bears, {}, is {:.0f} times smaller)",
+                     show_number(slow.learning_rate), ratio);
+}
+
+/// A phrase with `slow` as its subject: "needs 1.3x the updates and …".
+std::string why_slower(run_result const& slow, run_result const& fast) {
+  auto const [updates, per_update] = compare_efficiency(slow, fast);
+  bool const more = updates > notable;
+  bool const longer = per_update > notable;
+  std::string const count =
+      show_ratio(updates) + " the updates" + (more ? what_rates_say(slow, fast) : "");
+  std::string const time =
+      show_ratio(per_update) + " the time for each" + (longer ? where_time_goes(slow, fast) : "");
+  if (more && longer) return "needs " + count + " and " + time;
+  if (more && per_update < 1 / notable) return "needs " + count + ", if only " + time;
+  if (more) return "needs " + count + ", at about the same time for each";
+  if (longer && updates < 1 / notable) return "needs only " + count + ", but " + time;
+  if (longer) return "needs about as many updates, but " + time;
+  return "hardly differs, neither in the number of updates nor in the time for each";
+}
+
+std::string against_next(run_result const& next, run_result const& best) {
+  if (!next.seconds_to_target) return ". No other protocol gets there";
+  return fmt::format(", {} sooner than {}, which {}",
+                     show_ratio(*next.seconds_to_target / *best.seconds_to_target), next.label,
+                     why_slower(next, best));
+}
+
+std::string against_last(run_result const& last, run_result const& best) {
+  if (last.seconds_to_target)
+    return fmt::format(" {} comes last, at {} the time: it {}.", last.label,
+                       show_ratio(*last.seconds_to_target / *best.seconds_to_target),
+                       why_slower(last, best));
+  if (!std::isfinite(last.final_loss)) return " " + last.label + " diverges.";
+  return fmt::format(" {} does not get there in {} updates and {} the time; it ends at {:.4g}.",
+                     last.label, last.updates, show_ratio(last.seconds / *best.seconds_to_target),
+                     last.final_loss);
+}
+
+std::string without_target(std::span<run_result const> best_first) {
+  run_result const& best = best_first.front();
+  std::string text = best.target ? fmt::format("No protocol reaches {:.4g}. ", *best.target) : "";
+  if (!std::isfinite(best.final_loss)) return text + "All of them diverge: the rate is too high.";
+  text += fmt::format("{} ends lowest, at {:.5f} after {} updates in {}.", best.label,
+                      best.final_loss, best.updates, show_seconds(best.seconds));
+  if (best_first.size() > 1 && std::isfinite(best_first[1].final_loss))
+    text += fmt::format(" {} ends at {:.5f} after {} updates in {}.", best_first[1].label,
+                        best_first[1].final_loss, best_first[1].updates,
+                        show_seconds(best_first[1].seconds));
+  return text;
+}
+
+}  // namespace
+
+std::string explain(std::span<run_result const> best_first) {
+  if (best_first.empty()) return "";
+  run_result const& best = best_first.front();
+  if (!best.seconds_to_target) return without_target(best_first);
+  std::string text = fmt::format("{} wins: it reaches {:.4g} in {}", best.label, *best.target,
+                                 show_seconds(*best.seconds_to_target));
+  if (best_first.size() > 1) text += against_next(best_first[1], best);
+  text += '.';
+  if (best_first.size() > 2 || (best_first.size() == 2 && !best_first[1].seconds_to_target))
+    text += against_last(best_first.back(), best);
+  return text;
+}
+
+}  // namespace rubato::bench

@@ -1,0 +1,57 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/result/ranking.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace rubato::bench {
+namespace {
+
+bool beats(run_result const& a, run_result const& b) {
+  if (a.seconds_to_target && b.seconds_to_target)
+    return *a.seconds_to_target < *b.seconds_to_target;
+  if (a.seconds_to_target || b.seconds_to_target) return a.seconds_to_target.has_value();
+  auto const loss = [](run_result const& r) {
+    return std::isfinite(r.final_loss) ? r.final_loss : std::numeric_limits<double>::infinity();
+  };
+  return loss(a) < loss(b);
+}
+
+std::string ratio_to_best(run_result const& r, run_result const& best) {
+  if (!best.seconds_to_target) return "-";
+  if (r.seconds_to_target) return show_ratio(*r.seconds_to_target / *best.seconds_to_target);
+  return '>' + show_ratio(r.seconds / *best.seconds_to_target);
+}
+
+}  // namespace
+
+std::vector<run_result> ranked(std::vector<run_result> results) {
+  std::ranges::stable_sort(results, beats);
+  return results;
+}
+
+text_table comparison_table(std::span<run_result const> best_first) {
+  text_table t{.head = {"protocol", "rate", "time to target", "ratio", "updates", "time/update",
+                        "compute", "send", "wait", "final loss", "accuracy"},
+               .rows = {}};
+  for (run_result const& r : best_first) {
+    bool const reached = r.seconds_to_target.has_value();
+    time_split const& time = r.counted_split;
+    t.rows.push_back({r.label, show_number(r.learning_rate),
+                      reached    ? show_seconds(*r.seconds_to_target)
+                      : r.target ? "not in " + show_seconds(r.seconds)
+                                 : "-",
+                      ratio_to_best(r, best_first.front()),
+                      fmt::format("{}{}", r.target && !reached ? ">" : "", r.counted_updates()),
+                      show_seconds(r.counted_seconds_per_update()),
+                      show_share(time.share(time.compute)), show_share(time.share(time.send)),
+                      show_share(time.share(time.wait)), fmt::format("{:.5f}", r.final_loss),
+                      fmt::format("{:.2f}%", 100 * r.accuracy)});
+  }
+  return t;
+}
+
+}  // namespace rubato::bench

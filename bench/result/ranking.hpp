@@ -1,0 +1,25 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/result/run_result.hpp"
+#include "bench/result/text.hpp"
+
+namespace rubato::bench {
+
+/// The results, best first: by the time to the target; those that did not reach it come after those
+/// that did, by their final objective.
+[[nodiscard]] std::vector<run_result> ranked(std::vector<run_result> results);
+
+/// One row per result: time, updates and time per update (to the target where it was reached), the
+/// time as a ratio to the first row's, where the workers' time went, and how good the model is.
+[[nodiscard]] text_table comparison_table(std::span<run_result const> best_first);
+
+/// Which protocol wins and why, in a few sentences drawn from the numbers: the time to the target
+/// is the number of updates (statistical efficiency) times the time for each (hardware efficiency).
+[[nodiscard]] std::string explain(std::span<run_result const> best_first);
+
+}  // namespace rubato::bench

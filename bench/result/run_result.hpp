@@ -1,0 +1,69 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/result/curve.hpp"
+
+namespace rubato::bench {
+
+/// A learning rate that was tried, and what came of it.
+struct tuning_trial {
+  double learning_rate = 0;
+  std::optional<double> seconds_to_target{};  ///< empty also where the trial was given up as slower
+  double final_loss = 0;
+};
+
+/// What one run was and what it measured: the fields of the JSON output, in its order.
+struct run_result {
+  std::string label{};  ///< "ssp(3)": the protocol as tables and plots name it; not in the JSON
+
+  std::string protocol{};
+  std::string transport{};
+  std::string storage{};
+  std::string workload{};
+  std::uint32_t workers = 0;
+  std::uint32_t servers = 0;
+  std::optional<std::int64_t> staleness{};  ///< empty: unbounded
+  double heterogeneity = 1;
+  double learning_rate = 0;
+  std::uint64_t seed = 0;
+  std::string time_kind{};  ///< "virtual" or "wall"
+  std::optional<double> target{};
+  std::optional<double> seconds_to_target{};
+  std::optional<std::uint64_t> updates_to_target{};
+  std::optional<std::uint64_t> clocks_to_target{};  ///< updates over workers, rounded up
+  double seconds = 0;
+  std::uint64_t updates = 0;
+  double seconds_per_update = 0;
+  double compute_seconds = 0;  ///< summed over the workers, like the next two
+  double wait_seconds = 0;
+  double send_seconds = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  double final_loss = 0;
+  double min_obj = 0;
+  double var_obj = 0;
+  std::vector<curve_point> curve{};
+
+  // Beyond what the design fixes.
+  double accuracy = 0;         ///< on held-out data
+  time_split counted_split{};  ///< where time went up to the target, like the three below
+  std::vector<std::uint64_t> staleness_histogram{};
+  std::vector<tuning_trial> trials{};  ///< empty where the rate was given
+
+  /// Up to the target where it was reached, else of the whole run. Statistical efficiency is the
+  /// number of updates, hardware efficiency the time for each; their product is the time.
+  [[nodiscard]] double counted_seconds() const { return seconds_to_target.value_or(seconds); }
+  [[nodiscard]] std::uint64_t counted_updates() const {
+    return updates_to_target.value_or(updates);
+  }
+  [[nodiscard]] double counted_seconds_per_update() const {
+    return counted_updates() == 0 ? 0 : counted_seconds() / static_cast<double>(counted_updates());
+  }
+};
+
+}  // namespace rubato::bench

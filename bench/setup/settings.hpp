@@ -1,0 +1,64 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/compare/tune.hpp"
+#include "bench/train/load_data.hpp"
+#include "bench/train/protocols.hpp"
+#include "bench/train/training.hpp"
+
+namespace rubato::bench {
+
+/// The options of `compare` as they are typed.
+struct compare_options {
+  std::vector<std::string> protocols{"all"};
+  std::string workload = "lr";
+  data_source data{};
+  std::string transport = "simulated";
+  std::optional<std::uint32_t> workers{}, servers{};
+  std::int64_t staleness = 3;
+  std::optional<double> heterogeneity{};
+  std::string scenario = "paper-cluster";
+  std::string learning_rate = "tune";
+  double decay = 0.2;
+  double l2 = 1e-4;
+  double batch = 0.1;
+  std::optional<std::int64_t> steps_per_commit{};
+  std::int64_t clocks = 100;
+  std::string target = "auto";
+  bool stop_at_target = false;
+  std::size_t points = 400;
+  std::optional<std::uint64_t> seed{};
+  std::optional<double> tune_budget{};
+  std::string json_file{};
+  std::string report_dir{};
+
+  /// Adds the options to a command; they are written here when it is parsed.
+  void add_to(CLI::App& command);
+};
+
+/// What they mean, checked.
+struct compare_settings {
+  std::vector<protocol_choice> protocols;
+  training job;  ///< of each run; the workload, learning rate and target are still to be filled in
+  model_kind model = model_kind::lr;
+  double l2 = 0;
+  data_source data;
+  std::string scenario_name;
+  std::optional<double> learning_rate;  ///< empty: to be tuned
+  enum class target_kind { none, given, automatic } target = target_kind::automatic;
+  tune_options tuning;
+  std::string json_file;
+  std::string report_dir;
+};
+
+/// Checks the options against each other. @throws option_error that names the option
+[[nodiscard]] compare_settings interpret(compare_options const& options);
+
+}  // namespace rubato::bench

@@ -1,0 +1,81 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/train/recorder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace rubato::bench {
+namespace {
+
+/// Parameters that are kept for later must not fill the memory, whatever the model's size.
+constexpr std::size_t kept_bytes_max = std::size_t{512} << 20;
+
+std::size_t affordable_points(training const& job) {
+  if (job.transport == transport_kind::simulated) return job.points;
+  std::size_t const one = std::max<std::size_t>(1, job.work->features() * sizeof(float));
+  return std::clamp<std::size_t>(kept_bytes_max / one, 1, job.points);
+}
+
+}  // namespace
+
+checkpoints::checkpoints(std::uint32_t workers, std::int64_t clocks, std::size_t points)
+    : workers_(workers) {
+  auto const n = static_cast<std::uint64_t>(std::max<std::int64_t>(1, clocks));
+  per_clock_ = std::clamp<std::uint64_t>(points / n, 1, workers);
+}
+
+std::uint64_t checkpoints::at(std::uint64_t k) const noexcept {
+  std::uint64_t const part = k % per_clock_ * workers_;
+  return k / per_clock_ * workers_ + (part + per_clock_ - 1) / per_clock_;
+}
+
+recorder::recorder(training const& job)
+    : job_(job),
+      checkpoints_(job.workers, job.clocks, affordable_points(job)),
+      next_updates_(checkpoints_.at(1)) {
+  std::vector<float> const start(job.work->features());
+  curve_.push_back({.loss = job.work->objective(start)});
+}
+
+void recorder::note(std::uint32_t rank, time_split const& spent) {
+  std::lock_guard const guard(lock_);
+  if (rank >= spent_.size()) spent_.resize(rank + 1);
+  spent_[rank] = spent;
+}
+
+bool recorder::take(double seconds, std::uint64_t updates, std::vector<float> parameters) {
+  curve_point p{.seconds = seconds, .updates = updates};
+  for (time_split const& worker : spent_) {
+    p.spent.compute += worker.compute;
+    p.spent.send += worker.send;
+    p.spent.wait += worker.wait;
+  }
+  while (checkpoints_.at(next_) <= updates) p.ends_clock |= checkpoints_.ends_clock(next_++);
+  next_updates_.store(checkpoints_.at(next_), std::memory_order_relaxed);
+  if (job_.transport == transport_kind::in_process) {
+    curve_.push_back(p);
+    kept_.push_back(std::move(parameters));
+    return false;
+  }
+  p.loss = job_.work->objective(parameters);
+  curve_.push_back(p);
+  bool const reached = job_.target && p.loss <= *job_.target;
+  return (job_.stop.at_target && (reached || !std::isfinite(p.loss))) ||
+         seconds > job_.stop.deadline;
+}
+
+std::vector<curve_point> recorder::finish(double seconds, std::uint64_t updates,
+                                          std::vector<float> const& parameters) {
+  for (std::size_t i = 0; i < kept_.size(); ++i)
+    curve_[i + 1].loss = job_.work->objective(kept_[i]);
+  kept_.clear();
+  double const loss = job_.work->objective(parameters);
+  if (curve_.back().updates < updates || curve_.size() == 1)
+    curve_.push_back({.seconds = seconds, .updates = updates, .loss = loss});
+  else
+    curve_.back().loss = loss;  // the same updates, now folded on every server
+  return std::move(curve_);
+}
+
+}  // namespace rubato::bench

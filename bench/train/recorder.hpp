@@ -1,0 +1,67 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "bench/result/curve.hpp"
+#include "bench/train/training.hpp"
+
+namespace rubato::bench {
+
+/// The numbers of updates at which the objective is looked at: several times in a clock, and always
+/// at its end, for it is there that a barrier lets all of a clock's updates in at once.
+class checkpoints {
+ public:
+  checkpoints(std::uint32_t workers, std::int64_t clocks, std::size_t points);
+
+  /// The updates of the k-th look.
+  [[nodiscard]] std::uint64_t at(std::uint64_t k) const noexcept;
+  [[nodiscard]] bool ends_clock(std::uint64_t k) const noexcept { return k % per_clock_ == 0; }
+
+ private:
+  std::uint64_t workers_;
+  std::uint64_t per_clock_;
+};
+
+/// Draws the curve of a run. In the simulator the objective is computed at once, for it costs no
+/// virtual time; in process the parameters are kept and evaluated after the run, so that evaluation
+/// takes no time from the workers.
+class recorder {
+ public:
+  explicit recorder(training const& job);
+
+  /// Whether a look is due: cheap, so that it can be asked after every commit.
+  [[nodiscard]] bool due(std::uint64_t updates) const noexcept {
+    return updates >= next_updates_.load(std::memory_order_relaxed);
+  }
+  /// A worker has committed, and its time so far went there.
+  void note(std::uint32_t rank, time_split const& spent);
+  /// Looks at what `observe()` returns if that is (still) due. Returns whether the run may stop.
+  template <class Observe>
+  bool look(double seconds, std::uint64_t updates, Observe observe) {
+    std::lock_guard const guard(lock_);
+    if (!due(updates)) return false;
+    return take(seconds, updates, observe());
+  }
+  /// The curve, closed with the state at the end. Evaluates what has been kept.
+  [[nodiscard]] std::vector<curve_point> finish(double seconds, std::uint64_t updates,
+                                                std::vector<float> const& parameters);
+
+ private:
+  bool take(double seconds, std::uint64_t updates, std::vector<float> parameters);
+
+  training const& job_;
+  checkpoints checkpoints_;
+  std::uint64_t next_ = 1;
+  std::atomic<std::uint64_t> next_updates_;
+  std::mutex lock_;
+  std::vector<curve_point> curve_;
+  std::vector<time_split> spent_;         ///< by worker
+  std::vector<std::vector<float>> kept_;  ///< in process: of each point but the first
+};
+
+}  // namespace rubato::bench

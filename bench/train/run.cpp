@@ -1,0 +1,52 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/train/run.hpp"
+
+namespace rubato::bench {
+
+run_result describe(training const& job, std::string_view protocol, staleness s) {
+  bool const simulating = job.transport == transport_kind::simulated;
+  run_result r;
+  r.protocol = protocol;
+  r.transport = simulating ? "simulated" : "in-process";
+  r.storage = "dense";
+  r.workload = job.work->name();
+  r.workers = job.workers;
+  r.servers = job.servers;
+  if (s != staleness::infinite()) r.staleness = s.clocks();
+  r.heterogeneity = job.scenario.speed.heterogeneity.level;
+  r.learning_rate = job.learning_rate;
+  r.seed = job.seed;
+  r.time_kind = simulating ? "virtual" : "wall";
+  r.target = job.target;
+  return r;
+}
+
+void fill_in(run_result& r, training const& job, run_report const& report,
+             std::vector<curve_point> curve, std::vector<float> const& parameters) {
+  r.seconds = to_seconds(report.elapsed);
+  r.updates = report.updates;
+  r.seconds_per_update = r.updates == 0 ? 0 : r.seconds / static_cast<double>(r.updates);
+  worker_metrics const total = report.total();
+  r.compute_seconds = to_seconds(total.compute);
+  r.wait_seconds = to_seconds(total.wait);
+  r.send_seconds = to_seconds(total.send);
+  r.counted_split = {r.compute_seconds, r.send_seconds, r.wait_seconds};
+  r.bytes_sent = total.bytes_sent;
+  r.bytes_received = total.bytes_received;
+  r.staleness_histogram.assign(total.staleness.begin(), total.staleness.end());
+  r.curve = std::move(curve);
+  r.final_loss = r.curve.back().loss;
+  end_of_run const end = last_five_clocks(r.curve);
+  r.min_obj = end.min_obj;
+  r.var_obj = end.var_obj;
+  r.accuracy = job.work->accuracy(parameters);
+  if (!job.target) return;
+  if (auto const reached = first_at_or_below(r.curve, *job.target)) {
+    r.seconds_to_target = reached->seconds;
+    r.updates_to_target = reached->updates;
+    r.counted_split = reached->spent;
+    r.clocks_to_target = (reached->updates + job.workers - 1) / job.workers;
+  }
+}
+
+}  // namespace rubato::bench

@@ -1,0 +1,12 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/train/protocols.hpp"
+#include "bench/train/run.hpp"
+#include "rubato/protocol/asp.hpp"
+
+namespace rubato::bench {
+
+run_result run_asp(training const& job, std::int64_t /*staleness*/) {
+  return run_protocol(asp{}, job);
+}
+
+}  // namespace rubato::bench

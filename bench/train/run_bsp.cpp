@@ -1,0 +1,12 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/train/protocols.hpp"
+#include "bench/train/run.hpp"
+#include "rubato/protocol/bsp.hpp"
+
+namespace rubato::bench {
+
+run_result run_bsp(training const& job, std::int64_t /*staleness*/) {
+  return run_protocol(bsp{}, job);
+}
+
+}  // namespace rubato::bench

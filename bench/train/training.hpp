@@ -1,0 +1,42 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "bench/train/workload.hpp"
+#include "rubato/sim/scenario.hpp"
+
+namespace rubato::bench {
+
+enum class transport_kind { simulated, in_process };
+
+/// When a run may end before its last clock. Only in the simulator, where looking at the objective
+/// takes no time.
+struct stop_rule {
+  bool at_target = false;
+  /// Seconds after which the result does not matter any more.
+  double deadline = std::numeric_limits<double>::infinity();
+};
+
+/// Everything that one run depends on, but the protocol.
+struct training {
+  workload const* work = nullptr;
+  transport_kind transport = transport_kind::simulated;
+  std::uint32_t workers = 30;
+  std::uint32_t servers = 10;
+  sim::scenario scenario{};    ///< the cluster; in process only its heterogeneity counts
+  double learning_rate = 0.1;  ///< σ
+  double decay = 0.0;          ///< α of σ/sqrt(αc+1); 0 is a fixed rate
+  double batch = 0.1;          ///< share of a worker's shard
+  std::int64_t steps_per_commit = 10;
+  std::int64_t clocks = 50;  ///< commits of each worker
+  std::size_t points = 200;  ///< of the curve, about
+  std::optional<double> target{};
+  stop_rule stop{};
+  std::uint64_t seed = 1;
+};
+
+}  // namespace rubato::bench

@@ -1,0 +1,89 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/compare/compare.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/result/json.hpp"
+
+using namespace rubato;
+using namespace rubato::bench;
+
+namespace {
+
+compare_settings small(std::string const& more = "") {
+  CLI::App app;
+  compare_options options;
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  options.add_to(app);
+  app.parse(
+      "--rows 600 --features 60 --nonzeros 10 --workers 6 --servers 2 --clocks 8 --points 48 "
+      "--target 0.5 --heterogeneity 2 " +
+      more);
+  return interpret(options);
+}
+
+std::vector<run_result> run(compare_settings const& s) {
+  loaded_data const data = load_data(s.data, s.job.seed);
+  return compare(s, workload(s.model, s.l2, data.train, data.test));
+}
+
+}  // namespace
+
+TEST_CASE("the same seed gives the same bytes, another seed others") {
+  auto const bytes = [](char const* seed) {
+    return to_json(run(small(std::string("--learning-rate tune --seed ") + seed))).dump();
+  };
+  std::string const first = bytes("5");
+  CHECK(first == bytes("5"));
+  CHECK(first != bytes("6"));
+}
+
+TEST_CASE("every protocol's books balance, in each transport") {
+  for (char const* transport : {"simulated", "in-process"}) {
+    INFO(transport);
+    for (run_result const& r :
+         run(small(std::string("--learning-rate 0.05 --transport ") + transport))) {
+      INFO(r.label);
+      CHECK(r.updates == 48);
+      CHECK(r.curve.front().updates == 0);
+      CHECK(r.curve.back().updates == 48);
+      CHECK(std::ranges::is_sorted(r.curve, std::ranges::less{}, &curve_point::updates));
+      CHECK(std::ranges::is_sorted(r.curve, std::ranges::less{}, &curve_point::seconds));
+      CHECK(r.compute_seconds + r.send_seconds + r.wait_seconds <= 6 * r.seconds * 1.0001);
+      CHECK(r.final_loss < r.curve.front().loss);
+      CHECK(r.accuracy > 0.5);
+      CHECK(r.bytes_sent > 0);
+    }
+  }
+}
+
+TEST_CASE("BSP's loss falls once in a clock, and at its end") {
+  run_result const r = run(small("--protocols bsp --learning-rate 0.5"))[0];
+  double last = r.curve.front().loss;
+  for (curve_point const& p : r.curve) {
+    if (p.updates % 6 != 0) CHECK(p.loss == last);
+    last = p.loss;
+  }
+}
+
+TEST_CASE("a run that may stop at its target does") {
+  run_result const r =
+      run(small("--protocols con_sgd --learning-rate 1 --clocks 50 --stop-at-target"))[0];
+  REQUIRE(r.seconds_to_target);
+  CHECK(r.updates < 6 * 50);
+  CHECK(r.curve.back().loss <= 0.5);
+}
+
+TEST_CASE("the automatic target is close to what serial SGD finds") {
+  compare_settings s = small("--target auto");
+  loaded_data const data = load_data(s.data, s.job.seed);
+  workload const work(s.model, s.l2, data.train, data.test);
+  set_target(s, work);
+  REQUIRE(s.job.target);
+  CHECK(*s.job.target < work.objective(std::vector<float>(work.features())));
+}

@@ -1,0 +1,17 @@
+// expect: a protocol needs admission() that gives an admission_policy: bound, need and cache_need, all noexcept
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/rubato.hpp>
+
+namespace rb = rubato;
+
+struct may_throw {
+  rb::staleness bound() const noexcept { return 3; }
+  rb::clock_index need(rb::clock_index c, rb::staleness s) const { return c - s; }
+  rb::clock_index cache_need(rb::clock_index c, rb::staleness s) const noexcept { return c - s; }
+};
+
+struct mine : rb::ssp {
+  may_throw admission() const { return {}; }
+};
+
+rb::cluster cluster{rb::in_process{.workers = 3}, mine{}, rb::dense<float>{.rows = 10}};

@@ -1,0 +1,109 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/partition/layout.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <rubato/partition/by_function.hpp>
+#include <rubato/partition/hash.hpp>
+#include <rubato/partition/locator.hpp>
+#include <rubato/partition/range.hpp>
+#include <rubato/partition/range_hash.hpp>
+
+using namespace rubato;
+
+namespace {
+
+/// Counts the rows of each server from the first key on, as the layout's comment says.
+template <partition_policy P>
+void check_against_counting(P const& p, table_shape shape) {
+  INFO(shape.rows << " rows, " << shape.servers << " servers");
+  layout const where(p, shape);
+  REQUIRE(where.rows() == shape.rows);
+  std::vector<std::uint64_t> next(shape.servers);
+  for (std::uint64_t k = 0; k < shape.rows; ++k) {
+    server_id const s = p.server_of(key{k}, shape);
+    layout::place const at = where.locate(key{k});
+    REQUIRE(at.server == s);
+    REQUIRE(at.local == next[s.index()]++);
+  }
+  for (std::uint32_t s = 0; s < shape.servers; ++s)
+    REQUIRE(where.rows_of(server_id{s}) == next[s]);
+
+  std::uint64_t covered = 0;
+  server_id before{shape.servers};
+  for (layout::run const& r : where.runs()) {
+    REQUIRE(r.first == covered);
+    REQUIRE(r.rows > 0);
+    REQUIRE(r.server != before);  // else it would be one run
+    before = r.server;
+    covered += r.rows;
+  }
+  REQUIRE(covered == shape.rows);
+}
+
+}  // namespace
+
+TEST_CASE("layout: local rows are dense from 0 in the order of the keys, for every partition") {
+  for (std::uint32_t const servers : {1U, 2U, 5U, 16U})
+    for (std::uint64_t const rows : {1U, 2U, 7U, 64U, 1000U}) {
+      table_shape const shape{.rows = rows, .servers = servers};
+      check_against_counting(range{}, shape);
+      check_against_counting(hash{}, shape);
+      check_against_counting(range_hash{}, shape);
+      check_against_counting(range_hash{.runs_per_server = 3}, shape);
+    }
+  by_function const last_one_only(
+      [](key, table_shape shape) { return server_id{shape.servers - 1}; });
+  check_against_counting(last_one_only, {.rows = 20, .servers = 3});
+}
+
+TEST_CASE("layout: with more servers than rows some servers hold nothing") {
+  layout const where(range{}, {.rows = 3, .servers = 8});
+  std::uint64_t rows = 0;
+  int empty = 0;
+  for (std::uint32_t s = 0; s < 8; ++s) {
+    rows += where.rows_of(server_id{s});
+    empty += where.rows_of(server_id{s}) == 0;
+  }
+  CHECK(rows == 3);
+  CHECK(empty == 5);
+}
+
+TEST_CASE("layout: one server holds one run") {
+  CHECK(layout(range_hash{}, {.rows = 1000, .servers = 1}).runs().size() == 1);
+  CHECK(layout(hash{}, {.rows = 1000, .servers = 1}).runs().size() == 1);
+}
+
+TEST_CASE("layout: a server that there is not is an option_error that names key and server") {
+  by_function const wrong([](key k, table_shape) { return server_id{k.value() == 5 ? 9U : 0U}; });
+  CHECK_THROWS_AS(layout(wrong, {.rows = 8, .servers = 3}), option_error);
+  CHECK_THROWS_WITH(layout(wrong, {.rows = 8, .servers = 3}),
+                    Catch::Contains("key 5") && Catch::Contains("server 9") &&
+                        Catch::Contains("below 3"));
+  CHECK_NOTHROW(layout(wrong, {.rows = 5, .servers = 3}));
+}
+
+TEST_CASE("locator: a bounded table contains the keys below its rows, and copies share the "
+          "layout") {
+  bounded_locator const where(range{}, {.rows = 10, .servers = 3});
+  bounded_locator const copy = where;
+  CHECK(where.contains(key{9}));
+  CHECK_FALSE(where.contains(key{10}));
+  CHECK(&copy.rows() == &where.rows());
+  CHECK(copy.locate(key{9}).server == server_id{2});
+  CHECK(where.rows_of(server_id{0}) == 4);
+}
+
+TEST_CASE("locator: in an open table a local row is the key, and rows = 0 allows every key") {
+  open_locator<hash> const any(hash{}, {.rows = 0, .servers = 5});
+  CHECK(any.contains(key{~std::uint64_t{0}}));
+  CHECK(any.locate(key{77}).local == 77);
+  CHECK(any.locate(key{77}).server == hash{}.server_of(key{77}, {.rows = 0, .servers = 5}));
+  open_locator<range> const some(range{}, {.rows = 100, .servers = 5});
+  CHECK(some.contains(key{99}));
+  CHECK_FALSE(some.contains(key{100}));
+}

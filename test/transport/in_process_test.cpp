@@ -1,0 +1,111 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/transport/in_process.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include <rubato/cluster/cluster.hpp>
+#include <rubato/protocol/asp.hpp>
+#include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/storage/dense.hpp>
+#include <rubato/storage/sparse.hpp>
+
+namespace rb = rubato;
+using namespace std::chrono_literals;
+using Catch::Contains;
+
+namespace {
+
+using counts = std::vector<std::int64_t>;
+using table = rb::dense<std::int64_t, rb::sum>;
+
+/// Workers push 1 to all rows of one table, and to two rows of another; both are checked in the
+/// end, and on the way what each one reads is checked against the protocol's promise.
+template <rb::protocol P>
+void count_in_threads(P p, std::int64_t s) {
+  constexpr std::uint32_t workers = 4;
+  constexpr std::int64_t clocks = 60;
+  rb::cluster cluster{rb::in_process{.workers = workers, .servers = 3}, p,
+                      table{.rows = 20'000}, rb::sparse<std::int64_t, rb::sum>{}};
+  std::atomic<int> wrong = 0;
+  auto const report = cluster.run([&](auto& worker) {
+    counts w(20'000);
+    counts const one(20'000, 1);
+    for (std::int64_t c = 0; c < clocks; ++c) {
+      worker.pull(w);
+      // Own updates, and of each other worker those with stamps below c − s (SSP-1, SSP-2).
+      std::int64_t const least = c + (workers - 1) * std::max<std::int64_t>(0, c - s);
+      wrong += *std::ranges::min_element(w) < least;
+      wrong += *std::ranges::max_element(w) > c + (workers - 1) * clocks;
+      worker.push(one);
+      std::vector<std::uint64_t> const keys{worker.rank(), 1000};
+      worker[rb::table<1>].push(keys, counts{1, 1});
+      worker.step();
+    }
+  });
+  CHECK(wrong == 0);
+  CHECK(cluster.parameters() == counts(20'000, workers * clocks));
+  auto const& rare = cluster.template parameters<1>();
+  CHECK(rare.keys == std::vector<std::uint64_t>{0, 1, 2, 3, 1000});
+  CHECK(rare.values == counts{clocks, clocks, clocks, clocks, workers * clocks});
+  CHECK(report.updates == workers * clocks);
+  CHECK(report.servers.commits == 3 * workers * clocks);
+  CHECK(report.total().commits == workers * clocks);
+  CHECK(report.total().pulls == workers * clocks);
+  CHECK_FALSE(report.virtual_time);
+}
+
+}  // namespace
+
+TEST_CASE("in_process: SSP in threads loses no update, and every read keeps its promise "
+          "(SSP-1, SSP-2)") {
+  count_in_threads(rb::ssp{.staleness = 2}, 2);
+}
+
+TEST_CASE("in_process: strict SSP in threads, too (SSP-1, SSP-2)") {
+  count_in_threads(with(rb::ssp{.staleness = 1}, rb::strict{}), 1);
+}
+
+TEST_CASE("in_process: ASP in threads loses no update") {
+  count_in_threads(rb::asp{}, std::numeric_limits<std::int64_t>::max());
+}
+
+TEST_CASE("in_process: compute, send and wait add up to a worker's time, and none is negative "
+          "(rules §8)") {
+  rb::cluster cluster{rb::in_process{.workers = 2, .slowness = {1.0, 4.0}}, rb::ssp{.staleness = 0},
+                      table{.rows = 8}};
+  auto const report = cluster.run([](auto& worker) {
+    counts w(8);
+    for (int c = 0; c < 20; ++c) {
+      worker.pull(w);
+      worker.push(w);
+      worker.step();
+    }
+  });
+  for (auto const& w : report.workers) {
+    CHECK(w.compute >= 0ns);
+    CHECK(w.send >= 0ns);
+    CHECK(w.wait >= 0ns);
+    CHECK(w.total() <= report.elapsed);
+    CHECK(w.total() > 0ns);
+  }
+}
+
+TEST_CASE("in_process: options that cannot be meant are option_errors") {
+  auto const make = [](rb::in_process options) {
+    rb::cluster const made{std::move(options), rb::asp{}, table{.rows = 8}};
+    (void)made;
+  };
+  CHECK_NOTHROW(make({}));
+  CHECK_THROWS_WITH(make({.workers = 0}), Contains("workers must be at least 1"));
+  CHECK_THROWS_WITH(make({.servers = 0}), Contains("servers"));
+  CHECK_THROWS_WITH(make({.slowness = {1.0, 0.5}}), Contains("slowness"));
+  CHECK_THROWS_AS(make({.slowness = {std::numeric_limits<double>::quiet_NaN()}}), rb::option_error);
+}

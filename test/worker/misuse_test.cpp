@@ -1,0 +1,167 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/worker/worker.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rubato/cluster/cluster.hpp>
+#include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/storage/dense.hpp>
+#include <rubato/storage/sparse.hpp>
+#include <rubato/transport/in_process.hpp>
+#include <rubato/transport/simulated.hpp>
+
+namespace rb = rubato;
+using Catch::Contains;
+
+namespace {
+
+/// The sentence of the usage_error that `call` must throw, with this code.
+template <class F>
+std::string refused(rb::errc code, F call) {
+  try {
+    call();
+  } catch (rb::usage_error const& e) {
+    CHECK(e.code() == code);
+    return e.what();
+  }
+  FAIL("no usage_error");
+  return {};
+}
+
+auto make_cluster() {
+  return rb::cluster{rb::simulated{.servers = 2}, rb::ssp{.staleness = 3},
+                     rb::dense<float>{.rows = 4, .width = 2},
+                     rb::sparse<double>{.rows = 100, .width = 3, .check_finite = true},
+                     rb::sparse<float>{.rows = 0}};
+}
+
+using floats = std::vector<float>;
+using doubles = std::vector<double>;
+using keys = std::vector<std::uint64_t>;
+
+}  // namespace
+
+TEST_CASE("misuse: a span of the wrong size names call, worker, table and the size expected") {
+  auto cluster = make_cluster();
+  cluster.run([](auto& worker) {
+    floats w(7);
+    auto said = refused(rb::errc::wrong_size, [&] { worker.pull(w); });
+    CHECK_THAT(said, Contains("pull") && Contains("worker 0") && Contains("table 0") &&
+                         Contains("7 elements") && Contains("expected 8"));
+    said = refused(rb::errc::wrong_size, [&] { worker.push(floats(9)); });
+    CHECK_THAT(said, Contains("push") && Contains("table 0") && Contains("expected 8"));
+    said = refused(rb::errc::wrong_size, [&] { worker.pull(keys{1, 2}, w); });
+    CHECK_THAT(said, Contains("7 elements") && Contains("expected 4"));
+    doubles d(3);
+    said = refused(rb::errc::wrong_size, [&] { worker[rb::table<1>].push(keys{1, 2}, d); });
+    CHECK_THAT(said, Contains("push") && Contains("table 1") && Contains("expected 6"));
+    worker.push(floats(8));  // the worker is as usable as before
+  });
+}
+
+TEST_CASE("misuse: a key outside of its table is named, and nothing of that push is applied") {
+  auto cluster = make_cluster();
+  cluster.run([](auto& worker) {
+    floats w(4);
+    auto said = refused(rb::errc::unknown_key, [&] { worker.pull(keys{0, 4}, w); });
+    CHECK_THAT(said, Contains("pull") && Contains("worker 0") && Contains("table 0") &&
+                         Contains("key 4") && Contains("below 4"));
+    said = refused(rb::errc::unknown_key, [&] { worker.push(keys{1, 77}, floats(4, 1.0F)); });
+    CHECK_THAT(said, Contains("push") && Contains("key 77"));
+    said = refused(rb::errc::unknown_key,
+                   [&] { worker[rb::table<1>].push(keys{5, 100}, doubles(6, 1.0)); });
+    CHECK_THAT(said, Contains("table 1") && Contains("key 100") && Contains("below 100"));
+    doubles row(3, 9.0);
+    worker[rb::table<1>].pull(keys{5}, row);
+    CHECK(row == doubles(3));
+    worker[rb::table<2>].push(keys{~std::uint64_t{0}}, floats{1.0F});  // any key will do there
+  });
+  CHECK(cluster.parameters() == floats(8));
+  CHECK(cluster.parameters<1>().empty());
+}
+
+TEST_CASE("misuse: NaN and infinity are refused where the user asked for the check") {
+  auto cluster = make_cluster();
+  cluster.run([](auto& worker) {
+    auto const nan = std::numeric_limits<double>::quiet_NaN();
+    auto const infinity = std::numeric_limits<double>::infinity();
+    auto const checked = worker[rb::table<1>];
+    auto said = refused(rb::errc::not_finite, [&] { checked.push(keys{5}, doubles{0, nan, 0}); });
+    CHECK_THAT(said, Contains("worker 0") && Contains("table 1") && Contains("element 1") &&
+                         Contains("NaN"));
+    said = refused(rb::errc::not_finite, [&] { checked.push(keys{5}, doubles{0, 0, -infinity}); });
+    CHECK_THAT(said, Contains("element 2") && Contains("infinite"));
+    floats w(8);
+    w[3] = std::numeric_limits<float>::quiet_NaN();
+    worker.push(w);  // nobody asked
+  });
+  CHECK(cluster.parameters<1>().empty());
+  CHECK(std::isnan(cluster.parameters()[3]));
+}
+
+TEST_CASE("misuse: more staleness than the protocol's names worker, table and both numbers") {
+  auto cluster = make_cluster();
+  cluster.run([](auto& worker) {
+    floats w(8);
+    auto said =
+        refused(rb::errc::bad_staleness, [&] { worker.pull(w, rb::staleness{4}); });
+    CHECK_THAT(said, Contains("worker 0") && Contains("table 0") && Contains("4") && Contains("3"));
+    doubles row(3);
+    said = refused(rb::errc::bad_staleness,
+                   [&] { worker[rb::table<1>].pull(keys{1}, row, rb::staleness::infinite()); });
+    CHECK_THAT(said, Contains("table 1"));
+    worker.pull(w, rb::staleness{3});
+  });
+}
+
+TEST_CASE("misuse: negative work, or work that is no number, is refused") {
+  auto cluster = make_cluster();
+  auto const report = cluster.run([](auto& worker) {
+    auto const said = refused(rb::errc::wrong_size, [&] { worker.step(-1.0); });
+    CHECK_THAT(said, Contains("step") && Contains("worker 0") && Contains("0 or more"));
+    refused(rb::errc::wrong_size,
+            [&] { worker.step(std::numeric_limits<double>::quiet_NaN()); });
+    worker.step(0.0);
+  });
+  CHECK(report.workers[0].steps == 1);
+}
+
+TEST_CASE("misuse: a handle that outlives its run refuses every call (stale_handle)") {
+  auto const check = [](auto cluster) {
+    decltype(cluster)* const c = &cluster;
+    typename decltype(cluster)::element_type::worker_type* stashed = nullptr;
+    (*c)->run([&](auto& worker) {
+      if (worker.rank() == 1) stashed = &worker;
+    });
+    REQUIRE(stashed != nullptr);
+    floats w(4);
+    CHECK_THAT(refused(rb::errc::stale_handle, [&] { stashed->pull(w); }),
+               Contains("worker 1") && Contains("after its run ended"));
+    refused(rb::errc::stale_handle, [&] { stashed->pull(w, rb::staleness{0}); });
+    refused(rb::errc::stale_handle, [&] { stashed->pull(keys{1}, w); });
+    refused(rb::errc::stale_handle, [&] { stashed->push(w); });
+    refused(rb::errc::stale_handle, [&] { stashed->push(keys{1}, w); });
+    refused(rb::errc::stale_handle, [&] { stashed->step(); });
+    refused(rb::errc::stale_handle, [&] { stashed->commit(); });
+    CHECK(stashed->rank() == 1);
+  };
+  using table = rb::dense<float>;
+  using threads = rb::cluster<rb::in_process, rb::ssp, table>;
+  using fibers = rb::cluster<rb::simulated, rb::ssp, table>;
+  check(std::make_unique<threads>(rb::in_process{.workers = 2}, rb::ssp{}, table{.rows = 4}));
+  check(std::make_unique<fibers>(rb::simulated{.workers = 2}, rb::ssp{}, table{.rows = 4}));
+}
+
+TEST_CASE("misuse: a pace that wants a commit after no step at all is an option_error") {
+  rb::cluster cluster{rb::simulated{}, with(rb::ssp{}, rb::every{0}), rb::dense<float>{.rows = 4}};
+  CHECK_THROWS_AS(cluster.run([](auto&) {}), rb::option_error);
+  CHECK_THROWS_WITH(cluster.run([](auto&) {}), Contains("pace") && Contains("1 or more"));
+}
