@@ -7,10 +7,15 @@
 
 namespace rubato::bench {
 
-std::optional<target_reached> first_at_or_below(std::span<curve_point const> curve, double target) {
-  auto const hit =
-      std::ranges::find_if(curve, [target](curve_point const& p) { return p.loss <= target; });
-  if (hit == curve.end()) return std::nullopt;
+std::optional<target_reached> reaches(std::span<curve_point const> curve, double target,
+                                      std::uint64_t clock) {
+  arrival where(target, clock);
+  for (curve_point const& p : curve)
+    if (where.add(p)) break;
+  if (!where.pending()) return std::nullopt;
+  auto const hit = std::ranges::find_if(curve, [&](curve_point const& p) {
+    return p.updates == where.since() && p.loss <= target;
+  });
   return target_reached{hit->seconds, hit->updates, hit->spent};
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace rubato::bench {
@@ -33,7 +34,8 @@ std::uint64_t checkpoints::at(std::uint64_t k) const noexcept {
 recorder::recorder(training const& job)
     : job_(job),
       checkpoints_(job.workers, job.clocks, affordable_points(job)),
-      next_updates_(checkpoints_.at(1)) {
+      next_updates_(checkpoints_.at(1)),
+      arrival_(job.target.value_or(-std::numeric_limits<double>::infinity()), job.workers) {
   std::vector<float> const start(job.work->features());
   curve_.push_back({.loss = job.work->objective(start)});
 }
@@ -60,9 +62,9 @@ bool recorder::take(double seconds, std::uint64_t updates, std::vector<float> pa
   }
   p.loss = job_.work->objective(parameters);
   curve_.push_back(p);
-  bool const reached = job_.target && p.loss <= *job_.target;
-  return (job_.stop.at_target && (reached || !std::isfinite(p.loss))) ||
-         seconds > job_.stop.deadline;
+  bool const arrived = arrival_.add(p);
+  return (job_.stop.at_target && (arrived || !std::isfinite(p.loss))) ||
+         (seconds > job_.stop.deadline && !arrival_.pending());
 }
 
 std::vector<curve_point> recorder::finish(double seconds, std::uint64_t updates,

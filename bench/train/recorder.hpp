@@ -60,6 +60,7 @@ class recorder {
   std::atomic<std::uint64_t> next_updates_;
   std::mutex lock_;
   std::vector<curve_point> curve_;
+  arrival arrival_;
   std::vector<time_split> spent_;         ///< by worker
   std::vector<std::vector<float>> kept_;  ///< in process: of each point but the first
 };

@@ -41,7 +41,7 @@ void fill_in(run_result& r, training const& job, run_report const& report,
   r.var_obj = end.var_obj;
   r.accuracy = job.work->accuracy(parameters);
   if (!job.target) return;
-  if (auto const reached = first_at_or_below(r.curve, *job.target)) {
+  if (auto const reached = reaches(r.curve, *job.target, job.workers)) {
     r.seconds_to_target = reached->seconds;
     r.updates_to_target = reached->updates;
     r.counted_split = reached->spent;

@@ -11,21 +11,29 @@
 
 using namespace rubato::bench;
 
-TEST_CASE("the target is reached at the first point at or below it") {
-  std::vector<curve_point> const curve = {
-      {0, 0, 0.7}, {1, 10, 0.4}, {2, 20, 0.3, true, {3, 2, 1}}, {3, 30, 0.5}, {4, 40, 0.2}};
-  auto const hit = first_at_or_below(curve, 0.3);
+TEST_CASE("the target is reached where the curve comes to it and stays for a clock") {
+  std::vector<curve_point> const curve = {{0, 0, 0.7},
+                                          {1, 10, 0.3},
+                                          {2, 20, 0.4},
+                                          {3, 30, 0.3, true, {3, 2, 1}},
+                                          {4, 40, 0.2},
+                                          {5, 50, 0.3},
+                                          {6, 60, 0.9}};
+  auto const hit = reaches(curve, 0.3, 20);
   REQUIRE(hit);
-  CHECK(hit->seconds == 2);
-  CHECK(hit->updates == 20);
+  CHECK(hit->seconds == 3);
+  CHECK(hit->updates == 30);
   CHECK(hit->spent.share(hit->spent.wait) == Approx(1.0 / 6));
-  CHECK_FALSE(first_at_or_below(curve, 0.1));
-  CHECK_FALSE(first_at_or_below({}, 0.1));
+  CHECK(reaches(curve, 0.3, 0)->seconds == 1);     // a clock of no length: the first touch
+  CHECK_FALSE(reaches(curve, 0.3, 21));            // not a whole clock below
+  CHECK(reaches(curve, 1.0, 1000)->seconds == 0);  // below to the end
+  CHECK_FALSE(reaches(curve, 0.1, 20));
+  CHECK_FALSE(reaches({}, 0.1, 20));
 }
 
 TEST_CASE("a loss that is not a number never reaches a target") {
   std::vector<curve_point> const curve = {{1, 10, std::numeric_limits<double>::quiet_NaN()}};
-  CHECK_FALSE(first_at_or_below(curve, 1e300));
+  CHECK_FALSE(reaches(curve, 1e300, 1));
 }
 
 TEST_CASE("min_obj and var_obj are over the last five clocks and nothing else") {

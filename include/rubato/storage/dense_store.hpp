@@ -171,12 +171,23 @@ class dense_store {
       chunk& c = chunks_[index];
       std::lock_guard const guard(c.lock);
       T* const to = writable(c);
-      do {  // neighbors share the lock
+      do {  // neighbors share the lock, and consecutive rows are added in one go
         std::size_t const at = static_cast<std::size_t>(u.part->rows[i]) * width_ % chunk_size_;
-        detail::add_row(to + at, from, width_, u.weight);
-        from += width_;
-      } while (++i < u.part->rows.size() && chunk_of(u.part->rows[i]) == index);
+        std::size_t const n = consecutive(u.part->rows, i, (chunk_size_ - at) / width_);
+        detail::add_row(to + at, from, n * width_, u.weight);
+        from += n * width_;
+        i += n;
+      } while (i < u.part->rows.size() && chunk_of(u.part->rows[i]) == index);
     }
+  }
+
+  /// How many rows from `rows[first]` on follow one another, up to `limit`.
+  static std::size_t consecutive(std::span<std::uint64_t const> rows, std::size_t first,
+                                 std::size_t limit) noexcept {
+    limit = std::min(limit, rows.size() - first);
+    std::size_t n = 1;
+    while (n < limit && rows[first + n] == rows[first] + n) ++n;
+    return n;
   }
 
   [[nodiscard]] std::size_t chunk_of(std::uint64_t row) const noexcept {

@@ -136,7 +136,7 @@ class simulated_runtime {
 
     void wait() {
       waiting_ = true;
-      while (outstanding_ != 0) run_.suspend(self_);
+      while (outstanding_ != 0) run_.fibers_->suspend();
       waiting_ = false;
       checkpoint();
     }
@@ -158,7 +158,7 @@ class simulated_runtime {
 
     void sleep_until(time_point t) {
       run_.queue_.push(t, {event::resume, self_.value(), 0, 0});
-      run_.suspend(self_);
+      run_.fibers_->suspend();
     }
 
     simulated_runtime& run_;
@@ -183,6 +183,13 @@ class simulated_runtime {
     bool alive = true;                            ///< has neither ended nor crashed
     time_point crashed = time_point::max();
     std::vector<std::uint32_t> table_waiting;     ///< by server: the table that a held read is about
+  };
+
+  /// Where a worker's memory is, to be found without touching any of it.
+  struct footprint {
+    participant const* worker;
+    void const* replica;
+    sim::fiber_id fiber;
   };
 
   struct event {
@@ -216,41 +223,30 @@ class simulated_runtime {
 
   // ---- caches
 
-  /// What the next event of a worker will touch first. With thousands of workers each event finds
-  /// its worker's memory cold; fetching it while the event before is handled makes that a third
-  /// cheaper.
-  struct footprint {
-    participant const* worker = nullptr;
-    void const* part = nullptr;
-    void const* stack = nullptr;
-  };
-
-  void suspend(worker_id w) {
-    footprints_[w.index()].stack = __builtin_frame_address(0);
-    fibers_->suspend();
-  }
-
+  /// Fetches what the next event's worker will touch first, while this event is handled: with
+  /// thousands of workers each event finds its worker's memory cold.
   void warm_up(event const& next) const noexcept {
     if (next.worker >= footprints_.size()) return;  // the loss of a worker that has not joined
     footprint const& f = footprints_[next.worker];
-    prefetch(f.worker, 0, 704);
+    if (next.what == event::resume || next.what == event::reply) fibers_->warm_up(f.fiber);
     if (next.what == event::commit) return;
-    prefetch(f.part, -256, 320);
-    if (next.what == event::resume || next.what == event::reply) prefetch(f.stack, -1024, 320);
+    prefetch(f.worker, 704);
+    prefetch(f.replica, 512);
   }
 
-  static void prefetch(void const* at, std::ptrdiff_t from, std::size_t to) noexcept {
-    auto const* p = static_cast<char const*>(at);
-    for (; from < static_cast<std::ptrdiff_t>(to); from += 64) __builtin_prefetch(p + from, 1);
+  static void prefetch(void const* at, std::ptrdiff_t bytes) noexcept {
+    constexpr std::ptrdiff_t line = 64;
+    for (std::ptrdiff_t i = 0; i < bytes; i += line)
+      __builtin_prefetch(static_cast<char const*>(at) + i, 1);
   }
+
+  // ---- a run
 
   /// The scenario's models rely on it from their making on.
   static simulated checked(simulated options) {
     options.scenario.validate(options.workers, options.servers);
     return options;
   }
-
-  // ---- a run
 
   void begin(std::function<void(worker_type&)> body) {
     body_ = std::move(body);
@@ -286,12 +282,12 @@ class simulated_runtime {
     participants_.push_back(std::make_unique<participant>(
         *this, sender{worker_id{rank}, {}, system_.stage()}, rank, options_.scenario.seed));
     participant& p = *participants_.back();
-    footprints_.push_back({&p, &p.handle.template slot<0>(server_id{0}), &p});
     p.fiber = fibers_->spawn([this, &p] {
       p.handle.start(p.start, options_.workers);
       body_(p.handle);
       p.handle.finish();
     });
+    footprints_.push_back({&p, p.handle.first_part(), p.fiber});
     return p;
   }
 

@@ -51,6 +51,7 @@ class replica {
 
   [[nodiscard]] locator_for<Table> const& locator() const noexcept { return locator_; }
   [[nodiscard]] std::size_t width() const noexcept { return width_; }
+  [[nodiscard]] void const* first_part() const noexcept { return parts_.data(); }
   [[nodiscard]] slot_type& slot(server_id s) noexcept { return parts_[s.index()].slot; }
 
   // ---- pushes

@@ -237,6 +237,10 @@ class worker {
   [[nodiscard]] auto& slot(server_id s) noexcept {
     return replica_of<I>().slot(s);
   }
+  /// Where the replica's memory begins, for whoever wants to fetch it early.
+  [[nodiscard]] void const* first_part() const noexcept {
+    return std::get<0>(replicas_).first_part();
+  }
   [[nodiscard]] sender const& identity() const noexcept { return self_; }
   /// The part of the run that `step` charged, for a simulator's cross-check of the books.
   [[nodiscard]] duration charged() const noexcept { return charged_; }
