@@ -55,7 +55,7 @@ void on_worker(benchmark::State& state, Protocol p, std::size_t n, F measure) {
 }
 
 void bench_pull(benchmark::State& state) {
-  on_worker(state, asp{}, million, [](auto& s, auto& worker) {
+  on_worker(state, asp{}, million, [](benchmark::State& s, auto& worker) {
     std::vector<float> w(million);
     for (auto _ : s) {
       worker.commit();  // empty: it only makes the next pull fetch
@@ -66,7 +66,7 @@ void bench_pull(benchmark::State& state) {
 }
 
 void bench_push_commit(benchmark::State& state) {
-  on_worker(state, asp{}, million, [](auto& s, auto& worker) {
+  on_worker(state, asp{}, million, [](benchmark::State& s, auto& worker) {
     std::vector<float> const u(million, 1.0F);
     for (auto _ : s) {
       worker.push(u);
@@ -78,7 +78,7 @@ void bench_push_commit(benchmark::State& state) {
 /// Every clock begins with a read, outside the measurement, so that the replica is there and has to
 /// follow: the store folds into new chunks because the worker still reads the old ones.
 void bench_push_commit_replica(benchmark::State& state) {
-  on_worker(state, ssp{.staleness = 1'000'000}, million, [](auto& s, auto& worker) {
+  on_worker(state, ssp{.staleness = 1'000'000}, million, [](benchmark::State& s, auto& worker) {
     std::vector<float> w(million);
     std::vector<float> const u(million, 1.0F);
     for (auto _ : s) {

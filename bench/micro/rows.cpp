@@ -37,7 +37,7 @@ class walk {
 
 template <std::size_t Table>
 void bench_pull(benchmark::State& state) {
-  on_worker(state, [](auto& s, auto& worker) {
+  on_worker(state, [](benchmark::State& s, auto& worker) {
     walk rows;
     std::array<float, 1> out{};
     int n = 0;
@@ -55,7 +55,7 @@ void bench_pull(benchmark::State& state) {
 
 template <std::size_t Table>
 void bench_push(benchmark::State& state) {
-  on_worker(state, [](auto& s, auto& worker) {
+  on_worker(state, [](benchmark::State& s, auto& worker) {
     walk rows;
     std::array<float, 1> const one{1.0F};
     int n = 0;
@@ -72,7 +72,7 @@ void bench_push(benchmark::State& state) {
 
 /// A clock that changes one row: read it, change it, commit.
 void bench_clock(benchmark::State& state) {
-  on_worker(state, [](auto& s, auto& worker) {
+  on_worker(state, [](benchmark::State& s, auto& worker) {
     walk rows;
     std::array<float, 1> out{};
     std::array<float, 1> const one{1.0F};
