@@ -14,7 +14,7 @@ int main() {
     for (int clock = 0; clock < 400; ++clock) {
       worker.pull(line);  // waits until everybody has ended the last clock
       step = {0, 0};
-      for (int i = 0; i < 10; ++i) {  // this worker's ten points
+      for (unsigned i = 0; i < 10; ++i) {  // this worker's ten points
         double const x = (10 * worker.rank() + i) / 40.0;
         double const error = line[0] * x + line[1] - (3 * x + 1);
         step[0] -= 0.05 * error * x;
