@@ -72,6 +72,8 @@ class lone_shard {
 
 using workers = std::vector<worker_id>;
 
+auto const never_read = [](read_stamp const&) { FAIL("the read was let in"); };
+
 }  // namespace
 
 TEST_CASE("shard: under BSP nothing is folded before the clock is complete, then the mean of all") {
@@ -79,7 +81,7 @@ TEST_CASE("shard: under BSP nothing is folded before the clock is complete, then
   CHECK(s.commit(1, 0, {2, 4, 6, 8}) == refusal::none);
   CHECK(s.parameters() == std::vector<double>(4));
   auto const [refused, admitted] =
-      s.server.admit({{worker_id{1}, {}, stage_id{1}}, at(1), staleness{0}});
+      s.server.admit({{worker_id{1}, {}, stage_id{1}}, at(1), staleness{0}}, never_read);
   CHECK(refused == refusal::none);
   CHECK_FALSE(admitted);
   CHECK(s.commit(0, 0, {0, 0, 2, 2}) == refusal::none);
@@ -93,14 +95,16 @@ TEST_CASE("shard: under SSP each commit is folded as it comes") {
   CHECK(s.parameters() == std::vector<double>{1, 1, 1, 1});
   s.commit(0, 1, {1, 0, 0, 0});
   CHECK(s.parameters() == std::vector<double>{2, 1, 1, 1});
-  auto const [refused, stamp] =
-      s.server.admit_and_stamp({{worker_id{0}, {}, stage_id{1}}, at(2), staleness{1}});
+  auto const [refused, admitted] =
+      s.server.admit({{worker_id{0}, {}, stage_id{1}}, at(2), staleness{1}}, never_read);
   CHECK(refused == refusal::none);
-  CHECK_FALSE(stamp);
+  CHECK_FALSE(admitted);
   s.commit(1, 0, {});
   CHECK(s.released == workers{worker_id{0}});
-  CHECK(s.server.stamp_for(worker_id{0}).server_clock == at(1));
-  CHECK(s.server.stamp_for(worker_id{0}).included == at(2));
+  read_stamp stamp;
+  s.server.read_released(worker_id{0}, [&](read_stamp const& now) { stamp = now; });
+  CHECK(stamp.server_clock == at(1));
+  CHECK(stamp.included == at(2));
 }
 
 TEST_CASE("shard: a refused commit changes nothing but a counter") {

@@ -49,7 +49,9 @@ class cluster {
 
   /// Runs `body(worker)` on every worker and returns what was measured when all have ended. A worker
   /// whose body returns leaves the run; what it had pushed and not committed is committed first.
-  /// When a body throws, the run ends for all and the exception is rethrown.
+  /// When a body throws, the run ends for all and the exception is rethrown. One body serves all
+  /// workers, in process concurrently: what it captures and changes it must guard. Handles are of use
+  /// until the next run begins.
   template <class Body>
   run_report run(Body body) {
     return runtime_.run([&body](worker_type& w) { body(w); });

@@ -57,7 +57,10 @@ class system {
         coordinator_(servers) {
     for_each_table([&](auto tag) { check<decltype(tag)::index>(); });
     for (std::uint32_t s = 0; s < servers; ++s) shards_.push_back(make_shard(server_id{s}));
-    for_each_table([&](auto tag) { set_initial_rows<decltype(tag)::index>(); });
+    for_each_table([&](auto tag) {
+      set_initial_rows<decltype(tag)::index>();
+      forget_initial_values(std::get<decltype(tag)::index>(tables_));
+    });
   }
 
   [[nodiscard]] Protocol const& protocol_used() const noexcept { return protocol_; }
@@ -156,6 +159,10 @@ class system {
   template <class Table>
   static locator_for<Table> make_locator(Table const& t, std::uint32_t servers) {
     if (servers == 0) throw option_error("servers: a cluster needs at least 1");
+    constexpr std::uint64_t elements_max = (std::uint64_t{1} << 46) / sizeof(typename Table::value_type);
+    if (t.width > elements_max || (Table::bounded && t.width != 0 && t.rows > elements_max / t.width))
+      throw option_error("table: " + std::to_string(t.rows) + " rows of width " +
+                         std::to_string(t.width) + " are more than memory can hold");
     return locator_for<Table>(t.partition, table_shape{t.rows, servers});
   }
 
@@ -230,6 +237,13 @@ class system {
       }
     }
   };
+
+  /// They are the caller's, and may be gone soon.
+  template <class Table>
+  static void forget_initial_values(Table& t) noexcept {
+    t.init = {};
+    if constexpr (!Table::bounded) t.init_keys = {};
+  }
 
   template <std::size_t I>
   void set_initial_rows() {

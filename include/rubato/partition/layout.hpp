@@ -12,6 +12,14 @@
 
 namespace rubato {
 
+/// @throws option_error when a partition has named a server that there is not
+inline void check_server(server_id s, key k, table_shape shape) {
+  if (s.value() >= shape.servers)
+    throw option_error("partition: key " + std::to_string(k.value()) + " was given to server " +
+                       std::to_string(s.value()) + ", expected one below " +
+                       std::to_string(shape.servers));
+}
+
 /// Where the rows of a bounded table lie: a partition, worked out once.
 ///
 /// Each server holds its rows in the order of their keys, numbered from 0 (*local rows*). Immutable,
@@ -37,10 +45,7 @@ class layout {
     rows_of_.resize(shape.servers, 0);
     for (std::uint64_t k = 0; k < shape.rows; ++k) {
       server_id const s = partition.server_of(key{k}, shape);
-      if (s.value() >= shape.servers)
-        throw option_error("partition: key " + std::to_string(k) + " was given to server " +
-                           std::to_string(s.value()) + ", expected one below " +
-                           std::to_string(shape.servers));
+      check_server(s, key{k}, shape);
       if (runs_.empty() || runs_.back().server != s)
         runs_.push_back({k, 0, s, rows_of_[s.index()]});
       ++runs_.back().rows;

@@ -32,7 +32,12 @@ class open_locator {
   open_locator(Partition partition, table_shape shape)
       : partition_(std::move(partition)), shape_(shape) {}
 
-  [[nodiscard]] layout::place locate(key k) const { return {partition_.server_of(k, shape_), k.value()}; }
+  /// @throws option_error when the partition names a server that there is not
+  [[nodiscard]] layout::place locate(key k) const {
+    server_id const s = partition_.server_of(k, shape_);
+    check_server(s, k, shape_);
+    return {s, k.value()};
+  }
   [[nodiscard]] bool contains(key k) const noexcept {
     return shape_.rows == 0 || k.value() < shape_.rows;
   }

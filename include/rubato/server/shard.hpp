@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -42,6 +43,7 @@ class shard {
   void begin_stage(stage_id stage) {
     std::lock_guard const guard(lock_);
     control_.begin_stage(stage);
+    folding_ = false;
   }
 
   /// Applies a worker's commit. `released` gets the workers that may go on because of it; a refused
@@ -66,27 +68,24 @@ class shard {
     return refusal::none;
   }
 
-  /// Whether the read may go on now. If not, a later call names its worker among the released.
-  [[nodiscard]] std::pair<refusal, bool> admit(read_header const& read) {
-    std::lock_guard const guard(lock_);
-    refusal const r = control_.check(read.from);
-    return {r, r == refusal::none && control_.admit(read)};
+  /// Calls `read(stamp)`, which reads the rows, if the read may go on now, and says whether it did.
+  /// If not, a later call names its worker among the released, and `read_released` is for it.
+  /// The stamp holds for the rows: under eager visibility they may be newer than it says, never
+  /// older; where commits are held back it is exact, so the read waits out a fold under way.
+  template <class Read>
+  [[nodiscard]] std::pair<refusal, bool> admit(read_header const& header, Read read) {
+    std::unique_lock guard(lock_);
+    refusal const r = control_.check(header.from);
+    if (r != refusal::none || !control_.admit(header)) return {r, false};
+    answer(guard, header.from.worker, read);
+    return {r, true};
   }
 
-  /// What a reply to this worker says of the state that it was read from. To be asked before the
-  /// rows are read: they may then be newer than it says, never older.
-  [[nodiscard]] read_stamp stamp_for(worker_id reader) const {
-    std::lock_guard const guard(lock_);
-    return control_.stamp_for(reader);
-  }
-
-  /// `admit`, and `stamp_for` where it may go on, under one lock.
-  [[nodiscard]] std::pair<refusal, std::optional<read_stamp>> admit_and_stamp(
-      read_header const& read) {
-    std::lock_guard const guard(lock_);
-    refusal const r = control_.check(read.from);
-    if (r != refusal::none || !control_.admit(read)) return {r, std::nullopt};
-    return {r, control_.stamp_for(read.from.worker)};
+  /// The same for a worker that has been released.
+  template <class Read>
+  void read_released(worker_id reader, Read read) {
+    std::unique_lock guard(lock_);
+    answer(guard, reader, read);
   }
 
   /// Carries out an order of the coordinator, unless it is of another stage, of an earlier life of its
@@ -123,25 +122,52 @@ class shard {
   }
 
  private:
+  template <class Read>
+  void answer(std::unique_lock<Mutex>& guard, worker_id reader, Read& read) {
+    if constexpr (visibility_of<Protocol>::holds_back) {
+      folded_.wait(guard, [this] { return !folding_; });
+      read(control_.stamp_for(reader));
+    } else {
+      read_stamp const stamp = control_.stamp_for(reader);
+      guard.unlock();
+      read(stamp);
+    }
+  }
+
   /// Folds what has become ready, then lets in who may go on. One thread folds at a time, to keep
   /// the order; what another one adds meanwhile, the folder finds when it looks again.
   void settle(std::unique_lock<Mutex>& guard, std::vector<worker_id>& released) {
     if constexpr (visibility_of<Protocol>::holds_back) {
       if (folding_) return;
       folding_ = true;
-      for (auto ready = control_.take_ready(); !ready.empty(); ready = control_.take_ready()) {
-        guard.unlock();
-        for (auto const& group : ready) {
-          std::vector<folding> step;
-          for (auto const& [info, m] : group.commits) step.push_back({info, &m});
-          fold(step);
-        }
-        ready.clear();
-        guard.lock();
+      try {
+        fold_ready(guard);
+      } catch (...) {
+        if (!guard.owns_lock()) guard.lock();
+        end_folding();
+        throw;
       }
-      folding_ = false;
+      end_folding();
     }
     control_.publish(released);
+  }
+
+  void fold_ready(std::unique_lock<Mutex>& guard) {
+    for (auto ready = control_.take_ready(); !ready.empty(); ready = control_.take_ready()) {
+      guard.unlock();
+      for (auto const& group : ready) {
+        std::vector<folding> step;
+        for (auto const& [info, m] : group.commits) step.push_back({info, &m});
+        fold(step);
+      }
+      ready.clear();
+      guard.lock();
+    }
+  }
+
+  void end_folding() {
+    folding_ = false;
+    folded_.notify_all();
   }
 
   struct folding {
@@ -178,6 +204,7 @@ class shard {
   mutable Mutex lock_;
   control_type control_;
   bool folding_ = false;
+  std::condition_variable_any folded_;  ///< nobody folds any more
   merges merges_;
   stores stores_;
 };

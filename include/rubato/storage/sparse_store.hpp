@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "rubato/core/row_map.hpp"
@@ -114,14 +115,19 @@ class sparse_store {
   };
 
   [[nodiscard]] stripe& stripe_of(std::uint64_t row) const noexcept {
-    return stripes_[detail::mix64(row) % stripes_.size()];
+    // By the upper bits: the stripe's own table goes by the lower ones of the same hash.
+    static_assert(std::tuple_size_v<decltype(stripes_)> == 32);
+    return stripes_[detail::mix64(row) >> 59];
   }
 
   /// The row's values, made zero when it is touched for the first time.
   T* touch(stripe& s, std::uint64_t row) {
-    auto const [at, fresh] = s.slots.try_emplace(row, s.slots.size());
-    if (fresh) s.values.resize(s.values.size() + width_);
-    return s.values.data() + at->second * width_;
+    if (auto const at = s.slots.find(row); at != s.slots.end())
+      return s.values.data() + at->second * width_;
+    std::size_t const slot = s.slots.size();
+    s.values.resize((slot + 1) * width_);  // first, as there may be no room
+    s.slots.emplace(row, slot);
+    return s.values.data() + slot * width_;
   }
 
   template <class F>

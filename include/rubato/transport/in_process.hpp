@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -56,7 +57,8 @@ class in_process_runtime {
         system_(std::move(p), options_.servers, std::move(tables)...) {
     if (options_.workers == 0) throw option_error("in_process: workers must be at least 1");
     for (double const f : options_.slowness)
-      if (!(f >= 1)) throw option_error("in_process: slowness must be 1 or more, for each worker");
+      if (!(f >= 1) || !std::isfinite(f))
+        throw option_error("in_process: slowness must be finite and 1 or more, for each worker");
   }
   ~in_process_runtime() { finish_threads(); }
   in_process_runtime(in_process_runtime const&) = delete;
@@ -68,6 +70,9 @@ class in_process_runtime {
   /// Runs `body(worker&)` on every worker and returns when all have ended. A body that throws ends
   /// the run for all of them, and its exception is rethrown here.
   run_report run(std::function<void(worker_type&)> body) {
+    if (busy_.exchange(true))
+      throw usage_error(errc::bad_option, "run: a run of this cluster is under way already");
+    idle_at_exit const idle{busy_};
     begin(std::move(body));
     for (std::uint32_t i = 0; i < options_.workers; ++i) enlist();
     try {
@@ -92,11 +97,18 @@ class in_process_runtime {
         throw usage_error(errc::stale_handle, "add_worker: no run is under way");
       ++running_;  // holds the run open until the joiner is in
     }
-    participant& p = enlist();
-    std::lock_guard const guard(lock_);
-    --running_;
-    launch(p);
-    return p.handle.rank();
+    try {
+      participant& p = enlist();
+      std::lock_guard const guard(lock_);
+      launch(p);
+      --running_;
+      return p.handle.rank();
+    } catch (...) {  // the shards may wait for a worker that will never run
+      fail(std::current_exception());
+      std::lock_guard const guard(lock_);
+      if (--running_ == 0) all_ended_.notify_all();
+      throw;
+    }
   }
 
   /// Ends the run: every worker's next call unwinds its body, and `run` returns.
@@ -113,7 +125,8 @@ class in_process_runtime {
 
   class endpoint_type {
    public:
-    endpoint_type(in_process_runtime& run, double slowness) : run_(run), slowness_(slowness) {}
+    endpoint_type(in_process_runtime& run, double slowness)
+        : run_(run), slowness_(slowness), idle_until_(run.now()) {}
 
     void post(server_id s, message m) {
       checkpoint();
@@ -129,21 +142,21 @@ class in_process_runtime {
                  read_slot<typename system_type::template store_type<I>>& slot) {
       checkpoint();
       slot.arrived = slot.admitted = time_point::min();
-      auto const [refused, stamp] = run_.system_.server(s).admit_and_stamp(read);
+      auto const [refused, done] =
+          run_.system_.server(s).admit(read, [&](read_stamp const& stamp) {
+            fill<I>(run_, s, slot, stamp);
+          });
       if (refused != refusal::none)
         throw error(errc::refused, "server " + std::to_string(s.value()) +
                                        ": a read was refused, for " + to_string(refused));
-      if (stamp) {
-        slot.stamp = *stamp;
-        slot.fill_from(run_.system_.server(s).template store<I>());
-        return;
-      }
+      if (done) return;
       slot.arrived = now();
       pending_.push_back({s, read.from.worker, &slot, [](in_process_runtime& run, waiting const& w) {
         auto& waited = *static_cast<read_slot<typename system_type::template store_type<I>>*>(w.slot);
         waited.admitted = run.now();
-        waited.stamp = run.system_.server(w.server).stamp_for(w.reader);
-        waited.fill_from(run.system_.server(w.server).template store<I>());
+        run.system_.server(w.server).read_released(w.reader, [&](read_stamp const& stamp) {
+          fill<I>(run, w.server, waited, stamp);
+        });
       }});
     }
 
@@ -200,9 +213,15 @@ class in_process_runtime {
       void (*complete)(in_process_runtime&, waiting const&);
     };
 
+    template <std::size_t I, class Slot>
+    static void fill(in_process_runtime& run, server_id s, Slot& slot, read_stamp const& stamp) {
+      slot.stamp = stamp;
+      slot.fill_from(run.system_.server(s).template store<I>());
+    }
+
     in_process_runtime& run_;
     double slowness_;
-    time_point idle_until_{};
+    time_point idle_until_;
     std::vector<waiting> pending_;
     std::vector<worker_id> released_;
     std::mutex lock_;
@@ -219,13 +238,22 @@ class in_process_runtime {
     clock_index start{};
   };
 
+  struct idle_at_exit {
+    std::atomic<bool>& busy;
+    ~idle_at_exit() { busy = false; }
+  };
+
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
 
   void begin(std::function<void(worker_type&)> body) {
     finish_threads();
-    participants_.clear();
-    stopping_ = false;
-    failure_ = nullptr;
+    {
+      std::lock_guard const guard(lock_);
+      participants_.clear();
+      stopping_ = false;
+      failure_ = nullptr;
+      ended_ = {};
+    }
     body_ = std::move(body);
     system_.begin_stage();
     began_ = std::chrono::steady_clock::now();
@@ -327,6 +355,7 @@ class in_process_runtime {
   std::uint32_t running_ = 0;
   std::exception_ptr failure_;
   std::atomic<bool> stopping_ = false;
+  std::atomic<bool> busy_ = false;
 };
 
 }  // namespace rubato

@@ -82,6 +82,7 @@ class simulated_runtime {
       }
       end_all();
     } catch (...) {
+      stopping_ = true;  // no deadlock: what was thrown says why
       end_all();
       throw;
     }
@@ -150,7 +151,7 @@ class simulated_runtime {
     }
 
     void checkpoint() const {
-      if (run_.stopping_) throw run_stopped{};
+      if (run_.stopping_ || dead_) throw run_stopped{};
     }
 
    private:
@@ -168,6 +169,7 @@ class simulated_runtime {
     read_header read_{};
     std::uint32_t outstanding_ = 0;
     bool waiting_ = false;
+    bool dead_ = false;  ///< a body that swallows its death sends nothing more
   };
 
  private:
@@ -249,6 +251,8 @@ class simulated_runtime {
   }
 
   void begin(std::function<void(worker_type&)> body) {
+    if (running_)
+      throw usage_error(errc::bad_option, "run: a run of this cluster is under way already");
     body_ = std::move(body);
     participants_.clear();
     footprints_.clear();
@@ -343,6 +347,7 @@ class simulated_runtime {
   void crash(std::uint32_t w) {
     if (w >= participants_.size() || !participants_[w]->alive) return;
     participant& p = *participants_[w];
+    p.link.dead_ = true;
     fibers_->kill(p.fiber);
     p.alive = false;
     p.crashed = now();
@@ -359,6 +364,7 @@ class simulated_runtime {
     for (auto& p : participants_) {
       if (!p->alive) continue;
       p->alive = false;
+      p->link.dead_ = true;
       fibers_->kill(p->fiber);
       p->handle.end();
       ended_ = now();
@@ -388,13 +394,16 @@ class simulated_runtime {
     if (!p.alive) return;
     with_slot(p, server_id{e.server}, e.detail, [&](auto tag, auto& slot) {
       slot.arrived = now();
-      auto const [refused, stamp] = system_.server(server_id{e.server}).admit_and_stamp(p.link.read_);
+      p.table_waiting[e.server] = e.detail;
+      refusal const refused = system_.server(server_id{e.server})
+                                  .admit(p.link.read_, [&](read_stamp const& stamp) {
+                                    answer(p, server_id{e.server}, tag, slot, stamp);
+                                  })
+                                  .first;
       if (refused != refusal::none)
         throw error(errc::refused, "server " + std::to_string(e.server) + ": a read of worker " +
                                        std::to_string(e.worker) + " was refused, for " +
                                        to_string(refused));
-      p.table_waiting[e.server] = e.detail;
-      if (stamp) answer(p, server_id{e.server}, tag, slot, *stamp);
     });
   }
 
@@ -403,7 +412,8 @@ class simulated_runtime {
       participant& p = *participants_[w.index()];
       if (!p.alive) continue;
       with_slot(p, s, p.table_waiting[s.index()], [&](auto tag, auto& slot) {
-        answer(p, s, tag, slot, system_.server(s).stamp_for(w));
+        system_.server(s).read_released(
+            w, [&](read_stamp const& stamp) { answer(p, s, tag, slot, stamp); });
       });
     }
   }

@@ -90,16 +90,18 @@ class accumulator {
   T* row_of(std::uint64_t row) {
     if (!current_) begin(false);
     if (current_->whole) return current_->values.data() + static_cast<std::size_t>(row) * width_;
-    auto const [at, fresh] = slots_.try_emplace(row, current_->rows.size());
-    if (fresh) {
-      if (rows_ != 0 && 2 * current_->rows.size() >= std::max<std::uint64_t>(rows_, 16)) {
-        make_whole(true);
-        return row_of(row);
-      }
-      current_->rows.push_back(row);
-      current_->values.resize(current_->values.size() + width_);
+    if (auto const at = slots_.find(row); at != slots_.end())
+      return current_->values.data() + at->second * width_;
+    std::size_t const slot = current_->rows.size();
+    if (rows_ != 0 && 2 * slot >= std::max<std::uint64_t>(rows_, 16)) {
+      make_whole(true);
+      return row_of(row);
     }
-    return current_->values.data() + at->second * width_;
+    // The entry last: where memory runs out, none points to values that are not there.
+    current_->values.resize((slot + 1) * width_);
+    current_->rows.push_back(row);
+    slots_.emplace(row, slot);
+    return current_->values.data() + slot * width_;
   }
 
   void begin(bool whole) {

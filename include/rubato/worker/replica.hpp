@@ -105,6 +105,13 @@ class replica {
     return least;
   }
 
+  /// How many own commits are kept because the base lacks them.
+  [[nodiscard]] std::size_t kept_commits() const noexcept {
+    std::size_t most = 0;
+    for (auto const& p : parts_) most = std::max(most, p.committed.size());
+    return most;
+  }
+
   /// Gives up the base; stores need not keep that state for this worker any more.
   void drop_base() noexcept {
     has_base_ = false;
@@ -140,7 +147,8 @@ class replica {
 
   // ---- reads
 
-  /// The whole table as this worker sees it. @pre the base is usable
+  /// The whole table as this worker sees it: rows fetched by key since the base are newer and take
+  /// its place. @pre the base is usable
   void read_whole(value_type* out) const
     requires(Table::bounded)
   {
@@ -155,6 +163,9 @@ class replica {
         else add_keyed(u, run, to);
       });
     }
+    rows_.for_each([&](key k, value_type const* row) {
+      std::copy_n(row, width_, out + k.index() * width_);
+    });
   }
 
   /// All touched rows as this worker sees them, by key. @pre the base is usable

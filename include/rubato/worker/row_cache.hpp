@@ -42,9 +42,10 @@ class row_cache {
   /// Stores a fetched row; one fetched at an older server clock never takes a newer one's place.
   /// Returns where its values are, fetched or kept.
   T* put(key k, fetch_mark mark, T const* from) {
+    // Room first, as there may be none: then no entry points to values that are not.
+    values_.resize(std::max(values_.size(), (entries_.size() + 1) * width_));
     auto const [at, fresh] = entries_.try_emplace(k.value(), entry{mark, entries_.size()});
     entry& e = at.value();
-    if (fresh) values_.resize(values_.size() + width_);
     newest_ = std::max(newest_, mark.server_clock);
     if (fresh || mark.server_clock >= e.mark.server_clock) {
       e.mark = mark;
@@ -61,6 +62,12 @@ class row_cache {
   template <class F>
   void add_all(F delta_of) noexcept {
     for (auto const& [k, e] : entries_) add(key{k}, delta_of(key{k}));
+  }
+
+  /// Calls `f(key, values)` for each row.
+  template <class F>
+  void for_each(F f) const {
+    for (auto const& [k, e] : entries_) f(key{k}, values_.data() + e.slot * width_);
   }
 
   void clear() {

@@ -174,7 +174,7 @@ class worker {
   bool step(double work = 1.0) {
     check_live();
     if (!(work >= 0))
-      throw usage_error(errc::wrong_size, "step: worker " + std::to_string(rank_) + ": work is " +
+      throw usage_error(errc::bad_option, "step: worker " + std::to_string(rank_) + ": work is " +
                                               std::to_string(work) + ", expected 0 or more units");
     time_point const before = link_.now();
     link_.charge(work);
@@ -258,7 +258,7 @@ class worker {
   // ---- admission
 
   /// The first read or push of a clock waits until its need is met; a worker that already knows of a
-  /// sufficient `c_min` asks nobody. Any server's will do: all hear of a commit at once.
+  /// sufficient `c_min` asks nobody. Any server's will do: what it has received has been committed.
   void enter(staleness s) {
     if (admission_.need(clock_, s) <= known_) return;
     std::span<server_id const> const ask = own_may_lag_ ? std::span<server_id const>(servers_)
@@ -451,7 +451,8 @@ class worker {
     System::for_each_table([&](auto tag) {
       auto& r = replica_of<decltype(tag)::index>();
       auto const still = [need](fetch_mark const& m) { return m.server_clock >= need; };
-      if (r.base_usable(still)) any = true;
+      // A base that lacks too many own commits costs more to bring up to date than to fetch anew.
+      if (r.base_usable(still) && r.kept_commits() < kept_commits_max) any = true;
       else r.drop_base();
       r.drop_rows_unless_from(need);
     });
@@ -541,6 +542,8 @@ class worker {
     std::size_t index;     ///< in the server's slot
     std::size_t position;  ///< in the caller's list
   };
+
+  static constexpr std::size_t kept_commits_max = 64;
 
   Endpoint& link_;
   System const& system_;
