@@ -282,6 +282,7 @@ class fiber_pool::impl {
 
   void warm_up(fiber_id id) const noexcept {
     slot const& s = slots_[id];
+    if (s.live == nullptr || s.top == nullptr) return;
     prefetch(s.live.get(), 0, sizeof(record));
     prefetch(s.top, -320, 960);
   }

@@ -109,21 +109,3 @@ TEST_CASE("a cached copy that lacks many own commits is fetched anew, also witho
   CHECK(report.total().fetches > 10);
   CHECK(report.total().fetches < 20);
 }
-
-TEST_CASE("a whole pull does not undo a newer read of a row by key") {
-  cluster c{simulated{.workers = 2}, ssp{.staleness = 3}, dense<double>{.rows = 2}};
-  c.run([](auto& w) {
-    std::array<double, 2> const one{1, 1};
-    std::array<double, 2> x{};
-    std::array<double, 1> row{};
-    w.pull(x);
-    for (int i = 0; i < 2; ++i) {
-      w.push(one);
-      w.commit();
-    }
-    w.pull(std::array{key{1}}, row, staleness{0});  // waits for the other's two commits
-    CHECK(row[0] == 4);
-    w.pull(x);  // the copy from the start would still do
-    CHECK(x[1] == 4);
-  });
-}

@@ -117,9 +117,9 @@ TEST_CASE("shard: a refused commit changes nothing but a counter") {
     CHECK(control.counters().refused == 2);
     CHECK(control.counters().commits == 0);
   });
-  CHECK(s.server.admit({{worker_id{7}, {}, stage_id{1}}, at(0), staleness{0}}).first ==
+  CHECK(s.server.admit({{worker_id{7}, {}, stage_id{1}}, at(0), staleness{0}}, never_read).first ==
         refusal::stranger);
-  CHECK(s.server.admit({{worker_id{0}, {}, stage_id{9}}, at(0), staleness{0}}).first ==
+  CHECK(s.server.admit({{worker_id{0}, {}, stage_id{9}}, at(0), staleness{0}}, never_read).first ==
         refusal::stage);
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("shard: a leave folds what it completes and releases who waited for it
   lone_shard<bsp> s(bsp{}, 3);
   s.commit(0, 0, {3, 0, 0, 0});
   s.commit(2, 0, {1, 0, 0, 0});
-  CHECK_FALSE(s.server.admit({{worker_id{2}, {}, stage_id{1}}, at(1), staleness{0}}).second);
+  CHECK_FALSE(s.server.admit({{worker_id{2}, {}, stage_id{1}}, at(1), staleness{0}}, never_read).second);
   CHECK_FALSE(s.order(membership_order::kind::drop, 1, 0));
   CHECK(s.parameters() == std::vector<double>{2, 0, 0, 0});  // M = 2
   CHECK(s.released == workers{worker_id{2}});

@@ -147,8 +147,9 @@ class replica {
 
   // ---- reads
 
-  /// The whole table as this worker sees it: rows fetched by key since the base are newer and take
-  /// its place. @pre the base is usable
+  /// The whole table as this worker sees it: one state of each server and the own updates that it
+  /// lacks. Rows fetched by key since may be newer; to mix them in would tear commits apart.
+  /// @pre the base is usable
   void read_whole(value_type* out) const
     requires(Table::bounded)
   {
@@ -163,9 +164,6 @@ class replica {
         else add_keyed(u, run, to);
       });
     }
-    rows_.for_each([&](key k, value_type const* row) {
-      std::copy_n(row, width_, out + k.index() * width_);
-    });
   }
 
   /// All touched rows as this worker sees them, by key. @pre the base is usable

@@ -64,12 +64,6 @@ class row_cache {
     for (auto const& [k, e] : entries_) add(key{k}, delta_of(key{k}));
   }
 
-  /// Calls `f(key, values)` for each row.
-  template <class F>
-  void for_each(F f) const {
-    for (auto const& [k, e] : entries_) f(key{k}, values_.data() + e.slot * width_);
-  }
-
   void clear() {
     if (entries_.empty()) return;
     detail::clear(entries_);
