@@ -125,9 +125,9 @@ TEST_CASE("misuse: more staleness than the protocol's names worker, table and bo
 TEST_CASE("misuse: negative work, or work that is no number, is refused") {
   auto cluster = make_cluster();
   auto const report = cluster.run([](auto& worker) {
-    auto const said = refused(rb::errc::wrong_size, [&] { worker.step(-1.0); });
+    auto const said = refused(rb::errc::bad_option, [&] { worker.step(-1.0); });
     CHECK_THAT(said, Contains("step") && Contains("worker 0") && Contains("0 or more"));
-    refused(rb::errc::wrong_size,
+    refused(rb::errc::bad_option,
             [&] { worker.step(std::numeric_limits<double>::quiet_NaN()); });
     worker.step(0.0);
   });
