@@ -70,6 +70,7 @@ class in_process_runtime {
   /// Runs `body(worker&)` on every worker and returns when all have ended. A body that throws ends
   /// the run for all of them, and its exception is rethrown here.
   run_report run(std::function<void(worker_type&)> body) {
+    static_assert(endpoint<endpoint_type, system_type>);
     if (busy_.exchange(true))
       throw usage_error(errc::bad_option, "run: a run of this cluster is under way already");
     idle_at_exit const idle{busy_};

@@ -71,6 +71,7 @@ class simulated_runtime {
   /// the run, and its exception is rethrown here.
   /// @throws deadlock_error when somebody waits and nothing can happen any more
   run_report run(std::function<void(worker_type&)> body) {
+    static_assert(endpoint<endpoint_type, system_type>);
     begin(std::move(body));
     try {
       while (!queue_.empty() && !stopping_) {

@@ -176,9 +176,7 @@ class worker {
     if (!(work >= 0))
       throw usage_error(errc::bad_option, "step: worker " + std::to_string(rank_) + ": work is " +
                                               std::to_string(work) + ", expected 0 or more units");
-    time_point const before = link_.now();
     link_.charge(work);
-    charged_ += link_.now() - before;
     ++steps_;
     ++metrics_.steps;
     if (steps_ < due_.steps || link_.now() < due_.at) return false;
@@ -242,8 +240,6 @@ class worker {
     return std::get<0>(replicas_).first_part();
   }
   [[nodiscard]] sender const& identity() const noexcept { return self_; }
-  /// The part of the run that `step` charged, for a simulator's cross-check of the books.
-  [[nodiscard]] duration charged() const noexcept { return charged_; }
 
  private:
   template <std::size_t, class, class>
@@ -567,7 +563,6 @@ class worker {
   bool own_may_lag_ = false;
 
   time_point started_{};
-  duration charged_{};
   std::vector<server_id> servers_;
   server_id nearest_;
   std::vector<missing_row> missing_;
