@@ -31,14 +31,19 @@ network::card& network::card_of(node n) {
   return cards[n.index()];
 }
 
+duration network::delay_of(node n) const noexcept {
+  return n.is_server() && n.index() < server_delay_.size() ? server_delay_[n.index()]
+                                                           : duration::zero();
+}
+
 transit network::send(node from, node to, std::uint64_t bytes, time_point now,
                       random_stream& random) {
   std::uint64_t const total = bytes + options_.header_bytes;
   time_point const sent = card_of(from).out.pass(now, total);
   time_point const received = card_of(to).in.pass(now, total);
   link const& wire = options_.worker_link;
-  time_point const arrival =
-      std::max(sent, received) + stretch(wire.latency, wire.jitter.draw(random));
+  time_point arrival = std::max(sent, received) + stretch(wire.latency, wire.jitter.draw(random));
+  if (!server_delay_.empty()) arrival = arrival + delay_of(from) + delay_of(to);
   // With constant latency the cards keep the order already, and pairs need no memory.
   if (wire.jitter.is_constant()) return {sent, arrival};
   return {sent, order_.deliver(from, to, arrival)};

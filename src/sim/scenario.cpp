@@ -32,6 +32,14 @@ void scenario::validate(std::size_t workers, std::size_t servers) const {
   std::size_t const workers_ever = workers + joins.size();
   speed.validate(workers_ever);
   network.validate();
+  if (server_delay.size() > servers) {
+    throw option_error(
+        fmt::format("server_delay must be a list of at most {} times, one per server, but is {}",
+                    servers, server_delay.size()));
+  }
+  for (std::size_t i = 0; i < server_delay.size(); ++i) {
+    require_time(fmt::format("server_delay[{}]", i), server_delay[i]);
+  }
   require_time("detection_delay", detection_delay);
   for (std::size_t i = 0; i < joins.size(); ++i) {
     require_time(fmt::format("joins[{}].at", i), joins[i].at);

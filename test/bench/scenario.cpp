@@ -36,6 +36,7 @@ TEST_CASE("a scenario file sets every member") {
     "network": {"worker_link": {"latency": "1.5ms", "bandwidth": 1000,
                                 "jitter": {"kind": "pareto", "alpha": 3}},
                 "server_bandwidth": 2000, "header_bytes": 10},
+    "server_delay": ["0s", "3ms"],
     "crashes": [{"worker": 3, "at": 0.25}], "joins": [{"at": "10us"}],
     "detection_delay": "7ms", "seed": 18446744073709551615})",
                                          "s.json");
@@ -53,6 +54,7 @@ TEST_CASE("a scenario file sets every member") {
   CHECK(s.network.worker_link.bandwidth == 1000);
   CHECK(s.network.server_bandwidth == 2000);
   CHECK(s.network.header_bytes == 10);
+  CHECK(s.server_delay == std::vector<duration>{0s, 3ms});
   REQUIRE(s.crashes.size() == 1);
   CHECK(s.crashes[0].worker == worker_id(3));
   CHECK(s.crashes[0].at == 250ms);
@@ -83,6 +85,10 @@ TEST_CASE("a member of the wrong kind is rejected by its path") {
              Contains("s.json.speed.work_cost must be a time"));
   CHECK_THAT(complaint(R"({"speed": {"slowness": [1, "x"]}})"),
              Contains("slowness[1] must be a number"));
+  CHECK_THAT(complaint(R"({"server_delay": "1ms"})"),
+             Contains("s.json.server_delay must be an array"));
+  CHECK_THAT(complaint(R"({"server_delay": ["1ms", true]})"),
+             Contains("s.json.server_delay[1] must be a time"));
   CHECK_THAT(complaint(R"({"crashes": [{"worker": -1}]})"), Contains("crashes[0].worker must be"));
   CHECK_THAT(complaint(R"({"speed": {"jitter": {"kind": "cauchy"}}})"),
              Contains("jitter.kind must be"));

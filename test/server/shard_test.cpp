@@ -46,9 +46,9 @@ class lone_shard {
   }
 
   std::uint64_t epoch = 0;
-  std::optional<clock_index> order(membership_order::kind what, std::uint32_t w, std::int64_t c) {
+  std::optional<membership_report> order(membership_order::kind what, std::uint32_t w, std::int64_t c) {
     released.clear();
-    return server.order({what, worker_id{w}, {}, at(c), epoch_id{++epoch}, stage_id{1}}, released);
+    return server.order({what, worker_id{w}, {}, at(c), epoch_id{++epoch}, stage_id{1}, {}}, released);
   }
 
   refusal commit(std::uint32_t w, std::int64_t stamp, std::vector<double> values) {
@@ -59,6 +59,8 @@ class lone_shard {
     return server.commit({{worker_id{w}, {}, stage_id{1}}, at(stamp), {}, {part}}, released);
   }
 
+  auto admit(read_header const& header) { return server.template admit<0>(header, slot); }
+
   std::vector<double> parameters() const {
     std::vector<double> out(4);
     std::vector<std::uint64_t> const rows{0, 1, 2, 3};
@@ -67,12 +69,11 @@ class lone_shard {
   }
 
   shard_type server;
+  read_slot<store_type> slot;
   std::vector<worker_id> released;
 };
 
 using workers = std::vector<worker_id>;
-
-auto const never_read = [](read_stamp const&) { FAIL("the read was let in"); };
 
 }  // namespace
 
@@ -81,7 +82,7 @@ TEST_CASE("shard: under BSP nothing is folded before the clock is complete, then
   CHECK(s.commit(1, 0, {2, 4, 6, 8}) == refusal::none);
   CHECK(s.parameters() == std::vector<double>(4));
   auto const [refused, admitted] =
-      s.server.admit({{worker_id{1}, {}, stage_id{1}}, at(1), staleness{0}}, never_read);
+      s.admit({{worker_id{1}, {}, stage_id{1}}, at(1), staleness{0}, {}});
   CHECK(refused == refusal::none);
   CHECK_FALSE(admitted);
   CHECK(s.commit(0, 0, {0, 0, 2, 2}) == refusal::none);
@@ -96,13 +97,14 @@ TEST_CASE("shard: under SSP each commit is folded as it comes") {
   s.commit(0, 1, {1, 0, 0, 0});
   CHECK(s.parameters() == std::vector<double>{2, 1, 1, 1});
   auto const [refused, admitted] =
-      s.server.admit({{worker_id{0}, {}, stage_id{1}}, at(2), staleness{1}}, never_read);
+      s.admit({{worker_id{0}, {}, stage_id{1}}, at(2), staleness{1}, {}});
   CHECK(refused == refusal::none);
   CHECK_FALSE(admitted);
   s.commit(1, 0, {});
   CHECK(s.released == workers{worker_id{0}});
   read_stamp stamp;
-  s.server.read_released(worker_id{0}, [&](read_stamp const& now) { stamp = now; });
+  s.server.read_released<0>({{worker_id{0}, {}, stage_id{1}}, at(2), staleness{1}, {}}, s.slot);
+  stamp = s.slot.stamp;
   CHECK(stamp.server_clock == at(1));
   CHECK(stamp.included == at(2));
 }
@@ -117,9 +119,9 @@ TEST_CASE("shard: a refused commit changes nothing but a counter") {
     CHECK(control.counters().refused == 2);
     CHECK(control.counters().commits == 0);
   });
-  CHECK(s.server.admit({{worker_id{7}, {}, stage_id{1}}, at(0), staleness{0}}, never_read).first ==
+  CHECK(s.admit({{worker_id{7}, {}, stage_id{1}}, at(0), staleness{0}, {}}).first ==
         refusal::stranger);
-  CHECK(s.server.admit({{worker_id{0}, {}, stage_id{9}}, at(0), staleness{0}}, never_read).first ==
+  CHECK(s.admit({{worker_id{0}, {}, stage_id{9}}, at(0), staleness{0}, {}}).first ==
         refusal::stage);
 }
 
@@ -127,7 +129,7 @@ TEST_CASE("shard: a leave folds what it completes and releases who waited for it
   lone_shard<bsp> s(bsp{}, 3);
   s.commit(0, 0, {3, 0, 0, 0});
   s.commit(2, 0, {1, 0, 0, 0});
-  CHECK_FALSE(s.server.admit({{worker_id{2}, {}, stage_id{1}}, at(1), staleness{0}}, never_read).second);
+  CHECK_FALSE(s.admit({{worker_id{2}, {}, stage_id{1}}, at(1), staleness{0}, {}}).second);
   CHECK_FALSE(s.order(membership_order::kind::drop, 1, 0));
   CHECK(s.parameters() == std::vector<double>{2, 0, 0, 0});  // M = 2
   CHECK(s.released == workers{worker_id{2}});

@@ -152,6 +152,38 @@ TEST_CASE("jitter multiplies the latency", "[sim][network]") {
   CHECK(to_seconds(sum) / n == Approx(2e-3).epsilon(0.02));
 }
 
+TEST_CASE("a delayed server's messages take longer, each way", "[sim][network]") {
+  random_stream random(1);
+  network net({.worker_link = {.latency = 1ms, .bandwidth = 1'000'000}, .header_bytes = 0},
+              {0ms, 5ms});
+  CHECK(net.send(worker(0), server(0), 1000, {}, random).delivered == time_point(2ms));
+  transit const t = net.send(worker(1), server(1), 1000, {}, random);
+  CHECK(t.sent == time_point(1ms));  // its sender's card is free as early as ever
+  CHECK(t.delivered == time_point(7ms));
+  CHECK(net.send(server(1), worker(2), 1000, {}, random).delivered == time_point(7ms));
+  CHECK(net.send(worker(1), server(2), 1000, {}, random).delivered == time_point(3ms));
+  CHECK(net.send(worker(1), worker(3), 1000, {}, random).delivered == time_point(4ms));
+}
+
+TEST_CASE("a delay neither changes the draws nor lets messages overtake", "[sim][network]") {
+  network_options const usual{
+      .worker_link = {.latency = 1ms, .jitter = sim::lognormal{.sigma = 2}}};
+  network plain(usual);
+  network late(usual, {10ms});
+  random_stream one(6);
+  random_stream other(6);
+  for (int i = 0; i < 1'000; ++i) {
+    time_point const now(i * 100us);
+    bool const up = i % 3 == 0;
+    node const from = up ? worker(0) : server(0);
+    node const to = up ? server(0) : worker(0);
+    // Held back or not, each is late by the same: so their order is kept, too.
+    REQUIRE(late.send(from, to, 1, now, other).delivered ==
+            plain.send(from, to, 1, now, one).delivered + 10ms);
+  }
+  CHECK(one == other);
+}
+
 TEST_CASE("bad network options are named", "[sim][network]") {
   CHECK_NOTHROW(network_options{}.validate());
   CHECK_THROWS_WITH((network_options{.worker_link = {.latency = -1ns}}.validate()),

@@ -43,4 +43,9 @@ TEST_CASE("a bad scenario is refused with a sentence", "[sim][scenario]") {
                     "detection_delay must be at least 0 ns, but is -1");
   CHECK_THROWS_AS(check({.speed = {.work_cost = -1ns}}), option_error);
   CHECK_THROWS_AS(check({.network = {.worker_link = {.latency = -1ns}}}), option_error);
+  CHECK_NOTHROW(check({.server_delay = {1ms}}));
+  CHECK_THROWS_WITH(check({.server_delay = {0ms, 1ms}}),
+                    "server_delay must be a list of at most 1 times, one per server, but is 2");
+  CHECK_THROWS_WITH(check({.server_delay = {-1ns}}),
+                    "server_delay[0] must be at least 0 ns, but is -1");
 }

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/con_sgd.hpp>
+#include <rubato/protocol/dyn_sgd.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/testing/conformance.hpp>
@@ -27,6 +28,8 @@ TEST_CASE("check_protocol accepts what is shipped", "[testing]") {
   testing::search const few{.schedules = 50};
   CHECK(testing::check_protocol(bsp{}, few) == testing::sentences{});
   CHECK(testing::check_protocol(ssp{.staleness = 2}, few) == testing::sentences{});
+  CHECK(testing::check_protocol(dyn_sgd{.staleness = 2}, few) == testing::sentences{});
+  CHECK(testing::check_protocol(with(dyn_sgd{}, stable_cut{}), few) == testing::sentences{});
 }
 
 TEST_CASE("check_protocol catches a bound that is not kept", "[testing]") {

@@ -62,7 +62,7 @@ class cluster {
   template <std::size_t I = 0>
   [[nodiscard]] auto const& parameters() {
     auto& out = std::get<I>(results_);
-    runtime_.servers().template read_folded<I>(out);
+    runtime_.servers().template read_state<I>(out);
     return out;
   }
 
@@ -72,7 +72,7 @@ class cluster {
   template <std::size_t I = 0>
   [[nodiscard]] auto observe() const {
     result_type<I> out;
-    runtime_.servers().template read_folded<I>(out);
+    runtime_.servers().template read_state<I>(out);
     return out;
   }
 

@@ -33,10 +33,18 @@ class system {
                 "a table of integers needs an exact merge: write dense<T, sum> or sparse<T, sum>");
   static_assert((merge_policy<merge_for<Tables, Protocol>> && ...),
                 "a table's merge must model merge_policy or be merge_of_protocol");
+  static_assert(((!versioned_merge<merge_for<Tables, Protocol>> || versioned_table<Tables>)&&...),
+                "this merge keeps versions of the parameters: wrap the table in multi_version{…}");
+  static_assert(((!synchronized_visibility<visibility_of<Protocol>> ||
+                  !velocity_merge<merge_for<Tables, Protocol>>)&&...),
+                "stable_cut reads commits in any order, which a merge with velocity cannot: use "
+                "eager or strict visibility with it");
 
   using protocol_type = Protocol;
   using shard_type = shard<Mutex, Protocol, Tables...>;
   using message = typename shard_type::message;
+  static constexpr bool versioned = shard_type::versioned;
+  static constexpr bool synchronized = shard_type::synchronized;
   static constexpr std::size_t table_count = sizeof...(Tables);
   template <std::size_t I>
   using table_type = std::tuple_element_t<I, std::tuple<Tables...>>;
@@ -54,7 +62,7 @@ class system {
       : protocol_(std::move(p)),
         tables_(tables...),
         locators_(make_locator(tables, servers)...),
-        coordinator_(servers) {
+        coordinator_(servers, synchronized) {
     for_each_table([&](auto tag) { check<decltype(tag)::index>(); });
     for (std::uint32_t s = 0; s < servers; ++s) shards_.push_back(make_shard(server_id{s}));
     for_each_table([&](auto tag) {
@@ -70,6 +78,7 @@ class system {
   [[nodiscard]] shard_type& server(server_id s) noexcept { return *shards_[s.index()]; }
   [[nodiscard]] shard_type const& server(server_id s) const noexcept { return *shards_[s.index()]; }
   [[nodiscard]] coordinator& members() noexcept { return coordinator_; }
+  [[nodiscard]] coordinator const& members() const noexcept { return coordinator_; }
 
   template <std::size_t I>
   [[nodiscard]] table_type<I> const& spec() const noexcept {
@@ -85,46 +94,61 @@ class system {
   }
 
   /// Carries an order to every shard at once, and the orders that follow from their reports; appends
-  /// who may go on to `released`. Returns the clock of the last order. For transports that reach
-  /// all shards by a call.
-  clock_index carry(membership_order const& o, std::vector<worker_id>& released) {
-    clock_index last = o.clock;
+  /// who may go on to `released`. Returns what the last order said. For transports that reach all
+  /// shards by a call.
+  starting_point carry(membership_order const& o, std::vector<worker_id>& released) {
+    starting_point last{o.clock, o.version};
     for (auto& s : shards_)
-      if (auto const clock = s->order(o, released))
-        if (auto const next = coordinator_.report(o, *clock)) last = carry(*next, released);
+      if (auto const said = s->order(o, released))
+        if (auto const next = coordinator_.report(o, *said)) last = carry(*next, released);
     return last;
+  }
+
+  /// Asks the coordinator for a cut; nothing when the worker has to wait until `take_released` of
+  /// the cuts names it. @pre `coordinator::check` is content
+  [[nodiscard]] shared_cut ask_cut(read_header const& read, bool pull)
+    requires synchronized
+  {
+    clock_index const need = protocol_.admission().need(read.clock, read.bound);
+    if (!coordinator_.cuts().admit(read.from.worker, read.clock, need)) return nullptr;
+    return coordinator_.cuts().grant(read.from.worker, pull);
+  }
+
+  /// Tells every shard that no read asks for less than `mark`.
+  void fold_below(commit_cut const& mark, std::vector<worker_id>& released) {
+    for (auto& s : shards_) s->advance(stage_, mark, released);
   }
 
   [[nodiscard]] replicas make_replicas() const {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return replicas(replica_type<I>(std::get<I>(locators_), spec<I>().width, servers(),
-                                      std::get<I>(pools_))...);
+                                      std::get<I>(pools_), spec<I>().filter)...);
     }(std::make_index_sequence<table_count>{});
   }
 
-  /// The folded state of a dense table, in the order of its keys.
+  /// The state of a dense table, in the order of its keys.
   template <std::size_t I>
     requires(table_type<I>::bounded)
-  void read_folded(std::vector<value_type<I>>& out) const {
+  void read_state(std::vector<value_type<I>>& out) const {
     std::size_t const width = spec<I>().width;
     out.resize(static_cast<std::size_t>(spec<I>().rows) * width);
     std::vector<typename store_type<I>::snapshot_type> states(shards_.size());
     for (std::size_t s = 0; s < shards_.size(); ++s)
-      shards_[s]->template store<I>().snapshot(states[s]);
+      shards_[s]->template observe<I>(states[s]);
     for (auto const& run : std::get<I>(locators_).rows().runs())
       states[run.server.index()].copy(run.local_first * width, run.rows * width,
                                       out.data() + run.first * width);
   }
 
-  /// The folded state of a sparse table: its touched rows by key.
+  /// The state of a sparse table: its touched rows by key.
   template <std::size_t I>
     requires(!table_type<I>::bounded)
-  void read_folded(sparse_snapshot<value_type<I>>& out) const {
+  void read_state(sparse_snapshot<value_type<I>>& out) const {
     std::size_t const width = spec<I>().width;
     std::map<std::uint64_t, std::vector<value_type<I>>> rows;
     for (auto const& s : shards_) {
       sparse_snapshot<value_type<I>> part;
-      s->template store<I>().snapshot(part);
+      s->template observe<I>(part);
       for (std::size_t i = 0; i < part.keys.size(); ++i) {
         auto const from = part.values.begin() + static_cast<std::ptrdiff_t>(i * width);
         rows.try_emplace(part.keys[i], from, from + static_cast<std::ptrdiff_t>(width));
@@ -139,6 +163,7 @@ class system {
 
   /// Adds what the shards have counted to a report.
   void add_counters(run_report& r) const {
+    for (auto const& s : shards_) r.versions_peak = std::max(r.versions_peak, s->versions_peak());
     for (auto const& s : shards_)
       s->inspect([&](auto const& control) {
         shard_counters const& c = control.counters();
@@ -172,6 +197,7 @@ class system {
     auto const say = [](std::string const& what) {
       throw option_error("table " + std::to_string(I) + ": " + what);
     };
+    t.filter.check();
     if (t.width == 0) say("width must be at least 1");
     if (table_type<I>::bounded && t.rows == 0) say("rows must be at least 1");
     std::uint64_t rows = t.rows;

@@ -17,6 +17,7 @@ struct run_report {
   std::uint64_t updates = 0;             ///< commits that servers received, each counted once
   std::vector<worker_metrics> workers;   ///< by worker number
   shard_counters servers;                ///< summed over the servers
+  std::size_t versions_peak = 0;         ///< most versions alive at one time on one server
   std::uint64_t crashes = 0;             ///< workers lost
   std::uint64_t events = 0;              ///< simulator only: events processed
 

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
@@ -53,6 +54,19 @@ concept visibility_policy = std::copyable<P> && requires(P const p, fold_window 
   { p.horizon(w) } noexcept -> std::same_as<clock_index>;
 };
 
+namespace detail {
+template <class P>
+consteval bool declared_synchronized() {
+  if constexpr (requires { { P::synchronized } -> std::convertible_to<bool>; }) return P::synchronized;
+  return false;
+}
+}  // namespace detail
+
+/// Visibility by cuts that the coordinator grants: `static constexpr bool synchronized = true`.
+/// `horizon` then is what every cut includes, and servers fold as the coordinator tells them.
+template <class P>
+concept synchronized_visibility = visibility_policy<P> && detail::declared_synchronized<P>();
+
 /// What a merge is told about a commit that is being folded.
 struct commit_info {
   worker_id from;
@@ -60,7 +74,7 @@ struct commit_info {
   clock_index c_min;        ///< the slowest worker's clock at the fold
   clock_index c_max;        ///< the fastest worker's clock at the fold
   std::uint32_t workers;    ///< M: the commits of this stamp under a barrier, else the live workers
-  version_index version{};  ///< the version that the worker last read; 0 where a merge keeps none
+  version_index version{};  ///< V(m): the version that the update belongs to; 0 where none are kept
 };
 
 /// What is an update worth? Lives on the server, one per table.
@@ -84,6 +98,50 @@ template <class P>
 concept velocity_merge = merge_policy<P> && requires(P const p) {
   { p.decay() } noexcept -> std::same_as<double>;
 };
+
+/// A version of the parameters that still takes updates.
+struct version_state {
+  version_index version;
+  std::uint32_t updates;  ///< n(v): how many updates belong to it, empty ones included
+};
+
+/// What a shard knows when it asks which versions are over.
+struct version_window {
+  version_index least;  ///< min V: no worker's next commit has an older version
+  clock_index c_min;    ///< the slowest worker's clock
+  clock_index c_max;    ///< the fastest worker's clock
+};
+
+/// A worker that is reading.
+struct version_read {
+  version_index own;  ///< V(m): the version that its next commit would have had
+  version_index top;  ///< one above the newest version that the answer includes
+  clock_index c_max;  ///< one above the greatest stamp that the answer includes
+};
+
+/// A merge that keeps updates apart by version until their worth is known: needs `multi_version`
+/// storage, where the parameters are `base + Σ share(v)·G(v)` over the live versions v.
+///
+/// | expression             | result                  | meaning |
+/// |------------------------|-------------------------|---------|
+/// | `p.map(info)`          | `version_index`         | the version that an update belongs to |
+/// | `p.weight(info)`       | `double`                | the update: `G(v) ← G(v) + weight·u` |
+/// | `p.share(state)`       | `double`                | what a live version counts |
+/// | `p.expire(state, window)` | `std::optional<double>` | nothing while the version lives on; else it is dropped, and `base ← base + result·G(v)` |
+/// | `p.version_after(read)` | `version_index`        | V(m) once worker m has read; not below `read.own` |
+///
+/// An update that is mapped to a version that has expired makes it anew, and `expire` is asked about
+/// it at once. All are called by one thread at a time, so none may block.
+/// Models: `revise`. Source: 000 §6, "Parameter Versioning": the map, update and expire functions.
+template <class P>
+concept versioned_merge =
+    merge_policy<P> && requires(P const p, commit_info info, version_state v, version_window w,
+                                version_read r) {
+      { p.map(info) } noexcept -> std::same_as<version_index>;
+      { p.share(v) } noexcept -> std::same_as<double>;
+      { p.expire(v, w) } noexcept -> std::same_as<std::optional<double>>;
+      { p.version_after(r) } noexcept -> std::same_as<version_index>;
+    };
 
 namespace detail {
 template <class P>

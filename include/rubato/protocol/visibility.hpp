@@ -27,4 +27,18 @@ struct strict {
 };
 static_assert(visibility_policy<strict>);
 
+/// Partition synchronization: a read sees the same commits on every server, namely a cut that all of
+/// them have received, and its own. The coordinator grants the cut; servers keep what is above the
+/// least cut in use one commit at a time. Costs a round trip to the coordinator per read, and memory
+/// for the commits of about one clock. Source: 000 §6 and App. E, as corrected in rules §4.
+struct stable_cut {
+  static constexpr bool holds_back = true;
+  static constexpr bool synchronized = true;
+  /// What any cut includes.
+  [[nodiscard]] constexpr clock_index horizon(fold_window const& w) const noexcept {
+    return w.c_min;
+  }
+};
+static_assert(synchronized_visibility<stable_cut> && !synchronized_visibility<strict>);
+
 }  // namespace rubato

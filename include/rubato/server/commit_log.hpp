@@ -40,6 +40,31 @@ class commit_log {
     return ready;
   }
 
+  /// Takes out the commits that `ready(stamp, worker)` says, in order. O(commits here).
+  template <class Ready>
+  [[nodiscard]] std::vector<std::pair<clock_index, group>> take_if(Ready ready) {
+    std::vector<std::pair<clock_index, group>> taken;
+    for (auto at = groups_.begin(); at != groups_.end();) {
+      group some;
+      for (auto c = at->second.begin(); c != at->second.end();) {
+        auto const next = std::next(c);
+        if (ready(at->first, c->first)) some.insert(at->second.extract(c));
+        c = next;
+      }
+      size_ -= some.size();
+      if (!some.empty()) taken.emplace_back(at->first, std::move(some));
+      at = at->second.empty() ? groups_.erase(at) : std::next(at);
+    }
+    return taken;
+  }
+
+  /// Calls `f(stamp, worker, message)` for all commits here, in order.
+  template <class F>
+  void for_each(F f) const {
+    for (auto const& [stamp, commits] : groups_)
+      for (auto const& [worker, message] : commits) f(stamp, worker, message);
+  }
+
   /// Forgets a worker's commits with stamps from `cut` on; returns how many.
   std::size_t drop(worker_id from, clock_index cut) {
     std::size_t dropped = 0;

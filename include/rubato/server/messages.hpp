@@ -8,6 +8,7 @@
 
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
+#include "rubato/server/commit_cut.hpp"
 #include "rubato/storage/concepts.hpp"
 
 namespace rubato {
@@ -25,7 +26,7 @@ template <table_spec... Tables>
 struct commit_message {
   sender from;
   clock_index stamp;        ///< the worker's clock before the commit
-  version_index version{};  ///< the version that the worker last read
+  version_index version{};  ///< V(m): the version that the updates belong to
   std::tuple<std::shared_ptr<update<typename Tables::value_type> const>...> parts;
 
   /// What it takes on a wire, without framing.
@@ -40,6 +41,7 @@ struct read_header {
   sender from;
   clock_index clock;   ///< the reader's clock
   staleness bound;     ///< the staleness that the read asks for
+  shared_cut cut{};    ///< what a synchronized read is to reflect; the coordinator has let it in
 };
 
 /// What a server says of the state that it answered from.
@@ -56,6 +58,8 @@ enum class refusal {
   stranger,     ///< of a worker that is not in the run, or has been given up
   incarnation,  ///< of an earlier life of the worker
   order,        ///< a commit whose stamp is not the worker's clock, an order carried out before
+  version,      ///< a commit of a version that its worker has left behind
+  cut,          ///< a read of a cut that is not there: not yet received, or folded already
 };
 
 [[nodiscard]] constexpr char const* to_string(refusal r) noexcept {
@@ -65,15 +69,27 @@ enum class refusal {
     case refusal::stranger: return "its worker is not in the run";
     case refusal::incarnation: return "it belongs to an earlier incarnation of its worker";
     case refusal::order: return "it does not come next";
+    case refusal::version: return "its version is older than its worker's last one";
+    case refusal::cut: return "the server does not hold the cut that it asks for";
   }
   return "unknown";
 }
+
+/// What a shard reports on `enlist` and `freeze`.
+struct membership_report {
+  membership_report(clock_index c = {}, version_index v = {}) noexcept : clock(c), version(v) {}
+
+  clock_index clock;
+  version_index version;  ///< of a joiner's first commit, as far as this shard knows
+
+  friend bool operator==(membership_report const&, membership_report const&) = default;
+};
 
 /// An order of the coordinator to a shard.
 struct membership_order {
   enum class kind : std::uint8_t {
     enlist,  ///< register a joiner at your own c_min, and report that clock
-    start,   ///< the joiner's clock is `clock`
+    start,   ///< the joiner's clock is `clock`, and its first commit has `version`
     freeze,  ///< take no more commits of this worker, and report how far you received them
     drop,    ///< the worker leaves; its commits with stamps below `clock` count
   };
@@ -83,6 +99,13 @@ struct membership_order {
   clock_index clock{};
   epoch_id epoch{};  ///< orders are numbered; a shard carries each out once, in that order
   stage_id stage{};
+  version_index version{};
+};
+
+/// Where a worker starts: in a run that begins, or as the orders of its join have settled.
+struct starting_point {
+  clock_index clock{};
+  version_index version{};
 };
 
 }  // namespace rubato

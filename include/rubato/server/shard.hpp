@@ -1,8 +1,10 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -13,14 +15,23 @@
 #include "rubato/server/messages.hpp"
 #include "rubato/server/shard_control.hpp"
 #include "rubato/storage/concepts.hpp"
+#include "rubato/worker/read_slot.hpp"
 
 namespace rubato {
+
+/// What a shard's tables take, in bytes, and how many versions are alive.
+struct shard_memory {
+  std::size_t parameters = 0;  ///< of all tables, versions included
+  std::size_t log = 0;         ///< of commits held back
+  std::size_t versions = 0;    ///< live ones, summed over the tables
+};
 
 /// One server's part of all tables: a state machine in two halves.
 ///
 /// *Control* (who is where, who waits, what is held back) is behind one short lock; *store* (the
 /// rows) has chunk locks of its own, so that commits of different workers fold side by side. With
-/// `null_mutex` both cost nothing.
+/// `null_mutex` both cost nothing. Where commits are held back or keep versions, one thread folds at
+/// a time and reads are made between folds, so that a read sees commits whole.
 ///
 /// Whoever calls `commit`, `leave` or `start` gets back the workers that may go on now, and lets
 /// them: the thread that waits reads for itself in process, the server answers over a network.
@@ -28,10 +39,18 @@ template <class Mutex, protocol Protocol, table_spec... Tables>
 class shard {
  public:
   using message = commit_message<Tables...>;
+  static constexpr bool versioned = (versioned_merge<merge_for<Tables, Protocol>> || ...);
+  static constexpr bool synchronized = synchronized_visibility<visibility_of<Protocol>>;
   using control_type =
-      shard_control<admission_of<Protocol>, visibility_of<Protocol>, message>;
+      shard_control<admission_of<Protocol>, visibility_of<Protocol>, message, versioned>;
   using stores = std::tuple<typename Tables::template store<Mutex>...>;
   using merges = std::tuple<merge_for<Tables, Protocol>...>;
+  template <std::size_t I>
+  using table_store = std::tuple_element_t<I, stores>;
+  template <std::size_t I>
+  using value_type = typename table_store<I>::value_type;
+  template <std::size_t I>
+  static constexpr bool keeps_versions = versioned_merge<std::tuple_element_t<I, merges>>;
 
   /// Stores cannot move; they are given as functions that make them.
   template <class... MakeStore>
@@ -40,20 +59,23 @@ class shard {
         merges_(std::move(m)),
         stores_(std::forward<MakeStore>(make)...) {}
 
+  /// Versions that the stage before left live stay in the parameters with what they count.
   void begin_stage(stage_id stage) {
     std::lock_guard const guard(lock_);
+    for_each_versioned([](auto& store, auto const& merge) { store.settle(merge); });
+    versions_peak_ = 0;
     control_.begin_stage(stage);
     folding_ = false;
   }
 
   /// Applies a worker's commit. `released` gets the workers that may go on because of it; a refused
   /// commit changes nothing but a counter.
-  /// Cost: O(log workers), and the folds: its own, or under held-back visibility those that it makes
+  /// Cost: O(log workers), and the folds: its own, or where folds are serial those that it makes
   /// ready.
   refusal commit(message const& m, std::vector<worker_id>& released) {
     std::unique_lock guard(lock_);
-    if (refusal const r = control_.accept(m.from, m.stamp); r != refusal::none) return r;
-    if constexpr (visibility_of<Protocol>::holds_back) {
+    if (refusal const r = control_.accept(m.from, m.stamp, m.version); r != refusal::none) return r;
+    if constexpr (control_type::serial) {
       control_.hold(m.from, m.stamp, m);
       control_.complete(m.from, m.stamp);
     } else {
@@ -68,40 +90,92 @@ class shard {
     return refusal::none;
   }
 
-  /// Calls `read(stamp)`, which reads the rows, if the read may go on now, and says whether it did.
-  /// If not, a later call names its worker among the released, and `read_released` is for it.
-  /// The stamp holds for the rows: under eager visibility they may be newer than it says, never
-  /// older; where commits are held back it is exact, so the read waits out a fold under way.
-  template <class Read>
-  [[nodiscard]] std::pair<refusal, bool> admit(read_header const& header, Read read) {
+  /// Answers a read of table I into its slot if it may go on now, and says whether it did. If not, a
+  /// later call names its worker among the released, and `read_released` is for it.
+  /// The stamp holds for the rows: where folds are not serial they may be newer than it says, never
+  /// older; where they are it is exact, so the read waits out a fold under way.
+  template <std::size_t I, class Slot>
+  [[nodiscard]] std::pair<refusal, bool> admit(read_header const& header, Slot& slot) {
     std::unique_lock guard(lock_);
-    refusal const r = control_.check(header.from);
-    if (r != refusal::none || !control_.admit(header)) return {r, false};
-    answer(guard, header.from.worker, read);
+    refusal r = control_.check(header.from);
+    if constexpr (synchronized) {
+      if (r == refusal::none && (!header.cut || !control_.holds(*header.cut))) r = refusal::cut;
+      if (r != refusal::none) return {r, false};
+    } else {
+      if (r != refusal::none || !control_.admit(header)) return {r, false};
+    }
+    answer<I>(guard, header, slot);
     return {r, true};
   }
 
   /// The same for a worker that has been released.
-  template <class Read>
-  void read_released(worker_id reader, Read read) {
+  template <std::size_t I, class Slot>
+  void read_released(read_header const& header, Slot& slot) {
     std::unique_lock guard(lock_);
-    answer(guard, reader, read);
+    answer<I>(guard, header, slot);
+  }
+
+  /// No synchronized read asks for less than this cut any more.
+  void advance(stage_id stage, commit_cut const& mark, std::vector<worker_id>& released) {
+    std::unique_lock guard(lock_);
+    if (stage != control_.stage()) return;
+    control_.advance(mark);
+    settle(guard, released);
+  }
+
+  /// The state of table I for whoever is no worker: all that is folded.
+  template <std::size_t I, class Snapshot>
+  void observe(Snapshot& out) const {
+    if constexpr (control_type::serial) {
+      std::unique_lock guard(lock_);
+      folded_.wait(guard, [this] { return !folding_; });
+      view<I>(*this, nullptr).snapshot(out);
+    } else {
+      store<I>().snapshot(out);
+    }
+  }
+
+  /// Memory held by the parameters, all tables and versions; what the log holds back; how many
+  /// versions live in all tables.
+  [[nodiscard]] shard_memory memory() const {
+    std::unique_lock guard(lock_);
+    folded_.wait(guard, [this] { return !folding_; });
+    shard_memory m;
+    std::apply([&](auto const&... s) { ((m.parameters += s.bytes()), ...); }, stores_);
+    for_each_versioned([&](auto const& store, auto const&) { m.versions += store.live(); });
+    control_.for_each_held([&](commit_info const&, message const& held) { m.log += held.bytes(); });
+    return m;
   }
 
   /// Carries out an order of the coordinator, unless it is of another stage, of an earlier life of its
   /// worker, or has been carried out before; returns the clock to report for `enlist` and `freeze`.
-  std::optional<clock_index> order(membership_order const& o, std::vector<worker_id>& released) {
+  std::optional<membership_report> order(membership_order const& o,
+                                         std::vector<worker_id>& released) {
     std::unique_lock guard(lock_);
-    std::optional<clock_index> report;
+    std::optional<membership_report> report;
     if (control_.accept(o) != refusal::none) return report;
     switch (o.what) {
-      case membership_order::kind::enlist: report = control_.enlist(o.worker, o.incarnation); break;
+      case membership_order::kind::enlist:
+        report = control_.enlist(o.worker, o.incarnation);
+        if constexpr (versioned) {
+          for_each_versioned([&](auto const&, auto const& merge) {
+            control_.raise_version(o.worker, merge.version_after(control_.reading(o.worker)));
+          });
+          report->version = control_.versions().of(o.worker);
+        }
+        break;
       case membership_order::kind::freeze: report = control_.freeze(o.worker); break;
-      case membership_order::kind::start: control_.start(o.worker, o.clock); break;
+      case membership_order::kind::start: control_.start(o.worker, o.clock, o.version); break;
       case membership_order::kind::drop: control_.drop(o.worker, o.clock); break;
     }
     settle(guard, released);
     return report;
+  }
+
+  /// The greatest number of versions that lived at one time in this stage, over all tables.
+  [[nodiscard]] std::size_t versions_peak() const {
+    std::lock_guard const guard(lock_);
+    return versions_peak_;
   }
 
   /// The rows of table I.
@@ -122,26 +196,148 @@ class shard {
   }
 
  private:
-  template <class Read>
-  void answer(std::unique_lock<Mutex>& guard, worker_id reader, Read& read) {
-    if constexpr (visibility_of<Protocol>::holds_back) {
+  // ---- reads
+
+  template <std::size_t I, class Slot>
+  void answer(std::unique_lock<Mutex>& guard, read_header const& header, Slot& slot) {
+    if constexpr (control_type::serial)
       folded_.wait(guard, [this] { return !folding_; });
-      read(control_.stamp_for(reader));
+    if constexpr (synchronized) {
+      view<I> const seen(*this, header.cut.get());
+      slot.stamp = control_.stamp_for(header.from.worker, *header.cut);
+      seen.fill(slot);
+      raise_version<I>(header.from.worker, slot, seen.seen_by(header.from.worker));
+    } else if constexpr (control_type::serial) {
+      slot.stamp = control_.stamp_for(header.from.worker);
+      view<I>(*this, nullptr).fill(slot);
+      if constexpr (versioned)
+        raise_version<I>(header.from.worker, slot, control_.reading(header.from.worker));
     } else {
-      read_stamp const stamp = control_.stamp_for(reader);
+      slot.stamp = control_.stamp_for(header.from.worker);
       guard.unlock();
-      read(stamp);
+      view<I>(*this, nullptr).fill(slot);
     }
   }
+
+  /// V moves on for whoever has read rows of a table that keeps versions, and old ones may be over.
+  template <std::size_t I, class Slot>
+  void raise_version(worker_id reader, Slot& slot, version_read const& seen) {
+    if constexpr (versioned) {
+      if constexpr (keeps_versions<I>) {
+        if (slot.asked != selection::nothing) {
+          control_.raise_version(reader, std::get<I>(merges_).version_after(seen));
+          expire();
+        }
+      }
+      slot.stamp.version = control_.versions().of(reader);
+    }
+  }
+
+  /// Table I as a read is to see it: what is folded, and of the log what the read's cut includes
+  /// (all of it for an observer, who has none).
+  template <std::size_t I>
+  class view {
+   public:
+    view(shard const& s, commit_cut const* cut) : shard_(s), c_max_(s.control_.newest_folded()) {
+      if constexpr (synchronized) {
+        top_ = s.control_.versions().top();
+        c_min_ = cut ? cut->c_min() : s.control_.window().c_min;
+        auto const add = [this](commit_info const& info, message const& m) { note(info, m); };
+        if (cut) s.control_.for_each_above(*cut, add);
+        else s.control_.for_each_held(add);
+        weigh();
+      }
+    }
+
+    void snapshot(typename table_store<I>::snapshot_type& out) const {
+      auto const& store = shard_.store<I>();
+      if constexpr (keeps_versions<I>) store.snapshot(out, worth());
+      else store.snapshot(out);
+      if constexpr (std::tuple_element_t<I, std::tuple<Tables...>>::bounded)
+        for (part const& p : above_) out.add(*p.part, p.weight, store.width());
+      else if (!above_.empty())
+        out.add(std::span<part const>(above_), store.width());
+    }
+    void read(std::span<std::uint64_t const> rows, value_type<I>* out) const {
+      auto const& store = shard_.store<I>();
+      if constexpr (keeps_versions<I>) store.read(rows, out, worth());
+      else store.read(rows, out);
+      add_rows(rows, out, store.width(), std::span<part const>(above_));
+    }
+    template <class Slot>
+    void fill(Slot& slot) const {
+      if (slot.asked == selection::all) snapshot(slot.snapshot);
+      if (slot.asked != selection::rows) return;
+      slot.values.resize(slot.rows.size() * shard_.store<I>().width());
+      read(slot.rows, slot.values.data());
+    }
+    /// What `version_after` is told of a read of this.
+    [[nodiscard]] version_read seen_by(worker_id reader) const {
+      return {.own = shard_.control_.versions().of(reader), .top = top_, .c_max = c_max_};
+    }
+
+   private:
+    using part = weighted_update<value_type<I>>;
+
+    void note(commit_info const& info, message const& m) {
+      top_ = std::max(top_, worker_versions::after(info.version));
+      c_max_ = std::max(c_max_, info.stamp.next());
+      auto const& merge = std::get<I>(shard_.merges_);
+      if constexpr (keeps_versions<I>) {
+        version_index const v = merge.map(info);
+        ++more_[v];
+        versions_.push_back(v);
+      }
+      above_.push_back({std::get<I>(m.parts).get(), merge.weight(info)});
+    }
+
+    /// Each commit of the log counts as its version does, and there may be more of them.
+    void weigh() {
+      if constexpr (keeps_versions<I>) {
+        for (auto const& v : shard_.store<I>().versions()) folded_[v.version] = v.updates;
+        for (std::size_t i = 0; i < above_.size(); ++i)
+          above_[i].weight *= worth_of(versions_[i], find(folded_, versions_[i]));
+      }
+    }
+
+    [[nodiscard]] double worth_of(version_index v, std::uint32_t folded) const {
+      auto const& merge = std::get<I>(shard_.merges_);
+      version_state const state{v, folded + find(more_, v)};
+      version_window const window{shard_.control_.versions().least(), c_min_, c_max_};
+      if constexpr (synchronized)
+        if (auto const over = merge.expire(state, window)) return *over;
+      return merge.share(state);
+    }
+    [[nodiscard]] auto worth() const {
+      return [this](version_state const& s) { return worth_of(s.version, s.updates); };
+    }
+    [[nodiscard]] static std::uint32_t find(std::map<version_index, std::uint32_t> const& in,
+                                            version_index v) {
+      auto const at = in.find(v);
+      return at == in.end() ? 0 : at->second;
+    }
+
+    shard const& shard_;
+    std::vector<part> above_;
+    std::vector<version_index> versions_;  // of those above
+    std::map<version_index, std::uint32_t> folded_, more_;
+    version_index top_{};
+    clock_index c_min_{};
+    clock_index c_max_;
+  };
+
+  // ---- folds
 
   /// Folds what has become ready, then lets in who may go on. One thread folds at a time, to keep
   /// the order; what another one adds meanwhile, the folder finds when it looks again.
   void settle(std::unique_lock<Mutex>& guard, std::vector<worker_id>& released) {
-    if constexpr (visibility_of<Protocol>::holds_back) {
+    if constexpr (control_type::serial) {
       if (folding_) return;
       folding_ = true;
       try {
         fold_ready(guard);
+        expire();
+        note_versions();
       } catch (...) {
         if (!guard.owns_lock()) guard.lock();
         end_folding();
@@ -160,8 +356,22 @@ class shard {
         for (auto const& [info, m] : group.commits) step.push_back({info, &m});
         fold(step);
       }
-      ready.clear();
       guard.lock();
+      control_.note_folded(ready);
+    }
+  }
+
+  void note_versions() {
+    std::size_t live = 0;
+    for_each_versioned([&](auto const& store, auto const&) { live += store.live(); });
+    versions_peak_ = std::max(versions_peak_, live);
+  }
+
+  /// Versions that no commit can belong to any more go into the base.
+  void expire() {
+    if constexpr (versioned) {
+      version_window const window = control_.window();
+      for_each_versioned([&](auto& store, auto const& merge) { store.expire(merge, window); });
     }
   }
 
@@ -183,28 +393,64 @@ class shard {
 
   template <std::size_t I>
   void fold_table(std::span<folding const> commits) {
+    if constexpr (keeps_versions<I>) fold_versions<I>(commits);
+    else fold_weighted<I>(commits);
+  }
+
+  /// Empty parts count too: every server and table counts the same updates of a version.
+  template <std::size_t I>
+  void fold_versions(std::span<folding const> commits) {
     auto const& merge = std::get<I>(merges_);
-    using value_type = typename std::tuple_element_t<I, std::tuple<Tables...>>::value_type;
+    for (folding const& f : commits)
+      std::get<I>(stores_).add(merge.map(f.info), *std::get<I>(f.commit->parts),
+                               merge.weight(f.info));
+  }
+
+  template <std::size_t I>
+  void fold_weighted(std::span<folding const> commits) {
+    auto const& merge = std::get<I>(merges_);
     constexpr bool has_velocity = velocity_merge<std::remove_cvref_t<decltype(merge)>>;
     std::optional<double> decay;
     if constexpr (has_velocity) decay = merge.decay();
     auto const weighted = [&](folding const& f) {
-      return weighted_update<value_type>{std::get<I>(f.commit->parts).get(), merge.weight(f.info)};
+      return weighted_update<value_type<I>>{std::get<I>(f.commit->parts).get(),
+                                            merge.weight(f.info)};
     };
     if (commits.size() == 1) {  // the common case allocates nothing
-      weighted_update<value_type> const one = weighted(commits.front());
+      weighted_update<value_type<I>> const one = weighted(commits.front());
       if (has_velocity || !one.part->empty()) std::get<I>(stores_).fold({&one, 1}, decay);
       return;
     }
-    std::vector<weighted_update<value_type>> many;
+    std::vector<weighted_update<value_type<I>>> many;
     for (auto const& f : commits) many.push_back(weighted(f));
     std::get<I>(stores_).fold(many, decay);
+  }
+
+  /// Calls `f(store, merge)` for the tables that keep versions.
+  template <class F>
+  void for_each_versioned(F f) {
+    each_versioned(*this, f);
+  }
+  template <class F>
+  void for_each_versioned(F f) const {
+    each_versioned(*this, f);
+  }
+  template <class Self, class F>
+  static void each_versioned(Self& self, F& f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (visit_versioned<I>(self, f), ...);
+    }(std::index_sequence_for<Tables...>{});
+  }
+  template <std::size_t I, class Self, class F>
+  static void visit_versioned(Self& self, F& f) {
+    if constexpr (keeps_versions<I>) f(std::get<I>(self.stores_), std::get<I>(self.merges_));
   }
 
   mutable Mutex lock_;
   control_type control_;
   bool folding_ = false;
-  std::condition_variable_any folded_;  ///< nobody folds any more
+  mutable std::condition_variable_any folded_;  ///< nobody folds any more
+  std::size_t versions_peak_ = 0;
   merges merges_;
   stores stores_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "rubato/server/commit_log.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/server/waiting_room.hpp"
+#include "rubato/server/worker_versions.hpp"
 
 namespace rubato {
 
@@ -31,17 +33,23 @@ struct shard_counters {
   }
 };
 
-/// The half of a shard that knows who is where: progress, membership, waiting requests and the log
-/// of held-back commits. A state machine without I/O, locks or parameters; `Message` is what a
-/// commit carries through the log.
+/// The half of a shard that knows who is where: progress, membership, versions, waiting requests and
+/// the log of held-back commits. A state machine without I/O, locks or parameters; `Message` is what
+/// a commit carries through the log, `Versioned` says that a merge keeps versions.
 ///
 /// A commit passes through it in steps, because the folding in between is done by whoever drives
 /// the shard: `accept`, then either fold at once and `complete`, or `hold` and fold what
 /// `take_ready` gives. Readers are let in by what `publish` has made known, so only after the folds.
 /// Each step costs O(log workers).
-template <admission_policy Admission, visibility_policy Visibility, class Message>
+template <admission_policy Admission, visibility_policy Visibility, class Message,
+          bool Versioned = false>
 class shard_control {
  public:
+  /// Reads name the cut that they are to reflect, and commits above the least one stay in the log.
+  static constexpr bool synchronized = synchronized_visibility<Visibility>;
+  /// Commits go through the log, and are folded by one thread at a time.
+  static constexpr bool serial = Visibility::holds_back || Versioned;
+
   /// Commits that are folded in one step: those of a stamp under the barrier, else one alone.
   struct fold_group {
     std::vector<std::pair<commit_info, Message>> commits;
@@ -55,6 +63,11 @@ class shard_control {
     log_ = {};
     stage_ = stage;
     progress_ = {};
+    versions_ = {};
+    newest_folded_ = clock_index{0};
+    mark_.clear();
+    mark_c_min_ = clock_index{0};
+    marked_ = false;
     members_.clear();
     waiting_.clear();
     taken_below_ = clock_index{0};
@@ -66,15 +79,11 @@ class shard_control {
   // ---- commits
 
   /// Whether a commit may be applied, exactly once and in order.
-  [[nodiscard]] refusal accept(sender const& from, clock_index stamp) {
-    refusal const r = check(from);
-    if (r != refusal::none || stamp == members_[from.worker.index()].received) {
-      if (r == refusal::none) members_[from.worker.index()].received = stamp.next();
-      else ++counters_.refused;
-      return r;
-    }
-    ++counters_.refused;
-    return refusal::order;
+  [[nodiscard]] refusal accept(sender const& from, clock_index stamp, version_index version = {}) {
+    refusal const r = check(from, stamp, version);
+    if (r == refusal::none) members_[from.worker.index()].received = stamp.next();
+    else ++counters_.refused;
+    return r;
   }
 
   /// What the merges are told about a commit that is folded as it arrives. When the last worker has
@@ -91,7 +100,10 @@ class shard_control {
 
   /// Keeps a commit until visibility lets it be folded.
   void hold(sender const& from, clock_index stamp, Message message) {
-    log_.add(stamp, from.worker, std::move(message));
+    version_index version{};
+    if constexpr (Versioned) versions_.receive(from.worker, version = message.version);
+    commit_info const at_arrival = info(from, stamp, version);
+    log_.add(stamp, from.worker, {at_arrival, std::move(message)});
   }
 
   /// The commit has been folded or held: the worker's clock moves on.
@@ -106,30 +118,35 @@ class shard_control {
   /// The held-back commits that may be folded now, in the order in which to fold them. The caller
   /// folds them all before it calls `publish`.
   [[nodiscard]] std::vector<fold_group> take_ready() {
-    auto const horizon_at = [this](clock_index c_min) {
-      return visibility_.horizon({.c_min = c_min, .bound = admission_.bound()});
-    };
-    clock_index const horizon = horizon_at(progress_.c_min());
     std::vector<fold_group> groups;
-    for (auto& [stamp, commits] : log_.take_below(horizon)) {
+    for (auto& [stamp, commits] : take_from_log()) {
       bool const together = one_step_per_clock();
-      for (auto& [worker, message] : commits) {
-        if (groups.empty() || !together || &commits.begin()->second == &message) groups.emplace_back();
-        commit_info i = info({.worker = worker, .incarnation = {}, .stage = {}}, stamp,
-                             message.version);
+      for (auto& [worker, waiting] : commits) {
+        if (groups.empty() || !together || &commits.begin()->second == &waiting)
+          groups.emplace_back();
+        commit_info i = waiting.info;
+        if constexpr (!synchronized)  // where reads overlay the log, a commit's worth is settled
+          i = info({.worker = worker, .incarnation = {}, .stage = {}}, stamp, waiting.info.version);
         if (together) i.workers = static_cast<std::uint32_t>(commits.size());
-        groups.back().commits.emplace_back(i, std::move(message));
+        groups.back().commits.emplace_back(i, std::move(waiting.message));
       }
     }
-    // By the floor: when all have left the horizon is "never", which is not so for those who join.
-    taken_below_ = std::max(taken_below_, horizon_at(progress_.floor()));
     return groups;
+  }
+
+  /// What `take_ready` gave has been folded.
+  void note_folded(std::span<fold_group const> groups) {
+    for (auto const& g : groups)
+      for (auto const& [i, message] : g.commits) {
+        newest_folded_ = std::max(newest_folded_, i.stamp.next());
+        if constexpr (Versioned) versions_.fold(i.from, i.version);
+      }
   }
 
   /// Under the barrier all commits of a stamp make one step of a merge with velocity, and M is
   /// their number. Strict visibility with s = 0 is the barrier, however it is spelled.
   [[nodiscard]] bool one_step_per_clock() const noexcept {
-    return Visibility::holds_back && admission_.bound() == staleness{0};
+    return Visibility::holds_back && !synchronized && admission_.bound() == staleness{0};
   }
 
   /// Makes the progress known to readers, and appends to `released` whoever may go on now.
@@ -151,6 +168,15 @@ class shard_control {
     return false;
   }
 
+  /// Of a commit: whose, whether it comes next, and whether its version is one of its worker's.
+  [[nodiscard]] refusal check(sender const& from, clock_index stamp,
+                              version_index version) const noexcept {
+    if (refusal const r = check(from); r != refusal::none) return r;
+    if (stamp != members_[from.worker.index()].received) return refusal::order;
+    if (Versioned && !versions_.accepts(from.worker, version)) return refusal::version;
+    return refusal::none;
+  }
+
   [[nodiscard]] refusal check(sender const& from) const noexcept {
     if (from.stage != stage_) return refusal::stage;
     if (from.worker.index() >= members_.size()) return refusal::stranger;
@@ -164,6 +190,58 @@ class shard_control {
     return {.server_clock = published_,
             .included = Visibility::holds_back ? std::min(own, folded_below_) : own};
   }
+  [[nodiscard]] read_stamp stamp_for(worker_id reader, commit_cut const& cut) const noexcept {
+    return {.server_clock = cut.c_min(), .included = cut.of(reader)};
+  }
+
+  // ---- synchronized reads
+
+  /// Whether this shard can answer from exactly this cut: it has received all of it, and folded
+  /// nothing beyond.
+  [[nodiscard]] bool holds(commit_cut const& cut) const noexcept {
+    for (std::size_t w = 0; w < members_.size(); ++w) {
+      clock_index const below = cut.of(worker_id{static_cast<std::uint32_t>(w)});
+      if (below > members_[w].received || below < mark_of(w)) return false;
+    }
+    return true;
+  }
+
+  /// Calls `f(info, message)` for the commits of a cut that are not folded yet, in order.
+  template <class F>
+  void for_each_above(commit_cut const& cut, F f) const {
+    log_.for_each([&](clock_index stamp, worker_id w, held const& h) {
+      if (cut.includes(w, stamp)) f(h.info, h.message);
+    });
+  }
+
+  /// The same for all commits that are held back.
+  template <class F>
+  void for_each_held(F f) const {
+    log_.for_each([&](clock_index, worker_id, held const& h) { f(h.info, h.message); });
+  }
+
+  /// No read asks for less than this cut any more. Cuts grow; one that comes late changes nothing.
+  void advance(commit_cut const& mark) {
+    if (mark_.size() < mark.size()) mark_.resize(mark.size(), clock_index::lowest());
+    for (std::size_t w = 0; w < mark.size(); ++w)
+      mark_[w] = std::max(mark_[w], mark.of(worker_id{static_cast<std::uint32_t>(w)}));
+    mark_c_min_ = std::max(mark_c_min_, mark.c_min());
+    marked_ = true;
+  }
+
+  // ---- versions
+
+  /// What `version_after` is told of a read of all that is folded.
+  [[nodiscard]] version_read reading(worker_id reader) const noexcept {
+    return {.own = versions_.of(reader), .top = versions_.top(), .c_max = newest_folded_};
+  }
+  void raise_version(worker_id w, version_index to) { versions_.raise(w, to); }
+  /// Which versions are still of use, by what is folded.
+  [[nodiscard]] version_window window() const noexcept {
+    clock_index const folded_c_min = synchronized ? mark_c_min_ : progress_.floor();
+    return {.least = versions_.least(), .c_min = folded_c_min, .c_max = newest_folded_};
+  }
+  [[nodiscard]] clock_index newest_folded() const noexcept { return newest_folded_; }
 
   // ---- membership
 
@@ -182,16 +260,18 @@ class shard_control {
     if (progress_.contains(w)) progress_.leave(w);
     progress_.join(w, at);
     members_[w.index()] = {standing::live, incarnation, at, at, {}};
+    if constexpr (Versioned) versions_.join(w, {});
     return at;
   }
 
   /// Sets the joiner's clock to what the coordinator found to be the greatest of the shards' clocks.
-  void start(worker_id w, clock_index at) {
+  void start(worker_id w, clock_index at, version_index version = {}) {
     member& m = members_[w.index()];
     if (m.state != standing::live) return;
     RUBATO_ASSERT(at >= m.received);
     m.joined = m.received = at;
     progress_.advance(w, at);
+    if constexpr (Versioned) versions_.raise(w, version);
   }
 
   /// Takes no more commits of a lost worker; returns how far its commits have been received.
@@ -214,6 +294,7 @@ class shard_control {
     }
     if (m.received > cut) {
       std::size_t const dropped = log_.drop(w, cut);
+      if constexpr (Versioned) versions_.drop(w, dropped);
       // A joiner that was lost before it began may have a cut below its first clock here.
       auto const beyond =
           static_cast<std::uint64_t>(distance(std::max(cut, m.joined), m.received));
@@ -231,9 +312,17 @@ class shard_control {
   [[nodiscard]] std::size_t held_back() const noexcept { return log_.size(); }
   [[nodiscard]] shard_counters const& counters() const noexcept { return counters_; }
   [[nodiscard]] stage_id stage() const noexcept { return stage_; }
+  [[nodiscard]] worker_versions const& versions() const noexcept { return versions_; }
+  [[nodiscard]] clock_index received(worker_id w) const noexcept {
+    return members_[w.index()].received;
+  }
   [[nodiscard]] Admission const& admission() const noexcept { return admission_; }
 
  private:
+  struct held {
+    commit_info info;  ///< as it was when the commit arrived
+    Message message;
+  };
   enum class standing : std::uint8_t { gone, live, frozen, leaving };
   struct member {
     standing state = standing::gone;
@@ -256,6 +345,30 @@ class shard_control {
     members_[w.index()].state = standing::gone;
     waiting_.remove(w);
     progress_.leave(w);
+    if constexpr (Versioned) versions_.leave(w);
+  }
+
+  using log_type = commit_log<held>;
+
+  [[nodiscard]] std::vector<std::pair<clock_index, typename log_type::group>> take_from_log() {
+    if constexpr (synchronized) return take_below_mark();
+    auto const horizon_at = [this](clock_index c_min) {
+      return visibility_.horizon({.c_min = c_min, .bound = admission_.bound()});
+    };
+    auto taken = log_.take_below(horizon_at(progress_.c_min()));
+    // By the floor: when all have left the horizon is "never", which is not so for those who join.
+    taken_below_ = std::max(taken_below_, horizon_at(progress_.floor()));
+    return taken;
+  }
+
+  [[nodiscard]] std::vector<std::pair<clock_index, typename log_type::group>> take_below_mark() {
+    if (!std::exchange(marked_, false)) return {};
+    return log_.take_if([this](clock_index stamp, worker_id w) { return stamp < mark_of(w.index()); });
+  }
+
+  /// All stamps below it are folded, or will be before the next read.
+  [[nodiscard]] clock_index mark_of(std::size_t worker) const noexcept {
+    return worker < mark_.size() ? mark_[worker] : clock_index::lowest();
   }
 
   [[no_unique_address]] Admission admission_;
@@ -265,7 +378,12 @@ class shard_control {
   progress progress_;
   std::vector<member> members_;
   waiting_room waiting_;
-  commit_log<Message> log_;
+  log_type log_;
+  worker_versions versions_;
+  std::vector<clock_index> mark_;  ///< by worker: no read asks for less
+  clock_index mark_c_min_{0};
+  bool marked_ = false;            ///< there is a new mark, up to which nothing is folded yet
+  clock_index newest_folded_{0};         ///< one above the greatest stamp that is folded
   clock_index taken_below_{0};   ///< held-back commits with stamps below it were given to be folded
   clock_index folded_below_{0};  ///< and with stamps below this one they have been
   clock_index published_{0};     ///< the `c_min` that readers go by

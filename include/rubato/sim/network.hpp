@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace rubato::sim {
@@ -103,9 +104,10 @@ struct transit {
 ///
 /// A message holds the sender's outgoing and the receiver's incoming card from the moment it is
 /// sent, each for as long as that card's bandwidth asks, and is through when the slower of the two
-/// is; then comes the latency. So transfers overlap as they do when packets stream, a card never
-/// carries more than its bandwidth, and one call settles everything: no events of its own. What
-/// this leaves out: a message queued at its sender holds its place at the receiver already.
+/// is; then comes the latency, and a delayed server's delay. So transfers overlap as they do when
+/// packets stream, a card never carries more than its bandwidth, and one call settles everything: no
+/// events of its own. What this leaves out: a message queued at its sender holds its place at the
+/// receiver already.
 ///
 /// Times handed in must not decrease from call to call. No clock, no randomness of its own.
 /// Not thread-safe. Amortised constant time; memory O(workers + servers), and with random latency
@@ -113,7 +115,9 @@ struct transit {
 class network {
  public:
   /// @pre `options.validate()` is content. Nodes come into being when they are first used.
-  explicit network(network_options const& options) : options_(options) {}
+  /// @param server_delay see `scenario::server_delay`
+  explicit network(network_options const& options, std::vector<duration> server_delay = {})
+      : options_(options), server_delay_(std::move(server_delay)) {}
 
   /// Sends `bytes` (without the header) at `now`. `random` is drawn from for the latency.
   transit send(node from, node to, std::uint64_t bytes, time_point now, random_stream& random);
@@ -125,8 +129,10 @@ class network {
     nic out, in;
   };
   [[nodiscard]] card& card_of(node n);
+  [[nodiscard]] duration delay_of(node n) const noexcept;
 
   network_options options_;
+  std::vector<duration> server_delay_;
   std::vector<card> workers_, servers_;
   fifo_guard order_;
 };

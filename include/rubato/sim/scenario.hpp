@@ -43,6 +43,9 @@ struct scenario {
   network_options network{};
   std::vector<crash> crashes{};
   std::vector<join> joins{};
+  /// What every message between a worker and a server takes longer, each way, by the server's
+  /// number; none where the list ends. >= 0. Makes a delayed partition.
+  std::vector<duration> server_delay{};
   /// From a crash until the servers take it for a leave; >= 0.
   duration detection_delay = std::chrono::milliseconds(100);
   /// Decides every draw of the run: same seed, same run.

@@ -11,6 +11,7 @@
 #include "rubato/partition/concepts.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/storage/update.hpp"
+#include "rubato/storage/update_filter.hpp"
 
 namespace rubato {
 
@@ -52,8 +53,13 @@ concept table_spec = std::copyable<T> && parameter<typename T::value_type> &&
   { t.rows } -> std::convertible_to<std::uint64_t>;
   { t.width } -> std::convertible_to<std::size_t>;
   { t.check_finite } -> std::convertible_to<bool>;
+  { t.filter } -> std::convertible_to<update_filter>;
   requires table_store<typename T::template store<std::mutex>>;
 };
+
+/// A table whose store keeps versions. Model: `multi_version`.
+template <class T>
+concept versioned_table = table_spec<T> && requires { requires T::versioned; };
 
 /// The merge that a table has under a protocol.
 template <table_spec Table, protocol Protocol>

@@ -7,6 +7,7 @@
 #include "rubato/partition/range_hash.hpp"
 #include "rubato/storage/concepts.hpp"
 #include "rubato/storage/dense_store.hpp"
+#include "rubato/storage/update_filter.hpp"
 
 namespace rubato {
 
@@ -27,6 +28,7 @@ struct dense {
   bool check_finite = false;        ///< pushes of NaN or infinity are refused
   Merge merge{};
   Partition partition{};
+  update_filter filter{};           ///< keeps small entries of commits from being sent; off unless set
 };
 static_assert(table_spec<dense<float>> && table_spec<dense<double>>);
 

@@ -16,9 +16,70 @@
 
 namespace rubato {
 
+namespace detail {
+
+/// The array, writable; a copy takes its place when somebody else refers to it.
+template <class T>
+T* writable(block_ref<T>& values) {
+  if (!values.unique()) {
+    block_ref<T> copy(values.size());
+    std::copy_n(values.data(), values.size(), copy.mutable_data());
+    values = std::move(copy);
+  }
+  return values.mutable_data();
+}
+
+/// to ← to + weight·from; where a copy must be made, in the same pass.
+template <class T>
+void add_scaled(block_ref<T>& to, T const* from, double weight) {
+  if (to.unique()) return add_scaled(to.mutable_data(), from, to.size(), weight);
+  block_ref<T> next(to.size());
+  add_scaled_into(next.mutable_data(), to.data(), from, to.size(), weight);
+  to = std::move(next);
+}
+
+/// How many rows from `rows[first]` on follow one another, up to `limit`.
+[[nodiscard]] inline std::size_t consecutive(std::span<std::uint64_t const> rows, std::size_t first,
+                                             std::size_t limit) noexcept {
+  limit = std::min(limit, rows.size() - first);
+  std::size_t n = 1;
+  while (n < limit && rows[first + n] == rows[first] + n) ++n;
+  return n;
+}
+
+/// Adds a keyed update's rows from `u.rows[i]` on to their chunk `to`, as long as they are in the
+/// same one; returns the index of the first that is not. Consecutive rows are added in one go.
+template <class T>
+std::size_t add_rows_of_chunk(T* to, std::size_t chunk_size, update<T> const& u, std::size_t i,
+                              std::size_t width, double weight) noexcept {
+  auto const element = [&] { return static_cast<std::size_t>(u.rows[i]) * width; };
+  std::size_t const chunk = element() / chunk_size;
+  do {
+    std::size_t const at = element() % chunk_size;
+    std::size_t const n = consecutive(u.rows, i, (chunk_size - at) / width);
+    add_row(to + at, u.values.data() + i * width, n * width, weight);
+    i += n;
+  } while (i < u.rows.size() && element() / chunk_size == chunk);
+  return i;
+}
+
+}  // namespace detail
+
+template <class T>
+class dense_snapshot;
+
+/// A state and what it counts in a sum of such.
+template <class T>
+struct weighted_snapshot {
+  dense_snapshot<T> const* part;
+  double weight;
+};
+
 /// All rows of a dense store at one moment, chunk by chunk; frozen, and shared with the store until
 /// it folds again. Each chunk is whole; under eager visibility chunks may differ by commits that
 /// were being folded meanwhile.
+///
+/// Its holder may add to it: chunks that anybody else refers to are copied then, and only those.
 template <class T>
 class dense_snapshot {
  public:
@@ -42,6 +103,42 @@ class dense_snapshot {
       piece(chunks_[chunk].data() + at, n, done);
       done += n;
     }
+  }
+
+  void add(update<T> const& u, double weight, std::size_t width) {
+    if (u.whole) {
+      T const* from = u.values.data();
+      for (auto& c : chunks_) {
+        detail::add_scaled(c, from, weight);
+        from += c.size();
+      }
+      RUBATO_ASSERT(from == u.values.data() + u.values.size());
+      return;
+    }
+    for (std::size_t i = 0; i < u.rows.size();) {
+      auto& c = chunks_[static_cast<std::size_t>(u.rows[i]) * width / chunk_size_];
+      i = detail::add_rows_of_chunk(detail::writable(c), chunk_size_, u, i, width, weight);
+    }
+  }
+
+  /// Adds states of stores with as many rows and elements in a row. Chunk by chunk, so that a chunk
+  /// stays in the cache while all of them are added to it.
+  void add(std::span<weighted_snapshot<T> const> others) {
+    for (std::size_t i = 0; i < chunks_.size(); ++i)
+      for (auto const& other : others) {
+        RUBATO_ASSERT(other.part->chunks_[i].size() == chunks_[i].size());
+        detail::add_scaled(chunks_[i], other.part->chunks_[i].data(), other.weight);
+      }
+  }
+  void add(dense_snapshot const& other, double weight) {
+    weighted_snapshot<T> const one{&other, weight};
+    add({&one, 1});
+  }
+
+  void add_row(std::uint64_t row, T const* from, std::size_t width, double weight) {
+    std::size_t const at = static_cast<std::size_t>(row) * width;
+    T* const chunk = detail::writable(chunks_[at / chunk_size_]);
+    detail::add_row(chunk + at % chunk_size_, from, width, weight);
   }
 
   [[nodiscard]] std::size_t bytes() const noexcept {
@@ -99,6 +196,15 @@ class dense_store {
     }
   }
 
+  /// Folds all elements at once, given as the state of a store of this one's shape.
+  void add_scaled(snapshot_type const& values, double weight) {
+    for (std::size_t i = 0; i < chunk_count_; ++i) {
+      RUBATO_ASSERT(values.chunks_[i].size() == size_of(i));
+      std::lock_guard const guard(chunks_[i].lock);
+      detail::add_scaled(chunks_[i].values, values.chunks_[i].data(), weight);
+    }
+  }
+
   void read(std::span<std::uint64_t const> rows, T* out) const {
     for (std::uint64_t const row : rows) {
       std::size_t const at = static_cast<std::size_t>(row) * width_;
@@ -131,67 +237,26 @@ class dense_store {
     return std::min(chunk_size_, elements_ - c * chunk_size_);
   }
 
-  /// The chunk's values, writable; a copy takes their place when somebody else refers to them.
-  T* writable(chunk& c) {
-    if (!c.values.unique()) {
-      block_ref<T> copy(c.values.size());
-      std::copy_n(c.values.data(), c.values.size(), copy.mutable_data());
-      c.values = std::move(copy);
-    }
-    return c.values.mutable_data();
-  }
-
   /// Chunk by chunk, so that a chunk stays in the cache while all updates are added to it.
   void fold_whole(std::span<weighted_update<T> const> step) {
     for (std::size_t i = 0; i < chunk_count_; ++i) {
       chunk& c = chunks_[i];
-      std::size_t const n = size_of(i);
       auto const part = [&](weighted_update<T> const& u) {
         RUBATO_ASSERT(u.part->values.size() == elements_);
         return u.part->values.data() + i * chunk_size_;
       };
       std::lock_guard const guard(c.lock);
-      auto rest = step;
-      if (!c.values.unique()) {  // copying and adding in one pass
-        block_ref<T> next(n);
-        detail::add_scaled_into(next.mutable_data(), c.values.data(), part(rest.front()), n,
-                                rest.front().weight);
-        c.values = std::move(next);
-        rest = rest.subspan(1);
-      }
-      for (auto const& u : rest)
-        detail::add_scaled(c.values.mutable_data(), part(u), n, u.weight);
+      for (auto const& u : step) detail::add_scaled(c.values, part(u), u.weight);
     }
   }
 
   void fold_keyed(weighted_update<T> const& u) {
-    T const* from = u.part->values.data();
     for (std::size_t i = 0; i < u.part->rows.size();) {
-      std::size_t const index = chunk_of(u.part->rows[i]);
-      chunk& c = chunks_[index];
-      std::lock_guard const guard(c.lock);
-      T* const to = writable(c);
-      do {  // neighbors share the lock, and consecutive rows are added in one go
-        std::size_t const at = static_cast<std::size_t>(u.part->rows[i]) * width_ % chunk_size_;
-        std::size_t const n = consecutive(u.part->rows, i, (chunk_size_ - at) / width_);
-        detail::add_row(to + at, from, n * width_, u.weight);
-        from += n * width_;
-        i += n;
-      } while (i < u.part->rows.size() && chunk_of(u.part->rows[i]) == index);
+      chunk& c = chunks_[static_cast<std::size_t>(u.part->rows[i]) * width_ / chunk_size_];
+      std::lock_guard const guard(c.lock);  // shared by neighbors
+      i = detail::add_rows_of_chunk(detail::writable(c.values), chunk_size_, *u.part, i, width_,
+                                    u.weight);
     }
-  }
-
-  /// How many rows from `rows[first]` on follow one another, up to `limit`.
-  static std::size_t consecutive(std::span<std::uint64_t const> rows, std::size_t first,
-                                 std::size_t limit) noexcept {
-    limit = std::min(limit, rows.size() - first);
-    std::size_t n = 1;
-    while (n < limit && rows[first + n] == rows[first] + n) ++n;
-    return n;
-  }
-
-  [[nodiscard]] std::size_t chunk_of(std::uint64_t row) const noexcept {
-    return static_cast<std::size_t>(row) * width_ / chunk_size_;
   }
 
   /// Steps are serial: two that interleave would each add the other's update twice.
@@ -213,7 +278,7 @@ class dense_store {
     }
     for (std::size_t i = 0; i < chunk_count_; ++i) {
       std::lock_guard const guard(chunks_[i].lock);
-      detail::add_scaled(writable(chunks_[i]), velocity_.data() + i * chunk_size_, size_of(i), 1.0);
+      detail::add_scaled(chunks_[i].values, velocity_.data() + i * chunk_size_, 1.0);
     }
   }
 

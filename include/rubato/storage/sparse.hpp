@@ -8,6 +8,7 @@
 #include "rubato/partition/range_hash.hpp"
 #include "rubato/storage/concepts.hpp"
 #include "rubato/storage/sparse_store.hpp"
+#include "rubato/storage/update_filter.hpp"
 
 namespace rubato {
 
@@ -28,6 +29,7 @@ struct sparse {
   bool check_finite = false;           ///< pushes of NaN or infinity are refused
   Merge merge{};
   Partition partition{};
+  update_filter filter{};              ///< keeps small entries of commits from being sent; off unless set
 };
 static_assert(table_spec<sparse<float>> && table_spec<sparse<double>>);
 

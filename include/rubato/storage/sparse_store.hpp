@@ -4,18 +4,31 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <mutex>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "rubato/core/assert.hpp"
 #include "rubato/core/row_map.hpp"
 #include "rubato/storage/block.hpp"
 #include "rubato/storage/update.hpp"
 
 namespace rubato {
+
+namespace detail {
+/// A row's values somewhere, and what they count in a sum.
+template <class T>
+struct weighted_row {
+  std::uint64_t row;
+  T const* values;
+  double weight;
+};
+}  // namespace detail
 
 /// The touched rows of a sparse store, by ascending key; `values[i·width …]` belong to `keys[i]`.
 template <class T>
@@ -30,6 +43,63 @@ struct sparse_snapshot {
   }
   [[nodiscard]] std::size_t bytes() const noexcept {
     return keys.size() * sizeof(std::uint64_t) + values.size() * sizeof(T);
+  }
+
+  /// Adds keyed updates, in their order; rows that are not here count as zero before.
+  void add(std::span<weighted_update<T> const> parts, std::size_t width) {
+    std::vector<detail::weighted_row<T>> rows;
+    for (auto const& u : parts) {
+      RUBATO_ASSERT(!u.part->whole);
+      T const* from = u.part->values.data();
+      for (std::uint64_t const row : u.part->rows) {
+        rows.push_back({row, from, u.weight});
+        from += width;
+      }
+    }
+    add_rows(std::move(rows), width);
+  }
+
+  /// The same for rows from anywhere else, which may repeat. Costs O(rows here + n log n).
+  void add_rows(std::vector<detail::weighted_row<T>> rows, std::size_t width) {
+    std::ranges::stable_sort(rows, {}, &detail::weighted_row<T>::row);
+    std::size_t from = keys.size();
+    std::size_t to = from + absent(rows);
+    values.resize(to * width);
+    keys.resize(to);
+    auto const place = [&](std::size_t i) { return values.data() + i * width; };
+    auto const keep_last = [&] {  // moves the last of the old rows to its new place
+      if (--to == --from) return;
+      keys[to] = keys[from];
+      std::copy_n(place(from), width, place(to));
+    };
+    // From the back, so that no row is overwritten that has yet to move.
+    for (auto end = rows.end(); end != rows.begin();) {
+      std::uint64_t const row = std::prev(end)->row;
+      auto begin = end;
+      while (begin != rows.begin() && std::prev(begin)->row == row) --begin;
+      while (from != 0 && keys[from - 1] > row) keep_last();
+      if (from != 0 && keys[from - 1] == row) {
+        keep_last();
+      } else {
+        keys[--to] = row;
+        std::fill_n(place(to), width, T{});
+      }
+      for (auto r = begin; r != end; ++r) detail::add_row(place(to), r->values, width, r->weight);
+      end = begin;
+    }
+  }
+
+ private:
+  /// How many of these rows, given in ascending order, are not here.
+  [[nodiscard]] std::size_t absent(std::span<detail::weighted_row<T> const> rows) const noexcept {
+    std::size_t count = 0;
+    auto at = keys.begin();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (i != 0 && rows[i].row == rows[i - 1].row) continue;
+      while (at != keys.end() && *at < rows[i].row) ++at;
+      if (at == keys.end() || *at != rows[i].row) ++count;
+    }
+    return count;
   }
 };
 

@@ -1,9 +1,15 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
+
+#include "rubato/core/row_map.hpp"
+#include "rubato/storage/block.hpp"
 
 namespace rubato {
 
@@ -31,5 +37,33 @@ struct weighted_update {
   update<T> const* part;
   double weight;
 };
+
+/// Adds updates, in their order, to rows that have been read: `values[i·width …]` belong to
+/// `rows[i]`, which may repeat and come in any order. Costs O(rows) for each whole update, and
+/// O(rows + what they hold) for all keyed ones together.
+template <class T>
+void add_rows(std::span<std::uint64_t const> rows, T* values, std::size_t width,
+              std::span<weighted_update<T> const> parts) {
+  constexpr auto none = static_cast<std::size_t>(-1);
+  detail::row_map<std::size_t> last;             // row → its last place in `rows`
+  std::vector<std::size_t> before(rows.size());  // the place before that where it is, too
+  if (std::ranges::any_of(parts, [](auto const& u) { return !u.part->rows.empty(); })) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      auto const [at, fresh] = last.try_emplace(rows[i], i);
+      before[i] = fresh ? none : std::exchange(at.value(), i);
+    }
+  }
+  for (auto const& u : parts) {
+    T const* const from = u.part->values.data();
+    if (u.part->whole)
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        detail::add_row(values + i * width, from + static_cast<std::size_t>(rows[i]) * width, width,
+                        u.weight);
+    for (std::size_t k = 0; k < u.part->rows.size(); ++k)
+      if (auto const at = last.find(u.part->rows[k]); at != last.end())
+        for (std::size_t i = at->second; i != none; i = before[i])
+          detail::add_row(values + i * width, from + k * width, width, u.weight);
+  }
+}
 
 }  // namespace rubato

@@ -123,7 +123,36 @@ template <visibility_policy P>
   return found.take();
 }
 
-/// What an update is worth: finite, and the same for the same commit on every shard.
+namespace detail {
+
+/// What versions count is finite, and a worker's own version does not fall when it reads.
+template <versioned_merge P>
+void check_versions(P const& p, findings& found) {
+  for (std::uint64_t const v : {0U, 1U, 7U, 1'000'000U})
+    for (std::uint32_t const updates : {1U, 2U, 30U}) {
+      version_state const state{version_index{v}, updates};
+      auto const at = text(" for version ", v, " of ", updates, " updates");
+      double const share = p.share(state);
+      found.expect(std::isfinite(share), "share is ", share, at, ", expected a finite number");
+      for (std::uint64_t const least : {0U, 2U, 8U, 2'000'000U}) {
+        version_window const window{version_index{least}, {}, clock_index{10}};
+        auto const worth = p.expire(state, window);
+        found.expect(!worth || std::isfinite(*worth), "expire answers ", worth.value_or(0), at,
+                     ", expected a finite number");
+        found.expect(worth == P(p).expire(state, window), "expire answers differently", at,
+                     " when asked twice: shards would not agree");
+        version_read const read{version_index{v}, version_index{least}, clock_index{10}};
+        found.expect(p.version_after(read) >= read.own, "version_after gives ",
+                     p.version_after(read).value(), " to a worker that had version ", v,
+                     ": it fell");
+      }
+    }
+}
+
+}  // namespace detail
+
+/// What an update is worth: finite, and the same for the same commit on every shard. Where versions
+/// are kept, also what those count.
 template <merge_policy P>
 [[nodiscard]] sentences check_merge(P const& p) {
   detail::findings found;
@@ -148,6 +177,7 @@ template <merge_policy P>
           found.expect(weight == 1.0, "weight is ", weight, at,
                        ", but the merge says that it is exact");
       }
+  if constexpr (versioned_merge<P>) detail::check_versions(p, found);
   if constexpr (velocity_merge<P>)
     found.expect(std::isfinite(p.decay()), "decay is ", p.decay(), ", expected a finite number");
   return found.take();
@@ -243,7 +273,8 @@ struct search {
 /// Runs a whole protocol in the simulator on random schedules: workers that differ in speed, slow
 /// and jittery links, joins, leaves and losses; and checks the rules after every event: SSP-1 to
 /// SSP-3 at the protocol's own bound, that nobody is forgotten, that every commit counts exactly
-/// once. Before that, its parts one by one. Each sentence of a run names the seed of its schedule.
+/// once, and PS-1 where reads are synchronized. Before that, its parts one by one. Each sentence of a
+/// run names the seed of its schedule.
 template <protocol P>
 [[nodiscard]] sentences check_protocol(P const& p, search const& where = {}) {
   sentences all;
@@ -256,10 +287,10 @@ template <protocol P>
   add(check_pace(p.pace()));
   using visibility = visibility_of<P>;
   staleness const bound = p.admission().bound();
-  rules r = eager_rules(bound);
+  rules r = synchronized_visibility<visibility> ? synchronized_rules(bound) : eager_rules(bound);
   r.minimal_waits = false;  // a protocol may wait for more than it must
   r.holds_back = visibility::holds_back;
-  if constexpr (visibility::holds_back)
+  if constexpr (visibility::holds_back && !synchronized_visibility<visibility>)
     r.newest = [v = p.visibility(), bound](clock_index c) {
       return v.horizon({.c_min = c, .bound = bound});
     };

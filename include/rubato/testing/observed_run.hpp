@@ -9,11 +9,13 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "rubato/cluster/cluster.hpp"
 #include "rubato/protocol/merge.hpp"
+#include "rubato/storage/multi_version.hpp"
 #include "rubato/testing/observer.hpp"
 #include "rubato/testing/schedule.hpp"
 #include "rubato/transport/simulated.hpp"
@@ -76,7 +78,10 @@ inline constexpr std::size_t weight_rows = 24;
 
 using counting_dense = dense<std::int64_t, sum, scattered>;
 using counting_sparse = sparse<std::int64_t, sum, scattered>;
-using weight_table = dense<float>;
+/// A merge that keeps versions needs a table that does.
+template <protocol P>
+using weight_table =
+    std::conditional_t<versioned_merge<merge_of<P>>, multi_version<dense<float>>, dense<float>>;
 
 /// The training body of an observed run: pushes and reads at random, and tells the observer.
 template <class Worker>
@@ -323,11 +328,11 @@ template <class Transport, protocol P>
 [[nodiscard]] auto make_cluster(Transport transport, P const& p, schedule const& s,
                                 std::span<float const> weights) {
   using protocol_type = observed<P>;
-  return cluster<Transport, protocol_type, counting_dense, counting_sparse, weight_table>(
+  return cluster<Transport, protocol_type, counting_dense, counting_sparse, weight_table<P>>(
       std::move(transport), protocol_type{p, s.commits_by_hand},
       counting_dense{.rows = table_rows, .width = s.workers_ever(), .partition = {s.seed}},
       counting_sparse{.width = s.workers_ever(), .partition = {s.seed}},
-      weight_table{.rows = weight_rows, .init = weights});
+      weight_table<P>(dense<float>{.rows = weight_rows, .init = weights}));
 }
 
 /// The final sparse table as if it were dense.

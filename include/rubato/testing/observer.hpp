@@ -36,11 +36,22 @@ struct rules {
   /// A commit is seen whole or not at all on each server. Not so under eager visibility on threads,
   /// where chunks are folded one after the other.
   bool atomic_servers = true;
+  /// PS-1: what is fetched of a whole table reflects the same commits of the others on all servers.
+  /// How much servers hold back then is not checked: it depends on which reads are under way.
+  bool same_cut = false;
 };
 
 /// The rules of eager visibility with this staleness.
 [[nodiscard]] inline rules eager_rules(staleness s) {
   return {.bound = s, .newest = [s](clock_index c) { return (c + s).next(); }};
+}
+
+/// The rules of synchronized visibility with this staleness.
+[[nodiscard]] inline rules synchronized_rules(staleness s) {
+  rules r = eager_rules(s);
+  r.holds_back = true;
+  r.same_cut = true;
+  return r;
 }
 
 /// The rules of strict visibility with this staleness; with 0 those of the barrier.
@@ -385,7 +396,8 @@ class observer {
           detail::text(rules_.newest(c)));
   }
 
-  /// The rows of one server that were fetched together reflect the same commits.
+  /// The rows that were fetched together reflect the same commits on each server, and on all of them
+  /// where reads are synchronized.
   void check_whole(std::uint32_t reader, std::size_t table, std::span<std::int64_t const> values) {
     for (std::uint32_t w = 0; w < workers_; ++w) {
       if (w == reader) continue;
@@ -395,10 +407,17 @@ class observer {
         auto& both = common.try_emplace(servers_of_[table][row], here).first->second;
         both = {std::max(both.first, here.first), std::min(both.second, here.second)};
       }
-      for (auto const& [server, both] : common)
+      auto cut = common.begin()->second;
+      for (auto const& [server, both] : common) {
         if (both.first > both.second)
           fail("SSP-1: worker ", reader, " reads part of a commit of worker ", w, " from server ",
                server);
+        cut = {std::max(cut.first, both.first), std::min(cut.second, both.second)};
+      }
+      if (rules_.same_cut && cut.first > cut.second)
+        fail("PS-1: worker ", reader, " reads commits of worker ", w, " up to stamp ",
+             cut.first - 1, " from one server, but not that of stamp ", cut.second,
+             " from another one");
     }
   }
 
@@ -417,7 +436,7 @@ class observer {
         fail("worker ", ticket.worker.value(), " waits at server ", s, " for c_min ",
              detail::text(std::min(need, ticket.need)), ", which is ", published.value());
     }
-    check_held_back(s, published, control.held_back());
+    if (!rules_.same_cut) check_held_back(s, published, control.held_back());
   }
 
   /// What is held back has stamps that nobody may see yet: with the strict window and servers that

@@ -24,12 +24,20 @@ namespace rubato {
 /// | `e.charge(work)`                   | the worker has computed `work` units since the last charge; a simulator makes time pass |
 /// | `e.checkpoint()`                   | throws when the run is being stopped; cheap |
 ///
+/// Where reads are synchronized, also:
+///
+/// | `e.request_cut(read, slot)`        | asks the coordinator to be let in, and for a cut; like `request`, complete when `wait` returns |
+/// | `e.release_cut(worker)`            | the answers that go with the cut are in |
+///
 /// `post`, `request` and `wait` too throw when the run is being stopped; what they throw then is no
 /// std::exception, so that bodies do not swallow it by accident.
 /// Models: the endpoints of `in_process` and `simulated`.
 template <class E, class System>
 concept endpoint = requires(E e, server_id s, typename System::message m, read_header read,
-                            read_slot<typename System::template store_type<0>>& slot, double work) {
+                            read_slot<typename System::template store_type<0>>& slot, double work,
+                            cut_slot& cut, worker_id self) {
+  e.request_cut(read, cut);
+  e.release_cut(self);
   e.post(s, std::move(m));
   e.request(s, table<0>, read, slot);
   e.wait();

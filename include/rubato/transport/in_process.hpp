@@ -132,9 +132,13 @@ class in_process_runtime {
     void post(server_id s, message m) {
       checkpoint();
       released_.clear();
+      worker_id const from = m.from.worker;
+      clock_index const stamp = m.stamp;
       if (refusal const r = run_.system_.server(s).commit(m, released_); r != refusal::none)
         throw error(errc::refused, "server " + std::to_string(s.value()) +
                                        ": a commit was refused, for " + to_string(r));
+      if constexpr (system_type::synchronized)
+        run_.report_progress(s, from, stamp.next(), released_);
       run_.release(released_);
     }
 
@@ -143,22 +147,38 @@ class in_process_runtime {
                  read_slot<typename system_type::template store_type<I>>& slot) {
       checkpoint();
       slot.arrived = slot.admitted = time_point::min();
-      auto const [refused, done] =
-          run_.system_.server(s).admit(read, [&](read_stamp const& stamp) {
-            fill<I>(run_, s, slot, stamp);
-          });
+      auto const [refused, done] = run_.system_.server(s).template admit<I>(read, slot);
       if (refused != refusal::none)
         throw error(errc::refused, "server " + std::to_string(s.value()) +
                                        ": a read was refused, for " + to_string(refused));
       if (done) return;
       slot.arrived = now();
-      pending_.push_back({s, read.from.worker, &slot, [](in_process_runtime& run, waiting const& w) {
+      pending_.push_back({read, s, &slot, [](in_process_runtime& run, waiting const& w) {
         auto& waited = *static_cast<read_slot<typename system_type::template store_type<I>>*>(w.slot);
         waited.admitted = run.now();
-        run.system_.server(w.server).read_released(w.reader, [&](read_stamp const& stamp) {
-          fill<I>(run, w.server, waited, stamp);
-        });
+        run.system_.server(w.server).template read_released<I>(w.read, waited);
       }});
+    }
+
+    void request_cut(read_header const& read, cut_slot& slot) {
+      checkpoint();
+      slot.arrived = slot.admitted = time_point::min();
+      std::lock_guard const guard(run_.membership_);
+      slot.cut = run_.system_.ask_cut(read, slot.pull);
+      if (slot.cut) return;
+      slot.arrived = now();
+      pending_.push_back({read, {}, &slot, [](in_process_runtime& run, waiting const& w) {
+        auto& waited = *static_cast<cut_slot*>(w.slot);
+        waited.admitted = run.now();
+        std::lock_guard const granting(run.membership_);
+        waited.cut = run.system_.members().cuts().grant(w.read.from.worker, waited.pull);
+      }});
+    }
+
+    void release_cut(worker_id self) {
+      released_.clear();
+      run_.release_cut(self, released_);
+      run_.release(released_);
     }
 
     /// Sleeps until every waiting request has been released, then reads for itself.
@@ -208,17 +228,11 @@ class in_process_runtime {
 
    private:
     struct waiting {
+      read_header read;
       server_id server;
-      worker_id reader;
       void* slot;
       void (*complete)(in_process_runtime&, waiting const&);
     };
-
-    template <std::size_t I, class Slot>
-    static void fill(in_process_runtime& run, server_id s, Slot& slot, read_stamp const& stamp) {
-      slot.stamp = stamp;
-      slot.fill_from(run.system_.server(s).template store<I>());
-    }
 
     in_process_runtime& run_;
     double slowness_;
@@ -236,7 +250,7 @@ class in_process_runtime {
         : link(run, slowness), handle(link, run.system_, self, rank, run.options_.seed) {}
     endpoint_type link;
     worker_type handle;
-    clock_index start{};
+    starting_point start{};
   };
 
   struct idle_at_exit {
@@ -277,11 +291,30 @@ class in_process_runtime {
   }
 
   /// @pre `membership_` is held
-  clock_index carry(membership_order const& o) {
+  starting_point carry(membership_order const& o) {
     std::vector<worker_id> released;
-    clock_index const last = system_.carry(o, released);
+    starting_point const last = system_.carry(o, released);
+    if constexpr (system_type::synchronized) follow_cuts(released);
     release(released);
     return last;
+  }
+
+  void report_progress(server_id s, worker_id w, clock_index received,
+                       std::vector<worker_id>& released) {
+    std::lock_guard const guard(membership_);
+    system_.members().cuts().report(s, w, received);
+    follow_cuts(released);
+  }
+  void release_cut(worker_id w, std::vector<worker_id>& released) {
+    std::lock_guard const guard(membership_);
+    system_.members().cuts().release(w);
+    follow_cuts(released);
+  }
+  /// Adds whose cut requests may go on, and tells the servers what may be folded.
+  /// @pre `membership_` is held
+  void follow_cuts(std::vector<worker_id>& released) {
+    for (worker_id const w : system_.members().cuts().take_released()) released.push_back(w);
+    if (auto const mark = system_.members().cuts().take_mark()) system_.fold_below(*mark, released);
   }
 
   /// @pre `lock_` is held

@@ -60,7 +60,7 @@ class simulated_runtime {
       : options_(checked(std::move(options))),
         system_(std::move(p), options_.servers, std::move(tables)...),
         speed_(options_.scenario.speed, options_.workers),
-        network_(options_.scenario.network) {}
+        network_(options_.scenario.network, options_.scenario.server_delay) {}
   simulated_runtime(simulated_runtime const&) = delete;
   simulated_runtime& operator=(simulated_runtime const&) = delete;
 
@@ -136,6 +136,20 @@ class simulated_runtime {
       run_.queue_.push(t.delivered, {event::request, self_.value(), s.value(), I});
     }
 
+    void request_cut(read_header const& read, cut_slot& slot) {
+      checkpoint();
+      read_ = read;
+      cut_ = &slot;
+      ++outstanding_;
+      slot.arrived = slot.admitted = now();
+      run_.queue_.push(now() + run_.control_latency(), {event::ask_cut, self_.value(), 0, 0});
+    }
+
+    void release_cut(worker_id) {
+      checkpoint();
+      run_.queue_.push(now() + run_.control_latency(), {event::release_cut, self_.value(), 0, 0});
+    }
+
     void wait() {
       waiting_ = true;
       while (outstanding_ != 0) run_.fibers_->suspend();
@@ -168,6 +182,7 @@ class simulated_runtime {
     random_stream speed_draws_;
     random_stream link_draws_;
     read_header read_{};
+    cut_slot* cut_ = nullptr;
     std::uint32_t outstanding_ = 0;
     bool waiting_ = false;
     bool dead_ = false;  ///< a body that swallows its death sends nothing more
@@ -182,7 +197,7 @@ class simulated_runtime {
     endpoint_type link;
     worker_type handle;
     sim::fiber_id fiber{};
-    clock_index start{};
+    starting_point start{};
     bool alive = true;                            ///< has neither ended nor crashed
     time_point crashed = time_point::max();
     std::vector<std::uint32_t> table_waiting;     ///< by server: the table that a held read is about
@@ -204,6 +219,10 @@ class simulated_runtime {
       reply,    ///< an answer is at its worker
       order,    ///< an order of the coordinator is at a server
       report,   ///< a server's report is at the coordinator
+      progress, ///< a server's report of what it has received is at the coordinator
+      ask_cut,  ///< a worker's request for a cut is at the coordinator
+      release_cut,  ///< and its word that it has read
+      mark,     ///< the coordinator's word of what may be folded is at a server
       left,     ///< a worker's goodbye is at the coordinator
       crash,    ///< a worker dies
       detect,   ///< the coordinator notices
@@ -221,7 +240,11 @@ class simulated_runtime {
   };
   struct report_under_way {
     membership_order about{};
-    clock_index clock{};
+    membership_report said{};
+  };
+  struct mark_under_way {
+    stage_id stage{};
+    shared_cut below{};
   };
 
   // ---- caches
@@ -262,7 +285,9 @@ class simulated_runtime {
     commits_ = {};
     orders_ = {};
     reports_ = {};
-    network_ = sim::network(options_.scenario.network);
+    progress_ = {};
+    marks_ = {};
+    network_ = sim::network(options_.scenario.network, options_.scenario.server_delay);
     stopping_ = false;
     running_ = true;
     failure_ = nullptr;
@@ -306,16 +331,31 @@ class simulated_runtime {
       case event::order: return take_order(e);
       case event::report: {
         report_under_way const r = reports_.take(e.detail);
-        if (auto const next = system_.members().report(r.about, r.clock)) send_order(*next);
-        return;
+        if (auto const next = system_.members().report(r.about, r.said)) send_order(*next);
+        return follow_cuts();
+      }
+      case event::progress:
+        system_.members().cuts().report(server_id{e.server}, worker_id{e.worker},
+                                        progress_.take(e.detail));
+        return follow_cuts();
+      case event::ask_cut: return take_cut_request(e);
+      case event::release_cut:
+        system_.members().cuts().release(worker_id{e.worker});
+        return follow_cuts();
+      case event::mark: {
+        mark_under_way const m = marks_.take(e.detail);
+        released_.clear();
+        system_.server(server_id{e.server}).advance(m.stage, *m.below, released_);
+        return release(server_id{e.server});
       }
       case event::left:
-        return send_order(system_.members().leave(worker_id{e.worker},
-                                                  participants_[e.worker]->handle.clock()));
+        send_order(system_.members().leave(worker_id{e.worker},
+                                           participants_[e.worker]->handle.clock()));
+        return follow_cuts();
       case event::crash: return crash(e.worker);
       case event::detect:
         if (auto const o = system_.members().lose(worker_id{e.worker})) send_order(*o);
-        return;
+        return follow_cuts();
       case event::join:
         if (any_alive()) add_worker();
         return;
@@ -387,6 +427,9 @@ class simulated_runtime {
     if (r != refusal::none && participants_[e.worker]->alive)
       throw error(errc::refused, "server " + std::to_string(e.server) + ": a commit of worker " +
                                      std::to_string(e.worker) + " was refused, for " + to_string(r));
+    if (system_type::synchronized && r == refusal::none)
+      queue_.push(now() + control_latency(), {event::progress, e.worker, e.server,
+                                              progress_.put(c.commit.stamp.next())});
     release(server_id{e.server});
   }
 
@@ -396,11 +439,10 @@ class simulated_runtime {
     with_slot(p, server_id{e.server}, e.detail, [&](auto tag, auto& slot) {
       slot.arrived = now();
       p.table_waiting[e.server] = e.detail;
-      refusal const refused = system_.server(server_id{e.server})
-                                  .admit(p.link.read_, [&](read_stamp const& stamp) {
-                                    answer(p, server_id{e.server}, tag, slot, stamp);
-                                  })
-                                  .first;
+      auto const [refused, done] =
+          system_.server(server_id{e.server})
+              .template admit<decltype(tag)::index>(p.link.read_, slot);
+      if (done) answer(p, server_id{e.server}, slot);
       if (refused != refusal::none)
         throw error(errc::refused, "server " + std::to_string(e.server) + ": a read of worker " +
                                        std::to_string(e.worker) + " was refused, for " +
@@ -413,17 +455,15 @@ class simulated_runtime {
       participant& p = *participants_[w.index()];
       if (!p.alive) continue;
       with_slot(p, s, p.table_waiting[s.index()], [&](auto tag, auto& slot) {
-        system_.server(s).read_released(
-            w, [&](read_stamp const& stamp) { answer(p, s, tag, slot, stamp); });
+        system_.server(s).template read_released<decltype(tag)::index>(p.link.read_, slot);
+        answer(p, s, slot);
       });
     }
   }
 
-  template <std::size_t I, class Slot>
-  void answer(participant& p, server_id s, table_tag<I>, Slot& slot, read_stamp const& stamp) {
+  template <class Slot>
+  void answer(participant& p, server_id s, Slot& slot) {
     slot.admitted = now();
-    slot.stamp = stamp;
-    slot.fill_from(system_.server(s).template store<I>());
     sim::transit const t =
         network_.send(s, p.handle.id(), slot.reply_bytes(), now(), p.link.link_draws_);
     queue_.push(t.delivered, {event::reply, p.handle.rank(), s.value(), 0});
@@ -442,6 +482,43 @@ class simulated_runtime {
     });
   }
 
+  // ---- cuts
+
+  void take_cut_request(event const& e) {
+    participant& p = *participants_[e.worker];
+    if (!p.alive) return;
+    if constexpr (system_type::synchronized) {
+      refusal const r = system_.members().check(p.link.read_.from);
+      if (r != refusal::none)
+        throw error(errc::refused, "coordinator: a request of worker " + std::to_string(e.worker) +
+                                       " was refused, for " + to_string(r));
+      p.link.cut_->arrived = now();
+      grant(p, system_.ask_cut(p.link.read_, p.link.cut_->pull));
+    }
+  }
+
+  void grant(participant& p, shared_cut cut) {
+    if (!cut) return;  // it waits
+    p.link.cut_->admitted = now();
+    p.link.cut_->cut = std::move(cut);
+    queue_.push(now() + control_latency(), {event::reply, p.handle.rank(), 0, 0});
+  }
+
+  /// Lets in whose cut requests may go on, and tells the servers what may be folded.
+  void follow_cuts() {
+    if constexpr (system_type::synchronized) {
+      stable_cuts& cuts = system_.members().cuts();
+      for (worker_id const w : cuts.take_released()) {
+        participant& p = *participants_[w.index()];
+        if (p.alive) grant(p, cuts.grant(w, p.link.cut_->pull));
+      }
+      if (auto const mark = cuts.take_mark())
+        for (std::uint32_t s = 0; s < system_.servers(); ++s)
+          queue_.push(now() + control_latency(),
+                      {event::mark, 0, s, marks_.put({system_.stage(), mark})});
+    }
+  }
+
   // ---- membership: the coordinator is one latency away from everybody
 
   [[nodiscard]] duration control_latency() const noexcept {
@@ -452,7 +529,7 @@ class simulated_runtime {
     for (std::uint32_t s = 0; s < system_.servers(); ++s)
       queue_.push(now() + control_latency(), {event::order, 0, s, orders_.put(o)});
     if (o.what != membership_order::kind::start) return;
-    participants_[o.worker.index()]->start = o.clock;
+    participants_[o.worker.index()]->start = {o.clock, o.version};
     // The joiner hears of its clock when all shards know it.
     queue_.push(now() + 2 * control_latency(), {event::launch, o.worker.value(), 0, 0});
   }
@@ -460,10 +537,10 @@ class simulated_runtime {
   void take_order(event const& e) {
     membership_order const o = orders_.take(e.detail);
     released_.clear();
-    auto const clock = system_.server(server_id{e.server}).order(o, released_);
+    auto const said = system_.server(server_id{e.server}).order(o, released_);
     release(server_id{e.server});
-    if (clock)
-      queue_.push(now() + control_latency(), {event::report, 0, 0, reports_.put({o, *clock})});
+    if (said)
+      queue_.push(now() + control_latency(), {event::report, 0, 0, reports_.put({o, *said})});
   }
 
   // ---- reports
@@ -472,17 +549,24 @@ class simulated_runtime {
     std::string text = "deadlock: nobody can run.";
     for (std::uint32_t s = 0; s < system_.servers(); ++s)
       system_.server(server_id{s}).inspect([&](auto const& control) {
-        for (auto const& t : control.waiting().tickets()) {
-          text += " Worker " + std::to_string(t.worker.value()) + " at clock " +
-                  std::to_string(t.clock.value()) + " waits at server " + std::to_string(s) +
-                  " for c_min " + std::to_string(t.need.value()) + ", which is " +
-                  std::to_string(control.published().value());
-          if (auto const slowest = slowest_worker(control.workers()))
-            text += " because of worker " + std::to_string(slowest->value());
-          text += ".";
-        }
+        add_waiting(text, "server " + std::to_string(s), control.waiting(), control.published(),
+                    control.workers());
       });
+    stable_cuts const& cuts = system_.members().cuts();
+    add_waiting(text, "the coordinator", cuts.waiting(), cuts.c_min(), cuts.workers());
     return text;
+  }
+
+  void add_waiting(std::string& text, std::string const& where, waiting_room const& waiting,
+                   clock_index c_min, progress const& clocks) const {
+    for (auto const& t : waiting.tickets()) {
+      text += " Worker " + std::to_string(t.worker.value()) + " at clock " +
+              std::to_string(t.clock.value()) + " waits at " + where + " for c_min " +
+              std::to_string(t.need.value()) + ", which is " + std::to_string(c_min.value());
+      if (auto const slowest = slowest_worker(clocks))
+        text += " because of worker " + std::to_string(slowest->value());
+      text += ".";
+    }
   }
 
   [[nodiscard]] std::optional<worker_id> slowest_worker(progress const& clocks) const {
@@ -511,6 +595,8 @@ class simulated_runtime {
   detail::slab<commit_under_way> commits_;
   detail::slab<membership_order> orders_;
   detail::slab<report_under_way> reports_;
+  detail::slab<clock_index> progress_;
+  detail::slab<mark_under_way> marks_;
   std::vector<std::unique_ptr<participant>> participants_;
   std::vector<footprint> footprints_;  // by worker
   std::unique_ptr<sim::fiber_pool> fibers_;  // after the participants: unwound before them

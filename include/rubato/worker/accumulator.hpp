@@ -11,6 +11,7 @@
 #include "rubato/core/row_map.hpp"
 #include "rubato/storage/block.hpp"
 #include "rubato/storage/update.hpp"
+#include "rubato/storage/update_filter.hpp"
 #include "rubato/worker/update_pool.hpp"
 
 namespace rubato {
@@ -86,6 +87,26 @@ class accumulator {
     return {stamp, take(), std::move(slots)};
   }
 
+  /// The update to commit, without its small entries; those that are carried start the next one.
+  [[nodiscard]] std::shared_ptr<update<T> const> take(update_filter const& filter) {
+    if (filter.off() || empty()) return take();
+    std::shared_ptr<update<T>> carried = split(filter);
+    auto sent = take();
+    start_with(std::move(carried));
+    return sent;
+  }
+  /// The same, with the means to find its rows.
+  [[nodiscard]] committed_update<T> take_indexed(clock_index stamp, update_filter const& filter) {
+    if (filter.off() || empty()) return take_indexed(stamp);
+    std::shared_ptr<update<T>> carried = split(filter);
+    // Rows that stay keep their order: if all did, their places are the same.
+    if (empty()) detail::clear(slots_);
+    else if (current_->rows.size() != slots_.size()) index();
+    auto sent = take_indexed(stamp);
+    start_with(std::move(carried));
+    return sent;
+  }
+
  private:
   T* row_of(std::uint64_t row) {
     if (!current_) begin(false);
@@ -127,6 +148,95 @@ class accumulator {
       }
     }
     detail::clear(slots_);
+  }
+
+  // ---- the filter
+
+  /// Leaves in `current_` what is to be sent, if anything, and returns what is to be carried, if
+  /// anything. `slots_` are still those from before. @pre there is a current update
+  [[nodiscard]] std::shared_ptr<update<T>> split(update_filter const& filter) {
+    auto const sent = [filter](T x) { return filter.sends(x); };
+    auto const small = [filter](T x) { return x != T{} && !filter.sends(x); };
+    update<T>& all = *current_;
+    std::shared_ptr<update<T>> carried;
+    if (filter.small == small_entries::carry) {
+      if (std::size_t const count = rows_with(all, small)) {
+        carried = pool_.take();
+        pick(all, small, count, *carried);
+      }
+    }
+    std::size_t const count = rows_with(all, sent);
+    if (count == 0) {
+      current_ = nullptr;
+    } else if (all.whole && !worth_whole(count)) {
+      auto keyed = pool_.take();
+      pick(all, sent, count, *keyed);
+      current_ = std::move(keyed);
+    } else {
+      pick(all, sent, count, all);
+    }
+    return carried;
+  }
+
+  /// Whether so many rows take no more bytes whole than with their numbers.
+  [[nodiscard]] bool worth_whole(std::size_t count) const noexcept {
+    std::size_t const row = width_ * sizeof(T);
+    return count * (sizeof(std::uint64_t) + row) >= static_cast<std::size_t>(rows_) * row;
+  }
+
+  /// How many rows have an entry that is `wanted`.
+  template <class Wanted>
+  [[nodiscard]] std::size_t rows_with(update<T> const& u, Wanted wanted) const {
+    std::size_t count = 0;
+    T const* const end = u.values.data() + u.values.size();
+    for (T const* row = u.values.data(); row != end; row += width_)
+      if (std::any_of(row, row + width_, wanted)) ++count;
+    return count;
+  }
+
+  /// to ← the entries of `from` that are `wanted`, which are in `count` rows. `to` may be `from`
+  /// itself, unless a whole one becomes keyed.
+  template <class Wanted>
+  void pick(update<T> const& from, Wanted wanted, std::size_t count, update<T>& to) const {
+    auto const copy = [&](T const* first, std::size_t n, T* out) {
+      std::transform(first, first + n, out, [&](T x) { return wanted(x) ? x : T{}; });
+    };
+    bool const in_place = &from == &to;
+    to.whole = from.whole && worth_whole(count);
+    if (to.whole) {
+      to.values.resize(from.values.size());
+      copy(from.values.data(), from.values.size(), to.values.data());
+      return;
+    }
+    if (!in_place) {
+      to.rows.resize(count);
+      to.values.resize(count * width_);
+    }
+    std::size_t const rows = from.values.size() / width_;
+    std::size_t slot = 0;
+    for (std::size_t i = 0; i < rows; ++i) {
+      T const* const row = from.values.data() + i * width_;
+      if (std::none_of(row, row + width_, wanted)) continue;
+      copy(row, width_, to.values.data() + slot * width_);
+      to.rows[slot++] = from.whole ? i : from.rows[i];
+    }
+    if (in_place) {
+      to.rows.resize(count);
+      to.values.resize(count * width_);
+    }
+  }
+
+  void start_with(std::shared_ptr<update<T>> carried) {
+    if (!carried) return;
+    current_ = std::move(carried);
+    index();
+  }
+
+  /// Makes `slots_` say where the current update's rows are.
+  void index() {
+    detail::clear(slots_);
+    for (std::size_t slot = 0; slot < current_->rows.size(); ++slot)
+      slots_.emplace(current_->rows[slot], slot);
   }
 
   std::uint64_t rows_;

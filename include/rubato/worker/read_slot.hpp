@@ -31,14 +31,6 @@ struct read_slot {
   time_point arrived{};                       ///< when the request was at the server
   time_point admitted{};                      ///< when the protocol let it go on
 
-  /// Reads what was asked for. @pre `stamp` was taken before
-  void fill_from(Store const& store) {
-    if (asked == selection::all) store.snapshot(snapshot);
-    if (asked != selection::rows) return;
-    values.resize(rows.size() * store.width());
-    store.read(rows, values.data());
-  }
-
   [[nodiscard]] std::size_t request_bytes() const noexcept {
     return asked == selection::rows ? rows.size() * sizeof(std::uint64_t) : 0;
   }
@@ -50,6 +42,15 @@ struct read_slot {
     }
     return 0;
   }
+};
+
+/// A request of a worker to the coordinator, under partition synchronization, and its answer.
+struct cut_slot {
+  bool pull = false;  ///< rows will be asked for, so the cut is to be kept until it is released
+
+  shared_cut cut{};
+  time_point arrived{};   ///< when the request was at the coordinator
+  time_point admitted{};  ///< when the protocol let it go on
 };
 
 }  // namespace rubato

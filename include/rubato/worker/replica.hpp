@@ -16,6 +16,7 @@
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/storage/concepts.hpp"
 #include "rubato/storage/sparse_store.hpp"
+#include "rubato/storage/update_filter.hpp"
 #include "rubato/worker/accumulator.hpp"
 #include "rubato/worker/read_slot.hpp"
 #include "rubato/worker/row_cache.hpp"
@@ -42,8 +43,8 @@ class replica {
   using snapshot_type = typename Store::snapshot_type;
 
   replica(locator_for<Table> locator, std::size_t width, std::uint32_t servers,
-          update_pool<value_type> const& pool)
-      : locator_(std::move(locator)), width_(width), rows_(width) {
+          update_pool<value_type> const& pool, update_filter filter = {})
+      : locator_(std::move(locator)), width_(width), filter_(filter), rows_(width) {
     parts_.reserve(servers);
     for (std::uint32_t s = 0; s < servers; ++s)
       parts_.emplace_back(locator_.rows_of(server_id{s}), width, pool);
@@ -81,13 +82,17 @@ class replica {
   }
 
   /// The update for one server, to be sent under this stamp. `keep` says that the replica will still
-  /// need it: for a base that lacks it, or until a server says that it is in.
+  /// need it: for a base that lacks it, or until a server says that it is in. `flush` says that no
+  /// commit comes after it: small entries are sent, too, with those that were carried.
   [[nodiscard]] std::shared_ptr<update<value_type> const> commit(server_id s, clock_index stamp,
-                                                                 bool keep) {
+                                                                 bool keep, bool flush = false) {
     part& p = parts_[s.index()];
-    if (!keep || p.own.empty()) return p.own.take();
-    p.committed.push_back(p.own.take_indexed(stamp));
-    return p.committed.back().part;
+    update_filter const filter = flush ? update_filter{} : filter_;
+    if (!keep || p.own.empty()) return p.own.take(filter);
+    auto committed = p.own.take_indexed(stamp, filter);
+    auto sent = committed.part;
+    if (!sent->empty()) p.committed.push_back(std::move(committed));  // all may have been small
+    return sent;
   }
 
   // ---- what is cached
@@ -261,6 +266,7 @@ class replica {
 
   locator_for<Table> locator_;
   std::size_t width_;
+  update_filter filter_;
   row_cache<value_type> rows_;
   std::vector<part> parts_;
   bool has_base_ = false;

@@ -186,29 +186,14 @@ class worker {
 
   /// Sends what has been pushed since the last commit, and moves to the next clock. Waits as a push
   /// does. O(size pushed).
-  void commit() {
-    check_live();
-    enter(admission_.bound());
-    time_point const before = link_.now();
-    bool const keeps_base = next_clock_may_use_base();
-    own_may_lag_ = own_may_lag_ || !next_read_includes_own();
-    for (std::uint32_t s = 0; s < system_.servers(); ++s) {
-      auto message = make_message(server_id{s}, keeps_base);
-      metrics_.bytes_sent += message.bytes();
-      link_.post(server_id{s}, std::move(message));
-    }
-    time_point const after = link_.now();
-    metrics_.send += after - before;
-    ++metrics_.commits;
-    clock_ = clock_.next();
-    begin_clock(after);
-  }
+  void commit() { commit(false); }
 
   // ---- for whoever runs the worker
 
   /// Starts at this clock among `count` workers.
-  void start(clock_index at, std::uint32_t count) {
-    clock_ = at;
+  void start(starting_point const& at, std::uint32_t count) {
+    clock_ = at.clock;
+    version_ = at.version;
     count_ = count;
     started_ = link_.now();
     live_ = true;
@@ -216,7 +201,7 @@ class worker {
   }
   /// The body has returned: what it pushed last is not lost.
   void finish() {
-    if (has_uncommitted()) commit();
+    if (has_uncommitted()) commit(true);
     end();
   }
   /// The handle is of no use any more; time is up.
@@ -257,17 +242,36 @@ class worker {
   /// sufficient `c_min` asks nobody. Any server's will do: what it has received has been committed.
   void enter(staleness s) {
     if (admission_.need(clock_, s) <= known_) return;
-    std::span<server_id const> const ask = own_may_lag_ ? std::span<server_id const>(servers_)
-                                                        : std::span<server_id const>(&nearest_, 1);
-    for (server_id const server : ask) slot<0>(server).asked = selection::nothing;
-    fetch<0>(ask, s);
+    if constexpr (System::synchronized) {
+      (void)fetch_cut(s, false);
+    } else {
+      std::span<server_id const> const ask = own_may_lag_
+                                                 ? std::span<server_id const>(servers_)
+                                                 : std::span<server_id const>(&nearest_, 1);
+      for (server_id const server : ask) slot<0>(server).asked = selection::nothing;
+      fetch<0>(ask, s);
+    }
+  }
+
+  /// Waits to be let in by the coordinator, which answers with a cut.
+  [[nodiscard]] shared_cut fetch_cut(staleness s, bool pull) {
+    time_point const before = link_.now();
+    cut_.pull = pull;
+    link_.request_cut({self_, clock_, s, {}}, cut_);
+    link_.wait();
+    known_ = std::max(known_, cut_.cut->c_min());
+    for (server_id const server : servers_) acknowledge(server, cut_.cut->of(self_.worker));
+    metrics_.bytes_received += cut_.cut->bytes();
+    count_time(before, cut_.admitted - cut_.arrived);
+    return std::exchange(cut_.cut, nullptr);
   }
 
   /// Sends the requests that the slots hold, and waits for the answers.
   template <std::size_t I>
   void fetch(std::span<server_id const> from, staleness s) {
+    read_header header{self_, clock_, s, {}};
+    if constexpr (System::synchronized) header.cut = fetch_cut(s, true);
     time_point const before = link_.now();
-    read_header const header{self_, clock_, s};
     for (server_id const server : from) link_.request(server, table<I>, header, slot<I>(server));
     link_.wait();
     duration held{};
@@ -276,12 +280,23 @@ class worker {
       known_ = std::max(known_, answer.stamp.server_clock);
       version_ = std::max(version_, answer.stamp.version);
       held = std::max(held, answer.admitted - answer.arrived);
-      System::for_each_table([&](auto tag) {
-        replica_of<decltype(tag)::index>().acknowledge(server, answer.stamp.included);
-      });
+      acknowledge(server, answer.stamp.included);
       metrics_.bytes_sent += answer.request_bytes();
       metrics_.bytes_received += answer.reply_bytes();
     }
+    if constexpr (System::synchronized) link_.release_cut(self_.worker);
+    count_time(before, held);
+  }
+
+  /// A server's answer, or a cut, includes the own commits with stamps below `included`.
+  void acknowledge(server_id server, clock_index included) {
+    System::for_each_table([&](auto tag) {
+      replica_of<decltype(tag)::index>().acknowledge(server, included);
+    });
+  }
+
+  /// Of the time since `before`, `held` was spent waiting to be let in.
+  void count_time(time_point before, duration held) {
     duration const total = link_.now() - before;
     held = std::clamp(held, duration::zero(), total);
     metrics_.wait += held;
@@ -387,7 +402,7 @@ class worker {
       m.index = slot.rows.size();
       slot.rows.push_back(at.local);
     }
-    if (own_may_lag_)
+    if (own_may_lag_ && !System::synchronized)  // a cut says it for all servers
       for (server_id const server : servers_)
         if (std::ranges::find(asked_, server) == asked_.end()) {
           r.slot(server).asked = selection::nothing;
@@ -431,11 +446,32 @@ class worker {
 
   // ---- commits
 
-  [[nodiscard]] typename System::message make_message(server_id s, bool keeps_base) {
+  /// `flush`: what the filter would hold back goes, too.
+  void commit(bool flush) {
+    check_live();
+    enter(admission_.bound());
+    time_point const before = link_.now();
+    bool const keeps_base = next_clock_may_use_base();
+    own_may_lag_ = own_may_lag_ || !next_read_includes_own();
+    for (std::uint32_t s = 0; s < system_.servers(); ++s) {
+      auto message = make_message(server_id{s}, keeps_base, flush);
+      metrics_.bytes_sent += message.bytes();
+      link_.post(server_id{s}, std::move(message));
+    }
+    time_point const after = link_.now();
+    metrics_.send += after - before;
+    ++metrics_.commits;
+    clock_ = clock_.next();
+    version_ = version_index{version_.value() + 1};
+    begin_clock(after);
+  }
+
+  [[nodiscard]] typename System::message make_message(server_id s, bool keeps_base,
+                                                    bool flush) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return typename System::message{
           self_, clock_, version_,
-          {replica_of<I>().commit(s, clock_, keeps_base || own_may_lag_)...}};
+          {replica_of<I>().commit(s, clock_, keeps_base || own_may_lag_, flush)...}};
     }(std::make_index_sequence<System::table_count>{});
   }
 
@@ -565,6 +601,7 @@ class worker {
   time_point started_{};
   std::vector<server_id> servers_;
   server_id nearest_;
+  cut_slot cut_;
   std::vector<missing_row> missing_;
   std::vector<server_id> asked_;
   worker_metrics metrics_;

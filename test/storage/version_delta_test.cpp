@@ -1,0 +1,204 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/storage/version_delta.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <rubato/core/random.hpp>
+
+using namespace rubato;
+
+namespace {
+
+using delta_type = version_delta<float, std::uint32_t>;
+
+template <class T>
+update<T> keyed(std::vector<std::uint64_t> rows, std::vector<T> values) {
+  return {.whole = false, .rows = std::move(rows), .values = std::move(values)};
+}
+template <class T>
+update<T> whole(std::vector<T> values) {
+  return {.whole = true, .rows = {}, .values = std::move(values)};
+}
+
+template <class T, class Row>
+std::vector<T> all_of(version_delta<T, Row> const& delta, std::uint64_t rows, std::size_t width) {
+  std::vector<T> out(static_cast<std::size_t>(rows) * width);
+  for (std::uint64_t r = 0; r < rows; ++r) delta.add_to_row(r, out.data() + r * width, 1.0);
+  return out;
+}
+
+/// The plain loop.
+template <class T>
+void add(std::vector<T>& w, update<T> const& u, std::size_t width, double weight) {
+  std::size_t const n = u.values.size() / width;
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < width; ++j)
+      w[(u.whole ? i : static_cast<std::size_t>(u.rows[i])) * width + j] +=
+          static_cast<T>(weight) * u.values[i * width + j];
+}
+
+/// Some rows' worth of values, as a whole update or as a keyed one in no particular order.
+template <class T>
+update<T> random_update(std::uint64_t rows, std::size_t width, bool whole, random_stream& random) {
+  std::set<std::uint64_t> some;
+  for (std::uint64_t i = random.below(rows / 4 + 2); i != 0; --i) some.insert(random.below(rows));
+  update<T> u{.whole = whole, .rows = {}, .values = {}};
+  if (whole) u.values.resize(static_cast<std::size_t>(rows) * width);
+  for (std::uint64_t const row : some) {
+    if (!whole) u.rows.insert(row % 2 == 0 ? u.rows.end() : u.rows.begin(), row);
+    for (std::size_t j = 0; j < width; ++j) {
+      T const value = static_cast<T>(random.below(100)) - T{50};
+      if (whole) u.values[static_cast<std::size_t>(row) * width + j] = value;
+      else u.values.push_back(value);
+    }
+  }
+  return u;
+}
+
+}  // namespace
+
+TEST_CASE("version_delta: becomes dense at exactly half of the rows, and no value changes") {
+  auto const rows = GENERATE(as<std::uint64_t>{}, 1, 2, 7, 8);
+  INFO(rows << " rows");
+  std::size_t const width = 2;
+  delta_type delta(rows, width);
+  std::vector<float> expected(rows * width);
+  for (std::uint64_t r = rows; r-- > 0;) {
+    auto const u = keyed<float>({r}, {static_cast<float>(r) + 1, -0.5F});
+    delta.add(u, 2.0);
+    add(expected, u, width, 2.0);
+    std::uint64_t const stored = rows - r;
+    CHECK(delta.is_dense() == (2 * stored >= rows));
+    CHECK(delta.rows() == (delta.is_dense() ? rows : stored));
+    CHECK(all_of(delta, rows, width) == expected);
+  }
+  CHECK(delta.bytes() == rows * width * sizeof(float));
+}
+
+TEST_CASE("version_delta: rows that are there already do not count again") {
+  delta_type delta(8, 1);
+  for (int i = 0; i < 10; ++i) delta.add(keyed<float>({5, 1, 3}, {1, 2, 3}), 1.0);
+  CHECK_FALSE(delta.is_dense());
+  CHECK(delta.rows() == 3);
+  delta.add(whole<float>({0, 1, 0, 1, 0, 1, 0, 0}), 1.0);
+  CHECK_FALSE(delta.is_dense());
+  CHECK(all_of(delta, 8, 1) == std::vector<float>{0, 21, 0, 31, 0, 11, 0, 0});
+  delta.add(whole<float>({0, 0, 0, 0, 0, 0, 0, 4}), 0.5);
+  CHECK(delta.is_dense());
+  CHECK(all_of(delta, 8, 1) == std::vector<float>{0, 21, 0, 31, 0, 11, 0, 2});
+}
+
+TEST_CASE("version_delta: a whole update brings only its rows that are not zero") {
+  delta_type delta(100, 2);
+  delta.add(whole<float>(std::vector<float>(200)), 1.0);
+  CHECK(delta.rows() == 0);
+  CHECK(delta.bytes() == 0);
+  std::vector<float> values(200);
+  values[7] = 4;  // half of row 3 is zero
+  values[100] = -1;
+  values[101] = 1;
+  delta.add(whole<float>(values), 0.5);
+  CHECK(delta.rows() == 2);
+  CHECK_FALSE(delta.is_dense());
+  std::iota(values.begin(), values.end(), 0.0F);
+  delta.add(whole<float>(values), 2.0);
+  CHECK(delta.is_dense());
+  CHECK(all_of(delta, 100, 2)[7] == 16.0F);
+  CHECK(all_of(delta, 100, 2)[100] == 199.5F);
+}
+
+TEST_CASE("version_delta: one update with most rows makes it dense at once") {
+  delta_type first_whole(6, 1);
+  first_whole.add(whole<float>({1, 2, 3, 4, 5, 6}), 3.0);
+  CHECK(first_whole.is_dense());
+  CHECK(all_of(first_whole, 6, 1) == std::vector<float>{3, 6, 9, 12, 15, 18});
+  delta_type first_keyed(6, 1);
+  first_keyed.add(keyed<float>({5, 4, 0}, {1, 2, 3}), 3.0);
+  CHECK(first_keyed.is_dense());
+  CHECK(all_of(first_keyed, 6, 1) == std::vector<float>{9, 0, 0, 0, 6, 3});
+}
+
+TEST_CASE("version_delta: without a bound it is never dense, and rows are any numbers") {
+  version_delta<double, std::uint64_t> delta(0, 1);
+  std::vector<std::uint64_t> rows{~std::uint64_t{0}, 0, std::uint64_t{1} << 32, 1};
+  for (int i = 0; i < 3; ++i) delta.add(keyed<double>(rows, {1, 2, 3, 4}), 1.0);
+  CHECK_FALSE(delta.is_dense());
+  CHECK(delta.rows() == 4);
+  double at = 0.5;
+  delta.add_to_row(~std::uint64_t{0}, &at, 2.0);
+  CHECK(at == 6.5);
+  delta.add_to_row(std::uint64_t{1} << 33, &at, 2.0);
+  CHECK(at == 6.5);
+  std::set<std::uint64_t> seen;
+  delta.for_each_row([&](std::uint64_t row, double const* values) {
+    CHECK(seen.insert(row).second);
+    double expected = 0;
+    delta.add_to_row(row, &expected, 1.0);
+    CHECK(*values == expected);
+  });
+  CHECK(seen == std::set<std::uint64_t>(rows.begin(), rows.end()));
+}
+
+TEST_CASE("version_delta: a server without rows, and empty updates") {
+  delta_type delta(0, 3);
+  delta.add({}, 1.0);
+  delta.add(whole<float>({}), 1.0);
+  CHECK(delta.rows() == 0);
+  CHECK(delta.bytes() == 0);
+}
+
+TEST_CASE("version_delta: memory is that of the rows it holds, and goes with them") {
+  constexpr std::uint64_t rows = 1'000'000;
+  delta_type delta(rows, 4);
+  CHECK(delta.bytes() == 0);
+  std::vector<float> const row(4, 1.0F);
+  for (std::uint64_t r = 0; r < 1000; ++r) delta.add(keyed<float>({r * 997}, row), 1.0);
+  CHECK(delta.bytes() >= 1000 * (4 * sizeof(float) + 9));
+  CHECK(delta.bytes() < 3 * 1000 * (4 * sizeof(float) + 9));
+  update<float> const taken = delta.take_keyed();
+  CHECK(delta.bytes() == 0);
+  CHECK(delta.rows() == 0);
+  REQUIRE(taken.rows.size() == 1000);
+  CHECK(taken.rows[999] == 999 * 997);
+  CHECK(taken.values == std::vector<float>(4000, 1.0F));
+}
+
+TEMPLATE_TEST_CASE("version_delta: equals a plain loop", "", float, double, std::int64_t) {
+  random_stream random(11);
+  for (std::size_t const width : {std::size_t{1}, std::size_t{3}})
+    for (std::uint64_t const rows : {std::uint64_t{1}, std::uint64_t{50}, std::uint64_t{30'000}}) {
+      version_delta<TestType, std::uint32_t> delta(rows, width);
+      std::vector<TestType> expected(rows * width);
+      for (int i = 0; i < 12; ++i) {
+        double const weight = i % 2 == 0 ? 1.0 : 2.0;
+        auto const u = random_update<TestType>(rows, width, random.below(2) == 0, random);
+        delta.add(u, weight);
+        add(expected, u, width, weight);
+        REQUIRE(all_of(delta, rows, width) == expected);
+      }
+    }
+}
+
+TEST_CASE("version_delta: the layouts differ by rounding at most") {
+  random_stream random(12);
+  constexpr std::uint64_t rows = 64;
+  version_delta<double, std::uint32_t> bounded(rows, 2);
+  version_delta<double, std::uint32_t> sparse(0, 2);
+  for (int i = 0; i < 40; ++i) {
+    std::vector<std::uint64_t> some{random.below(32), 32 + random.below(32)};
+    auto const u = keyed<double>(some, {random.uniform(), random.uniform(), random.uniform(), 1e9});
+    bounded.add(u, 1.0 / 3.0);
+    sparse.add(u, 1.0 / 3.0);
+    auto const a = all_of(bounded, rows, 2);
+    auto const b = all_of(sparse, rows, 2);
+    for (std::size_t k = 0; k < a.size(); ++k) REQUIRE(std::abs(a[k] - b[k]) <= 1e-14 * b[k]);
+  }
+  CHECK(bounded.is_dense());
+}

@@ -1,0 +1,582 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/storage/update_filter.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <rubato/core/error.hpp>
+#include <rubato/core/null_mutex.hpp>
+#include <rubato/core/random.hpp>
+#include <rubato/partition/range.hpp>
+#include <rubato/storage/dense.hpp>
+#include <rubato/storage/sparse.hpp>
+#include <rubato/worker/accumulator.hpp>
+#include <rubato/worker/replica.hpp>
+
+#include "seeds.hpp"
+
+using namespace rubato;
+
+namespace {
+
+using doubles = std::vector<double>;
+using numbers = std::vector<std::uint64_t>;
+
+constexpr update_filter dropping{.threshold = 0.25, .small = small_entries::drop};
+constexpr update_filter carrying{.threshold = 0.25, .small = small_entries::carry};
+
+template <class T>
+void push_row(accumulator<T>& a, std::uint64_t row, std::vector<T> const& values) {
+  a.add_row(row, values.data());
+}
+
+template <class T>
+void push_whole(accumulator<T>& a, std::vector<T> const& values) {
+  a.add_whole([&](auto add) { add(0, values.data(), values.size()); });
+}
+
+/// The values of an update by row; zero where it says nothing.
+template <class T>
+std::vector<T> spread(update<T> const* u, std::size_t rows, std::size_t width) {
+  std::vector<T> all(rows * width);
+  if (u == nullptr) return all;
+  if (u->whole) return u->values;
+  for (std::size_t i = 0; i < u->rows.size(); ++i)
+    std::copy_n(u->values.data() + i * width, width,
+                all.data() + static_cast<std::size_t>(u->rows[i]) * width);
+  return all;
+}
+
+template <class T>
+std::vector<T> row_of(T const* row, std::size_t width) {
+  REQUIRE(row != nullptr);
+  return {row, row + width};
+}
+
+clock_index at(std::int64_t stamp) { return clock_index{stamp}; }
+
+}  // namespace
+
+TEST_CASE("update_filter: is off unless it is asked for, and refuses what is no threshold") {
+  CHECK(update_filter{}.off());
+  CHECK(dense<float>{}.filter.off());
+  CHECK(sparse<float>{}.filter.off());
+  CHECK_FALSE(dropping.off());
+  CHECK_NOTHROW(update_filter{}.check());
+  CHECK_NOTHROW(dropping.check());
+  double const infinity = std::numeric_limits<double>::infinity();
+  for (double const bad : {-1e-6, infinity, -infinity, std::nan("")}) {
+    INFO(bad);
+    CHECK_THROWS_AS(update_filter{.threshold = bad}.check(), option_error);
+  }
+  CHECK_THROWS_WITH(update_filter{.threshold = -1}.check(),
+                    Catch::Matchers::StartsWith("filter: threshold must be"));
+}
+
+TEST_CASE("update_filter: without a threshold the pushed buffer itself is sent") {
+  for (bool const whole : {false, true}) {
+    accumulator<double> a(4, 1, {});
+    if (whole) push_whole(a, {0, 1e-300, 0, 0});
+    else push_row(a, 2, {0.0});
+    update<double> const* const pushed = a.current();
+    double const* const values = pushed->values.data();
+    doubles const before = pushed->values;
+    auto const sent = a.take(update_filter{});
+    CHECK(sent.get() == pushed);
+    CHECK(sent->values.data() == values);
+    CHECK(sent->values == before);
+    CHECK(sent->whole == whole);
+    CHECK(a.empty());
+    push_row(a, 3, {0.0});
+    update<double> const* const next = a.current();
+    auto const indexed = a.take_indexed(at(5), update_filter{});
+    CHECK(indexed.part.get() == next);
+    CHECK(indexed.stamp == at(5));
+    CHECK(*detail::find_row(*indexed.part, indexed.slots, 3, 1) == 0.0);
+  }
+}
+
+TEST_CASE("update_filter: keyed rows without a large entry vanish, and small entries beside large "
+          "ones become zero") {
+  accumulator<double> a(100, 2, {});
+  push_row(a, 70, {0.125, -0.125});
+  push_row(a, 30, {0.125, 4});
+  push_row(a, 50, {0, 0});
+  push_row(a, 10, {-2, 1});
+  push_row(a, 20, {0.125, 0});
+  auto const sent = a.take(dropping);
+  CHECK_FALSE(sent->whole);
+  CHECK(sent->rows == numbers{30, 10});
+  CHECK(sent->values == doubles{0, 4, -2, 1});
+  CHECK(a.empty());
+  CHECK(a.find(70) == nullptr);
+}
+
+TEST_CASE("update_filter: an entry at the threshold is sent, one just below is not, whatever its "
+          "sign") {
+  double const below = std::nextafter(0.25, 0.0);
+  accumulator<double> a(100, 4, {});
+  push_row(a, 1, {0.25, below, -0.25, -below});
+  push_row(a, 2, {below, below, below, below});
+  auto const sent = a.take(dropping);
+  CHECK(sent->rows == numbers{1});
+  CHECK(sent->values == doubles{0.25, 0, -0.25, 0});
+}
+
+TEST_CASE("update_filter: looks at the sum of the pushes, not at each of them") {
+  accumulator<double> a(100, 1, {});
+  push_row(a, 1, {0.125});
+  push_row(a, 1, {0.125});
+  push_row(a, 2, {8.0});
+  push_row(a, 2, {-8.0});
+  auto const sent = a.take(dropping);
+  CHECK(sent->rows == numbers{1});
+  CHECK(sent->values == doubles{0.25});
+}
+
+TEST_CASE("update_filter: what is not a number is always sent, and so is infinity") {
+  double const nan = std::nan("");
+  double const infinity = std::numeric_limits<double>::infinity();
+  for (auto const& filter : {dropping, carrying}) {
+    accumulator<double> a(100, 2, {});
+    push_row(a, 1, {nan, 0.125});
+    push_row(a, 2, {0, -infinity});
+    auto const sent = a.take(filter);
+    REQUIRE(sent->rows == numbers{1, 2});
+    CHECK(std::isnan(sent->values[0]));
+    CHECK(sent->values[1] == 0);
+    CHECK(sent->values[3] == -infinity);
+    accumulator<double> b(2, 1, {});
+    push_whole(b, {nan, 0.125});
+    auto const whole = b.take(filter);
+    REQUIRE(whole->whole);
+    CHECK(std::isnan(whole->values[0]));
+    CHECK(whole->values[1] == 0);
+  }
+}
+
+TEST_CASE("update_filter: a whole update that takes fewer bytes whole remains whole, and in place") {
+  accumulator<double> a(3, 2, {});
+  push_whole(a, {1, 0.125, 0.125, 0.125, -0.125, -2});  // 48 bytes: 2 rows of 8 + 16
+  update<double> const* const pushed = a.current();
+  auto const sent = a.take(dropping);
+  CHECK(sent.get() == pushed);
+  CHECK(sent->whole);
+  CHECK(sent->rows.empty());
+  CHECK(sent->values == doubles{1, 0, 0, 0, 0, -2});
+}
+
+TEST_CASE("update_filter: a whole update in which fewer rows stay becomes keyed") {
+  for (bool const recycled : {false, true}) {
+    accumulator<double> a(5, 2, {});
+    if (recycled) {  // the pool's buffers have been whole ones and keyed ones
+      for (int i = 0; i < 3; ++i) push_whole(a, doubles(10, 9.0)), (void)a.take(carrying);
+      push_row(a, 3, {9, 9});
+      (void)a.take();
+    }
+    push_whole(a, {0.125, 0, 1, 0.125, 0.125, 0.125, 0, -2, 0, 0});
+    auto const sent = a.take(dropping);
+    CHECK_FALSE(sent->whole);
+    CHECK(sent->rows == numbers{1, 3});
+    CHECK(sent->values == doubles{1, 0, 0, -2});
+    CHECK(a.empty());
+    push_whole(a, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+    CHECK(a.take(dropping)->values == doubles(10, 1.0));
+  }
+}
+
+TEST_CASE("update_filter: nothing is committed where all is small") {
+  for (bool const whole : {false, true}) {
+    accumulator<double> a(40, 1, {});
+    auto const push = [&] {
+      if (whole) push_whole(a, doubles(40, 0.125));
+      else push_row(a, 6, {0.125}), push_row(a, 7, {0.125});
+    };
+    push();
+    CHECK(a.take(dropping)->empty());
+    CHECK(a.empty());
+    push();
+    auto const indexed = a.take_indexed(at(0), dropping);
+    CHECK(indexed.part->empty());
+    CHECK(detail::find_row(*indexed.part, indexed.slots, 7, 1) == nullptr);
+    CHECK(a.empty());
+    push();
+    CHECK(a.take(carrying)->empty());
+    CHECK_FALSE(a.empty());
+    CHECK(*a.find(7) == 0.125);
+    CHECK(a.current()->whole == whole);
+  }
+}
+
+TEST_CASE("update_filter: carried entries start the next commit, and are sent once they have "
+          "grown") {
+  accumulator<double> a(100, 2, {});
+  push_row(a, 5, {0.125, 1});
+  push_row(a, 6, {0, 2});
+  push_row(a, 7, {-0.125, 0.0625});
+  auto const first = a.take(carrying);
+  CHECK(first->rows == numbers{5, 6});
+  CHECK(first->values == doubles{0, 1, 0, 2});
+  CHECK(a.current()->rows == numbers{5, 7});  // zeros are not carried
+  CHECK(row_of(a.find(5), 2) == doubles{0.125, 0});
+  CHECK(row_of(a.find(7), 2) == doubles{-0.125, 0.0625});
+  CHECK(a.find(6) == nullptr);
+  push_row(a, 5, {0.125, 0});
+  push_row(a, 8, {0.125, 0});
+  auto const second = a.take_indexed(at(1), carrying);
+  CHECK(second.part->rows == numbers{5});
+  CHECK(second.part->values == doubles{0.25, 0});
+  CHECK(first->values == doubles{0, 1, 0, 2});  // as committed
+  push_row(a, 7, {-0.125, 0});
+  auto const third = a.take(carrying);
+  CHECK(third->rows == numbers{7});
+  CHECK(third->values == doubles{-0.25, 0});
+  auto const rest = a.take();
+  CHECK(spread(&*rest, 100, 2)[7 * 2 + 1] == 0.0625);
+  CHECK(spread(&*rest, 100, 2)[8 * 2] == 0.125);
+  CHECK(a.empty());
+}
+
+TEST_CASE("update_filter: whole updates are carried whole or keyed, by how many rows there are") {
+  accumulator<double> a(4, 1, {});
+  push_whole(a, {1, 0.125, 2, 4});
+  auto const first = a.take(carrying);
+  CHECK(first->whole);
+  CHECK(first->values == doubles{1, 0, 2, 4});
+  REQUIRE(a.current() != nullptr);
+  CHECK(a.current()->rows == numbers{1});
+  push_whole(a, {0.125, 0.125, 0.125, 0.0625});
+  auto const second = a.take(carrying);
+  CHECK(second->rows == numbers{1});
+  CHECK(second->values == doubles{0.25});
+  REQUIRE(a.current() != nullptr);
+  CHECK(a.current()->whole);
+  CHECK(a.current()->values == doubles{0.125, 0, 0.125, 0.0625});
+  push_row(a, 0, {0.125});
+  CHECK(spread(&*a.take(carrying), 4, 1) == doubles{0.25, 0, 0, 0});
+  CHECK(spread(&*a.take(), 4, 1) == doubles{0, 0, 0.125, 0.0625});
+}
+
+TEST_CASE("update_filter: rows are found in a committed update from which others have vanished") {
+  for (auto const& filter : {dropping, carrying}) {
+    for (bool const whole : {false, true}) {
+      accumulator<double> a(100, 2, {});
+      if (whole) push_whole(a, doubles(200));
+      for (std::uint64_t row = 0; row < 40; ++row) {
+        auto const x = static_cast<double>(row);
+        push_row(a, row * 2, {row % 3 == 0 ? x + 1 : 0.125, 0.0625});
+      }
+      auto const sent = a.take_indexed(at(3), filter);
+      CHECK_FALSE(sent.part->whole);
+      CHECK(sent.part->rows.size() == 14);
+      CHECK(sent.slots.size() == 14);
+      for (std::uint64_t row = 0; row < 80; ++row) {
+        INFO(row);
+        double const* const found = detail::find_row(*sent.part, sent.slots, row, 2);
+        REQUIRE((found != nullptr) == (row % 6 == 0));
+        if (found == nullptr) continue;
+        CHECK(row_of(found, 2) == doubles{static_cast<double>(row / 2) + 1, 0});
+      }
+      CHECK(a.empty() == (filter.small == small_entries::drop));
+    }
+  }
+}
+
+TEST_CASE("update_filter: the index stays as it is where all rows stay") {
+  accumulator<double> a(100, 1, {});
+  for (std::uint64_t row = 9; row > 0; --row) push_row(a, row, {1.0});
+  update<double> const* const pushed = a.current();
+  auto const sent = a.take_indexed(at(0), dropping);
+  CHECK(sent.part.get() == pushed);
+  for (std::uint64_t row = 1; row < 10; ++row)
+    CHECK(detail::find_row(*sent.part, sent.slots, row, 1) == sent.part->values.data() + 9 - row);
+}
+
+TEMPLATE_TEST_CASE("update_filter: counts are compared by their size, too", "", std::int32_t,
+                   std::int64_t) {
+  auto const least = std::numeric_limits<TestType>::min();
+  accumulator<TestType> a(100, 2, {});
+  push_row<TestType>(a, 1, {2, 3});
+  push_row<TestType>(a, 2, {-2, 0});
+  push_row<TestType>(a, 3, {0, least});
+  auto const sent = a.take({.threshold = 3, .small = small_entries::carry});
+  CHECK(sent->rows == numbers{1, 3});
+  CHECK(sent->values == std::vector<TestType>{0, 3, 0, least});
+  CHECK(row_of(a.find(1), 2) == std::vector<TestType>{2, 0});
+  CHECK(row_of(a.find(2), 2) == std::vector<TestType>{-2, 0});
+  auto const ones = a.take({.threshold = 1});  // takes zeros away, no more
+  CHECK(ones->rows == numbers{1, 2});
+  CHECK(ones->values == std::vector<TestType>{2, 0, -2, 0});
+}
+
+TEMPLATE_TEST_CASE("update_filter: sends, carries and drops what a model does, and carrying loses "
+                   "nothing", "", float, double) {
+  using values = std::vector<TestType>;
+  for (std::uint64_t i = 0; i < test::seed_count(60); ++i) {
+    std::uint64_t const seed = test::first_seed() + i;
+    INFO("repeat with --seed " << seed);
+    random_stream random(seed);
+    std::size_t const rows = 1 + static_cast<std::size_t>(random.below(60));
+    std::size_t const width = 1 + static_cast<std::size_t>(random.below(3));
+    bool const open = random.below(3) == 0;
+    bool const carry = random.below(3) != 0;
+    update_filter const filter{.threshold = std::ldexp(static_cast<double>(random.below(300)), -10),
+                               .small = carry ? small_entries::carry : small_entries::drop};
+    accumulator<TestType> a(open ? 0 : rows, width, {});
+    auto const draw = [&](std::size_t n) {
+      values drawn(n);
+      std::uint64_t const size = 1 + random.below(300);
+      for (TestType& x : drawn)
+        if (random.below(3) != 0)
+          x = static_cast<TestType>(std::ldexp(
+              static_cast<double>(random.below(2 * size)) - static_cast<double>(size), -10));
+      return drawn;
+    };
+    values pushed(rows * width);
+    values sent(rows * width);
+    values left(rows * width);  // by the model
+    for (std::int64_t stamp = 0; stamp < 40; ++stamp) {
+      auto const add = [&](std::size_t first, values const& delta) {
+        for (std::size_t e = 0; e < delta.size(); ++e) {
+          pushed[first + e] += delta[e];
+          left[first + e] += delta[e];
+        }
+      };
+      for (std::uint64_t n = random.below(rows + 3); n != 0; --n) {
+        if (!open && random.below(2 * rows) == 0) {
+          values const all = draw(rows * width);
+          add(0, all);
+          push_whole(a, all);
+        } else {
+          auto const row = static_cast<std::size_t>(random.below(rows));
+          values const some = draw(width);
+          add(row * width, some);
+          push_row(a, row, some);
+        }
+      }
+      values expected(rows * width);
+      for (std::size_t e = 0; e < left.size(); ++e) {
+        if (std::abs(left[e]) >= static_cast<TestType>(filter.limit())) {
+          expected[e] = std::exchange(left[e], TestType{});
+        } else if (!carry) {
+          left[e] = TestType{};
+        }
+      }
+      detail::row_slots slots;
+      std::shared_ptr<update<TestType> const> u;
+      if (random.below(2) == 0) {
+        u = a.take(filter);
+      } else {
+        auto committed = a.take_indexed(at(stamp), filter);
+        u = committed.part;
+        for (std::size_t r = 0; r < rows && !u->empty(); ++r)
+          if (auto const* found = detail::find_row(*u, committed.slots, r, width))
+            REQUIRE(std::equal(found, found + width, expected.data() + r * width));
+          else
+            REQUIRE(std::all_of(expected.data() + r * width, expected.data() + (r + 1) * width,
+                                [](TestType x) { return x == TestType{}; }));
+      }
+      REQUIRE(spread(&*u, rows, width) == expected);
+      REQUIRE(spread(a.current(), rows, width) == left);
+      if (!filter.off()) {
+        std::size_t const held = u->whole ? rows : u->rows.size();
+        std::size_t large = 0;
+        for (std::size_t r = 0; r < rows; ++r)
+          large += std::any_of(expected.data() + r * width, expected.data() + (r + 1) * width,
+                               [](TestType x) { return x != TestType{}; });
+        std::size_t const row_bytes = width * sizeof(TestType);
+        if (u->whole) REQUIRE(large * (row_bytes + 8) >= rows * row_bytes);
+        else REQUIRE(held == large);
+      }
+      for (std::size_t r = 0; r < rows; ++r)
+        if (auto const* found = a.find(r))
+          REQUIRE(std::equal(found, found + width, left.data() + r * width));
+      for (std::size_t e = 0; e < sent.size(); ++e) sent[e] += expected[e];
+    }
+    if (carry)
+      for (std::size_t e = 0; e < sent.size(); ++e) REQUIRE(sent[e] + left[e] == pushed[e]);
+  }
+}
+
+namespace {
+
+using table = dense<double, merge_of_protocol, range>;
+using store = table::store<null_mutex>;
+
+/// A worker's replica of a table of 8 rows on two servers, and these servers' stores.
+struct setup {
+  static constexpr std::uint64_t rows = 8;
+  static constexpr std::uint32_t servers = 2;
+
+  explicit setup(update_filter filter)
+      : own(bounded_locator(range{}, {rows, servers}), 1, servers, {}, filter) {}
+
+  void push(std::uint64_t k, double x) { own.push_row(key{k}, &x); }
+
+  /// Commits to both servers, which fold at once; the bytes sent.
+  std::size_t commit(bool keep, bool flush = false) {
+    std::size_t bytes = 0;
+    for (std::uint32_t s = 0; s < servers; ++s) {
+      auto const u = own.commit(server_id{s}, at(clock), keep, flush);
+      weighted_update<double> step[] = {{&*u, 1.0}};
+      states[s].fold(step, std::nullopt);
+      bytes += u->bytes();
+    }
+    ++clock;
+    return bytes;
+  }
+
+  /// Fetches the whole table: all own commits are in.
+  void fetch() {
+    for (std::uint32_t s = 0; s < servers; ++s) {
+      own.slot(server_id{s}).stamp = {.server_clock = at(clock), .included = at(clock)};
+      states[s].snapshot(own.slot(server_id{s}).snapshot);
+    }
+    own.accept_base(at(clock), at(clock));
+    for (std::uint32_t s = 0; s < servers; ++s) own.acknowledge(server_id{s}, at(clock));
+  }
+
+  /// Fetches a row by key; what the worker sees.
+  double fetch(std::uint64_t k) {
+    layout::place const place = own.locator().locate(key{k});
+    auto& slot = own.slot(place.server);
+    slot.stamp = {.server_clock = at(clock), .included = at(clock)};
+    slot.rows = {place.local};
+    slot.values.resize(1);
+    states[place.server.index()].read(slot.rows, slot.values.data());
+    double seen = 0;
+    own.accept_row(key{k}, place.server, 0, at(clock), at(clock), &seen);
+    return seen;
+  }
+
+  doubles read() const {
+    doubles all(rows);
+    own.read_whole(all.data());
+    return all;
+  }
+  double read(std::uint64_t k) {
+    double x = 0;
+    REQUIRE(own.read_row(key{k}, true, [](auto const&) { return true; }, &x));
+    return x;
+  }
+  /// What the servers hold.
+  doubles state() const {
+    doubles all(rows);
+    numbers const local{0, 1, 2, 3};
+    for (std::uint32_t s = 0; s < servers; ++s) states[s].read(local, all.data() + 4 * s);
+    return all;
+  }
+
+  static void zero(std::size_t, std::size_t n, double* out) { std::fill_n(out, n, 0.0); }
+
+  replica<table, store> own;
+  store states[servers] = {{4, 1, zero}, {4, 1, zero}};
+  std::int64_t clock = 0;
+};
+
+}  // namespace
+
+TEST_CASE("replica: without a filter everything is sent") {
+  replica<table, store> own(bounded_locator(range{}, {8, 2}), 1, 2, {});
+  double const tiny = 1e-300;
+  own.push_row(key{1}, &tiny);
+  CHECK(own.commit(server_id{0}, at(0), false)->values == doubles{1e-300});
+  CHECK_FALSE(own.has_uncommitted());
+}
+
+TEST_CASE("replica: dropped entries are gone from the worker's own view") {
+  for (bool const keep : {false, true}) {
+    setup t(dropping);
+    t.fetch();
+    t.push(1, 0.125);
+    t.push(2, 4);
+    t.push(6, 0.125);
+    CHECK(t.read() == doubles{0, 0.125, 4, 0, 0, 0, 0.125, 0});
+    t.commit(keep);
+    CHECK_FALSE(t.own.has_uncommitted());
+    CHECK(t.own.kept_commits() == (keep ? 1 : 0));
+    if (keep) {  // the base lacks the commit, the replica makes up for it
+      CHECK(t.read() == doubles{0, 0, 4, 0, 0, 0, 0, 0});
+      CHECK(t.read(2) == 4);
+      CHECK(t.read(1) == 0);
+    }
+    t.fetch();
+    CHECK(t.own.kept_commits() == 0);
+    CHECK(t.read() == doubles{0, 0, 4, 0, 0, 0, 0, 0});
+    CHECK(t.state() == t.read());
+  }
+}
+
+TEST_CASE("replica: a row fetched by key shows what was dropped until it is fetched again") {
+  setup t(dropping);
+  CHECK(t.fetch(1) == 0);
+  t.push(1, 0.125);
+  t.commit(true);
+  CHECK(t.read(1) == 0.125);
+  CHECK(t.fetch(1) == 0);
+  CHECK(t.read(1) == 0);
+}
+
+TEST_CASE("replica: a commit that was all small is not kept") {
+  setup t(dropping);
+  t.fetch();
+  t.push(1, 0.125);
+  CHECK(t.commit(true) == 0);
+  CHECK(t.own.kept_commits() == 0);
+}
+
+TEST_CASE("replica: carried entries stay in the worker's own view, each exactly once") {
+  for (bool const keep : {false, true}) {
+    setup t(carrying);
+    t.fetch();
+    doubles pushed(setup::rows);
+    for (int i = 0; i < 20; ++i) {
+      for (std::uint64_t k = 0; k < setup::rows; ++k) {
+        double const x = std::ldexp(1.0, -static_cast<int>(k)) * (i % 5 == 4 ? -1 : 1);
+        if (k == 3 && i % 2 == 0) continue;
+        t.push(k, x);
+        pushed[k] += x;
+      }
+      CHECK(t.read() == pushed);
+      t.commit(keep);
+      if (keep) {
+        CHECK(t.read() == pushed);
+        CHECK(t.read(5) == pushed[5]);
+      }
+      CHECK(t.fetch(6) == pushed[6]);
+      if (i % 3 == 0 || !keep) t.fetch();
+      CHECK(t.read() == pushed);
+      CHECK(t.read(6) == pushed[6]);
+    }
+    CHECK(t.own.has_uncommitted());
+    CHECK(t.state() != pushed);
+    t.commit(keep, true);
+    CHECK_FALSE(t.own.has_uncommitted());
+    CHECK(t.state() == pushed);
+  }
+}
+
+TEST_CASE("replica: a flush sends small entries, too, pushed or carried") {
+  for (bool const keep : {false, true}) {
+    setup t(carrying);
+    t.push(1, 0.125);
+    CHECK(t.commit(keep) == 0);
+    CHECK(t.own.has_uncommitted());
+    t.push(7, 0.0625);
+    t.commit(keep, true);
+    CHECK_FALSE(t.own.has_uncommitted());
+    CHECK(t.state() == doubles{0, 0.125, 0, 0, 0, 0, 0, 0.0625});
+  }
+  setup t(dropping);
+  t.push(1, 0.125);
+  t.commit(false, true);
+  CHECK(t.state()[1] == 0.125);
+}
