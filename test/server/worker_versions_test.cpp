@@ -104,3 +104,14 @@ TEST_CASE("worker_versions: with nobody left no version is needed") {
   CHECK(all.of(w(1)) == v(1));
   CHECK(all.least() == v(1));
 }
+
+TEST_CASE("worker_versions: top does not fall when an older version is folded later") {
+  worker_versions all = with_workers(2);
+  all.receive(w(0), v(0));
+  all.receive(w(0), v(1));
+  all.fold(w(0), v(0));
+  all.fold(w(0), v(1));
+  all.receive(w(1), v(0));
+  all.fold(w(1), v(0));
+  CHECK(all.top() == v(2));
+}

@@ -26,11 +26,11 @@ namespace rubato::test {
 /// What a commit table's run is held to.
 struct commit_rules {
   staleness bound{};
-  bool exact = true;       ///< DYN-5: versions::exact
-  bool eager = false;      ///< servers fold what they receive at once
-  bool same_cut = false;   ///< PS-1
-  bool versioned = true;   ///< else nothing is checked, reads are only recorded
-  bool bounded = false;    ///< DYN-2: the number of live versions; `run_commits` decides
+  bool exact = true;      ///< DYN-5: versions::exact
+  bool eager = false;     ///< servers fold what they receive at once
+  bool same_cut = false;  ///< PS-1
+  bool versioned = true;  ///< else nothing is checked, reads are only recorded
+  bool bounded = false;   ///< DYN-2: the number of live versions; `run_commits` decides
 };
 
 /// Knows which updates a run should hold, by content.
@@ -143,10 +143,12 @@ class commit_book {
     for (std::size_t row = 0; row < rows(); ++row) all[row] = row;
     std::vector<cut> cuts;
     for (auto const& group : by_server(all))
-      if (!group.empty()) cuts.push_back(check_state(nobody, clock_index::highest(), all, values, group));
+      if (!group.empty())
+        cuts.push_back(check_state(nobody, clock_index::highest(), all, values, group));
     check_cut(nobody, cuts);
   }
-  /// Where nobody was lost: what a table holds to whose row `w` the commits in `pushed[w]` added 1.
+  /// Where nobody was lost and all commits were folded: what a table holds to whose row `w` the
+  /// commits in `pushed[w]` added 1.
   [[nodiscard]] std::optional<std::vector<double>> means(
       std::vector<std::vector<std::size_t>> const& pushed) const {
     std::vector<double> count;
@@ -154,6 +156,7 @@ class commit_book {
     for (member const& m : members_) {
       if (m.now == state::crashed) return std::nullopt;
       for (std::size_t i = 0; i < m.begun; ++i) {
+        if (m.commits[i].version == none) return std::nullopt;
         auto const v = static_cast<std::size_t>(m.commits[i].version);
         if (v >= count.size()) count.resize(v + 1);
         ++count[v];
@@ -200,7 +203,7 @@ class commit_book {
   std::uint64_t shared = 0;   ///< cells that counted less than 1
   std::uint64_t torn = 0;     ///< pulls that reflect different commits on different servers
   std::size_t live_peak = 0;  ///< of versions on one server
-  double excess = 0;          ///< the greatest part of the bound that they took
+  double fullness = 0;        ///< the greatest part of their bound that they took
 
  private:
   static constexpr std::int64_t none = -1;
@@ -208,7 +211,9 @@ class commit_book {
   static constexpr double tolerance = 1e-12;
 
   /// As sentences have it.
-  [[nodiscard]] static std::int64_t number(std::uint32_t w) { return w == nobody ? -1 : w; }
+  [[nodiscard]] static std::int64_t number(std::uint32_t w) {
+    return w == nobody ? -1 : std::int64_t{w};
+  }
 
   enum class state : std::uint8_t { absent, live, left, crashed };
   struct commit {
@@ -246,8 +251,7 @@ class commit_book {
       auto const row = static_cast<std::size_t>(rows[place]);
       double const* from = values.data() + place * width();
       for (std::size_t w = 0; w < members_.size(); ++w)
-        for (std::size_t i = 0; i < span_; ++i)
-          read_cell(w, i, row, from[w * span_ + i]);
+        for (std::size_t i = 0; i < span_; ++i) read_cell(w, i, row, from[w * span_ + i]);
       if (from[width() - 1] != constant * static_cast<double>(row))
         fail("row ", row, " has lost its initial value");
     }
@@ -278,8 +282,8 @@ class commit_book {
                   ", which nobody has folded");
     tally& t = tally_of(c.version);
     if (t.visible != 0 && std::abs(t.share - x) > tolerance)
-      fail("DYN-1: worker ", number(reader), " reads updates of version ", c.version, " that count ", x,
-           " and ", t.share);
+      fail("DYN-1: worker ", number(reader), " reads updates of version ", c.version,
+           " that count ", x, " and ", t.share);
     ++t.visible;
     t.share = x;
     if (x < 1) ++shared;
@@ -405,7 +409,8 @@ class commit_book {
           std::uint32_t expected = 0;
           for (std::uint32_t w = 0; w < members_.size(); ++w)
             if (members_[w].now != state::absent)
-              expected += received_of(w, control.received(worker_id{w}), static_cast<std::int64_t>(v.version.value()));
+              expected += received_of(w, control.received(worker_id{w}),
+                                      static_cast<std::int64_t>(v.version.value()));
           if (v.updates != expected)
             fail("server ", s, " counts ", v.updates, " updates of version ", v.version.value(),
                  ", expected ", expected);
@@ -419,7 +424,8 @@ class commit_book {
     member const& m = members_[w];
     std::uint32_t n = 0;
     for (std::size_t i = 0; i < m.begun; ++i)
-      if (m.started + static_cast<std::int64_t>(i) < below.value() && m.commits[i].version == version)
+      if (m.started + static_cast<std::int64_t>(i) < below.value() &&
+          m.commits[i].version == version)
         ++n;
     return n;
   }
@@ -428,7 +434,8 @@ class commit_book {
     if (rules_.bound.is_infinite()) return;
     auto const clocks = static_cast<std::size_t>(2 * rules_.bound.clocks() + 2);
     std::size_t const most = rules_.exact ? (members_.size() - 1) * clocks : clocks;
-    if (most != 0) excess = std::max(excess, static_cast<double>(live) / static_cast<double>(most));
+    if (most != 0)
+      fullness = std::max(fullness, static_cast<double>(live) / static_cast<double>(most));
     if (live > most)
       fail("DYN-2: server ", s, " has ", live, " live versions, expected at most ", most);
   }
@@ -484,8 +491,10 @@ struct commit_plan {
   if (random.chance(0.5)) {  // parts of a commit arrive at very different times
     auto& link = s.scenario.network.worker_link;
     link.latency = testing::detail::one_of(random, std::array<duration, 3>{100us, 1ms, 10ms});
-    if (random.chance(0.5)) link.jitter = sim::exponential{};
-    else link.jitter = sim::pareto{.least = 0.2, .alpha = 1.1, .cap = 50};
+    if (random.chance(0.5))
+      link.jitter = sim::exponential{};
+    else
+      link.jitter = sim::pareto{.least = 0.2, .alpha = 1.1, .cap = 50};
   }
   return p;
 }
@@ -581,7 +590,8 @@ class committer {
     if (random().chance(manner_.reading)) read();
     if (random().chance(0.5) && !due_.empty()) {
       auto const n = static_cast<std::size_t>(1 + random().below(due_.size()));
-      std::vector<std::uint64_t> const some(due_.end() - static_cast<std::ptrdiff_t>(n), due_.end());
+      std::vector<std::uint64_t> const some(due_.end() - static_cast<std::ptrdiff_t>(n),
+                                            due_.end());
       due_.resize(due_.size() - n);
       push(some);
     }
@@ -592,7 +602,8 @@ class committer {
     if (rows.empty()) return;
     std::size_t const width = book_.width();
     std::size_t const column = book_.column(worker_.rank());
-    for (std::uint64_t const row : rows) book_.pushing(worker_.rank(), static_cast<std::size_t>(row));
+    for (std::uint64_t const row : rows)
+      book_.pushing(worker_.rank(), static_cast<std::size_t>(row));
     if constexpr (bounded) {
       if (random().chance(0.4)) {
         std::vector<double> delta(commit_rows * width);
@@ -617,8 +628,10 @@ class committer {
             ? std::min(bound_, staleness(static_cast<std::int64_t>(random().below(4))))
             : bound_;
     if (random().chance(0.1)) read_ticks();
-    if (random().chance(0.5)) read_whole(s);
-    else read_rows(s);
+    if (random().chance(0.5))
+      read_whole(s);
+    else
+      read_rows(s);
   }
 
   void read_ticks() {
@@ -710,16 +723,20 @@ template <bool bounded, bool versioned>
                                                        .partition = {seed},
                                                        .filter = filter};
   };
-  if constexpr (versioned) return multi_version(base());
-  else return base();
+  if constexpr (versioned)
+    return multi_version(base());
+  else
+    return base();
 }
 
 /// A second table under the same protocol: each worker counts in a row of its own.
 template <bool versioned>
 [[nodiscard]] auto tick_table() {
   sparse<double> const table{.filter = {.threshold = 0}};
-  if constexpr (versioned) return multi_version(table);
-  else return table;
+  if constexpr (versioned)
+    return multi_version(table);
+  else
+    return table;
 }
 
 }  // namespace detail
@@ -798,7 +815,7 @@ template <bool bounded, class Make>
   result.torn = book.torn;
   result.reads = book.reads;
   result.live_peak = book.live_peak;
-  result.fullness = book.excess;
+  result.fullness = book.fullness;
   return result;
 }
 

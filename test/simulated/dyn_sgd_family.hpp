@@ -20,10 +20,9 @@ void check_versions(versions kept) {
     staleness const s = random_staleness(seed);
     auto const run = run_commits<bounded>(
         [&](commit_book& book) {
-          return basic_dyn_sgd<Visibility, told, every>{
-              .staleness = s,
-              .fold = {.inner = {kept}, .book = &book},
-              .tempo = {.steps = std::int64_t{1} << 62}};
+          return basic_dyn_sgd<Visibility, told, every>{.staleness = s,
+                                                        .fold = {.inner = {kept}, .book = &book},
+                                                        .tempo = {.steps = std::int64_t{1} << 62}};
         },
         random_commit_plan(seed),
         {.bound = s,
@@ -38,8 +37,10 @@ void check_versions(versions kept) {
   if (seed_count(usual_seeds) < 100) return;
   CHECK(shared > 1000 * seed_count(usual_seeds));
   // That cuts are the same on all servers is not so for want of a chance to differ (000 Fig. 5).
-  if constexpr (synchronized_visibility<Visibility>) CHECK(torn == 0);
-  else CHECK(torn > seed_count(usual_seeds));
+  if constexpr (synchronized_visibility<Visibility>)
+    CHECK(torn == 0);
+  else
+    CHECK(torn > seed_count(usual_seeds));
 }
 
 }  // namespace rubato::test

@@ -1,7 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <chrono>
 #include <rubato/protocol/bsp.hpp>
-#include <rubato/protocol/protocol.hpp>
 
 #include "simulated/dyn_sgd_family.hpp"
 
@@ -26,24 +25,23 @@ void check_in_step() {
         },
         plan, {.bound = 0}, true);
     auto const means = test::run_commits<bounded>(
-        [](test::commit_book&) { return basic_bsp<strict, average, every>{.tempo = by_hand}; }, plan,
-        {.bound = 0, .versioned = false}, true);
+        [](test::commit_book&) { return basic_bsp<strict, average, every>{.tempo = by_hand}; },
+        plan, {.bound = 0, .versioned = false}, true);
     INFO("broken rules:" << test::lines(versions.violations) << test::lines(means.violations));
     REQUIRE(versions.violations.empty());
     REQUIRE(means.violations.empty());
     REQUIRE(versions.report.elapsed == means.report.elapsed);
     REQUIRE(versions.values.size() == means.values.size());
-    REQUIRE(std::ranges::equal(versions.values, means.values, [](double a, double b) {
-      return std::abs(a - b) < 1e-12;
-    }));
+    REQUIRE(std::ranges::equal(versions.values, means.values,
+                               [](double a, double b) { return std::abs(a - b) < 1e-12; }));
     reads += versions.reads;
   }
   if (test::seed_count(test::usual_seeds) >= 100)
     CHECK(reads > 20 * test::seed_count(test::usual_seeds));
 }
 
-/// Four workers and three servers, the last of which is far away (000 Fig. 5). What a commit takes to
-/// a server is another thing than what a read takes.
+/// Four workers and three servers, the last of which is far away (000 Fig. 5). What a commit takes
+/// to a server is another thing than what a read takes.
 test::commit_plan with_delayed_server() {
   test::commit_plan plan{.schedule = testing::random_schedule(1), .full = true, .steady = true};
   auto& s = plan.schedule;
@@ -66,7 +64,9 @@ test::commit_outcome run_delayed() {
             .staleness = 3, .fold = {.inner = {}, .book = &book}, .tempo = by_hand};
       },
       with_delayed_server(),
-      {.bound = 3, .eager = !Visibility::holds_back, .same_cut = synchronized_visibility<Visibility>});
+      {.bound = 3,
+       .eager = !Visibility::holds_back,
+       .same_cut = synchronized_visibility<Visibility>});
 }
 
 }  // namespace

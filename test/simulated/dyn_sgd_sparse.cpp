@@ -3,7 +3,8 @@
 
 using namespace rubato;
 
-TEST_CASE("DynSGD on sparse rows: every read is a sum of means of versions", "[simulated][dyn_sgd]") {
+TEST_CASE("DynSGD on sparse rows: every read is a sum of means of versions",
+          "[simulated][dyn_sgd]") {
   test::check_versions<false, eager>(versions::exact);
 }
 

@@ -260,7 +260,7 @@ class shard_control {
     if (progress_.contains(w)) progress_.leave(w);
     progress_.join(w, at);
     members_[w.index()] = {standing::live, incarnation, at, at, {}};
-    if constexpr (Versioned) versions_.join(w, {});
+    if constexpr (Versioned) versions_.join(w, {});  // the merge says how far it is
     return at;
   }
 

@@ -396,8 +396,8 @@ class observer {
           detail::text(rules_.newest(c)));
   }
 
-  /// The rows that were fetched together reflect the same commits on each server, and on all of them
-  /// where reads are synchronized.
+  /// The rows that were fetched together reflect the same commits on each server, and on all of
+  /// them where reads are synchronized.
   void check_whole(std::uint32_t reader, std::size_t table, std::span<std::int64_t const> values) {
     for (std::uint32_t w = 0; w < workers_; ++w) {
       if (w == reader) continue;
