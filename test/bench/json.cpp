@@ -55,6 +55,15 @@ TEST_CASE("a result has the fields of the design, in its order") {
   CHECK(all[0]["curve"] == ordered_json::parse("[[0.0, 0, 0.7], [2.0, 20, 0.29]]"));
 }
 
+TEST_CASE("a result says where the parameters were and how many versions of them lived") {
+  run_result r = reached("dyn_sgd", 2, 20);
+  r.storage = "multi_version";
+  r.versions_peak = 7;
+  ordered_json const j = to_json({&r, 1})[0];
+  CHECK(j["storage"] == "multi_version");
+  CHECK(j["versions_peak"] == 7);
+}
+
 TEST_CASE("what was not reached is null, and so is an unbounded staleness") {
   run_result r = missed("asp", 2, 20, 0.5);
   ordered_json const j = to_json({&r, 1})[0];

@@ -41,6 +41,19 @@ TEST_CASE("protocols may carry a staleness of their own") {
   CHECK(s.protocols[2].label() == "con_sgd(4)");
 }
 
+TEST_CASE("DynSGD is told how it keeps versions, and other protocols take no notice") {
+  compare_settings const plain = parse("--protocols con_sgd,dyn_sgd:10");
+  CHECK(plain.protocols[1].label() == "dyn_sgd(10)");
+  CHECK_FALSE(plain.protocols[1].with.partition_sync);
+  CHECK(plain.protocols[1].with.kept == versions::exact);
+  compare_settings const s =
+      parse("--protocols con_sgd,dyn_sgd --partition-sync --versions capped");
+  CHECK(s.protocols[0].label() == "con_sgd(3)");
+  CHECK(s.protocols[1].label() == "dyn_sgd(3)+capped+sync");
+  CHECK(s.protocols[1].with.partition_sync);
+  CHECK(s.protocols[1].with.kept == versions::capped);
+}
+
 TEST_CASE("one pass over a worker's data is a commit, unless said otherwise") {
   CHECK(parse("--batch 0.3").job.steps_per_commit == 4);
   CHECK(parse("--batch 0.1 --steps-per-commit 1").job.steps_per_commit == 1);
@@ -56,7 +69,7 @@ TEST_CASE("heterogeneity and seed of the command line win over the scenario's") 
 TEST_CASE("an unknown protocol is an error that lists the known ones") {
   CHECK_THROWS_WITH(parse("--protocols bsp,sync"), Contains("--protocols") &&
                                                        Contains("\"sync\"") &&
-                                                       Contains("bsp, ssp, asp, con_sgd"));
+                                                       Contains("bsp, ssp, asp, con_sgd, dyn_sgd"));
   CHECK_THROWS_WITH(parse("--protocols bsp:3"), Contains("bsp takes no staleness"));
   CHECK_THROWS_WITH(parse("--protocols ssp:x"), Contains("\"ssp:x\""));
 }
@@ -68,6 +81,7 @@ TEST_CASE("a bad option is an error that names it") {
                                   {"--workers 0", "--workers"},
                                   {"--servers 0", "--servers"},
                                   {"--staleness -1", "--staleness"},
+                                  {"--versions all", "--versions"},
                                   {"--heterogeneity 0.5", "--heterogeneity"},
                                   {"--learning-rate fast", "--learning-rate"},
                                   {"--learning-rate -1", "--learning-rate"},

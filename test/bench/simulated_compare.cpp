@@ -62,6 +62,44 @@ TEST_CASE("every protocol's books balance, in each transport") {
   }
 }
 
+TEST_CASE("DynSGD keeps versions, with and without partition synchronization") {
+  std::vector<double> losses;
+  for (char const* more :
+       {"", "--partition-sync", "--versions capped", "--partition-sync --transport in-process"}) {
+    INFO(more);
+    std::string const given = "--protocols con_sgd,dyn_sgd:2 --learning-rate 0.5 --clocks 16 ";
+    auto const results = run(small(given + more));
+    run_result const& r = results[1];
+    CHECK(results[0].storage == "dense");
+    CHECK(results[0].versions_peak == 0);
+    CHECK(r.storage == "multi_version");
+    CHECK(r.versions_peak >= 1);
+    CHECK(r.versions_peak <= 2 * (2 + 1) * 5);  // (M - 1)(2s + 2)
+    CHECK(r.updates == 6 * 16);
+    CHECK(r.final_loss < 0.6);
+    losses.push_back(r.final_loss);
+  }
+  CHECK(losses[0] != losses[1]);  // the cut is another one
+}
+
+TEST_CASE("what a worker reads after each clock is there when it is asked for") {
+  compare_settings s = small("--protocols dyn_sgd --learning-rate 0.5");
+  CHECK(run(s)[0].read_losses.empty());
+  s.job.watch_reads = true;
+  run_result const r = run(s)[0];
+  CHECK(r.read_losses.size() == 7);  // of 8 clocks: nothing is read after the last
+  CHECK(r.read_losses.back() < r.curve.front().loss);
+}
+
+TEST_CASE("ConSGD's global rate is 1/M unless it is set") {
+  compare_settings s = small("--protocols con_sgd --learning-rate 0.1 --clocks 1");
+  double const unset = run(s)[0].final_loss;
+  s.protocols[0].with.global_rate = 1.0 / 6;
+  CHECK(run(s)[0].final_loss < 0.6931);
+  s.protocols[0].with.global_rate = 1.0;
+  CHECK(run(s)[0].final_loss != unset);
+}
+
 TEST_CASE("BSP's loss falls once in a clock, and at its end") {
   run_result const r = run(small("--protocols bsp --learning-rate 0.5"))[0];
   double last = r.curve.front().loss;

@@ -10,10 +10,13 @@ namespace rubato {
 
 /// Which version a worker's next commit belongs to once it has read.
 enum class versions : std::uint8_t {
-  /// One that its replica does not contain yet. At most (M − 1)(2s + 2) versions live at a time.
+  /// One that its replica does not contain yet. At most (M − 1)(2s + 2) versions live at a time on
+  /// a server while every worker reads in every clock; a worker that never reads keeps old versions
+  /// alive for as long as it runs.
   exact,
   /// The greatest clock: at most 2(s + 1) versions live, but an update may revise one that its
-  /// replica contains.
+  /// replica contains. With several servers, of which one may lag behind the others, a few more
+  /// where workers skip reads.
   capped,
 };
 

@@ -128,13 +128,13 @@ namespace detail {
 /// What versions count is finite, and a worker's own version does not fall when it reads.
 template <versioned_merge P>
 void check_versions(P const& p, findings& found) {
-  for (std::uint64_t const v : {0U, 1U, 7U, 1'000'000U})
+  for (std::int64_t const v : {0, 1, 7, 1'000'000})
     for (std::uint32_t const updates : {1U, 2U, 30U}) {
       version_state const state{version_index{v}, updates};
       auto const at = text(" for version ", v, " of ", updates, " updates");
       double const share = p.share(state);
       found.expect(std::isfinite(share), "share is ", share, at, ", expected a finite number");
-      for (std::uint64_t const least : {0U, 2U, 8U, 2'000'000U}) {
+      for (std::int64_t const least : {0, 2, 8, 2'000'000}) {
         version_window const window{version_index{least}, {}, clock_index{10}};
         auto const worth = p.expire(state, window);
         found.expect(!worth || std::isfinite(*worth), "expire answers ", worth.value_or(0), at,
