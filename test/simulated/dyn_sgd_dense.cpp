@@ -8,14 +8,17 @@ TEST_CASE("DynSGD on dense rows: every read is a sum of means of versions",
   test::check_versions<true, eager>(versions::exact);
 }
 
-TEST_CASE("The same with capped versions", "[simulated][dyn_sgd]") {
+TEST_CASE("DynSGD on dense rows: the same with capped versions",
+          "[simulated][dyn_sgd]") {
   test::check_versions<true, eager>(versions::capped);
 }
 
-TEST_CASE("The same with the strict window", "[simulated][dyn_sgd]") {
+TEST_CASE("DynSGD on dense rows: the same with the strict window",
+          "[simulated][dyn_sgd]") {
   test::check_versions<true, strict>(versions::exact);
 }
 
-TEST_CASE("The same with stable cuts", "[simulated][dyn_sgd][stable_cut]") {
+TEST_CASE("DynSGD on dense rows: the same with stable cuts",
+          "[simulated][dyn_sgd][stable_cut]") {
   test::check_versions<true, stable_cut>(versions::exact);
 }

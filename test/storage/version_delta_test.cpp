@@ -3,8 +3,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -59,6 +61,32 @@ update<T> random_update(std::uint64_t rows, std::size_t width, bool whole, rando
       else u.values.push_back(value);
     }
   }
+  return u;
+}
+
+/// What a delta holds, as it tells by itself. Checks that no row occurs twice.
+template <class T, class Row>
+std::map<std::uint64_t, std::vector<T>> held_by(version_delta<T, Row> const& delta,
+                                                std::size_t width) {
+  std::map<std::uint64_t, std::vector<T>> rows;
+  bool repeats = false;
+  delta.for_each_row([&](std::uint64_t row, T const* values) {
+    repeats |= !rows.try_emplace(row, values, values + width).second;
+  });
+  CHECK_FALSE(repeats);
+  return rows;
+}
+
+/// `count` different rows below `rows`, in any order, with values that add up without rounding.
+template <class T>
+update<T> scattered_update(std::uint64_t rows, std::size_t width, std::size_t count,
+                           random_stream& random) {
+  std::set<std::uint64_t> seen;
+  update<T> u;
+  while (seen.size() < count)
+    if (std::uint64_t const row = random.below(rows); seen.insert(row).second) u.rows.push_back(row);
+  for (std::size_t i = 0; i < count * width; ++i)
+    u.values.push_back(static_cast<T>(random.below(200)) - T{100});
   return u;
 }
 
@@ -160,14 +188,119 @@ TEST_CASE("version_delta: memory is that of the rows it holds, and goes with the
   CHECK(delta.bytes() == 0);
   std::vector<float> const row(4, 1.0F);
   for (std::uint64_t r = 0; r < 1000; ++r) delta.add(keyed<float>({r * 997}, row), 1.0);
-  CHECK(delta.bytes() >= 1000 * (4 * sizeof(float) + 9));
-  CHECK(delta.bytes() < 3 * 1000 * (4 * sizeof(float) + 9));
+  std::size_t const least = 1000 * (4 * sizeof(float) + sizeof(std::uint32_t));
+  CHECK(delta.bytes() >= least);
+  CHECK(delta.bytes() < least + least / 4);
   update<float> const taken = delta.take_keyed();
   CHECK(delta.bytes() == 0);
   CHECK(delta.rows() == 0);
   REQUIRE(taken.rows.size() == 1000);
   CHECK(taken.rows[999] == 999 * 997);
   CHECK(taken.values == std::vector<float>(4000, 1.0F));
+}
+
+TEST_CASE("version_delta: a row of one float takes 10 bytes at most, however rows arrive") {
+  constexpr std::uint64_t rows = 1'000'000;
+  auto const at_once = GENERATE(as<std::size_t>{}, 1, 7, 100, 2'500, 10'000);
+  INFO(at_once << " rows at once");
+  delta_type delta(rows, 1);
+  for (std::uint64_t r = 0; delta.rows() < 10'000;) {
+    update<float> u;
+    for (std::size_t const n = std::min<std::size_t>(at_once, 10'000 - delta.rows());
+         u.rows.size() < n; ++r)
+      u.rows.push_back(r * 618'001 % rows);
+    u.values.assign(u.rows.size(), 1.0F);
+    delta.add(u, 1.0);
+  }
+  CHECK(delta.rows() == 10'000);
+  CHECK(delta.bytes() >= 80'000);
+  CHECK(delta.bytes() <= 100'000);
+}
+
+TEST_CASE("version_delta: values stay when rows move into the run") {
+  random_stream random(13);
+  std::size_t const width = GENERATE(as<std::size_t>{}, 1, 3);
+  constexpr std::uint64_t rows = 4'000;
+  delta_type delta(rows, width);
+  std::vector<float> expected(rows * width);
+  for (std::uint64_t i = 0; i < 400; ++i) {  // one by one, so that all limits are met exactly
+    std::vector<float> values(width, static_cast<float>(i) + 1);
+    auto const u = keyed<float>({i * 1'237 % rows}, values);
+    delta.add(u, 1.0);
+    add(expected, u, width, 1.0);
+    REQUIRE(delta.rows() == i + 1);
+    REQUIRE(all_of(delta, rows, width) == expected);
+  }
+  std::vector<float> some(rows * width);  // present, recent and new ones in one update
+  for (std::size_t i = 0; i < some.size(); i += 5 * width) some[i] = 2;
+  delta.add(whole<float>(some), 0.5);
+  add(expected, whole<float>(some), width, 0.5);
+  CHECK_FALSE(delta.is_dense());
+  CHECK(all_of(delta, rows, width) == expected);
+  update<float> const taken = delta.take_keyed();
+  CHECK(std::ranges::is_sorted(taken.rows));
+  std::vector<float> again(rows * width);
+  add(again, taken, width, 1.0);
+  CHECK(again == expected);
+  CHECK(delta.bytes() == 0);
+}
+
+TEST_CASE("version_delta: what was taken may be added again") {
+  random_stream random(14);
+  delta_type delta(100'000, 1);
+  for (std::size_t const count : {10, 1'000, 3}) {
+    auto const u = scattered_update<float>(100'000, 1, count, random);
+    delta.add(u, 1.0);
+    auto const before = held_by(delta, 1);
+    CHECK(before.size() == count);
+    delta.add(delta.take_keyed(), 1.0);
+    CHECK(held_by(delta, 1) == before);
+    (void)delta.take_keyed();
+  }
+}
+
+TEMPLATE_TEST_CASE("version_delta: equals a map of rows", "", std::uint32_t, std::uint64_t) {
+  bool const bounded = GENERATE(true, false);
+  std::uint64_t const rows = GENERATE(as<std::uint64_t>{}, 3'000, 1'000'000);
+  std::size_t const width = GENERATE(as<std::size_t>{}, 1, 3);
+  std::uint64_t const seed = GENERATE(as<std::uint64_t>{}, 1, 2, 3, 4);
+  INFO(rows << " rows of " << width << ", seed " << seed);
+  random_stream random(seed);
+  version_delta<double, TestType> delta(bounded ? rows : 0, width);
+  std::map<std::uint64_t, std::vector<double>> expected;
+  for (int i = 0; i < 120 && !delta.is_dense(); ++i) {
+    std::size_t const most = random.below(8) == 0 ? 400 : 9;  // few that are large, many small
+    bool const near = random.below(2) == 0;                   // again and again the same rows
+    auto const u =
+        scattered_update<double>(near ? 800 : rows, width, 1 + random.below(most), random);
+    double const weight = i % 3 == 0 ? 2.0 : 1.0;
+    delta.add(u, weight);
+    for (std::size_t k = 0; k < u.rows.size(); ++k) {
+      auto& row = expected.try_emplace(u.rows[k], width).first->second;
+      for (std::size_t j = 0; j < width; ++j) row[j] += weight * u.values[k * width + j];
+    }
+    if (bounded) REQUIRE(delta.is_dense() == (2 * expected.size() >= rows));
+    if (!delta.is_dense()) REQUIRE(delta.rows() == expected.size());
+    if (i % 8 == 0 && !delta.is_dense()) REQUIRE(held_by(delta, width) == expected);
+  }
+  bool differs = false;
+  for (std::uint64_t r = 0; r < rows; r += rows < 10'000 ? 1 : 17) {
+    std::vector<double> read(width);
+    delta.add_to_row(r, read.data(), 1.0);
+    auto const at = expected.find(r);
+    differs |= read != (at == expected.end() ? std::vector<double>(width) : at->second);
+  }
+  CHECK_FALSE(differs);
+  if (delta.is_dense()) return;
+  update<double> const taken = delta.take_keyed();
+  REQUIRE(taken.rows.size() == expected.size());
+  std::size_t k = 0;
+  for (auto const& [row, values] : expected) {
+    differs |= taken.rows[k] != row;
+    differs |= !std::equal(values.begin(), values.end(), taken.values.data() + k * width);
+    ++k;
+  }
+  CHECK_FALSE(differs);
 }
 
 TEMPLATE_TEST_CASE("version_delta: equals a plain loop", "", float, double, std::int64_t) {

@@ -206,7 +206,8 @@ class shard {
       view<I> const seen(*this, header.cut.get());
       slot.stamp = control_.stamp_for(header.from.worker, *header.cut);
       seen.fill(slot);
-      raise_version<I>(header.from.worker, slot, seen.seen_by(header.from.worker));
+      if constexpr (versioned)
+        raise_version<I>(header.from.worker, slot, seen.seen_by(header.from.worker));
     } else if constexpr (control_type::serial) {
       slot.stamp = control_.stamp_for(header.from.worker);
       view<I>(*this, nullptr).fill(slot);
@@ -222,15 +223,13 @@ class shard {
   /// V moves on for whoever has read rows of a table that keeps versions, and old ones may be over.
   template <std::size_t I, class Slot>
   void raise_version(worker_id reader, Slot& slot, version_read const& seen) {
-    if constexpr (versioned) {
-      if constexpr (keeps_versions<I>) {
-        if (slot.asked != selection::nothing) {
-          control_.raise_version(reader, std::get<I>(merges_).version_after(seen));
-          expire();
-        }
+    if constexpr (keeps_versions<I>) {
+      if (slot.asked != selection::nothing) {
+        control_.raise_version(reader, std::get<I>(merges_).version_after(seen));
+        expire();
       }
-      slot.stamp.version = control_.versions().of(reader);
     }
+    slot.stamp.version = control_.versions().of(reader);
   }
 
   /// Table I as a read is to see it: what is folded, and of the log what the read's cut includes

@@ -4,14 +4,14 @@
 #include <tsl/robin_map.h>
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "rubato/core/assert.hpp"
-#include "rubato/core/error.hpp"
 #include "rubato/core/mix.hpp"
 #include "rubato/core/null_mutex.hpp"
 #include "rubato/storage/dense_store.hpp"
@@ -33,9 +33,15 @@ struct version_row_hash {
 /// G(v): the weighted sum of one version's updates on one server.
 ///
 /// Holds the rows that are not zero while they are fewer than half, all of them from then on; the
-/// change costs O(rows) once, and no value changes but by rounding. Adding costs O(what the update
-/// holds). A row in the sparse layout takes its values, and 15 to 30 bytes more where `Row` (what row
-/// numbers are kept as) has 32 bits, 20 to 40 where it has 64. Not synchronized.
+/// change costs O(rows) once, and no value changes but by rounding.
+///
+/// The sparse layout is a run of rows in ascending order, and a hash table of the few that are not
+/// in it yet: at most 64, or a sixteenth of the run. What exceeds that is merged into a new run,
+/// which takes both in memory for as long. So a row takes its values and `sizeof(Row)` (what row
+/// numbers are kept as), and 2 bytes more at most on average for the table (4 where `Row` has 64
+/// bits) once there are thousands: floats of width 1 over a dense base take 8 to 10 bytes. Adding n
+/// rows costs O(n log(rows held)), amortized: a row that is new moves at most 16 others, at the
+/// merge. Not synchronized.
 template <class T, class Row>
 class version_delta {
  public:
@@ -44,25 +50,29 @@ class version_delta {
   /// `rows` bounds the local rows; 0 where any number may occur, which is never dense.
   version_delta(std::uint64_t rows, std::size_t width) : rows_(rows), width_(width) {}
 
-  /// @throws error when more than 2³² rows are not zero in the sparse layout
+  /// Where memory runs out, nothing has been added.
   void add(update<T> const& u, double weight) {
     if (u.empty()) return;
+    RUBATO_ASSERT(rows_ == 0 || std::ranges::all_of(u.rows, [&](auto r) { return r < rows_; }));
     if (is_dense()) return dense_.add(u, weight, width_);
-    std::size_t const fresh = count_fresh(u);
-    if (dense_from(slots_.size() + fresh)) return become_dense(u, weight);
-    if (fresh != 0) make_room(fresh);  // first: where memory runs out, nothing has been added
-    for_each_row_of(u, [&](std::uint64_t row, T const* from) {
-      detail::add_row(touch(row), from, width_, weight);
-      return true;
-    });
+    std::size_t const held = held_rows(u);
+    if (dense_from(held)) return become_dense(u, weight);  // whatever is here already
+    place_list places = places_of(u, held);
+    auto const fresh = static_cast<std::size_t>(std::ranges::count(places, nowhere, &place::slot));
+    if (dense_from(stored() + fresh)) return become_dense(u, weight);
+    if (recent_.size() + fresh > recent_max()) return merge(places, fresh, u, weight);
+    if (fresh != 0) make_room(fresh);
+    for (place const& p : places)
+      add_row(p.slot == nowhere ? append_recent(p.row) : at(p.slot), p, u, weight);
   }
 
   [[nodiscard]] bool is_dense() const noexcept { return !dense_.empty(); }
   /// How many rows it holds.
-  [[nodiscard]] std::uint64_t rows() const noexcept { return is_dense() ? rows_ : slots_.size(); }
+  [[nodiscard]] std::uint64_t rows() const noexcept { return is_dense() ? rows_ : stored(); }
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return dense_.bytes() + values_.capacity() * sizeof(T) +
-           slots_.bucket_count() * (sizeof(typename slot_map::value_type) + alignof(Row));
+    return dense_.bytes() + run_.capacity() * sizeof(Row) +
+           (run_values_.capacity() + recent_values_.capacity()) * sizeof(T) +
+           recent_.bucket_count() * (sizeof(typename slot_map::value_type) + alignof(Row));
   }
 
   /// to ← to + weight·G[row]
@@ -71,85 +81,202 @@ class version_delta {
       dense_.for_each_piece(
           static_cast<std::size_t>(row) * width_, width_,
           [&](T const* from, std::size_t n, std::size_t) { detail::add_row(to, from, n, weight); });
-    else if (auto const at = slots_.find(static_cast<Row>(row)); at != slots_.end())
-      detail::add_row(to, values_.data() + at->second * width_, width_, weight);
+    else if (std::size_t const slot = find(static_cast<Row>(row)); slot != nowhere)
+      detail::add_row(to, at(slot), width_, weight);
   }
 
   /// Calls `f(row, values)` for each row, in no particular order. @pre `!is_dense()`
   template <class F>
   void for_each_row(F f) const {
     RUBATO_ASSERT(!is_dense());
-    for (auto const& [row, slot] : slots_) f(std::uint64_t{row}, values_.data() + slot * width_);
+    for (std::size_t i = 0; i < run_.size(); ++i) f(std::uint64_t{run_[i]}, at(i));
+    for (auto const& [row, slot] : recent_) f(std::uint64_t{row}, at(run_.size() + slot));
   }
 
   /// @pre `is_dense()`
   [[nodiscard]] dense_snapshot<T> const& dense() const noexcept { return dense_; }
 
-  /// The rows as an update, which takes over their values; nothing stays here. @pre `!is_dense()`
+  /// The rows, ascending, as an update, which takes over their values; nothing stays here.
+  /// @pre `!is_dense()`
   [[nodiscard]] update<T> take_keyed() {
     RUBATO_ASSERT(!is_dense());
     update<T> u;
-    u.rows.resize(slots_.size());
-    for (auto const& [row, slot] : slots_) u.rows[slot] = row;
-    u.values = std::exchange(values_, {});
-    slots_ = {};
+    if (!recent_.empty()) {
+      place_list none;
+      merge(none, 0, u, 1.0);
+    }
+    u.rows.assign(run_.begin(), run_.end());
+    u.values = std::exchange(run_values_, {});
+    clear_sparse();
     return u;
   }
 
  private:
   using slot_map = tsl::robin_map<Row, std::uint32_t, detail::version_row_hash<Row>>;
   static constexpr float load = 0.8F;  // fuller than usual: deltas are many
+  static constexpr Row nowhere_row = std::numeric_limits<Row>::max();
+  static constexpr std::size_t nowhere = nowhere_row;
+
+  /// A row of an update, and where it is here. An index fits in what a row fits in.
+  struct place {
+    Row row;
+    Row from;  ///< index in the update
+    Row slot;  ///< in the run, then in what is recent; or `nowhere`
+  };
+  using place_list = boost::container::small_vector<place, 16>;
 
   [[nodiscard]] bool dense_from(std::size_t stored) const noexcept {
     return rows_ != 0 && stored >= rows_ - rows_ / 2;
   }
+  [[nodiscard]] std::size_t stored() const noexcept { return run_.size() + recent_.size(); }
+  [[nodiscard]] std::size_t recent_max() const noexcept {
+    return std::clamp<std::size_t>(run_.size() / 16, 64, std::numeric_limits<std::uint32_t>::max());
+  }
 
-  /// Calls `f(row, values)` for an update's rows (a whole one's that are not zero) while it returns
-  /// true.
-  template <class F>
-  void for_each_row_of(update<T> const& u, F f) const {
+  // ---- what an update holds
+
+  /// How many rows an update holds (a whole one's that are not zero), without a look at which; fewer
+  /// when these are enough to become dense.
+  [[nodiscard]] std::size_t held_rows(update<T> const& u) const noexcept {
+    if (!u.whole) return u.rows.size();
+    constexpr std::size_t block = 4096;  // ends early, and still counts in vectors
     std::size_t const n = u.values.size() / width_;
-    T const* from = u.values.data();
-    for (std::size_t i = 0; i < n; ++i, from += width_) {
-      if (u.whole && std::all_of(from, from + width_, [](T x) { return x == T{}; })) continue;
-      if (!f(u.whole ? i : u.rows[i], from)) return;
-    }
+    std::size_t held = 0;
+    for (std::size_t i = 0; i < n && !dense_from(held); i += block)
+      held += nonzero_rows(u.values.data() + i * width_, std::min(block, n - i));
+    return held;
+  }
+  [[nodiscard]] std::size_t nonzero_rows(T const* from, std::size_t n) const noexcept {
+    std::uint32_t held = 0;  // as wide as a float, for the vectors' sake
+    if (width_ == 1)
+      for (std::size_t i = 0; i < n; ++i) held += from[i] != T{} ? 1U : 0U;
+    else
+      for (std::size_t i = 0; i < n; ++i, from += width_) held += is_zero(from) ? 0U : 1U;
+    return held;
+  }
+  [[nodiscard]] bool is_zero(T const* row) const noexcept {
+    return std::all_of(row, row + width_, [](T x) { return x == T{}; });
   }
 
-  /// How many rows would be new here; fewer when these are enough to become dense.
-  [[nodiscard]] std::size_t count_fresh(update<T> const& u) const {
-    std::size_t fresh = 0;
-    for_each_row_of(u, [&](std::uint64_t row, T const*) {
-      RUBATO_ASSERT(rows_ == 0 || row < rows_);
-      if (!slots_.contains(static_cast<Row>(row))) ++fresh;
-      return !dense_from(slots_.size() + fresh);
-    });
-    return fresh;
+  /// The `held` rows of an update in ascending order, which lets each be searched for from the last.
+  [[nodiscard]] place_list places_of(update<T> const& u, std::size_t held) const {
+    place_list places;
+    places.reserve(held);
+    std::size_t const n = u.values.size() / width_;
+    for (std::size_t i = 0; i < n; ++i)
+      if (!u.whole || !is_zero(u.values.data() + i * width_))
+        places.push_back(
+            {static_cast<Row>(u.whole ? i : u.rows[i]), static_cast<Row>(i), nowhere_row});
+    sort(places.begin(), places.end());
+    RUBATO_ASSERT(std::ranges::adjacent_find(places, {}, &place::row) == places.end());
+    std::size_t from = 0;
+    for (place& p : places) p.slot = static_cast<Row>(find(p.row, from));
+    return places;
   }
+  static void sort(typename place_list::iterator begin, typename place_list::iterator end) {
+    if (!std::ranges::is_sorted(begin, end, {}, &place::row))
+      std::ranges::sort(begin, end, {}, &place::row);
+  }
+
+  // ---- where rows are
+
+  /// The first in the run that is not below `row`; those before `from` are known to be.
+  [[nodiscard]] std::size_t lower_bound(Row row, std::size_t from) const noexcept {
+    std::size_t to = from;  // in growing steps: mostly it is near
+    for (std::size_t step = 1; to < run_.size() && run_[to] < row; step *= 2) {
+      from = to + 1;
+      to += step;
+    }
+    auto const i = [&](std::size_t k) { return run_.begin() + static_cast<std::ptrdiff_t>(k); };
+    auto const found = std::lower_bound(i(from), i(std::min(to, run_.size())), row);
+    return static_cast<std::size_t>(found - run_.begin());
+  }
+  /// The row's slot, or `nowhere`; moves `from` on to where the next row's search begins.
+  [[nodiscard]] std::size_t find(Row row, std::size_t& from) const noexcept {
+    from = lower_bound(row, from);
+    if (from < run_.size() && run_[from] == row) return from;
+    auto const recent = recent_.find(row);
+    return recent == recent_.end() ? nowhere : run_.size() + recent->second;
+  }
+  [[nodiscard]] std::size_t find(Row row) const noexcept {
+    auto const found = std::ranges::lower_bound(run_, row);
+    auto from = static_cast<std::size_t>(found - run_.begin());
+    return find(row, from);
+  }
+  [[nodiscard]] T const* at(std::size_t slot) const noexcept {
+    return slot < run_.size() ? run_values_.data() + slot * width_
+                              : recent_values_.data() + (slot - run_.size()) * width_;
+  }
+  [[nodiscard]] T* at(std::size_t slot) noexcept {
+    return const_cast<T*>(std::as_const(*this).at(slot));
+  }
+
+  void add_row(T* to, place const& p, update<T> const& u, double weight) const noexcept {
+    detail::add_row(to, u.values.data() + static_cast<std::size_t>(p.from) * width_, width_, weight);
+  }
+
+  // ---- new rows
 
   void make_room(std::size_t fresh) {
-    constexpr std::uint64_t slots_max = std::uint64_t{1} << 32;
-    std::uint64_t const most = rows_ == 0 ? slots_max : std::min((rows_ - 1) / 2, slots_max);
-    std::size_t const rows = slots_.size() + fresh;
-    if (rows > slots_max)
-      throw error(errc::wrong_size,
-                  "multi_version: one version has touched more than 2^32 rows on one server, "
-                  "expected no more");
-    if (values_.capacity() < rows * width_) {
-      std::size_t const grown = slots_.size() + slots_.size() / 2;
-      values_.reserve(std::max(rows, std::min<std::size_t>(grown, most)) * width_);
+    std::size_t const n = recent_.size() + fresh;
+    if (recent_values_.capacity() < n * width_) {
+      std::size_t const grown = recent_.size() + recent_.size() / 2;
+      recent_values_.reserve(std::max(n, std::min(grown, recent_max())) * width_);
     }
-    slots_.max_load_factor(load);
-    if (static_cast<float>(rows) > load * static_cast<float>(slots_.bucket_count()))
-      slots_.reserve(rows);  // which always moves everything
+    recent_.max_load_factor(load);
+    if (static_cast<float>(n) > load * static_cast<float>(recent_.bucket_count()))
+      recent_.reserve(n);  // which always moves everything
+  }
+  /// A row's values, zero. @pre there is room, and no such row
+  T* append_recent(Row row) {
+    recent_.try_emplace(row, static_cast<std::uint32_t>(recent_.size()));
+    recent_values_.resize(recent_.size() * width_);
+    return recent_values_.data() + recent_values_.size() - width_;
   }
 
-  /// The row's values, zero when they are new. @pre there is room
-  T* touch(std::uint64_t row) {
-    auto const [at, fresh] =
-        slots_.try_emplace(static_cast<Row>(row), static_cast<std::uint32_t>(slots_.size()));
-    if (fresh) values_.resize(slots_.size() * width_);
-    return values_.data() + at->second * width_;
+  /// Adds the update, whose `fresh` rows are new, and makes all rows one run.
+  void merge(place_list& places, std::size_t fresh, update<T> const& u, double weight) {
+    std::vector<Row> run;
+    std::vector<T> values;
+    run.reserve(stored() + fresh);
+    values.reserve((stored() + fresh) * width_);
+    places.reserve(places.size() + recent_.size());
+    // nothing fails from here on
+    for (place const& p : places)
+      if (p.slot != nowhere) add_row(at(p.slot), p, u, weight);
+    keep_joining(places);
+    std::size_t done = 0;
+    auto const copy_until = [&](std::size_t end) {
+      run.insert(run.end(), run_.data() + done, run_.data() + end);
+      values.insert(values.end(), at_run(done), at_run(end));
+      done = end;
+    };
+    for (place const& p : places) {
+      copy_until(lower_bound(p.row, done));
+      run.push_back(p.row);
+      values.resize(values.size() + width_);
+      T* const to = values.data() + values.size() - width_;
+      if (p.slot == nowhere) add_row(to, p, u, weight);
+      else std::copy_n(at(p.slot), width_, to);
+    }
+    copy_until(run_.size());
+    clear_sparse();
+    run_ = std::move(run);
+    run_values_ = std::move(values);
+  }
+  [[nodiscard]] T const* at_run(std::size_t i) const noexcept {
+    return run_values_.data() + i * width_;
+  }
+  /// Leaves the rows that are not in the run: an update's new ones, and those that are recent.
+  void keep_joining(place_list& places) const {
+    auto const is_present = [](place const& p) { return p.slot != nowhere; };
+    places.erase(std::remove_if(places.begin(), places.end(), is_present), places.end());
+    auto const fresh = static_cast<std::ptrdiff_t>(places.size());
+    for (auto const& [row, slot] : recent_)
+      places.push_back({row, nowhere_row, static_cast<Row>(run_.size() + slot)});
+    auto const middle = places.begin() + fresh;
+    sort(middle, places.end());
+    std::ranges::inplace_merge(places, middle, {}, &place::row);
   }
 
   void become_dense(update<T> const& u, double weight) {
@@ -162,14 +289,24 @@ class version_delta {
         std::fill_n(out, n, T{});
     }).snapshot(all);
     if (!u.whole) all.add(u, weight, width_);
-    all.add(take_keyed(), 1.0, width_);
+    for_each_row([&](std::uint64_t row, T const* from) { all.add_row(row, from, width_, 1.0); });
+    clear_sparse();
     dense_ = std::move(all);
+  }
+
+  void clear_sparse() noexcept {
+    run_ = std::vector<Row>();
+    run_values_ = std::vector<T>();
+    recent_ = slot_map();
+    recent_values_ = std::vector<T>();
   }
 
   std::uint64_t rows_;
   std::size_t width_;
-  slot_map slots_;             // row → index of its values
-  std::vector<T> values_;
+  std::vector<Row> run_;  // ascending
+  std::vector<T> run_values_;
+  slot_map recent_;  // row → index of its values
+  std::vector<T> recent_values_;
   dense_snapshot<T> dense_{};  // nobody shares its chunks; empty in the sparse layout
 };
 

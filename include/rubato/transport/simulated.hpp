@@ -428,8 +428,8 @@ class simulated_runtime {
       throw error(errc::refused, "server " + std::to_string(e.server) + ": a commit of worker " +
                                      std::to_string(e.worker) + " was refused, for " + to_string(r));
     if (system_type::synchronized && r == refusal::none)
-      queue_.push(now() + control_latency(), {event::progress, e.worker, e.server,
-                                              progress_.put(c.commit.stamp.next())});
+      queue_.push(now() + control_latency(server_id{e.server}),
+                  {event::progress, e.worker, e.server, progress_.put(c.commit.stamp.next())});
     release(server_id{e.server});
   }
 
@@ -514,7 +514,7 @@ class simulated_runtime {
       }
       if (auto const mark = cuts.take_mark())
         for (std::uint32_t s = 0; s < system_.servers(); ++s)
-          queue_.push(now() + control_latency(),
+          queue_.push(now() + control_latency(server_id{s}),
                       {event::mark, 0, s, marks_.put({system_.stage(), mark})});
     }
   }
@@ -525,9 +525,15 @@ class simulated_runtime {
     return options_.scenario.network.worker_link.latency;
   }
 
+  /// Between the coordinator and a server.
+  [[nodiscard]] duration control_latency(server_id s) const noexcept {
+    std::vector<duration> const& delays = options_.scenario.server_delay;
+    return control_latency() + (s.index() < delays.size() ? delays[s.index()] : duration::zero());
+  }
+
   void send_order(membership_order const& o) {
     for (std::uint32_t s = 0; s < system_.servers(); ++s)
-      queue_.push(now() + control_latency(), {event::order, 0, s, orders_.put(o)});
+      queue_.push(now() + control_latency(server_id{s}), {event::order, 0, s, orders_.put(o)});
     if (o.what != membership_order::kind::start) return;
     participants_[o.worker.index()]->start = {o.clock, o.version};
     // The joiner hears of its clock when all shards know it.
@@ -540,7 +546,8 @@ class simulated_runtime {
     auto const said = system_.server(server_id{e.server}).order(o, released_);
     release(server_id{e.server});
     if (said)
-      queue_.push(now() + control_latency(), {event::report, 0, 0, reports_.put({o, *said})});
+      queue_.push(now() + control_latency(server_id{e.server}),
+                  {event::report, 0, 0, reports_.put({o, *said})});
   }
 
   // ---- reports
