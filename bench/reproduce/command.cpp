@@ -36,7 +36,9 @@ void add_reproduce(CLI::App& program) {
   command->add_option("name", *name, "what to rerun, or list");
   command->add_option("--data-dir", options->data_dir,
                       "of the real data sets; else $RUBATO_DATA, else ../shared/data");
-  command->add_option("--clocks", options->clocks, "commits of each worker")
+  command
+      ->add_option("--clocks", options->clocks,
+                   "commits of each worker; 100 in tables of run times, 50 in figures")
       ->check(CLI::PositiveNumber);
   command->add_option("--seed", options->seed, "of the shuffle and of all draws");
   command->callback([name, options] { run_reproduction(*name, *options); });

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,7 +12,7 @@ namespace rubato::bench {
 /// What a reproduction may be told.
 struct reproduce_options {
   std::string data_dir{};  ///< of the real data sets; empty: RUBATO_DATA, else ../shared/data
-  std::int64_t clocks = 100;
+  std::optional<std::int64_t> clocks{};  ///< of each worker; else as many as the figure needs
   std::uint64_t seed = 1;
 
   /// The path of a real data set, or nothing where it is not there.
@@ -30,5 +31,19 @@ struct reproduction {
 
 /// ConSGD paper, Table 3: end-to-end comparison.
 void reproduce_sigmod17_table3(reproduce_options const& options);
+/// The same, Table 4: the global learning rate of ConSGD.
+void reproduce_sigmod17_table4(reproduce_options const& options);
+/// The same, Figure 9: the best convergence curves, with fixed and decayed rates.
+void reproduce_sigmod17_figure9(reproduce_options const& options);
+/// The same, Figure 10: the impact of the learning rate.
+void reproduce_sigmod17_figure10(reproduce_options const& options);
+/// The same, Figure 11: the impact of staleness.
+void reproduce_sigmod17_figure11(reproduce_options const& options);
+/// The same, Figure 12: the impact of the number of workers.
+void reproduce_sigmod17_figure12(reproduce_options const& options);
+/// The same, Figure 13: what versions take on the servers, by staleness.
+void reproduce_sigmod17_figure13(reproduce_options const& options);
+/// The same, Figure 16: the effect of partition synchronization.
+void reproduce_sigmod17_figure16(reproduce_options const& options);
 
 }  // namespace rubato::bench

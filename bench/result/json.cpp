@@ -70,6 +70,7 @@ ordered_json object_of(run_result const& r) {
       {"curve", curve_of(r)},
       {"accuracy", r.accuracy},
       {"staleness_histogram", r.staleness_histogram},
+      {"versions_peak", r.versions_peak},
       {"trials", trials_of(r)},
   };
 }

@@ -11,7 +11,8 @@
 namespace rubato::bench {
 
 /// One object per run, with the fields of the design in its order; then accuracy,
-/// staleness_histogram and trials. What was not reached, and what is not finite, is null.
+/// staleness_histogram, versions_peak and trials. What was not reached, and what is not finite, is
+/// null.
 [[nodiscard]] nlohmann::ordered_json to_json(std::span<run_result const> results);
 
 /// Writes them to a file. @throws option_error when that cannot be done

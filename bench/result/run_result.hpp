@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -53,6 +54,8 @@ struct run_result {
   double accuracy = 0;         ///< on held-out data
   time_split counted_split{};  ///< where time went up to the target, like the three below
   std::vector<std::uint64_t> staleness_histogram{};
+  std::size_t versions_peak = 0;       ///< most versions alive on one server; 0 where none are kept
+  std::vector<double> read_losses{};   ///< of worker 0, clock by clock, where they are watched
   std::vector<tuning_trial> trials{};  ///< empty where the rate was given
 
   /// Up to the target where it was reached, else of the whole run. Statistical efficiency is the

@@ -26,6 +26,13 @@ transport_kind transport_of(std::string const& name) {
   return transport_kind::in_process;
 }
 
+versions versions_of(std::string const& name) {
+  if (name == "exact") return versions::exact;
+  require(name == "capped",
+          "--versions: there is no rule \"" + name + "\", expected exact or capped");
+  return versions::capped;
+}
+
 /// A positive number, or nothing where the text is `word`.
 std::optional<double> number_or(std::string const& option, std::string const& text,
                                 std::string const& word) {
@@ -91,7 +98,9 @@ void check_numbers(compare_options const& o) {
 compare_settings interpret(compare_options const& o) {
   check_numbers(o);
   compare_settings s;
-  s.protocols = parse_protocols(o.protocols, o.staleness);
+  s.protocols = parse_protocols(o.protocols, {.staleness = o.staleness,
+                                              .partition_sync = o.partition_sync,
+                                              .kept = versions_of(o.versions)});
   s.job = job_of(o);
   s.model = model_of(o.workload);
   s.l2 = o.l2;

@@ -21,10 +21,20 @@ void add_data_options(CLI::App& command, compare_options& o) {
 
 void add_training_options(CLI::App& command, compare_options& o) {
   auto* const group = "How";
-  command.add_option("--protocols", o.protocols, "bsp, ssp, asp, con_sgd, ssp:STALENESS, … or all")
+  command
+      .add_option("--protocols", o.protocols,
+                  "bsp, ssp, asp, con_sgd, dyn_sgd, ssp:STALENESS, … or all")
       ->delimiter(',')
       ->group(group);
   command.add_option("--staleness", o.staleness, "of the protocols that have one")->group(group);
+  command
+      .add_flag("--partition-sync", o.partition_sync,
+                "dyn_sgd only: a pull sees the same commits on all servers")
+      ->group(group);
+  command
+      .add_option("--versions", o.versions,
+                  "dyn_sgd only: exact, or capped at 2(s + 1) versions alive at a time")
+      ->group(group);
   command
       .add_option("--learning-rate", o.learning_rate,
                   "a number, or tune: a grid search for each protocol")

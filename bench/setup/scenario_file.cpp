@@ -127,6 +127,7 @@ class object_reader {
     r.read("network", s.network);
     r.read("crashes", s.crashes);
     r.read("joins", s.joins);
+    r.read("server_delay", s.server_delay);
     r.read("detection_delay", s.detection_delay);
     r.read("seed", s.seed);
   }

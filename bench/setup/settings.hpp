@@ -23,6 +23,8 @@ struct compare_options {
   std::string transport = "simulated";
   std::optional<std::uint32_t> workers{}, servers{};
   std::int64_t staleness = 3;
+  bool partition_sync = false;
+  std::string versions = "exact";
   std::optional<double> heterogeneity{};
   std::string scenario = "paper-cluster";
   std::string learning_rate = "tune";

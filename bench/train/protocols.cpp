@@ -16,6 +16,7 @@ constexpr std::array entries{
     protocol_entry{"ssp", true, run_ssp},
     protocol_entry{"asp", false, run_asp},
     protocol_entry{"con_sgd", true, run_con_sgd},
+    protocol_entry{"dyn_sgd", true, run_dyn_sgd, true},
 };
 
 [[noreturn]] void reject(std::string const& what) {
@@ -31,17 +32,17 @@ protocol_entry const& find(std::string_view name) {
   return *entry;
 }
 
-protocol_choice parse(std::string_view text, std::int64_t staleness) {
+protocol_choice parse(std::string_view text, protocol_parameters parameters) {
   std::size_t const colon = text.find(':');
   protocol_entry const& entry = find(text.substr(0, colon));
-  if (colon == std::string_view::npos) return {&entry, staleness};
+  if (colon == std::string_view::npos) return {&entry, parameters};
   if (!entry.takes_staleness) reject(std::string(entry.name) + " takes no staleness");
   std::string_view const number = text.substr(colon + 1);
   char const* const end = number.data() + number.size();
-  auto const [stop, failure] = std::from_chars(number.data(), end, staleness);
-  if (failure != std::errc{} || stop != end || staleness < 0)
+  auto const [stop, failure] = std::from_chars(number.data(), end, parameters.staleness);
+  if (failure != std::errc{} || stop != end || parameters.staleness < 0)
     reject("\"" + std::string(text) + "\" has no staleness of 0 or more after the colon");
-  return {&entry, staleness};
+  return {&entry, parameters};
 }
 
 }  // namespace
@@ -49,25 +50,29 @@ protocol_choice parse(std::string_view text, std::int64_t staleness) {
 std::span<protocol_entry const> known_protocols() { return entries; }
 
 run_result protocol_choice::run(training const& job) const {
-  run_result r = entry->run(job, staleness);
+  run_result r = entry->run(job, with);
   r.label = label();
   return r;
 }
 
 std::string protocol_choice::label() const {
-  std::string const name(entry->name);
-  return entry->takes_staleness ? name + '(' + std::to_string(staleness) + ')' : name;
+  std::string text(entry->name);
+  if (entry->takes_staleness) text += '(' + std::to_string(with.staleness) + ')';
+  if (!entry->keeps_versions) return text;
+  if (with.kept == versions::capped) text += "+capped";
+  if (with.partition_sync) text += "+sync";
+  return text;
 }
 
 std::vector<protocol_choice> parse_protocols(std::span<std::string const> names,
-                                             std::int64_t staleness) {
+                                             protocol_parameters const& parameters) {
   std::vector<protocol_choice> chosen;
   for (std::string const& name : names) {
     if (name != "all") {
-      chosen.push_back(parse(name, staleness));
+      chosen.push_back(parse(name, parameters));
       continue;
     }
-    for (protocol_entry const& entry : entries) chosen.push_back({&entry, staleness});
+    for (protocol_entry const& entry : entries) chosen.push_back({&entry, parameters});
   }
   return chosen;
 }

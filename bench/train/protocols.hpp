@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,38 +10,50 @@
 
 #include "bench/result/run_result.hpp"
 #include "bench/train/training.hpp"
+#include "rubato/protocol/revise.hpp"
 
 namespace rubato::bench {
+
+/// What protocols can be told. Each takes what concerns it.
+struct protocol_parameters {
+  std::int64_t staleness = 3;
+  std::optional<double> global_rate{};  ///< con_sgd: λ_g; 1/M unless set
+  bool partition_sync = false;          ///< dyn_sgd: a pull sees the same commits on all servers
+  versions kept = versions::exact;      ///< dyn_sgd
+};
 
 /// A protocol that can be compared.
 struct protocol_entry {
   std::string_view name;
   bool takes_staleness;
-  run_result (*run)(training const& job, std::int64_t staleness);
+  run_result (*run)(training const& job, protocol_parameters const& with);
+  bool keeps_versions = false;
 };
 
 /// All of them, in the order in which "all" runs them. A new one is a line in protocols.cpp and a
 /// source file with its run function.
 [[nodiscard]] std::span<protocol_entry const> known_protocols();
 
-/// A protocol with its staleness.
+/// A protocol with its parameters.
 struct protocol_choice {
   protocol_entry const* entry = nullptr;
-  std::int64_t staleness = 3;
+  protocol_parameters with{};
 
   [[nodiscard]] run_result run(training const& job) const;
+  /// "ssp(3)", "dyn_sgd(3)+sync"
   [[nodiscard]] std::string label() const;
 };
 
-/// Reads "bsp", "ssp", "ssp:10" or "all"; `staleness` holds where a name says none.
+/// Reads "bsp", "ssp", "ssp:10" or "all"; `parameters` hold where a name says nothing else.
 /// @throws option_error that lists the known protocols
 [[nodiscard]] std::vector<protocol_choice> parse_protocols(std::span<std::string const> names,
-                                                           std::int64_t staleness);
+                                                           protocol_parameters const& parameters);
 
 // One source file each, so that they are compiled side by side.
-[[nodiscard]] run_result run_bsp(training const& job, std::int64_t staleness);
-[[nodiscard]] run_result run_ssp(training const& job, std::int64_t staleness);
-[[nodiscard]] run_result run_asp(training const& job, std::int64_t staleness);
-[[nodiscard]] run_result run_con_sgd(training const& job, std::int64_t staleness);
+[[nodiscard]] run_result run_bsp(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_ssp(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_asp(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_con_sgd(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_dyn_sgd(training const& job, protocol_parameters const& with);
 
 }  // namespace rubato::bench

@@ -8,7 +8,6 @@ run_result describe(training const& job, std::string_view protocol, staleness s)
   run_result r;
   r.protocol = protocol;
   r.transport = simulating ? "simulated" : "in-process";
-  r.storage = "dense";
   r.workload = job.work->name();
   r.workers = job.workers;
   r.servers = job.servers;
@@ -34,6 +33,7 @@ void fill_in(run_result& r, training const& job, run_report const& report,
   r.bytes_sent = total.bytes_sent;
   r.bytes_received = total.bytes_received;
   r.staleness_histogram.assign(total.staleness.begin(), total.staleness.end());
+  r.versions_peak = report.versions_peak;
   r.curve = std::move(curve);
   r.final_loss = r.curve.back().loss;
   end_of_run const end = last_five_clocks(r.curve);

@@ -33,9 +33,10 @@ namespace rubato::bench {
 
 /// The training body, the same in every transport (000 Alg. 1): each local step is one mini-batch
 /// on the worker's replica. A step's work is its non-zeros, so that the price of a unit carries
-/// over from one data set to another. `committed(time split)` is called after each commit.
-template <class Worker, class Committed>
-void train(Worker& worker, training const& job, Committed committed) {
+/// over from one data set to another. `pulled(parameters)` is called after each pull, and
+/// `committed(time split)` after each commit.
+template <class Worker, class Pulled, class Committed>
+void train(Worker& worker, training const& job, Pulled pulled, Committed committed) {
   data::dataset_view const shard =
       job.work->train().shard(worker.rank() % job.workers, job.workers);
   data::batch_range const batches = shard.batches(data::fraction{job.batch});
@@ -45,6 +46,7 @@ void train(Worker& worker, training const& job, Committed committed) {
   for (std::size_t step = 0; worker.clock().value() < job.clocks; ++step) {
     data::dataset_view const batch = batches.at_step(step);
     worker.pull(w);
+    pulled(w);
     job.work->local_step(batch, rate(worker.clock()), w, delta);
     worker.push(delta);
     if (worker.step(static_cast<double>(batch.nonzeros())))
@@ -90,7 +92,13 @@ template <class Cluster>
   constexpr bool simulating = requires { cluster.runtime().on_event(look); };
   if constexpr (simulating) cluster.runtime().on_event(look);
   run_report const report = cluster.run([&](auto& worker) {
-    train(worker, job, [&](time_split const& spent) {
+    auto const watch = [&](std::vector<float> const& w) {
+      if (!simulating || !job.watch_reads || worker.rank() != 0) return;
+      // A clock's first read shows what its predecessor came to.
+      if (static_cast<std::size_t>(worker.clock().value()) > r.read_losses.size())
+        r.read_losses.push_back(job.work->objective(w));
+    };
+    train(worker, job, watch, [&](time_split const& spent) {
       curve.note(worker.rank(), spent);
       if constexpr (!simulating) look();
     });
@@ -101,12 +109,17 @@ template <class Cluster>
   return r;
 }
 
-/// One run of `protocol` at the job's pace.
-template <protocol Protocol>
-[[nodiscard]] run_result run_protocol(Protocol const& p, training const& job) {
+/// The model's parameters, in one copy.
+[[nodiscard]] inline dense<float> dense_table(training const& job) {
+  return {.rows = job.work->features()};
+}
+
+/// One run of `protocol` at the job's pace, with the parameters in `table`.
+template <protocol Protocol, table_spec Table>
+[[nodiscard]] run_result run_protocol(Protocol const& p, training const& job, Table const& table) {
   auto const paced = with(p, every{job.steps_per_commit});
   run_result r = describe(job, name_of(p), p.admission().bound());
-  dense<float> const table{.rows = job.work->features()};
+  r.storage = versioned_table<Table> ? "multi_version" : "dense";
   if (job.transport == transport_kind::simulated) {
     cluster c{simulated{.workers = job.workers, .servers = job.servers, .scenario = job.scenario},
               paced, table};
@@ -118,6 +131,11 @@ template <protocol Protocol>
                        .seed = job.seed},
             paced, table};
   return measure(c, job, std::move(r));
+}
+
+template <protocol Protocol>
+[[nodiscard]] run_result run_protocol(Protocol const& p, training const& job) {
+  return run_protocol(p, job, dense_table(job));
 }
 
 }  // namespace rubato::bench

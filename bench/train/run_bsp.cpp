@@ -5,7 +5,7 @@
 
 namespace rubato::bench {
 
-run_result run_bsp(training const& job, std::int64_t /*staleness*/) {
+run_result run_bsp(training const& job, protocol_parameters const&) {
   return run_protocol(bsp{}, job);
 }
 

@@ -5,8 +5,9 @@
 
 namespace rubato::bench {
 
-run_result run_con_sgd(training const& job, std::int64_t staleness) {
-  return run_protocol(con_sgd{.staleness = rubato::staleness{staleness}}, job);
+run_result run_con_sgd(training const& job, protocol_parameters const& with) {
+  con_sgd const p{.staleness = staleness{with.staleness}, .fold = {.lambda = with.global_rate}};
+  return run_protocol(p, job);
 }
 
 }  // namespace rubato::bench

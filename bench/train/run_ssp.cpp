@@ -5,8 +5,8 @@
 
 namespace rubato::bench {
 
-run_result run_ssp(training const& job, std::int64_t staleness) {
-  return run_protocol(ssp{.staleness = rubato::staleness{staleness}}, job);
+run_result run_ssp(training const& job, protocol_parameters const& with) {
+  return run_protocol(ssp{.staleness = staleness{with.staleness}}, job);
 }
 
 }  // namespace rubato::bench

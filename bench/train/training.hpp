@@ -36,6 +36,7 @@ struct training {
   std::size_t points = 200;  ///< of the curve, about
   std::optional<double> target{};
   stop_rule stop{};
+  bool watch_reads = false;  ///< also what worker 0 reads after each of its clocks; simulator only
   std::uint64_t seed = 1;
 };
 
