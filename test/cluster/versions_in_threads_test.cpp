@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -128,4 +129,30 @@ TEST_CASE("dyn_sgd in threads: workers join under way and leave early", "[cluste
   };
   go(dyn_sgd{.staleness = 1});
   go(with(dyn_sgd{.staleness = 1}, stable_cut{}));
+}
+
+TEST_CASE("dyn_sgd in threads: who only pushes, and fast, starves no reader and piles nothing up",
+          "[cluster][dyn_sgd]") {
+  constexpr std::uint64_t size = 20'000;
+  cluster c{in_process{.workers = 4}, with(asp{}, revise{}),
+            multi_version{dense<float>{.rows = size}}};
+  std::atomic<std::size_t> held = 0;
+  c.run([&](auto& worker) {
+    std::vector<float> w(size, 1.0F);
+    if (worker.rank() != 0) {
+      for (;;) {  // until the reader ends the run
+        worker.push(w);
+        worker.step();
+      }
+    }
+    for (int i = 0; i < 50; ++i) {
+      worker.pull(w);
+      worker.step();
+      std::size_t const now = c.servers().server(server_id{0}).inspect(
+          [](auto const& control) { return control.held_back(); });
+      held = std::max(held.load(), now);
+    }
+    c.stop();
+  });
+  CHECK(held <= 4);
 }

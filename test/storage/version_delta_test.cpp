@@ -84,7 +84,8 @@ update<T> scattered_update(std::uint64_t rows, std::size_t width, std::size_t co
   std::set<std::uint64_t> seen;
   update<T> u;
   while (seen.size() < count)
-    if (std::uint64_t const row = random.below(rows); seen.insert(row).second) u.rows.push_back(row);
+    if (std::uint64_t const row = random.below(rows); seen.insert(row).second)
+      u.rows.push_back(row);
   for (std::size_t i = 0; i < count * width; ++i)
     u.values.push_back(static_cast<T>(random.below(200)) - T{100});
   return u;
@@ -218,7 +219,6 @@ TEST_CASE("version_delta: a row of one float takes 10 bytes at most, however row
 }
 
 TEST_CASE("version_delta: values stay when rows move into the run") {
-  random_stream random(13);
   std::size_t const width = GENERATE(as<std::size_t>{}, 1, 3);
   constexpr std::uint64_t rows = 4'000;
   delta_type delta(rows, width);
@@ -248,7 +248,7 @@ TEST_CASE("version_delta: values stay when rows move into the run") {
 TEST_CASE("version_delta: what was taken may be added again") {
   random_stream random(14);
   delta_type delta(100'000, 1);
-  for (std::size_t const count : {10, 1'000, 3}) {
+  for (std::size_t const count : std::vector<std::size_t>{10, 1'000, 3}) {
     auto const u = scattered_update<float>(100'000, 1, count, random);
     delta.add(u, 1.0);
     auto const before = held_by(delta, 1);

@@ -125,13 +125,15 @@ struct version_read {
 /// | expression             | result                  | meaning |
 /// |------------------------|-------------------------|---------|
 /// | `p.map(info)`          | `version_index`         | the version that an update belongs to |
-/// | `p.weight(info)`       | `double`                | the update: `G(v) ← G(v) + weight·u` |
+/// | `p.weight(info)`       | `double`                | the paper's update function: `G(v) ← G(v) + weight·u` |
 /// | `p.share(state)`       | `double`                | what a live version counts |
 /// | `p.expire(state, window)` | `std::optional<double>` | nothing while the version lives on; else it is dropped, and `base ← base + result·G(v)` |
 /// | `p.version_after(read)` | `version_index`        | V(m) once worker m has read; not below `read.own` |
 ///
 /// An update that is mapped to a version that has expired makes it anew, and `expire` is asked about
-/// it at once. All are called by one thread at a time, so none may block.
+/// it at once. Under `stable_cut` servers agree on what a cut holds only if a result of `expire` other
+/// than the share depends on `c_min` and `c_max` alone. All are called by one thread at a time, so
+/// none may block.
 /// Models: `revise`. Source: 000 §6, "Parameter Versioning": the map, update and expire functions.
 template <class P>
 concept versioned_merge =

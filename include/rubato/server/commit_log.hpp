@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "rubato/core/assert.hpp"
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
 
@@ -25,8 +26,9 @@ class commit_log {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
   void add(clock_index stamp, worker_id from, Message message) {
-    groups_[stamp].emplace(from, std::move(message));
-    ++size_;
+    bool const fresh = groups_[stamp].emplace(from, std::move(message)).second;
+    RUBATO_ASSERT(fresh);
+    if (fresh) ++size_;
   }
 
   /// Takes out the commits with stamps below the horizon, oldest first.

@@ -31,7 +31,7 @@ struct shard_memory {
 /// *Control* (who is where, who waits, what is held back) is behind one short lock; *store* (the
 /// rows) has chunk locks of its own, so that commits of different workers fold side by side. With
 /// `null_mutex` both cost nothing. Where commits are held back or keep versions, one thread folds at
-/// a time and reads are made between folds, so that a read sees commits whole.
+/// a time and reads are made between folds, under the control lock, so that they see commits whole.
 ///
 /// Whoever calls `commit`, `leave` or `start` gets back the workers that may go on now, and lets
 /// them: the thread that waits reads for itself in process, the server answers over a network.
@@ -59,9 +59,14 @@ class shard {
         merges_(std::move(m)),
         stores_(std::forward<MakeStore>(make)...) {}
 
-  /// Versions that the stage before left live stay in the parameters with what they count.
+  /// Versions that the stage before left live stay in the parameters with what they count, and so
+  /// does what observers under synchronized reads have been shown of the log.
   void begin_stage(stage_id stage) {
-    std::lock_guard const guard(lock_);
+    std::unique_lock guard(lock_);
+    if constexpr (synchronized) {
+      control_.advance_to_all();
+      fold_ready(guard);
+    }
     for_each_versioned([](auto& store, auto const& merge) { store.settle(merge); });
     versions_peak_ = 0;
     control_.begin_stage(stage);
@@ -74,6 +79,9 @@ class shard {
   /// ready.
   refusal commit(message const& m, std::vector<worker_id>& released) {
     std::unique_lock guard(lock_);
+    // Where nothing is held back nobody may commit faster than it can be folded.
+    if constexpr (control_type::serial && !visibility_of<Protocol>::holds_back)
+      folded_.wait(guard, [this] { return !folding_; });
     if (refusal const r = control_.accept(m.from, m.stamp, m.version); r != refusal::none) return r;
     if constexpr (control_type::serial) {
       control_.hold(m.from, m.stamp, m);
@@ -335,8 +343,7 @@ class shard {
       folding_ = true;
       try {
         fold_ready(guard);
-        expire();
-        note_versions();
+        expire();  // by a leave, for one
       } catch (...) {
         if (!guard.owns_lock()) guard.lock();
         end_folding();
@@ -348,16 +355,17 @@ class shard {
   }
 
   void fold_ready(std::unique_lock<Mutex>& guard) {
-    for (auto ready = control_.take_ready(); !ready.empty(); ready = control_.take_ready()) {
-      guard.unlock();
+    for (auto ready = control_.take_ready(); !ready.empty(); ready = control_.take_ready())
       for (auto const& group : ready) {
+        guard.unlock();
         std::vector<folding> step;
         for (auto const& [info, m] : group.commits) step.push_back({info, &m});
         fold(step);
+        guard.lock();
+        control_.note_folded(group);
+        expire();
+        note_versions();
       }
-      guard.lock();
-      control_.note_folded(ready);
-    }
   }
 
   void note_versions() {

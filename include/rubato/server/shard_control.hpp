@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -134,13 +133,12 @@ class shard_control {
     return groups;
   }
 
-  /// What `take_ready` gave has been folded.
-  void note_folded(std::span<fold_group const> groups) {
-    for (auto const& g : groups)
-      for (auto const& [i, message] : g.commits) {
-        newest_folded_ = std::max(newest_folded_, i.stamp.next());
-        if constexpr (Versioned) versions_.fold(i.from, i.version);
-      }
+  /// One of the groups that `take_ready` gave has been folded.
+  void note_folded(fold_group const& group) {
+    for (auto const& [i, message] : group.commits) {
+      newest_folded_ = std::max(newest_folded_, i.stamp.next());
+      if constexpr (Versioned) versions_.fold(i.from, i.version);
+    }
   }
 
   /// Under the barrier all commits of a stamp make one step of a merge with velocity, and M is
@@ -197,7 +195,8 @@ class shard_control {
   // ---- synchronized reads
 
   /// Whether this shard can answer from exactly this cut: it has received all of it, and folded
-  /// nothing beyond.
+  /// nothing beyond. A transport sees to it that a joiner's `start` is here before a cut that goes by
+  /// it.
   [[nodiscard]] bool holds(commit_cut const& cut) const noexcept {
     for (std::size_t w = 0; w < members_.size(); ++w) {
       clock_index const below = cut.of(worker_id{static_cast<std::uint32_t>(w)});
@@ -226,6 +225,14 @@ class shard_control {
     for (std::size_t w = 0; w < mark.size(); ++w)
       mark_[w] = std::max(mark_[w], mark.of(worker_id{static_cast<std::uint32_t>(w)}));
     mark_c_min_ = std::max(mark_c_min_, mark.c_min());
+    marked_ = true;
+  }
+
+  /// Nobody reads any more: all that has been received may be folded.
+  void advance_to_all() {
+    mark_.resize(std::max(mark_.size(), members_.size()), clock_index::lowest());
+    for (std::size_t w = 0; w < members_.size(); ++w)
+      mark_[w] = std::max(mark_[w], members_[w].received);
     marked_ = true;
   }
 

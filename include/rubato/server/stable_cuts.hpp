@@ -33,7 +33,8 @@ class stable_cuts {
   /// Held at the present `c_min` until all servers have registered the joiner.
   void join(worker_id w) {
     if (w.index() >= members_.size()) members_.resize(w.index() + 1);
-    clock_index const at = progress_.floor();
+    if (progress_.contains(w)) progress_.leave(w);  // an earlier life
+    clock_index const at = std::max(progress_.floor(), members_[w.index()].stable);
     members_[w.index()] = {std::vector<clock_index>(servers_, at), at, std::nullopt};
     progress_.join(w, at);
     current_.reset();

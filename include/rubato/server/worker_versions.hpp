@@ -31,9 +31,10 @@ class worker_versions {
   void join(worker_id w, version_index at) {
     if (w.index() >= members_.size()) members_.resize(w.index() + 1);
     if (bounds_.contains(w)) bounds_.leave(w);
-    at = std::max(at, version_index{bounds_.floor().value()});
-    members_[w.index()] = {.next = at, .held = {}, .gone = false};
-    bounds_.join(w, clock_of(at));
+    member& m = members_[w.index()];  // what an earlier life sent may still be held back
+    m.next = std::max({at, m.next, version_index{bounds_.floor().value()}});
+    m.gone = false;
+    bounds_.join(w, std::max(bounds_.floor(), oldest(m)));
   }
 
   /// The worker sends no more; what it has sent may still be held back.
@@ -92,11 +93,15 @@ class worker_versions {
     return clock_index{v.value()};
   }
 
+  [[nodiscard]] static clock_index oldest(member const& m) noexcept {
+    return clock_of(m.held.empty() ? m.next : m.held.front());
+  }
+
   void settle(worker_id w) {
     member const& m = members_[w.index()];
     if (!bounds_.contains(w)) return;
     if (m.held.empty() && m.gone) bounds_.leave(w);
-    else bounds_.advance(w, clock_of(m.held.empty() ? m.next : m.held.front()));
+    else bounds_.advance(w, oldest(m));
   }
 
   progress bounds_;  // the least version that each worker may still need

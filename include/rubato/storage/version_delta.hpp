@@ -76,7 +76,8 @@ class version_delta {
   }
 
   /// to ← to + weight·G[row]
-  void add_to_row(std::uint64_t row, T* to, double weight) const noexcept {
+  // not inlined: g++ would warn of loads of vectors where `to` is a single value
+  [[gnu::noinline]] void add_to_row(std::uint64_t row, T* to, double weight) const noexcept {
     if (is_dense())
       dense_.for_each_piece(
           static_cast<std::size_t>(row) * width_, width_,
@@ -135,8 +136,8 @@ class version_delta {
 
   // ---- what an update holds
 
-  /// How many rows an update holds (a whole one's that are not zero), without a look at which; fewer
-  /// when these are enough to become dense.
+  /// How many rows an update holds (a whole one's that are not zero), without a look at which;
+  /// fewer when these are enough to become dense.
   [[nodiscard]] std::size_t held_rows(update<T> const& u) const noexcept {
     if (!u.whole) return u.rows.size();
     constexpr std::size_t block = 4096;  // ends early, and still counts in vectors
@@ -158,7 +159,8 @@ class version_delta {
     return std::all_of(row, row + width_, [](T x) { return x == T{}; });
   }
 
-  /// The `held` rows of an update in ascending order, which lets each be searched for from the last.
+  /// The `held` rows of an update in ascending order, which lets each be searched for from the
+  /// last.
   [[nodiscard]] place_list places_of(update<T> const& u, std::size_t held) const {
     place_list places;
     places.reserve(held);
@@ -212,7 +214,8 @@ class version_delta {
   }
 
   void add_row(T* to, place const& p, update<T> const& u, double weight) const noexcept {
-    detail::add_row(to, u.values.data() + static_cast<std::size_t>(p.from) * width_, width_, weight);
+    detail::add_row(to, u.values.data() + static_cast<std::size_t>(p.from) * width_, width_,
+                    weight);
   }
 
   // ---- new rows

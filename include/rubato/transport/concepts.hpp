@@ -36,14 +36,16 @@ template <class E, class System>
 concept endpoint = requires(E e, server_id s, typename System::message m, read_header read,
                             read_slot<typename System::template store_type<0>>& slot, double work,
                             cut_slot& cut, worker_id self) {
-  e.request_cut(read, cut);
-  e.release_cut(self);
   e.post(s, std::move(m));
   e.request(s, table<0>, read, slot);
   e.wait();
   { e.now() } -> std::same_as<time_point>;
   e.charge(work);
   e.checkpoint();
+  requires !System::synchronized || requires {
+    e.request_cut(read, cut);
+    e.release_cut(self);
+  };
 };
 
 }  // namespace rubato

@@ -294,27 +294,39 @@ class in_process_runtime {
   starting_point carry(membership_order const& o) {
     std::vector<worker_id> released;
     starting_point const last = system_.carry(o, released);
-    if constexpr (system_type::synchronized) follow_cuts(released);
+    if constexpr (system_type::synchronized) fold_below(follow_cuts(released), released);
     release(released);
     return last;
   }
 
   void report_progress(server_id s, worker_id w, clock_index received,
                        std::vector<worker_id>& released) {
-    std::lock_guard const guard(membership_);
-    system_.members().cuts().report(s, w, received);
-    follow_cuts(released);
+    shared_cut mark;
+    {
+      std::lock_guard const guard(membership_);
+      system_.members().cuts().report(s, w, received);
+      mark = follow_cuts(released);
+    }
+    fold_below(mark, released);
   }
   void release_cut(worker_id w, std::vector<worker_id>& released) {
-    std::lock_guard const guard(membership_);
-    system_.members().cuts().release(w);
-    follow_cuts(released);
+    shared_cut mark;
+    {
+      std::lock_guard const guard(membership_);
+      system_.members().cuts().release(w);
+      mark = follow_cuts(released);
+    }
+    fold_below(mark, released);
   }
-  /// Adds whose cut requests may go on, and tells the servers what may be folded.
+  /// Adds whose cut requests may go on; returns a new mark, if there is one, for the servers.
   /// @pre `membership_` is held
-  void follow_cuts(std::vector<worker_id>& released) {
+  [[nodiscard]] shared_cut follow_cuts(std::vector<worker_id>& released) {
     for (worker_id const w : system_.members().cuts().take_released()) released.push_back(w);
-    if (auto const mark = system_.members().cuts().take_mark()) system_.fold_below(*mark, released);
+    return system_.members().cuts().take_mark();
+  }
+  /// Not under `membership_`: folding takes its time, and marks may come late or overtake each other.
+  void fold_below(shared_cut const& mark, std::vector<worker_id>& released) {
+    if (mark) system_.fold_below(*mark, released);
   }
 
   /// @pre `lock_` is held

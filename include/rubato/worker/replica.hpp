@@ -83,11 +83,12 @@ class replica {
 
   /// The update for one server, to be sent under this stamp. `keep` says that the replica will still
   /// need it: for a base that lacks it, or until a server says that it is in. `flush` says that no
-  /// commit comes after it: small entries are sent, too, with those that were carried.
+  /// commit comes after it, to which small entries could be carried.
   [[nodiscard]] std::shared_ptr<update<value_type> const> commit(server_id s, clock_index stamp,
                                                                  bool keep, bool flush = false) {
     part& p = parts_[s.index()];
-    update_filter const filter = flush ? update_filter{} : filter_;
+    update_filter const filter =
+        flush && filter_.small == small_entries::carry ? update_filter{} : filter_;
     if (!keep || p.own.empty()) return p.own.take(filter);
     auto committed = p.own.take_indexed(stamp, filter);
     auto sent = committed.part;
@@ -130,9 +131,10 @@ class replica {
   }
 
   /// The whole table has been fetched into the slots.
-  void accept_base(clock_index at, clock_index need) {
+  void accept_base(fetch_mark const& mark) {
     for (auto& p : parts_) {
-      p.mark = {p.slot.stamp.server_clock, at, need};
+      p.mark = mark;
+      p.mark.server_clock = p.slot.stamp.server_clock;
       p.base_included = p.slot.stamp.included;
       std::swap(p.base, p.slot.snapshot);
       p.slot.snapshot.clear();
@@ -194,13 +196,12 @@ class replica {
     }
   }
 
-  /// Reads a row from what is cached, and says at which server clock it was fetched; nothing where it
-  /// must be fetched. `base_ok`: the base is usable.
+  /// Reads a row from what is cached, and says how that was fetched; nothing where it must be fetched. `base_ok`: the base is usable.
   template <class Usable>
-  [[nodiscard]] std::optional<clock_index> read_row(key k, bool base_ok, Usable usable, value_type* out) {
+  [[nodiscard]] std::optional<fetch_mark> read_row(key k, bool base_ok, Usable usable, value_type* out) {
     if (auto const* e = rows_.find(k); e && usable(e->mark)) {
       std::copy_n(rows_.values(*e), width_, out);
-      return e->mark.server_clock;
+      return e->mark;
     }
     if constexpr (Table::bounded) {
       if (!base_ok) return std::nullopt;
@@ -208,18 +209,18 @@ class replica {
       part const& p = parts_[at.server.index()];
       p.base.copy(static_cast<std::size_t>(at.local) * width_, width_, out);
       p.add_own(p.base_included, at.local, width_, out);
-      return p.mark.server_clock;
+      return p.mark;
     }
     return std::nullopt;
   }
 
   /// A row has been fetched by key into a server's slot, at place `index` there.
-  void accept_row(key k, server_id s, std::size_t index, clock_index at, clock_index need,
-                  value_type* out) {
+  void accept_row(key k, server_id s, std::size_t index, fetch_mark mark, value_type* out) {
     part& p = parts_[s.index()];
+    mark.server_clock = p.slot.stamp.server_clock;
     value_type* const row = p.slot.values.data() + index * width_;
     p.add_own(p.slot.stamp.included, p.slot.rows[index], width_, row);
-    value_type const* const seen = rows_.put(k, {p.slot.stamp.server_clock, at, need}, row);
+    value_type const* const seen = rows_.put(k, mark, row);
     std::copy_n(seen, width_, out);
   }
 

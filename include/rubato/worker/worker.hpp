@@ -201,7 +201,7 @@ class worker {
   }
   /// The body has returned: what it pushed last is not lost.
   void finish() {
-    if (has_uncommitted()) commit(true);
+    if (pushed_) commit(true);
     end();
   }
   /// The handle is of no use any more; time is up.
@@ -346,7 +346,7 @@ class worker {
       for (server_id const server : servers_) r.slot(server).asked = selection::all;
       fetch<I>(servers_, s);
       ++metrics_.fetches;
-      r.accept_base(clock_, admission_.need(clock_, s));
+      r.accept_base(mark_of_fetch(s));
     }
     count_read(r.base_clock());
     time_point const before = link_.now();
@@ -366,23 +366,42 @@ class worker {
     missing_.clear();
     std::size_t i = 0;
     clock_index oldest = clock_index::highest();
+    std::uint64_t first_fetch = 0;
+    bool mixed = false;
     for (auto const raw : keys) {
       key const k = to_key<I>("pull", raw);
-      if (auto const from = r.read_row(k, base_ok, fresh, out.data() + i * r.width()))
-        oldest = std::min(oldest, *from);
-      else
+      if (auto const from = r.read_row(k, base_ok, fresh, out.data() + i * r.width())) {
+        oldest = std::min(oldest, from->server_clock);
+        if (first_fetch == 0) first_fetch = from->fetch;
+        mixed = mixed || from->fetch != first_fetch;
+      } else {
         missing_.push_back({k, {}, 0, i});
+      }
       ++i;
     }
     if (i == 0) return;
+    if (System::synchronized && (mixed || (!missing_.empty() && missing_.size() != i))) {
+      miss_all<I>(keys);  // PS-1: rows of one read are of one cut
+      oldest = clock_index::highest();
+    }
     if (missing_.empty()) enter(s);
     else fetch_rows<I>(s);
     for (missing_row const& m : missing_) {
-      r.accept_row(m.row, m.server, m.index, clock_, admission_.need(clock_, s),
-                   out.data() + m.position * r.width());
+      r.accept_row(m.row, m.server, m.index, mark_of_fetch(s), out.data() + m.position * r.width());
       oldest = std::min(oldest, r.slot(m.server).stamp.server_clock);
     }
     count_read(oldest);
+  }
+
+  template <std::size_t I, key_range Keys>
+  void miss_all(Keys const& keys) {
+    missing_.clear();
+    for (auto const raw : keys) missing_.push_back({to_key<I>("pull", raw), {}, 0, missing_.size()});
+  }
+
+  /// How what has just been fetched is marked, but for the server's clock.
+  [[nodiscard]] fetch_mark mark_of_fetch(staleness s) const noexcept {
+    return {.at = clock_, .need = admission_.need(clock_, s), .fetch = metrics_.fetches};
   }
 
   /// Asks each server for the missing rows that it holds.
@@ -421,6 +440,7 @@ class worker {
     check_finite<I>(delta);
     enter(admission_.bound());
     ++metrics_.pushes;
+    pushed_ = true;
     replica_of<I>().push_whole(delta.data());
   }
 
@@ -432,6 +452,7 @@ class worker {
     check_finite<I>(delta);
     enter(admission_.bound());
     ++metrics_.pushes;
+    pushed_ = pushed_ || !delta.empty();
     auto& r = replica_of<I>();
     value_type<I> const* from = delta.data();
     for (auto const raw : keys) {
@@ -440,16 +461,14 @@ class worker {
     }
   }
 
-  [[nodiscard]] bool has_uncommitted() const {
-    return std::apply([](auto const&... r) { return (r.has_uncommitted() || ...); }, replicas_);
-  }
-
   // ---- commits
 
   /// `flush`: what the filter would hold back goes, too.
   void commit(bool flush) {
     check_live();
     enter(admission_.bound());
+    if constexpr (System::synchronized)
+      if (kept_commits() >= kept_commits_max) (void)fetch_cut(admission_.bound(), false);
     time_point const before = link_.now();
     bool const keeps_base = next_clock_may_use_base();
     own_may_lag_ = own_may_lag_ || !next_read_includes_own();
@@ -473,6 +492,12 @@ class worker {
           self_, clock_, version_,
           {replica_of<I>().commit(s, clock_, keeps_base || own_may_lag_, flush)...}};
     }(std::make_index_sequence<System::table_count>{});
+  }
+
+  /// Own commits that are kept until somebody says that they are in: nobody tells a worker that only
+  /// pushes.
+  [[nodiscard]] std::size_t kept_commits() const noexcept {
+    return std::apply([](auto const&... r) { return std::max({r.kept_commits()...}); }, replicas_);
   }
 
   /// Gives up, before the commit is sent, what the next clock could not read anyway: then stores
@@ -503,6 +528,7 @@ class worker {
 
   void begin_clock(time_point now) {
     steps_ = 0;
+    pushed_ = false;
     read_this_clock_ = false;
     due_ = pace_.due({.clock = clock_, .committed_at = now});
     if (due_.steps < 1)
@@ -596,6 +622,7 @@ class worker {
   std::int64_t steps_ = 0;
   commit_due due_{};
   bool read_this_clock_ = false;
+  bool pushed_ = false;  ///< since the last commit
   bool own_may_lag_ = false;
 
   time_point started_{};
