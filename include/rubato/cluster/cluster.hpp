@@ -68,7 +68,8 @@ class cluster {
 
   /// The folded state for a reader that is no worker: loss curves, serving, checks. Waits for nobody
   /// and costs no virtual time. During a run each chunk of about 64 KiB is whole; under eager
-  /// visibility chunks may differ by commits that are being folded meanwhile.
+  /// visibility chunks may differ by commits that are being folded meanwhile. Under `stable_cut` it
+  /// shows what each server has received, which is no cut.
   template <std::size_t I = 0>
   [[nodiscard]] auto observe() const {
     result_type<I> out;
