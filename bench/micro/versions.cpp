@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -205,7 +206,7 @@ std::string short_number(std::size_t n) {
 
 void add_rows_of_many(std::vector<micro_row>& rows) {
   for (bool const revised : {false, true})
-    for (std::size_t const count : {100, 10'000}) {
+    for (std::size_t const count : {std::size_t{100}, std::size_t{10'000}}) {
       std::string first;
       for (std::size_t const d : {std::size_t{10'000}, million, 10 * million}) {
         std::string const name =
@@ -267,7 +268,7 @@ void bench_memcpy(benchmark::State& state, std::size_t n) {
 
 void add_pulls(std::vector<micro_row>& rows) {
   using benchmark::RegisterBenchmark;
-  for (std::size_t const live : {0, 1, 4, 8}) {
+  for (std::size_t const live : std::array<std::size_t, 4>{0, 1, 4, 8}) {
     std::string const copy = fmt::format("memcpy {} x 1M floats", live + 1);
     std::string const pull = fmt::format("pull 1M floats, {} live versions", live);
     RegisterBenchmark(copy.c_str(),
@@ -277,14 +278,14 @@ void add_pulls(std::vector<micro_row>& rows) {
     rows.push_back({copy, "", 4e6 * static_cast<double>(live + 1), "B", ""});
     rows.push_back({pull, copy, 0, "", ""});
   }
-  for (std::size_t const live : {1, 4, 8}) {
+  for (std::size_t const live : std::array<std::size_t, 3>{1, 4, 8}) {
     std::string const pull = fmt::format("pull 1M floats, {} live versions of 10k rows", live);
     RegisterBenchmark(pull.c_str(), [=](benchmark::State& s) {
       bench_pull(s, live, keyed_update(10'000, million));
     });
     rows.push_back({pull, "pull 1M floats, 0 live versions", 0, "", ""});
   }
-  for (std::size_t const above : {0, 8}) {
+  for (std::size_t const above : std::array<std::size_t, 2>{0, 8}) {
     std::string const pull = fmt::format("pull 1M floats, 4 versions, {} above the mark", above);
     RegisterBenchmark(pull.c_str(), [=](benchmark::State& s) { bench_pull_cut(s, 4, above); });
     rows.push_back({pull, "pull 1M floats, 4 live versions", 0, "", ""});
