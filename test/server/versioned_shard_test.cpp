@@ -200,18 +200,19 @@ TEST_CASE("versioned shard: versions that only waited for a leaver expire with i
 }
 
 TEST_CASE("versioned shard: a joiner starts at top, or where another shard is") {
-  lone_shard<dyn_sgd, table> s(dyn_sgd{}, 1);
+  lone_shard<dyn_sgd, table> s(dyn_sgd{}, 2);
   s.commit(1, a);
-  s.commit(1, b);
-  s.clocks.push_back(2);
-  auto const said = s.order(membership_order::kind::enlist, 2, 0);
+  s.commit(1, b);  // worker 2 is still at version 0
+  s.clocks.push_back(0);
+  auto const said = s.order(membership_order::kind::enlist, 3, 0);
   REQUIRE(said);
   CHECK(said->version == version_index{2});
+  CHECK(s.versions() == clocks{2, 0, 2});
   std::vector<worker_id> released;
-  s.server.order({membership_order::kind::start, worker_id{2}, {}, at(2), epoch_id{++s.epoch},
+  s.server.order({membership_order::kind::start, worker_id{3}, {}, at(0), epoch_id{++s.epoch},
                   stage_id{1}, version_index{5}},
                  released);
-  CHECK(s.version(2) == 5);
+  CHECK(s.version(3) == 5);
 }
 
 TEST_CASE("versioned shard: strict visibility holds commits back, and their versions live on") {
