@@ -26,8 +26,8 @@ void check_order(std::optional<membership_order> const& o, kind what, std::int64
 coordinator with_alice() {
   coordinator c(2);
   auto const enlist = c.join(alice, {});
-  (void)c.report(enlist, at(0));
-  (void)c.report(enlist, at(0));
+  (void)c.report(enlist, {at(0)});
+  (void)c.report(enlist, {at(0)});
   return c;
 }
 
@@ -40,9 +40,9 @@ TEST_CASE("coordinator: a joiner is enlisted, then starts at the greatest of the
   CHECK(enlist.what == kind::enlist);
   CHECK(enlist.worker == alice);
   CHECK(enlist.incarnation == incarnation_id{4});
-  CHECK_FALSE(c.report(enlist, at(5)));
-  CHECK_FALSE(c.report(enlist, at(8)));
-  auto const start = c.report(enlist, at(6));
+  CHECK_FALSE(c.report(enlist, {at(5)}));
+  CHECK_FALSE(c.report(enlist, {at(8)}));
+  auto const start = c.report(enlist, {at(6)});
   check_order(start, kind::start, 8);
   CHECK(start->incarnation == incarnation_id{4});
 }
@@ -58,8 +58,8 @@ TEST_CASE("coordinator: who is lost is frozen, then dropped below the least of w
   coordinator c = with_alice();
   auto const freeze = c.lose(alice);
   check_order(freeze, kind::freeze, 0);
-  CHECK_FALSE(c.report(*freeze, at(9)));
-  check_order(c.report(*freeze, at(7)), kind::drop, 7);
+  CHECK_FALSE(c.report(*freeze, {at(9)}));
+  check_order(c.report(*freeze, {at(7)}), kind::drop, 7);
   CHECK_FALSE(c.lose(alice));
 }
 
@@ -74,39 +74,39 @@ TEST_CASE("coordinator: a worker lost while it joins is frozen, and its join's l
           "for nothing") {
   coordinator c(2);
   auto const enlist = c.join(alice, {});
-  CHECK_FALSE(c.report(enlist, at(3)));
+  CHECK_FALSE(c.report(enlist, {at(3)}));
   auto const freeze = c.lose(alice);
   check_order(freeze, kind::freeze, 0);
-  CHECK_FALSE(c.report(enlist, at(4)));  // overtaken: no start
-  CHECK_FALSE(c.report(*freeze, at(4)));
-  check_order(c.report(*freeze, at(3)), kind::drop, 3);
+  CHECK_FALSE(c.report(enlist, {at(4)}));  // overtaken: no start
+  CHECK_FALSE(c.report(*freeze, {at(4)}));
+  check_order(c.report(*freeze, {at(3)}), kind::drop, 3);
 }
 
 TEST_CASE("coordinator: reports about a worker that is gone count for nothing") {
   coordinator c = with_alice();
   auto const freeze = c.lose(alice);
   (void)c.leave(alice, at(2));  // it had ended by itself
-  CHECK_FALSE(c.report(*freeze, at(2)));
-  CHECK_FALSE(c.report(*freeze, at(2)));
+  CHECK_FALSE(c.report(*freeze, {at(2)}));
+  CHECK_FALSE(c.report(*freeze, {at(2)}));
 }
 
 TEST_CASE("coordinator: reports about an earlier incarnation count for nothing (rules §1)") {
   coordinator c(2);
   auto const first = c.join(alice, incarnation_id{0});
-  CHECK_FALSE(c.report(first, at(1)));
+  CHECK_FALSE(c.report(first, {at(1)}));
   auto const second = c.join(alice, incarnation_id{1});
-  CHECK_FALSE(c.report(first, at(9)));
-  CHECK_FALSE(c.report(second, at(2)));
-  check_order(c.report(second, at(3)), kind::start, 3);
+  CHECK_FALSE(c.report(first, {at(9)}));
+  CHECK_FALSE(c.report(second, {at(2)}));
+  check_order(c.report(second, {at(3)}), kind::start, 3);
 }
 
 TEST_CASE("coordinator: every order has an epoch of its own, greater than all before (rules §1)") {
   coordinator c(1);
   CHECK(c.epoch() == epoch_id{0});
   auto const enlist = c.join(alice, {});
-  auto const start = c.report(enlist, at(0));
+  auto const start = c.report(enlist, {at(0)});
   auto const freeze = c.lose(alice);
-  auto const drop = c.report(*freeze, at(0));
+  auto const drop = c.report(*freeze, {at(0)});
   CHECK(epoch_id{0} < enlist.epoch);
   CHECK(enlist.epoch < start->epoch);
   CHECK(start->epoch < freeze->epoch);
@@ -118,13 +118,13 @@ TEST_CASE("coordinator: conversations of several workers do not mix") {
   coordinator c(2);
   auto const a = c.join(worker_id{0}, {});
   auto const b = c.join(worker_id{1}, {});
-  CHECK_FALSE(c.report(a, at(1)));
-  CHECK_FALSE(c.report(b, at(5)));
-  auto const start_b = c.report(b, at(2));
+  CHECK_FALSE(c.report(a, {at(1)}));
+  CHECK_FALSE(c.report(b, {at(5)}));
+  auto const start_b = c.report(b, {at(2)});
   REQUIRE(start_b);
   CHECK(start_b->worker == worker_id{1});
   CHECK(start_b->clock == at(5));
-  auto const start_a = c.report(a, at(2));
+  auto const start_a = c.report(a, {at(2)});
   REQUIRE(start_a);
   CHECK(start_a->worker == worker_id{0});
   CHECK(start_a->clock == at(2));

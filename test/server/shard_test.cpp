@@ -74,6 +74,7 @@ class lone_shard {
 };
 
 using workers = std::vector<worker_id>;
+using report = membership_report;
 
 }  // namespace
 
@@ -139,10 +140,10 @@ TEST_CASE("shard: enlist reports c_min and freeze what has been received") {
   lone_shard<ssp> s(ssp{}, 1);
   s.commit(0, 0, {});
   s.commit(0, 1, {});
-  CHECK(s.order(membership_order::kind::enlist, 1, 0) == at(2));
+  CHECK(s.order(membership_order::kind::enlist, 1, 0) == report{at(2)});
   CHECK_FALSE(s.order(membership_order::kind::start, 1, 4));
   CHECK(s.commit(1, 4, {}) == refusal::none);
-  CHECK(s.order(membership_order::kind::freeze, 1, 0) == at(5));
+  CHECK(s.order(membership_order::kind::freeze, 1, 0) == report{at(5)});
   CHECK_FALSE(s.order(membership_order::kind::drop, 1, 5));
 }
 
@@ -186,6 +187,6 @@ TEST_CASE("a shard carries out an order once, in its turn, and of this stage and
   CHECK_FALSE(send({kind::freeze, worker_id{0}, incarnation_id{1}, {}, next, stage_id{1}}));
   CHECK_FALSE(send({kind::freeze, worker_id{9}, {}, {}, next, stage_id{1}}));
   CHECK(refused() == 4);
-  CHECK(send({kind::freeze, worker_id{0}, {}, {}, next, stage_id{1}}) == at(0));
+  CHECK(send({kind::freeze, worker_id{0}, {}, {}, next, stage_id{1}}) == report{at(0)});
   CHECK(refused() == 4);
 }

@@ -94,17 +94,17 @@ TEST_CASE("The average is over the workers, and ASP reads afresh at each clock",
 TEST_CASE("A joiner begins at the greatest c_min, a lost worker ends at its least", "[rules]") {
   coordinator members(3);
   auto const enlist = members.join(worker_id{5}, {});
-  CHECK_FALSE(members.report(enlist, clock_index{4}));
-  CHECK_FALSE(members.report(enlist, clock_index{7}));
-  auto const start = members.report(enlist, clock_index{6});
+  CHECK_FALSE(members.report(enlist, {clock_index{4}}));
+  CHECK_FALSE(members.report(enlist, {clock_index{7}}));
+  auto const start = members.report(enlist, {clock_index{6}});
   REQUIRE(start);
   CHECK(start->what == membership_order::kind::start);
   CHECK(start->clock == clock_index{7});
   auto const freeze = members.lose(worker_id{5});
   REQUIRE(freeze);
-  CHECK_FALSE(members.report(*freeze, clock_index{9}));
-  CHECK_FALSE(members.report(*freeze, clock_index{8}));
-  auto const drop = members.report(*freeze, clock_index{10});
+  CHECK_FALSE(members.report(*freeze, {clock_index{9}}));
+  CHECK_FALSE(members.report(*freeze, {clock_index{8}}));
+  auto const drop = members.report(*freeze, {clock_index{10}});
   REQUIRE(drop);
   CHECK(drop->what == membership_order::kind::drop);
   CHECK(drop->clock == clock_index{8});

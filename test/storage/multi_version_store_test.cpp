@@ -24,7 +24,11 @@
 #include <rubato/storage/concepts.hpp>
 #include <rubato/storage/multi_version.hpp>
 
+#include "storage/updates.hpp"
+
 using namespace rubato;
+using test::keyed;
+using test::whole;
 
 namespace {
 
@@ -89,15 +93,6 @@ static_assert(versioned_merge<window_sum> && versioned_merge<whole_clocks> &&
 version_window least(std::int64_t v) { return {version_index{v}, {}, {}}; }
 version_window clocks(std::int64_t c_min, std::int64_t c_max) {
   return {{}, clock_index{c_min}, clock_index{c_max}};
-}
-
-template <class T>
-update<T> keyed(std::vector<std::uint64_t> rows, std::vector<T> values) {
-  return {.whole = false, .rows = std::move(rows), .values = std::move(values)};
-}
-template <class T>
-update<T> whole(std::vector<T> values) {
-  return {.whole = true, .rows = {}, .values = std::move(values)};
 }
 
 /// Elements 0, 1, 2, … where the base is dense.

@@ -9,25 +9,19 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include <rubato/core/random.hpp>
 
+#include "storage/updates.hpp"
+
 using namespace rubato;
+using test::keyed;
+using test::whole;
 
 namespace {
 
 using delta_type = version_delta<float, std::uint32_t>;
-
-template <class T>
-update<T> keyed(std::vector<std::uint64_t> rows, std::vector<T> values) {
-  return {.whole = false, .rows = std::move(rows), .values = std::move(values)};
-}
-template <class T>
-update<T> whole(std::vector<T> values) {
-  return {.whole = true, .rows = {}, .values = std::move(values)};
-}
 
 template <class T, class Row>
 std::vector<T> all_of(version_delta<T, Row> const& delta, std::uint64_t rows, std::size_t width) {

@@ -64,7 +64,8 @@ class clock_index {
   friend constexpr clock_index operator+(clock_index c, staleness s) noexcept {
     if (s.is_infinite() || c == highest()) return highest();
     if (c == lowest()) return c;
-    return c.value_ > highest().value_ - s.clocks() ? highest() : clock_index{c.value_ + s.clocks()};
+    if (c.value_ > highest().value_ - s.clocks()) return highest();
+    return clock_index{c.value_ + s.clocks()};
   }
 
  private:

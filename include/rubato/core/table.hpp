@@ -5,7 +5,8 @@
 
 namespace rubato {
 
-/// Names a table by its place in the list given to the cluster, at compile time: `worker[table<1>]`.
+/// Names a table by its place in the list given to the cluster, at compile time:
+/// `worker[table<1>]`.
 template <std::size_t I>
 struct table_tag {
   static constexpr std::size_t index = I;

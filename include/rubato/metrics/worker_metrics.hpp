@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-
 #include "rubato/core/time.hpp"
 
 namespace rubato {

@@ -22,9 +22,9 @@ inline void check_server(server_id s, key k, table_shape shape) {
 
 /// Where the rows of a bounded table lie: a partition, worked out once.
 ///
-/// Each server holds its rows in the order of their keys, numbered from 0 (*local rows*). Immutable,
-/// so it is shared by all workers and servers. Memory is O(runs), `locate` O(log runs); a run is a
-/// stretch of consecutive keys on one server.
+/// Each server holds its rows in the order of their keys, numbered from 0 (*local rows*).
+/// Immutable, so it is shared by all workers and servers. Memory is O(runs), `locate` O(log runs);
+/// a run is a stretch of consecutive keys on one server.
 class layout {
  public:
   struct run {

@@ -19,7 +19,8 @@ struct range {
   static constexpr server_id of(std::uint64_t k, std::uint64_t n, std::uint64_t servers) noexcept {
     std::uint64_t const small = n / servers;
     std::uint64_t const large_part = (small + 1) * (n % servers);
-    std::uint64_t const s = k < large_part ? k / (small + 1) : n % servers + (k - large_part) / small;
+    std::uint64_t const s =
+        k < large_part ? k / (small + 1) : n % servers + (k - large_part) / small;
     return server_id{static_cast<std::uint32_t>(s)};
   }
 };

@@ -12,8 +12,9 @@ namespace rubato {
 /// DynSGD: SSP whose updates are worth one over the number of updates that were computed from the
 /// same version of the parameters. Needs `multi_version` tables. Source: 000 §5.
 ///
-/// Servers are not synchronized with each other: a pull may see a commit on one server that is still
-/// on its way to another. `with(dyn_sgd{}, stable_cut{})` reads the same commits from all (000 §6).
+/// Servers are not synchronized with each other: a pull may see a commit on one server that is
+/// still on its way to another. `with(dyn_sgd{}, stable_cut{})` reads the same commits from all
+/// (000 §6).
 template <visibility_policy Visibility = eager, merge_policy Merge = revise,
           pace_policy Pace = every_step>
 struct basic_dyn_sgd {

@@ -27,11 +27,12 @@ struct strict {
 };
 static_assert(visibility_policy<strict>);
 
-/// Partition synchronization: a read sees the same commits on every server, namely a cut that all of
-/// them have received, and its own. The coordinator grants the cut; servers keep what is above the
-/// least cut in use one commit at a time. Costs a round trip to the coordinator per read, which takes
-/// O(workers + commits above that cut), and memory for the commits of about one clock. Rows read by
-/// key in one call are of one cut: if any of them must be fetched, all are. Source: 000 §6 and App. E, as corrected in rules §4.
+/// Partition synchronization: a read sees the same commits on every server, namely a cut that all
+/// of them have received, and its own. The coordinator grants the cut; servers keep what is above
+/// the least cut in use one commit at a time. Costs a round trip to the coordinator per read, which
+/// takes O(workers + commits above that cut), and memory for the commits of about one clock. Rows
+/// read by key in one call are of one cut: if any of them must be fetched, all are. Source: 000 §6
+/// and App. E, as corrected in rules §4.
 struct stable_cut {
   static constexpr bool holds_back = true;
   static constexpr bool synchronized = true;

@@ -32,6 +32,7 @@ class coordinator {
       : servers_(servers), grants_cuts_(grants_cuts), cuts_(servers) {}
 
   [[nodiscard]] epoch_id epoch() const noexcept { return epoch_; }
+  /// Empty unless reads are synchronized.
   [[nodiscard]] stable_cuts& cuts() noexcept { return cuts_; }
   [[nodiscard]] stable_cuts const& cuts() const noexcept { return cuts_; }
 
@@ -52,13 +53,13 @@ class coordinator {
 
   [[nodiscard]] membership_order join(worker_id w, incarnation_id incarnation) {
     members_[w] = {state::joining, incarnation, servers_, clock_index::lowest(), {}};
-    if (grants_cuts_) cuts_.join(w);
+    tell_cuts(&stable_cuts::join, w);
     return order(membership_order::kind::enlist, w, {});
   }
 
   /// The worker has ended by itself at this clock: all its commits count.
   [[nodiscard]] membership_order leave(worker_id w, clock_index at) {
-    if (grants_cuts_) cuts_.leave(w, at);
+    tell_cuts(&stable_cuts::leave, w, at);
     return order(membership_order::kind::drop, w, at, true);
   }
 
@@ -69,7 +70,7 @@ class coordinator {
     found->second.now = state::losing;
     found->second.missing = servers_;
     found->second.clock = clock_index::highest();
-    if (grants_cuts_) cuts_.forget(w);
+    tell_cuts(&stable_cuts::forget, w);
     return order(membership_order::kind::freeze, w, {});
   }
 
@@ -99,9 +100,15 @@ class coordinator {
     version_index version{};  ///< the greatest that they reported
   };
 
+  /// Where reads are not synchronized nobody asks for a cut, and there is nothing to keep track of.
+  template <class... Args>
+  void tell_cuts(void (stable_cuts::*event)(Args...), Args... args) {
+    if (grants_cuts_) (cuts_.*event)(args...);
+  }
+
   membership_order started(worker_id w, member& m) {
     m.now = state::live;
-    if (grants_cuts_) cuts_.start(w, m.clock);
+    tell_cuts(&stable_cuts::start, w, m.clock);
     membership_order o = order(membership_order::kind::start, w, m.clock);
     // Where reads are synchronized, shards have folded less than the joiner's clock says.
     o.version = std::max(m.version, version_index{m.clock.value()});
@@ -109,7 +116,7 @@ class coordinator {
   }
 
   membership_order dropped(worker_id w, member const& m) {
-    if (grants_cuts_) cuts_.lose(w, m.clock);
+    tell_cuts(&stable_cuts::lose, w, m.clock);
     return order(membership_order::kind::drop, w, m.clock, true);
   }
 

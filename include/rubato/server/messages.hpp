@@ -77,10 +77,8 @@ enum class refusal {
 
 /// What a shard reports on `enlist` and `freeze`.
 struct membership_report {
-  membership_report(clock_index c = {}, version_index v = {}) noexcept : clock(c), version(v) {}
-
-  clock_index clock;
-  version_index version;  ///< of a joiner's first commit, as far as this shard knows
+  clock_index clock{};
+  version_index version{};  ///< of a joiner's first commit, as far as this shard knows
 
   friend bool operator==(membership_report const&, membership_report const&) = default;
 };

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <condition_variable>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -13,9 +12,10 @@
 #include <vector>
 
 #include "rubato/server/messages.hpp"
+#include "rubato/server/read_slot.hpp"
 #include "rubato/server/shard_control.hpp"
+#include "rubato/server/shard_view.hpp"
 #include "rubato/storage/concepts.hpp"
-#include "rubato/worker/read_slot.hpp"
 
 namespace rubato {
 
@@ -30,8 +30,9 @@ struct shard_memory {
 ///
 /// *Control* (who is where, who waits, what is held back) is behind one short lock; *store* (the
 /// rows) has chunk locks of its own, so that commits of different workers fold side by side. With
-/// `null_mutex` both cost nothing. Where commits are held back or keep versions, one thread folds at
-/// a time and reads are made between folds, under the control lock, so that they see commits whole.
+/// `null_mutex` both cost nothing. Where commits are held back or keep versions, one thread folds
+/// at a time and reads are made between folds, under the control lock, so that they see commits
+/// whole.
 ///
 /// Whoever calls `commit`, `leave` or `start` gets back the workers that may go on now, and lets
 /// them: the thread that waits reads for itself in process, the server answers over a network.
@@ -98,10 +99,10 @@ class shard {
     return refusal::none;
   }
 
-  /// Answers a read of table I into its slot if it may go on now, and says whether it did. If not, a
-  /// later call names its worker among the released, and `read_released` is for it.
-  /// The stamp holds for the rows: where folds are not serial they may be newer than it says, never
-  /// older; where they are it is exact, so the read waits out a fold under way.
+  /// Answers a read of table I into its slot if it may go on now, and says whether it did. If not,
+  /// a later call names its worker among the released, and `read_released` is for it. The stamp
+  /// holds for the rows: where folds are not serial they may be newer than it says, never older;
+  /// where they are it is exact, so the read waits out a fold under way.
   template <std::size_t I, class Slot>
   [[nodiscard]] std::pair<refusal, bool> admit(read_header const& header, Slot& slot) {
     std::unique_lock guard(lock_);
@@ -137,7 +138,7 @@ class shard {
     if constexpr (control_type::serial) {
       std::unique_lock guard(lock_);
       folded_.wait(guard, [this] { return !folding_; });
-      view<I>(*this, nullptr).snapshot(out);
+      view<I>().snapshot(out);
     } else {
       store<I>().snapshot(out);
     }
@@ -155,8 +156,8 @@ class shard {
     return m;
   }
 
-  /// Carries out an order of the coordinator, unless it is of another stage, of an earlier life of its
-  /// worker, or has been carried out before; returns the clock to report for `enlist` and `freeze`.
+  /// Carries out an order of the coordinator, unless it is of another stage, of an earlier life of
+  /// its worker, or has been carried out before; returns the report on `enlist` and `freeze`.
   std::optional<membership_report> order(membership_order const& o,
                                          std::vector<worker_id>& released) {
     std::unique_lock guard(lock_);
@@ -164,7 +165,7 @@ class shard {
     if (control_.accept(o) != refusal::none) return report;
     switch (o.what) {
       case membership_order::kind::enlist:
-        report = control_.enlist(o.worker, o.incarnation);
+        report = membership_report{.clock = control_.enlist(o.worker, o.incarnation)};
         if constexpr (versioned) {
           for_each_versioned([&](auto const&, auto const& merge) {
             control_.raise_version(o.worker, merge.version_after(control_.reading(o.worker)));
@@ -172,7 +173,9 @@ class shard {
           report->version = control_.versions().of(o.worker);
         }
         break;
-      case membership_order::kind::freeze: report = control_.freeze(o.worker); break;
+      case membership_order::kind::freeze:
+        report = membership_report{.clock = control_.freeze(o.worker)};
+        break;
       case membership_order::kind::start: control_.start(o.worker, o.clock, o.version); break;
       case membership_order::kind::drop: control_.drop(o.worker, o.clock); break;
     }
@@ -211,20 +214,20 @@ class shard {
     if constexpr (control_type::serial)
       folded_.wait(guard, [this] { return !folding_; });
     if constexpr (synchronized) {
-      view<I> const seen(*this, header.cut.get());
+      view_of<I> const seen = view<I>(header.cut.get());
       slot.stamp = control_.stamp_for(header.from.worker, *header.cut);
       seen.fill(slot);
       if constexpr (versioned)
         raise_version<I>(header.from.worker, slot, seen.seen_by(header.from.worker));
     } else if constexpr (control_type::serial) {
       slot.stamp = control_.stamp_for(header.from.worker);
-      view<I>(*this, nullptr).fill(slot);
+      view<I>().fill(slot);
       if constexpr (versioned)
         raise_version<I>(header.from.worker, slot, control_.reading(header.from.worker));
     } else {
       slot.stamp = control_.stamp_for(header.from.worker);
       guard.unlock();
-      view<I>(*this, nullptr).fill(slot);
+      view<I>().fill(slot);
     }
   }
 
@@ -240,98 +243,14 @@ class shard {
     slot.stamp.version = control_.versions().of(reader);
   }
 
-  /// Table I as a read is to see it: what is folded, and of the log what the read's cut includes
-  /// (all of it for an observer, who has none).
   template <std::size_t I>
-  class view {
-   public:
-    view(shard const& s, commit_cut const* cut) : shard_(s), c_max_(s.control_.newest_folded()) {
-      if constexpr (synchronized) {
-        top_ = s.control_.versions().top();
-        c_min_ = cut ? cut->c_min() : s.control_.window().c_min;
-        auto const add = [this](commit_info const& info, message const& m) { note(info, m); };
-        if (cut) s.control_.for_each_above(*cut, add);
-        else s.control_.for_each_held(add);
-        weigh();
-      }
-    }
-
-    void snapshot(typename table_store<I>::snapshot_type& out) const {
-      auto const& store = shard_.store<I>();
-      if constexpr (keeps_versions<I>) store.snapshot(out, worth());
-      else store.snapshot(out);
-      if constexpr (std::tuple_element_t<I, std::tuple<Tables...>>::bounded)
-        for (part const& p : above_) out.add(*p.part, p.weight, store.width());
-      else if (!above_.empty())
-        out.add(std::span<part const>(above_), store.width());
-    }
-    void read(std::span<std::uint64_t const> rows, value_type<I>* out) const {
-      auto const& store = shard_.store<I>();
-      if constexpr (keeps_versions<I>) store.read(rows, out, worth());
-      else store.read(rows, out);
-      add_rows(rows, out, store.width(), std::span<part const>(above_));
-    }
-    template <class Slot>
-    void fill(Slot& slot) const {
-      if (slot.asked == selection::all) snapshot(slot.snapshot);
-      if (slot.asked != selection::rows) return;
-      slot.values.resize(slot.rows.size() * shard_.store<I>().width());
-      read(slot.rows, slot.values.data());
-    }
-    /// What `version_after` is told of a read of this.
-    [[nodiscard]] version_read seen_by(worker_id reader) const {
-      return {.own = shard_.control_.versions().of(reader), .top = top_, .c_max = c_max_};
-    }
-
-   private:
-    using part = weighted_update<value_type<I>>;
-
-    void note(commit_info const& info, message const& m) {
-      top_ = std::max(top_, worker_versions::after(info.version));
-      c_max_ = std::max(c_max_, info.stamp.next());
-      auto const& merge = std::get<I>(shard_.merges_);
-      if constexpr (keeps_versions<I>) {
-        version_index const v = merge.map(info);
-        ++more_[v];
-        versions_.push_back(v);
-      }
-      above_.push_back({std::get<I>(m.parts).get(), merge.weight(info)});
-    }
-
-    /// Each commit of the log counts as its version does, and there may be more of them.
-    void weigh() {
-      if constexpr (keeps_versions<I>) {
-        for (auto const& v : shard_.store<I>().versions()) folded_[v.version] = v.updates;
-        for (std::size_t i = 0; i < above_.size(); ++i)
-          above_[i].weight *= worth_of(versions_[i], find(folded_, versions_[i]));
-      }
-    }
-
-    [[nodiscard]] double worth_of(version_index v, std::uint32_t folded) const {
-      auto const& merge = std::get<I>(shard_.merges_);
-      version_state const state{v, folded + find(more_, v)};
-      version_window const window{shard_.control_.versions().least(), c_min_, c_max_};
-      if constexpr (synchronized)
-        if (auto const over = merge.expire(state, window)) return *over;
-      return merge.share(state);
-    }
-    [[nodiscard]] auto worth() const {
-      return [this](version_state const& s) { return worth_of(s.version, s.updates); };
-    }
-    [[nodiscard]] static std::uint32_t find(std::map<version_index, std::uint32_t> const& in,
-                                            version_index v) {
-      auto const at = in.find(v);
-      return at == in.end() ? 0 : at->second;
-    }
-
-    shard const& shard_;
-    std::vector<part> above_;
-    std::vector<version_index> versions_;  // of those above
-    std::map<version_index, std::uint32_t> folded_, more_;
-    version_index top_{};
-    clock_index c_min_{};
-    clock_index c_max_;
-  };
+  using view_of = shard_view<I, std::tuple_element_t<I, std::tuple<Tables...>>, table_store<I>,
+                             std::tuple_element_t<I, merges>, control_type>;
+  /// Table I at a cut; at none, all that there is.
+  template <std::size_t I>
+  [[nodiscard]] view_of<I> view(commit_cut const* cut = nullptr) const {
+    return {store<I>(), std::get<I>(merges_), control_, cut};
+  }
 
   // ---- folds
 

@@ -18,10 +18,10 @@ namespace rubato {
 
 /// What a shard counts of itself.
 struct shard_counters {
-  std::uint64_t commits = 0;          ///< received and counted
-  std::uint64_t refused = 0;          ///< messages of another stage, incarnation or clock
-  std::uint64_t dropped = 0;          ///< commits of a lost worker, dropped before they were folded
-  std::uint64_t partly_folded = 0;    ///< commits of a lost worker, folded here but not on all shards
+  std::uint64_t commits = 0;        ///< received and counted
+  std::uint64_t refused = 0;        ///< messages of another stage, incarnation or clock
+  std::uint64_t dropped = 0;        ///< commits of a lost worker, dropped before they were folded
+  std::uint64_t partly_folded = 0;  ///< commits of a lost worker, folded here but not on all shards
 
   shard_counters& operator+=(shard_counters const& o) noexcept {
     commits += o.commits;
@@ -32,14 +32,14 @@ struct shard_counters {
   }
 };
 
-/// The half of a shard that knows who is where: progress, membership, versions, waiting requests and
-/// the log of held-back commits. A state machine without I/O, locks or parameters; `Message` is what
-/// a commit carries through the log, `Versioned` says that a merge keeps versions.
+/// The half of a shard that knows who is where: progress, membership, versions, waiting requests
+/// and the log of held-back commits. A state machine without I/O, locks or parameters; `Message` is
+/// what a commit carries through the log, `Versioned` says that a merge keeps versions.
 ///
 /// A commit passes through it in steps, because the folding in between is done by whoever drives
 /// the shard: `accept`, then either fold at once and `complete`, or `hold` and fold what
-/// `take_ready` gives. Readers are let in by what `publish` has made known, so only after the folds.
-/// Each step costs O(log workers).
+/// `take_ready` gives. Readers are let in by what `publish` has made known, so only after the
+/// folds. Each step costs O(log workers).
 template <admission_policy Admission, visibility_policy Visibility, class Message,
           bool Versioned = false>
 class shard_control {
@@ -195,8 +195,8 @@ class shard_control {
   // ---- synchronized reads
 
   /// Whether this shard can answer from exactly this cut: it has received all of it, and folded
-  /// nothing beyond. A transport sees to it that a joiner's `start` is here before a cut that goes by
-  /// it.
+  /// nothing beyond. A transport sees to it that a joiner's `start` is here before a cut that goes
+  /// by it.
   [[nodiscard]] bool holds(commit_cut const& cut) const noexcept {
     for (std::size_t w = 0; w < members_.size(); ++w) {
       clock_index const below = cut.of(worker_id{static_cast<std::uint32_t>(w)});
@@ -271,7 +271,7 @@ class shard_control {
     return at;
   }
 
-  /// Sets the joiner's clock to what the coordinator found to be the greatest of the shards' clocks.
+  /// Sets the joiner's clock to the greatest of the shards' clocks, as the coordinator found.
   void start(worker_id w, clock_index at, version_index version = {}) {
     member& m = members_[w.index()];
     if (m.state != standing::live) return;
@@ -370,7 +370,8 @@ class shard_control {
 
   [[nodiscard]] std::vector<std::pair<clock_index, typename log_type::group>> take_below_mark() {
     if (!std::exchange(marked_, false)) return {};
-    return log_.take_if([this](clock_index stamp, worker_id w) { return stamp < mark_of(w.index()); });
+    return log_.take_if(
+        [this](clock_index stamp, worker_id w) { return stamp < mark_of(w.index()); });
   }
 
   /// All stamps below it are folded, or will be before the next read.

@@ -18,8 +18,8 @@
 namespace rubato {
 
 /// The coordinator's half of partition synchronization (rules §4, 000 §6): gathers the servers'
-/// progress, grants reads a cut that all servers have reached, and tells the servers below which cut
-/// nobody reads any more. A state machine without I/O. Not synchronized.
+/// progress, grants reads a cut that all servers have reached, and tells the servers below which
+/// cut nobody reads any more. A state machine without I/O. Not synchronized.
 ///
 /// A server's report costs O(servers + log workers); a grant O(workers).
 class stable_cuts {
@@ -44,8 +44,8 @@ class stable_cuts {
     std::ranges::fill(m.received, at);
     advance(w, at);
   }
-  /// The worker has left, or was given up, with its commits below `cut`: it counts until all servers
-  /// have received them.
+  /// The worker has left, or was given up, with its commits below `cut`: it counts until all
+  /// servers have received them.
   void leave(worker_id w, clock_index cut) {
     members_[w.index()].cut = cut;
     forget(w);
@@ -76,8 +76,8 @@ class stable_cuts {
 
   // ---- reads
 
-  /// Whether a read with this need may go on; if not its worker waits, and `take_released` will name
-  /// it. A worker has at most one request waiting.
+  /// Whether a read with this need may go on; if not its worker waits, and `take_released` will
+  /// name it. A worker has at most one request waiting.
   [[nodiscard]] bool admit(worker_id w, clock_index clock, clock_index need) {
     if (need <= c_min()) return true;
     waiting_.enter(w, clock, need);
@@ -107,8 +107,8 @@ class stable_cuts {
   [[nodiscard]] std::vector<worker_id> take_released() { return std::exchange(released_, {}); }
 
   /// The low-water mark, if it is time to tell the servers: cuts only grow, so it is that of the
-  /// oldest read under way. Sent once for as many commits as there are workers, which keeps both the
-  /// traffic per commit and the servers' logs small.
+  /// oldest read under way. Sent once for as many commits as there are workers, which keeps both
+  /// the traffic per commit and the servers' logs small.
   [[nodiscard]] shared_cut take_mark() {
     // With the last worker gone, all that is left is to be folded.
     if (advanced_ < progress_.live()) return nullptr;

@@ -105,9 +105,9 @@ struct transit {
 /// A message holds the sender's outgoing and the receiver's incoming card from the moment it is
 /// sent, each for as long as that card's bandwidth asks, and is through when the slower of the two
 /// is; then comes the latency, and a delayed server's delay. So transfers overlap as they do when
-/// packets stream, a card never carries more than its bandwidth, and one call settles everything: no
-/// events of its own. What this leaves out: a message queued at its sender holds its place at the
-/// receiver already.
+/// packets stream, a card never carries more than its bandwidth, and one call settles everything:
+/// no events of its own. What this leaves out: a message queued at its sender holds its place at
+/// the receiver already.
 ///
 /// Times handed in must not decrease from call to call. No clock, no randomness of its own.
 /// Not thread-safe. Amortised constant time; memory O(workers + servers), and with random latency

@@ -34,7 +34,8 @@ concept parameter = std::same_as<T, float> || std::same_as<T, double> ||
 ///
 /// With a real mutex as `Mutex` all of them may be called concurrently.
 template <class S>
-concept table_store = requires(S s, S const cs, std::span<weighted_update<typename S::value_type> const> step,
+concept table_store = requires(S s, S const cs,
+                               std::span<weighted_update<typename S::value_type> const> step,
                                std::optional<double> decay, std::span<std::uint64_t const> rows,
                                typename S::value_type* out, typename S::snapshot_type snapshot) {
   s.fold(step, decay);

@@ -28,7 +28,7 @@ struct dense {
   bool check_finite = false;        ///< pushes of NaN or infinity are refused
   Merge merge{};
   Partition partition{};
-  update_filter filter{};           ///< keeps small entries of commits from being sent; off unless set
+  update_filter filter{};           ///< small entries of commits are not sent; off unless set
 };
 static_assert(table_spec<dense<float>> && table_spec<dense<double>>);
 

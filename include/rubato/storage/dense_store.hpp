@@ -184,7 +184,8 @@ class dense_store {
   void fold(std::span<weighted_update<T> const> step, std::optional<double> decay) {
     if (decay) return fold_with_velocity(step, *decay);
     while (!step.empty()) {
-      auto const whole_end = std::ranges::find_if(step, [](auto const& u) { return !u.part->whole; });
+      auto const whole_end =
+          std::ranges::find_if(step, [](auto const& u) { return !u.part->whole; });
       auto const whole = static_cast<std::size_t>(whole_end - step.begin());
       if (whole != 0) {
         fold_whole(step.first(whole));
@@ -272,7 +273,8 @@ class dense_store {
       }
       T const* from = u.part->values.data();
       for (std::uint64_t const row : u.part->rows) {
-        detail::add_row(velocity_.data() + static_cast<std::size_t>(row) * width_, from, width_, u.weight);
+        detail::add_row(velocity_.data() + static_cast<std::size_t>(row) * width_, from, width_,
+                        u.weight);
         from += width_;
       }
     }

@@ -20,9 +20,9 @@ namespace rubato {
 /// without numbers: so where updates touch most rows, live versions + 1 sets of parameters. It is
 /// returned when the version expires.
 ///
-/// Time: a push costs about as much as without versions, and an expiry O(rows of the version). A pull
-/// adds up the live versions: O(rows pulled × live versions) by key; of the whole table over a dense
-/// base O(rows of the live versions), and only the chunks in which they lie are copied.
+/// Time: a push costs about as much as without versions, and an expiry O(rows of the version). A
+/// pull adds up the live versions: O(rows pulled × live versions) by key; of the whole table over a
+/// dense base O(rows of the live versions), and only the chunks in which they lie are copied.
 ///
 /// What versions are is up to the merge. Counts over a sliding window, the last k clocks of the
 /// fastest worker:
@@ -46,8 +46,8 @@ namespace rubato {
 ///     multi_version{dense<std::int32_t, window_sum>{.rows = n, .merge = {.k = 10}}}
 ///
 /// And updates that are held back until their clock is complete: the same `map`, a `share` of 0,
-/// and an `expire` that answers 1 for versions below `w.c_min`. (When a run ends, versions that are
-/// still live are folded with their share: here, clocks that some worker has not finished are lost.)
+/// and an `expire` that answers 1 for versions below `w.c_min`. (When a run ends, live versions are
+/// folded with their share: here, clocks that some worker has not finished are lost.)
 template <table_spec Base>
   requires(!requires { Base::versioned; })
 struct multi_version : Base {
@@ -57,7 +57,7 @@ struct multi_version : Base {
   template <class Mutex>
   using store = multi_version_store<typename Base::template store<Mutex>>;
 
-  constexpr multi_version(Base base) : Base(std::move(base)) {  // NOLINT: meant to convert
+  constexpr explicit multi_version(Base base) : Base(std::move(base)) {
     if (std::floating_point<typename Base::value_type> && !this->filter.threshold)
       this->filter.threshold = default_threshold;
   }

@@ -25,7 +25,7 @@
 
 namespace rubato {
 
-/// The rows of a `multi_version` table on one server: a base store, and a sum for each live version.
+/// The rows of a `multi_version` table on one server: a base store, and a sum per live version.
 ///
 /// The parameters are `base + Σ share(v)·G(v)`, oldest version first; whoever reads says what the
 /// shares are. Only the base is synchronized: one thread at a time may add, expire or read.

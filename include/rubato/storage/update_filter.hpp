@@ -19,10 +19,10 @@ enum class small_entries : std::uint8_t {
 /// Keeps small entries of a commit from being sent: `.filter = {.threshold = 1e-6}`. What is looked
 /// at is an entry's sum over the pushes since the last commit. Source: DynSGD, SIGMOD'17 §5.3.
 ///
-/// A worker's own reads show carried entries, as they show all of its pushes. Dropped ones they show
-/// no more; only rows that it had fetched by key before may, until they are fetched again.
-/// The commit that ends a worker's body sends what was carried, too; what a commit right before the
-/// end has left over is lost, for a commit of leftovers would count as one more update.
+/// A worker's own reads show carried entries, as they show all of its pushes. Dropped ones they
+/// show no more; only rows that it had fetched by key before may, until they are fetched again. The
+/// commit that ends a worker's body sends what was carried, too; what a commit right before the end
+/// has left over is lost, for a commit of leftovers would count as one more update.
 struct update_filter {
   /// Entries with |x| below it are not sent; 0 sends all. Unless set it is 0, and 1e-6 for
   /// `multi_version` tables of floating point.

@@ -205,12 +205,13 @@ class version_delta {
     auto from = static_cast<std::size_t>(found - run_.begin());
     return find(row, from);
   }
-  [[nodiscard]] T const* at(std::size_t slot) const noexcept {
-    return slot < run_.size() ? run_values_.data() + slot * width_
-                              : recent_values_.data() + (slot - run_.size()) * width_;
-  }
-  [[nodiscard]] T* at(std::size_t slot) noexcept {
-    return const_cast<T*>(std::as_const(*this).at(slot));
+  [[nodiscard]] T const* at(std::size_t slot) const noexcept { return values_at(*this, slot); }
+  [[nodiscard]] T* at(std::size_t slot) noexcept { return values_at(*this, slot); }
+  template <class Self>
+  [[nodiscard]] static auto* values_at(Self& self, std::size_t slot) noexcept {
+    std::size_t const in_run = self.run_.size();
+    return slot < in_run ? self.run_values_.data() + slot * self.width_
+                         : self.recent_values_.data() + (slot - in_run) * self.width_;
   }
 
   void add_row(T* to, place const& p, update<T> const& u, double weight) const noexcept {

@@ -9,7 +9,7 @@
 #include "rubato/core/table.hpp"
 #include "rubato/core/time.hpp"
 #include "rubato/server/messages.hpp"
-#include "rubato/worker/read_slot.hpp"
+#include "rubato/server/read_slot.hpp"
 
 namespace rubato {
 

@@ -14,11 +14,11 @@
 #include "rubato/core/clock.hpp"
 #include "rubato/partition/locator.hpp"
 #include "rubato/protocol/concepts.hpp"
+#include "rubato/server/read_slot.hpp"
 #include "rubato/storage/concepts.hpp"
 #include "rubato/storage/sparse_store.hpp"
 #include "rubato/storage/update_filter.hpp"
 #include "rubato/worker/accumulator.hpp"
-#include "rubato/worker/read_slot.hpp"
 #include "rubato/worker/row_cache.hpp"
 
 namespace rubato {
@@ -28,8 +28,8 @@ template <table_spec Table>
 using locator_for = std::conditional_t<Table::bounded, bounded_locator,
                                        open_locator<decltype(Table::partition)>>;
 
-/// A worker's replica of one table: what it has fetched, plus its own updates that the fetched state
-/// lacks, each exactly once (SSP-2).
+/// A worker's replica of one table: what it has fetched, plus its own updates that the fetched
+/// state lacks, each exactly once (SSP-2).
 ///
 /// Three layers. *Base*: a frozen state of the whole table, shared with the store, so that fetching
 /// it copies nothing. *Rows*: rows fetched by key. *Own updates*: those pushed since the last
@@ -81,9 +81,9 @@ class replica {
     return std::ranges::any_of(parts_, [](auto const& p) { return !p.own.empty(); });
   }
 
-  /// The update for one server, to be sent under this stamp. `keep` says that the replica will still
-  /// need it: for a base that lacks it, or until a server says that it is in. `flush` says that no
-  /// commit comes after it, to which small entries could be carried.
+  /// The update for one server, to be sent under this stamp. `keep` says that the replica will
+  /// still need it: for a base that lacks it, or until a server says that it is in. `flush` says
+  /// that no commit comes after it, to which small entries could be carried.
   [[nodiscard]] std::shared_ptr<update<value_type> const> commit(server_id s, clock_index stamp,
                                                                  bool keep, bool flush = false) {
     part& p = parts_[s.index()];
@@ -148,7 +148,8 @@ class replica {
   void acknowledge(server_id s, clock_index included) noexcept {
     part& p = parts_[s.index()];
     clock_index const in = has_base_ ? std::min(included, p.base_included) : included;
-    auto const kept = std::ranges::find_if(p.committed, [in](auto const& u) { return u.stamp >= in; });
+    auto const kept =
+        std::ranges::find_if(p.committed, [in](auto const& u) { return u.stamp >= in; });
     p.committed.erase(p.committed.begin(), kept);
   }
 
@@ -196,9 +197,11 @@ class replica {
     }
   }
 
-  /// Reads a row from what is cached, and says how that was fetched; nothing where it must be fetched. `base_ok`: the base is usable.
+  /// Reads a row from what is cached, and says how that was fetched; nothing where it must be
+  /// fetched. `base_ok`: the base is usable.
   template <class Usable>
-  [[nodiscard]] std::optional<fetch_mark> read_row(key k, bool base_ok, Usable usable, value_type* out) {
+  [[nodiscard]] std::optional<fetch_mark> read_row(key k, bool base_ok, Usable usable,
+                                                   value_type* out) {
     if (auto const* e = rows_.find(k); e && usable(e->mark)) {
       std::copy_n(rows_.values(*e), width_, out);
       return e->mark;
@@ -259,7 +262,8 @@ class replica {
     value_type const* from = u.values.data();
     for (std::uint64_t const row : u.rows) {
       if (row >= run.local_first && row < run.local_first + run.rows) {
-        detail::add_row(to + static_cast<std::size_t>(row - run.local_first) * width_, from, width_);
+        auto const i = static_cast<std::size_t>(row - run.local_first);
+        detail::add_row(to + i * width_, from, width_);
       }
       from += width_;
     }

@@ -17,7 +17,7 @@ struct fetch_mark {
   clock_index server_clock = clock_index::lowest();  ///< `c_min` at the server that answered
   clock_index at = clock_index::lowest();            ///< the reader's clock then
   clock_index need = clock_index::lowest();          ///< what the read had needed
-  std::uint64_t fetch = 0;                           ///< which of the reader's fetches it was, from 1
+  std::uint64_t fetch = 0;                           ///< which of the reader's fetches, from 1
 };
 
 /// The rows that a worker has fetched by key, as it sees them: its own later pushes are added in
