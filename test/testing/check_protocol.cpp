@@ -1,8 +1,12 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <rubato/protocol/ada_comm.hpp>
+#include <rubato/protocol/adsp.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/con_sgd.hpp>
 #include <rubato/protocol/dyn_sgd.hpp>
+#include <rubato/protocol/fixed_ada_comm.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/testing/conformance.hpp>
@@ -30,6 +34,18 @@ TEST_CASE("check_protocol accepts what is shipped", "[testing]") {
   CHECK(testing::check_protocol(ssp{.staleness = 2}, few) == testing::sentences{});
   CHECK(testing::check_protocol(dyn_sgd{.staleness = 2}, few) == testing::sentences{});
   CHECK(testing::check_protocol(with(dyn_sgd{}, stable_cut{}), few) == testing::sentences{});
+}
+
+TEST_CASE("check_protocol accepts paces with a conductor", "[testing]") {
+  using namespace std::chrono_literals;
+  testing::search const few{.schedules = 50};
+  adsp const searching{.check_period = 2ms, .epoch = 40ms, .probe_period = 4ms};
+  CHECK(testing::check_protocol(searching, few) == testing::sentences{});
+  CHECK(testing::check_protocol(ada_comm{.first_steps = 8, .interval = 5ms}, few) ==
+        testing::sentences{});
+  CHECK(testing::check_protocol(fixed_ada_comm{.steps = 3}, few) == testing::sentences{});
+  CHECK(testing::check_protocol(with(dyn_sgd{.staleness = 2}, searching.pace()), few) ==
+        testing::sentences{});
 }
 
 TEST_CASE("check_protocol catches a bound that is not kept", "[testing]") {

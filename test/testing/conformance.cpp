@@ -8,6 +8,8 @@
 #include <rubato/partition/range_hash.hpp>
 #include <rubato/protocol/admission.hpp>
 #include <rubato/protocol/merge.hpp>
+#include <rubato/protocol/adaptive_period.hpp>
+#include <rubato/protocol/commit_rate.hpp>
 #include <rubato/protocol/pace.hpp>
 #include <rubato/protocol/visibility.hpp>
 
@@ -133,6 +135,38 @@ TEST_CASE("check_pace", "[testing]") {
   CHECK(testing::check_pace(every_step{}) == sentences{});
   CHECK(testing::check_pace(every{7}) == sentences{});
   CHECK(says(testing::check_pace(every{0}), "expected 1 or more"));
+}
+
+namespace {
+
+/// Never lets go of whoever joined, nor of the time at which it was to be called.
+struct clinging_conductor {
+  struct order_type {};
+  void join(worker_id w, clock_index, time_point, pace_orders<order_type>&) { known.push_back(w); }
+  void leave(worker_id) {}
+  void commit(worker_id, clock_index) {}
+  void observe(time_point, double) {}
+  void tick(time_point t, pace_orders<order_type>& out) {
+    if (moves_on) next = t + std::chrono::seconds(1);
+    for (worker_id const w : known) out.push_back({w, {}});
+  }
+  [[nodiscard]] time_point next_tick() const noexcept { return next; }
+  [[nodiscard]] time_point next_sample() const noexcept { return time_point::max(); }
+  [[nodiscard]] std::span<pace_change const> changes() const noexcept { return {}; }
+
+  bool moves_on;
+  time_point next{};
+  std::vector<worker_id> known{};
+};
+
+}  // namespace
+
+TEST_CASE("check_conductor", "[testing]") {
+  CHECK(testing::check_pace(commit_rate{}) == sentences{});
+  CHECK(testing::check_pace(adaptive_period{}) == sentences{});
+  CHECK(says(testing::check_conductor(clinging_conductor{.moves_on = true}), "who is not there"));
+  CHECK(says(testing::check_conductor(clinging_conductor{.moves_on = false}),
+             "at a time that is past"));
 }
 
 TEST_CASE("check_partition", "[testing]") {

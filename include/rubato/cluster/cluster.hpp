@@ -1,8 +1,10 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -37,28 +39,47 @@ class cluster {
                 "a protocol needs merge() that gives a merge_policy: weight, noexcept");
   static_assert(requires(Protocol const p) { { p.pace() } -> pace_policy; },
                 "a protocol needs pace() that gives a pace_policy: due, noexcept");
-  static_assert((table_spec<Tables> && ...), "a table must model table_spec, as dense and sparse do");
+  static_assert((table_spec<Tables> && ...),
+                "a table must model table_spec, as dense and sparse do");
 
  public:
   using runtime_type = typename Transport::template runtime<Protocol, Tables...>;
   using worker_type = typename runtime_type::worker_type;
   using system_type = typename runtime_type::system_type;
+  /// What a table's parameters are read into: a vector, or a `sparse_snapshot`.
+  template <std::size_t I>
+  using result_type =
+      std::conditional_t<system_type::template table_type<I>::bounded,
+                         std::vector<typename system_type::template value_type<I>>,
+                         sparse_snapshot<typename system_type::template value_type<I>>>;
 
   cluster(Transport transport, Protocol p, Tables... tables)
       : runtime_(std::move(transport), std::move(p), std::move(tables)...) {}
 
-  /// Runs `body(worker)` on every worker and returns what was measured when all have ended. A worker
-  /// whose body returns leaves the run; what it had pushed and not committed is committed first.
-  /// When a body throws, the run ends for all and the exception is rethrown. One body serves all
-  /// workers, in process concurrently: what it captures and changes it must guard. Handles are of use
-  /// until the next run begins.
+  /// Runs `body(worker)` on every worker and returns what was measured when all have ended. A
+  /// worker whose body returns leaves the run; what it had pushed and not committed is committed
+  /// first. When a body throws, the run ends for all and the exception is rethrown. One body serves
+  /// all workers, in process concurrently: what it captures and changes it must guard. Handles are
+  /// of use until the next run begins.
   template <class Body>
   run_report run(Body body) {
     return runtime_.run([&body](worker_type& w) { body(w); });
   }
 
-  /// The parameters as they are after the last run, in the order of the keys; for a sparse table its
-  /// touched rows. Copied out of the shards on each call: O(size).
+  /// The same for a pace that goes by the loss, as those of `adsp` and `ada_comm` do:
+  /// `loss(parameters)` is called with what `observe()` returns, as a const reference, when the pace
+  /// wants to know, and not at all under a pace that never does; what bodies report is ignored then.
+  /// In the simulator it costs no virtual time; in process a thread of its own calls it, side by
+  /// side with the workers. What it throws ends the run and is rethrown.
+  template <class Body, class Loss>
+    requires std::convertible_to<std::invoke_result_t<Loss&, result_type<0> const&>, double>
+  run_report run(Body body, Loss loss) {
+    return runtime_.run([&body](worker_type& w) { body(w); },
+                        [&loss, this]() -> double { return loss(observe()); });
+  }
+
+  /// The parameters as they are after the last run, in the order of the keys; for a sparse table
+  /// its touched rows. Copied out of the shards on each call: O(size).
   template <std::size_t I = 0>
   [[nodiscard]] auto const& parameters() {
     auto& out = std::get<I>(results_);
@@ -66,10 +87,10 @@ class cluster {
     return out;
   }
 
-  /// The folded state for a reader that is no worker: loss curves, serving, checks. Waits for nobody
-  /// and costs no virtual time. During a run each chunk of about 64 KiB is whole; under eager
-  /// visibility chunks may differ by commits that are being folded meanwhile. Under `stable_cut` it
-  /// shows what each server has received, which is no cut.
+  /// The folded state for a reader that is no worker: loss curves, serving, checks. Waits for
+  /// nobody and costs no virtual time. During a run each chunk of about 64 KiB is whole; under
+  /// eager visibility chunks may differ by commits that are being folded meanwhile. Under
+  /// `stable_cut` it shows what each server has received, which is no cut.
   template <std::size_t I = 0>
   [[nodiscard]] auto observe() const {
     result_type<I> out;
@@ -97,11 +118,6 @@ class cluster {
   [[nodiscard]] runtime_type& runtime() noexcept { return runtime_; }
 
  private:
-  template <std::size_t I>
-  using result_type =
-      std::conditional_t<system_type::template table_type<I>::bounded,
-                         std::vector<typename system_type::template value_type<I>>,
-                         sparse_snapshot<typename system_type::template value_type<I>>>;
   template <class Sequence>
   struct results_of;
   template <std::size_t... I>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "rubato/core/table.hpp"
 #include "rubato/metrics/run_report.hpp"
 #include "rubato/partition/locator.hpp"
+#include "rubato/protocol/conductor.hpp"
 #include "rubato/server/coordinator.hpp"
 #include "rubato/server/shard.hpp"
 #include "rubato/storage/dense.hpp"
@@ -45,6 +47,9 @@ class system {
   using message = typename shard_type::message;
   static constexpr bool versioned = shard_type::versioned;
   static constexpr bool synchronized = shard_type::synchronized;
+  using conductor_type = conductor_of<Protocol>;
+  using pace_order = typename conductor_type::order_type;
+  static constexpr bool conducted = !std::same_as<conductor_type, no_conductor>;
   static constexpr std::size_t table_count = sizeof...(Tables);
   template <std::size_t I>
   using table_type = std::tuple_element_t<I, std::tuple<Tables...>>;
@@ -62,7 +67,8 @@ class system {
       : protocol_(std::move(p)),
         tables_(tables...),
         locators_(make_locator(tables, servers)...),
-        coordinator_(servers, synchronized) {
+        coordinator_(servers, synchronized),
+        conductor_(detail::make_conductor(protocol_.pace())) {
     for_each_table([&](auto tag) { check<decltype(tag)::index>(); });
     for (std::uint32_t s = 0; s < servers; ++s) shards_.push_back(make_shard(server_id{s}));
     for_each_table([&](auto tag) {
@@ -79,6 +85,8 @@ class system {
   [[nodiscard]] shard_type const& server(server_id s) const noexcept { return *shards_[s.index()]; }
   [[nodiscard]] coordinator& members() noexcept { return coordinator_; }
   [[nodiscard]] coordinator const& members() const noexcept { return coordinator_; }
+  /// The pace's half in the coordinator. The transport tells it who comes and goes.
+  [[nodiscard]] conductor_type& conductor() noexcept { return conductor_; }
 
   template <std::size_t I>
   [[nodiscard]] table_type<I> const& spec() const noexcept {
@@ -90,6 +98,7 @@ class system {
   void begin_stage() {
     stage_ = stage_id{stage_.value() + 1};
     coordinator_.begin_stage(stage_);
+    conductor_ = detail::make_conductor(protocol_.pace());
     for (auto& s : shards_) s->begin_stage(stage_);
   }
 
@@ -170,6 +179,12 @@ class system {
         r.updates = std::max(r.updates, c.commits);
         r.servers += c;
       });
+  }
+
+  /// What the conductor has decided in this run, oldest first. Not during a run.
+  [[nodiscard]] std::vector<pace_change> pace_changes() const {
+    if constexpr (conducted) return {conductor_.changes().begin(), conductor_.changes().end()};
+    else return {};
   }
 
   /// Calls `f(table<I>)` for each table.
@@ -288,6 +303,7 @@ class system {
   std::tuple<update_pool<typename Tables::value_type>...> pools_;
   std::vector<std::unique_ptr<shard_type>> shards_;
   coordinator coordinator_;
+  conductor_type conductor_;
   stage_id stage_{0};
 };
 

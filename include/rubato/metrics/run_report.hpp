@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "rubato/core/time.hpp"
+#include "rubato/metrics/implicit_momentum.hpp"
 #include "rubato/metrics/worker_metrics.hpp"
+#include "rubato/protocol/conductor.hpp"
 #include "rubato/server/shard_control.hpp"
 
 namespace rubato {
@@ -20,11 +22,21 @@ struct run_report {
   std::size_t versions_peak = 0;         ///< most versions alive at one time on one server
   std::uint64_t crashes = 0;             ///< workers lost
   std::uint64_t events = 0;              ///< simulator only: events processed
+  std::vector<pace_change> pace_changes; ///< what the pace's conductor decided, oldest first
 
   [[nodiscard]] worker_metrics total() const {
     worker_metrics sum;
     for (auto const& w : workers) sum += w;
     return sum;
+  }
+
+  /// What the workers' local steps between commits amount to as momentum. Source: 003 Eq. 3.
+  [[nodiscard]] double implicit_momentum() const {
+    std::vector<double> local_steps;
+    for (auto const& w : workers)
+      if (w.commits != 0)
+        local_steps.push_back(static_cast<double>(w.steps) / static_cast<double>(w.commits));
+    return rubato::implicit_momentum(local_steps);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -161,6 +162,7 @@ concept exact_merge = merge_policy<P> && detail::declared_exact<P>();
 struct pace_point {
   clock_index clock;        ///< the clock that the next commit would end
   time_point committed_at;  ///< when the last commit was made; the worker's start before the first
+  worker_id worker{};
 };
 
 /// The threshold that a pace answers: the commit is due at the first step boundary where at least
@@ -168,6 +170,8 @@ struct pace_point {
 struct commit_due {
   std::int64_t steps = 1;
   time_point at = time_point::min();
+  /// A worker that has made so many local steps pauses until `at`; at least `steps`.
+  std::int64_t steps_max = std::numeric_limits<std::int64_t>::max();
 };
 
 /// When to send? Lives on the worker, which holds its own copy.
@@ -177,8 +181,9 @@ struct commit_due {
 /// | `p.due(point)`   | `commit_due` | when the commit that ends `point.clock` is due |
 ///
 /// Asked once after each commit and at the start; the answer stands until the next commit. `steps`
-/// is at least 1. Called by the worker's own thread only.
-/// Models: `every_step`, `every`. Source: 003 §2–3.
+/// is at least 1. Called by the worker's own thread only. A pace may have a half in the coordinator,
+/// see `conducted_pace`.
+/// Models: `every_step`, `every`, `adaptive_period`, `commit_rate`. Source: 003 §2–3.
 template <class P>
 concept pace_policy = std::copyable<P> && requires(P const p, pace_point at) {
   { p.due(at) } noexcept -> std::same_as<commit_due>;

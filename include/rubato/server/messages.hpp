@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <tuple>
 
 #include "rubato/core/clock.hpp"
@@ -98,6 +99,13 @@ struct membership_order {
   epoch_id epoch{};  ///< orders are numbered; a shard carries each out once, in that order
   stage_id stage{};
   version_index version{};
+};
+
+/// A worker's report to the conductor of its pace.
+struct pace_report {
+  worker_id from{};
+  clock_index clock{};           ///< it has committed, and is at this clock now
+  std::optional<double> loss{};  ///< or: what its training came to
 };
 
 /// Where a worker starts: in a run that begins, or as the orders of its join have settled.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "rubato/core/null_mutex.hpp"
 #include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/conductor.hpp"
 #include "rubato/storage/concepts.hpp"
 #include "rubato/testing/observed_run.hpp"
 
@@ -183,7 +185,45 @@ template <merge_policy P>
   return found.take();
 }
 
-/// When to send: every commit is due after one step or more.
+/// A pace's half in the coordinator: asked in time, it answers in time, and orders only those who are
+/// there. Runs it over `ticks` ticks of a run in which workers come, commit and go.
+template <pace_conductor C>
+[[nodiscard]] sentences check_conductor(C conductor, std::uint64_t seed = 1, int ticks = 200) {
+  detail::findings found;
+  random_stream random(seed);
+  std::map<worker_id, clock_index> there;
+  pace_orders<typename C::order_type> orders;
+  time_point now{};
+  for (std::uint32_t next = 0; ticks > 0 && conductor.next_tick() != time_point::max();) {
+    time_point const tick = conductor.next_tick();
+    time_point const sample = conductor.next_sample();
+    orders.clear();
+    if (there.empty() || random.chance(0.1)) {
+      clock_index const at = there.empty() ? clock_index{} : there.begin()->second;
+      conductor.join(worker_id{next}, at, now, orders);
+      there[worker_id{next++}] = at;
+    } else if (random.chance(0.05)) {
+      conductor.leave(there.begin()->first);
+      there.erase(there.begin());
+    } else if (random.chance(0.5)) {
+      for (auto& [w, clock] : there) conductor.commit(w, clock = clock.next());
+    } else if (sample <= tick) {
+      now = std::max(now, sample);
+      conductor.observe(now, random.uniform());
+      found.expect(conductor.next_sample() > sample, "it wants a loss that it has been told");
+    } else {
+      now = std::max(now, tick);
+      conductor.tick(now, orders);
+      found.expect(conductor.next_tick() > now, "it wants to be called at a time that is past");
+      --ticks;
+    }
+    for (auto const& o : orders)
+      found.expect(there.contains(o.to), "it orders worker ", o.to.value(), ", who is not there");
+  }
+  return found.take();
+}
+
+/// When to send: every commit is due after one step or more; without a conductor, at some time.
 template <pace_policy P>
 [[nodiscard]] sentences check_pace(P const& p) {
   detail::findings found;
@@ -192,10 +232,17 @@ template <pace_policy P>
       commit_due const due = p.due({.clock = c, .committed_at = time_point(seconds(at))});
       found.expect(due.steps >= 1, "the commit of clock ", c.value(), " is due after ", due.steps,
                    " steps, expected 1 or more");
-      found.expect(due.at != time_point::max(), "the commit of clock ", c.value(),
-                   " is never due: its time is the end of all times");
+      found.expect(due.steps_max >= due.steps, "the commit of clock ", c.value(), " is due after ",
+                   due.steps, " steps, but its worker pauses after ", due.steps_max);
+      found.expect(conducted_pace<P> || due.at != time_point::max(), "the commit of clock ",
+                   c.value(), " is never due: its time is the end of all times");
     }
-  return found.take();
+  sentences all = found.take();
+  if constexpr (conducted_pace<P>) {
+    sentences const more = check_conductor(p.make_conductor());
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
 }
 
 /// Which server holds a row: one that there is, and always the same one.

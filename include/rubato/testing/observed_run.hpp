@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rubato/cluster/cluster.hpp"
+#include "rubato/protocol/conductor.hpp"
 #include "rubato/protocol/merge.hpp"
 #include "rubato/storage/multi_version.hpp"
 #include "rubato/testing/observer.hpp"
@@ -47,8 +48,24 @@ struct pace_by_hand {
   Pace inner;
   bool by_hand;
 
-  [[nodiscard]] commit_due due(pace_point const& at) const noexcept {
-    return by_hand ? commit_due{.steps = std::int64_t{1} << 62} : inner.due(at);
+  [[nodiscard]] commit_due due(pace_point const& p) const noexcept {
+    return by_hand ? commit_due{.steps = std::int64_t{1} << 62} : inner.due(p);
+  }
+
+  [[nodiscard]] auto make_conductor() const
+    requires conducted_pace<Pace>
+  {
+    return inner.make_conductor();
+  }
+  template <class Order>
+    requires conducted_pace<Pace>
+  void follow(Order const& order, pace_point const& p) {
+    inner.follow(order, p);
+  }
+  void spent(duration d)
+    requires conducted_pace<Pace>
+  {
+    inner.spent(d);
   }
 };
 
@@ -130,12 +147,18 @@ class actor {
     });
   }
 
+  /// A pace may go by the time, which does not pass where work costs nothing.
   void clock_by_pace() {
-    for (bool over = false; !over;) {
+    constexpr int patience = 40;
+    for (int steps = 0; steps < patience; ++steps) {
       act();
       double const work = random().uniform() * 2;
-      over = commit([&] { return worker_.step(work); });
+      if (commit([&] { return worker_.step(work); })) return;
     }
+    commit([this] {
+      worker_.commit();
+      return true;
+    });
   }
 
   template <class F>

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "rubato/core/ids.hpp"
@@ -22,6 +23,7 @@ namespace rubato {
 /// | `e.wait()`                         | returns when all requests since the last one are complete; each slot then holds its answer, `arrived` and `admitted` |
 /// | `e.now()`                          | time since the run began |
 /// | `e.charge(work)`                   | the worker has computed `work` units since the last charge; a simulator makes time pass |
+/// | `e.pause(until)`                   | lets the time pass until then |
 /// | `e.checkpoint()`                   | throws when the run is being stopped; cheap |
 ///
 /// Where reads are synchronized, also:
@@ -29,22 +31,34 @@ namespace rubato {
 /// | `e.request_cut(read, slot)`        | asks the coordinator to be let in, and for a cut; like `request`, complete when `wait` returns |
 /// | `e.release_cut(worker)`            | the answers that go with the cut are in |
 ///
+/// Where the pace has a conductor, also:
+///
+/// | `e.report_commit(clock)`           | tells the conductor, one way, that this worker is at that clock now |
+/// | `e.report_loss(loss)`              | and what a loss came to |
+/// | `e.take_order()`                   | the next of the conductor's orders that have arrived; nothing when there is none |
+///
 /// `post`, `request` and `wait` too throw when the run is being stopped; what they throw then is no
 /// std::exception, so that bodies do not swallow it by accident.
 /// Models: the endpoints of `in_process` and `simulated`.
 template <class E, class System>
 concept endpoint = requires(E e, server_id s, typename System::message m, read_header read,
                             read_slot<typename System::template store_type<0>>& slot, double work,
-                            cut_slot& cut, worker_id self) {
+                            cut_slot& cut, worker_id self, time_point until, clock_index clock) {
   e.post(s, std::move(m));
   e.request(s, table<0>, read, slot);
   e.wait();
   { e.now() } -> std::same_as<time_point>;
   e.charge(work);
+  e.pause(until);
   e.checkpoint();
   requires !System::synchronized || requires {
     e.request_cut(read, cut);
     e.release_cut(self);
+  };
+  requires !System::conducted || requires {
+    e.report_commit(clock);
+    e.report_loss(work);
+    { e.take_order() } -> std::same_as<std::optional<typename System::pace_order>>;
   };
 };
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -68,21 +69,24 @@ class in_process_runtime {
   [[nodiscard]] std::uint32_t workers() const noexcept { return options_.workers; }
 
   /// Runs `body(worker&)` on every worker and returns when all have ended. A body that throws ends
-  /// the run for all of them, and its exception is rethrown here.
-  run_report run(std::function<void(worker_type&)> body) {
+  /// the run for all of them, and its exception is rethrown here. `loss` is what the pace's conductor
+  /// asks for.
+  run_report run(std::function<void(worker_type&)> body, std::function<double()> loss = {}) {
     static_assert(endpoint<endpoint_type, system_type>);
     if (busy_.exchange(true))
       throw usage_error(errc::bad_option, "run: a run of this cluster is under way already");
     idle_at_exit const idle{busy_};
-    begin(std::move(body));
+    begin(std::move(body), std::move(loss));
     for (std::uint32_t i = 0; i < options_.workers; ++i) enlist();
     try {
       std::lock_guard const guard(lock_);
       for (auto& p : participants_) launch(*p);
+      if constexpr (system_type::conducted) threads_.emplace_back([this] { conduct(); });
     } catch (...) {  // no thread to be had: those that run would wait for it for ever
       fail(std::current_exception());
     }
     wait_for_all();
+    end_conductor();
     finish_threads();
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     return report();
@@ -126,8 +130,8 @@ class in_process_runtime {
 
   class endpoint_type {
    public:
-    endpoint_type(in_process_runtime& run, double slowness)
-        : run_(run), slowness_(slowness), idle_until_(run.now()) {}
+    endpoint_type(in_process_runtime& run, worker_id self, double slowness)
+        : run_(run), self_(self), slowness_(slowness), idle_until_(run.now()) {}
 
     void post(server_id s, message m) {
       checkpoint();
@@ -209,10 +213,42 @@ class in_process_runtime {
       checkpoint();
     }
 
+    void pause(time_point until) {
+      {
+        std::unique_lock guard(lock_);
+        run_.wait_until(awake_, guard, until, [&] { return run_.stopping(); });
+      }
+      idle_until_ = now();
+      checkpoint();
+    }
+
+    void report_commit(clock_index now_at) {
+      std::lock_guard const guard(run_.conducting_);
+      run_.system_.conductor().commit(self_, now_at);
+    }
+    void report_loss(double loss) {
+      std::lock_guard const guard(run_.conducting_);
+      if (!run_.loss_) run_.system_.conductor().observe(now(), loss);
+    }
+    [[nodiscard]] std::optional<typename system_type::pace_order> take_order() {
+      if (!has_orders_.load(std::memory_order_acquire)) return std::nullopt;
+      std::lock_guard const guard(lock_);
+      std::optional const first = orders_.front();
+      orders_.erase(orders_.begin());
+      has_orders_.store(!orders_.empty(), std::memory_order_relaxed);
+      return first;
+    }
+
     void checkpoint() const {
       if (run_.stopping()) throw run_stopped{};
     }
 
+    /// Called by the conductor.
+    void give(typename system_type::pace_order const& order) {
+      std::lock_guard const guard(lock_);
+      orders_.push_back(order);
+      has_orders_.store(true, std::memory_order_release);
+    }
     /// Called by whoever releases this worker, or stops the run.
     void release_one() {
       {
@@ -235,6 +271,7 @@ class in_process_runtime {
     };
 
     in_process_runtime& run_;
+    worker_id self_;
     double slowness_;
     time_point idle_until_;
     std::vector<waiting> pending_;
@@ -242,12 +279,14 @@ class in_process_runtime {
     std::mutex lock_;
     std::condition_variable awake_;
     std::size_t released_count_ = 0;
+    std::vector<typename system_type::pace_order> orders_;  ///< have arrived
+    std::atomic<bool> has_orders_ = false;
   };
 
  private:
   struct participant {
     participant(in_process_runtime& run, double slowness, sender self, std::uint32_t rank)
-        : link(run, slowness), handle(link, run.system_, self, rank, run.options_.seed) {}
+        : link(run, self.worker, slowness), handle(link, run.system_, self, rank, run.options_.seed) {}
     endpoint_type link;
     worker_type handle;
     starting_point start{};
@@ -260,7 +299,7 @@ class in_process_runtime {
 
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
 
-  void begin(std::function<void(worker_type&)> body) {
+  void begin(std::function<void(worker_type&)> body, std::function<double()> loss) {
     finish_threads();
     {
       std::lock_guard const guard(lock_);
@@ -270,6 +309,8 @@ class in_process_runtime {
       ended_ = {};
     }
     body_ = std::move(body);
+    loss_ = std::move(loss);
+    conducted_to_end_ = false;
     system_.begin_stage();
     began_ = std::chrono::steady_clock::now();
   }
@@ -285,9 +326,69 @@ class in_process_runtime {
           *this, slowness, sender{worker_id{rank}, {}, system_.stage()}, rank));
       p = participants_.back().get();
     }
-    std::lock_guard const guard(membership_);
-    p->start = carry(system_.members().join(p->handle.id(), {}));
+    {
+      std::lock_guard const guard(membership_);
+      p->start = carry(system_.members().join(p->handle.id(), {}));
+    }
+    if constexpr (system_type::conducted) {
+      std::lock_guard const guard(conducting_);
+      pace_orders<typename system_type::pace_order> orders;
+      system_.conductor().join(p->handle.id(), p->start.clock, now(), orders);
+      deliver(orders);
+    }
     return *p;
+  }
+
+  // ---- the conductor: the pace's half in the coordinator, in a thread of its own
+
+  void conduct() {
+    try {
+      std::unique_lock guard(conducting_);
+      auto& c = system_.conductor();
+      while (!conducted_to_end_) {
+        time_point const next = loss_ ? std::min(c.next_tick(), c.next_sample()) : c.next_tick();
+        if (now() < next) {
+          wait_until(conductor_, guard, next, [&] { return conducted_to_end_; });
+          continue;
+        }
+        if (loss_ && c.next_sample() <= now()) observe_loss(guard);
+        pace_orders<typename system_type::pace_order> orders;
+        if (time_point const t = now(); c.next_tick() <= t) c.tick(t, orders);
+        deliver(orders);
+      }
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
+
+  /// The workers go on reporting while the loss is computed.
+  void observe_loss(std::unique_lock<std::mutex>& guard) {
+    guard.unlock();
+    time_point const at = now();
+    double const loss = loss_();
+    guard.lock();
+    system_.conductor().observe(at, loss);
+  }
+
+  void deliver(pace_orders<typename system_type::pace_order> const& orders) {
+    std::lock_guard const guard(lock_);
+    for (auto const& [to, order] : orders) participants_[to.index()]->link.give(order);
+  }
+
+  void end_conductor() {
+    {
+      std::lock_guard const guard(conducting_);
+      conducted_to_end_ = true;
+    }
+    conductor_.notify_all();
+  }
+
+  /// A deadline may be "never", which no clock could count to.
+  template <class Until>
+  void wait_until(std::condition_variable& sleep, std::unique_lock<std::mutex>& guard,
+                  time_point deadline, Until until) const {
+    if (deadline == time_point::max()) sleep.wait(guard, until);
+    else sleep.wait_until(guard, began_ + deadline.since_start(), until);
   }
 
   /// @pre `membership_` is held
@@ -349,6 +450,10 @@ class in_process_runtime {
       std::lock_guard const guard(membership_);
       carry(system_.members().leave(p.handle.id(), p.handle.clock()));
     }
+    if constexpr (system_type::conducted) {
+      std::lock_guard const guard(conducting_);
+      system_.conductor().leave(p.handle.id());
+    }
     std::lock_guard const guard(lock_);
     ended_ = std::max(ended_, now());
     if (--running_ == 0) all_ended_.notify_all();
@@ -383,6 +488,7 @@ class in_process_runtime {
     r.elapsed = ended_.since_start();
     for (auto const& p : participants_) r.workers.push_back(p->handle.metrics());
     system_.add_counters(r);
+    r.pace_changes = system_.pace_changes();
     return r;
   }
 
@@ -391,6 +497,11 @@ class in_process_runtime {
   std::function<void(worker_type&)> body_;
   std::chrono::steady_clock::time_point began_{};
   time_point ended_{};
+
+  std::function<double()> loss_;
+  std::mutex conducting_;  ///< the conductor, and
+  std::condition_variable conductor_;
+  bool conducted_to_end_ = false;
 
   std::mutex joining_;     ///< one joiner at a time
   std::mutex membership_;  ///< the coordinator

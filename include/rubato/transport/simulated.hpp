@@ -68,13 +68,13 @@ class simulated_runtime {
   [[nodiscard]] std::uint32_t workers() const noexcept { return options_.workers; }
 
   /// Runs `body(worker&)` on every worker and returns when all have ended. A body that throws ends
-  /// the run, and its exception is rethrown here.
+  /// the run, and its exception is rethrown here. `loss` is what the pace's conductor asks for.
   /// @throws deadlock_error when somebody waits and nothing can happen any more
-  run_report run(std::function<void(worker_type&)> body) {
+  run_report run(std::function<void(worker_type&)> body, std::function<double()> loss = {}) {
     static_assert(endpoint<endpoint_type, system_type>);
-    begin(std::move(body));
+    begin(std::move(body), std::move(loss));
     try {
-      while (!queue_.empty() && !stopping_) {
+      while (!only_the_conductor_goes_on() && !stopping_) {
         event const e = queue_.pop();
         if (!queue_.empty()) warm_up(queue_.top());
         handle(e);
@@ -118,6 +118,7 @@ class simulated_runtime {
 
     void post(server_id s, message m) {
       checkpoint();
+      timeless_steps_ = 0;
       sim::transit const t = run_.network_.send(self_, s, m.bytes(), now(), link_draws_);
       std::uint32_t const at = run_.commits_.put({std::move(m), t.sent});
       run_.queue_.push(t.delivered, {event::commit, self_.value(), s.value(), at});
@@ -160,9 +161,31 @@ class simulated_runtime {
     [[nodiscard]] time_point now() const noexcept { return run_.now(); }
 
     /// Lets the time pass that the scenario says, even if that is none: others get their turn.
+    /// @throws option_error when a million steps in a row took no time and ended in no commit: under a
+    /// pace that goes by time that would go on for ever
     void charge(double work) {
       checkpoint();
-      sleep_until(now() + run_.speed_.step(self_, work, now(), speed_draws_));
+      duration const took = run_.speed_.step(self_, work, now(), speed_draws_);
+      timeless_steps_ = took == duration::zero() ? timeless_steps_ + 1 : 0;
+      if (timeless_steps_ > timeless_steps_max)
+        throw option_error("scenario.speed: " + std::to_string(timeless_steps_max) +
+                           " local steps of worker " + std::to_string(self_.value()) +
+                           " took no time and ended in no commit; expected a work_cost above 0 "
+                           "under a pace that goes by time");
+      sleep_until(now() + took);
+    }
+    void pause(time_point until) {
+      checkpoint();
+      if (until > now()) sleep_until(until);
+    }
+
+    void report_commit(clock_index now_at) { report({self_, now_at, {}}); }
+    void report_loss(double loss) { report({self_, {}, loss}); }
+    [[nodiscard]] std::optional<typename system_type::pace_order> take_order() {
+      if (orders_.empty()) return std::nullopt;
+      std::optional const first = orders_.front();
+      orders_.erase(orders_.begin());
+      return first;
     }
 
     void checkpoint() const {
@@ -171,6 +194,12 @@ class simulated_runtime {
 
    private:
     friend class simulated_runtime;
+
+    void report(pace_report const& said) {
+      checkpoint();
+      run_.queue_.push(now() + run_.control_latency(),
+                       {event::note, self_.value(), 0, run_.notes_.put(said)});
+    }
 
     void sleep_until(time_point t) {
       run_.queue_.push(t, {event::resume, self_.value(), 0, 0});
@@ -183,6 +212,9 @@ class simulated_runtime {
     random_stream link_draws_;
     read_header read_{};
     cut_slot* cut_ = nullptr;
+    std::vector<typename system_type::pace_order> orders_;  ///< have arrived
+    static constexpr std::uint32_t timeless_steps_max = 1'000'000;
+    std::uint32_t timeless_steps_ = 0;  ///< since time last passed, or a commit
     std::uint32_t outstanding_ = 0;
     bool waiting_ = false;
     bool dead_ = false;  ///< a body that swallows its death sends nothing more
@@ -227,6 +259,9 @@ class simulated_runtime {
       crash,    ///< a worker dies
       detect,   ///< the coordinator notices
       join,     ///< the scenario adds a worker
+      note,     ///< a worker's report is at the conductor
+      tick,     ///< the conductor wants to be called
+      quota,    ///< an order of the conductor is at a worker
     };
     kind what;
     std::uint32_t worker;
@@ -241,6 +276,9 @@ class simulated_runtime {
   struct report_under_way {
     membership_order about{};
     membership_report said{};
+  };
+  struct order_under_way {
+    typename system_type::pace_order order{};
   };
   struct mark_under_way {
     stage_id stage{};
@@ -266,6 +304,8 @@ class simulated_runtime {
       __builtin_prefetch(static_cast<char const*>(at) + i, 1);
   }
 
+  static constexpr std::uint32_t no_worker = ~std::uint32_t{0};
+
   // ---- a run
 
   /// The scenario's models rely on it from their making on.
@@ -274,10 +314,11 @@ class simulated_runtime {
     return options;
   }
 
-  void begin(std::function<void(worker_type&)> body) {
+  void begin(std::function<void(worker_type&)> body, std::function<double()> loss) {
     if (running_)
       throw usage_error(errc::bad_option, "run: a run of this cluster is under way already");
     body_ = std::move(body);
+    loss_ = std::move(loss);
     participants_.clear();
     footprints_.clear();
     fibers_ = std::make_unique<sim::fiber_pool>(options_.stack_bytes);
@@ -287,6 +328,9 @@ class simulated_runtime {
     reports_ = {};
     progress_ = {};
     marks_ = {};
+    notes_ = {};
+    pace_orders_ = {};
+    of_conductor_ = 0;
     network_ = sim::network(options_.scenario.network, options_.scenario.server_delay);
     stopping_ = false;
     running_ = true;
@@ -300,7 +344,9 @@ class simulated_runtime {
       std::vector<worker_id> nobody;
       p.start = system_.carry(system_.members().join(p.handle.id(), {}), nobody);
       queue_.push(time_point{}, {event::launch, i, 0, 0});
+      tell_conductor([&](auto& c, auto& out) { c.join(p.handle.id(), p.start.clock, {}, out); });
     }
+    if constexpr (system_type::conducted) await_conductor();
     for (auto const& c : options_.scenario.crashes)
       queue_.push(time_point(c.at), {event::crash, c.worker.value(), 0, 0});
     for (auto const& j : options_.scenario.joins)
@@ -351,14 +397,19 @@ class simulated_runtime {
       case event::left:
         send_order(system_.members().leave(worker_id{e.worker},
                                            participants_[e.worker]->handle.clock()));
+        tell_conductor([&](auto& c, auto&) { c.leave(worker_id{e.worker}); });
         return follow_cuts();
       case event::crash: return crash(e.worker);
       case event::detect:
         if (auto const o = system_.members().lose(worker_id{e.worker})) send_order(*o);
+        tell_conductor([&](auto& c, auto&) { c.leave(worker_id{e.worker}); });
         return follow_cuts();
       case event::join:
         if (any_alive()) add_worker();
         return;
+      case event::note: return take_note(e);
+      case event::tick: return tick();
+      case event::quota: return take_pace_order(e);
     }
   }
 
@@ -519,6 +570,60 @@ class simulated_runtime {
     }
   }
 
+  // ---- the conductor: the pace's half in the coordinator
+
+  /// Calls `input(conductor, orders)`, and sends the orders.
+  template <class Input>
+  void tell_conductor(Input input) {
+    if constexpr (system_type::conducted) {
+      pace_orders<typename system_type::pace_order> orders;
+      input(system_.conductor(), orders);
+      for (auto const& [to, order] : orders) {
+        queue_.push(now() + control_latency(),
+                    {event::quota, to.value(), 0, pace_orders_.put({order})});
+        ++of_conductor_;
+      }
+    }
+  }
+
+  void take_note(event const& e) {
+    pace_report const said = notes_.take(e.detail);
+    tell_conductor([&](auto& c, auto&) {
+      if (!said.loss) c.commit(said.from, said.clock);
+      else if (!loss_) c.observe(now(), *said.loss);
+    });
+  }
+
+  void take_pace_order(event const& e) {
+    --of_conductor_;
+    order_under_way const o = pace_orders_.take(e.detail);
+    participant& p = *participants_[e.worker];
+    if (p.alive) p.link.orders_.push_back(o.order);
+  }
+
+  /// The next time at which it wants to be called, or to know the loss.
+  void await_conductor() {
+    auto const& c = system_.conductor();
+    time_point const next = loss_ ? std::min(c.next_tick(), c.next_sample()) : c.next_tick();
+    if (next == time_point::max()) return;
+    queue_.push(std::max(next, now()), {event::tick, no_worker, 0, 0});
+    ++of_conductor_;
+  }
+
+  void tick() {
+    --of_conductor_;
+    tell_conductor([&](auto& c, auto& out) {
+      if (loss_ && c.next_sample() <= now()) c.observe(now(), loss_());
+      if (c.next_tick() <= now()) c.tick(now(), out);
+    });
+    if constexpr (system_type::conducted) await_conductor();
+  }
+
+  /// Nothing is left to happen but what the conductor does by itself, which wakes nobody.
+  [[nodiscard]] bool only_the_conductor_goes_on() const noexcept {
+    return queue_.size() == of_conductor_;
+  }
+
   // ---- membership: the coordinator is one latency away from everybody
 
   [[nodiscard]] duration control_latency() const noexcept {
@@ -536,6 +641,7 @@ class simulated_runtime {
       queue_.push(now() + control_latency(server_id{s}), {event::order, 0, s, orders_.put(o)});
     if (o.what != membership_order::kind::start) return;
     participants_[o.worker.index()]->start = {o.clock, o.version};
+    tell_conductor([&](auto& c, auto& out) { c.join(o.worker, o.clock, now(), out); });
     // The joiner hears of its clock when all shards know it.
     queue_.push(now() + 2 * control_latency(), {event::launch, o.worker.value(), 0, 0});
   }
@@ -589,6 +695,7 @@ class simulated_runtime {
     r.elapsed = ended_.since_start();
     for (auto const& p : participants_) r.workers.push_back(p->handle.metrics());
     system_.add_counters(r);
+    r.pace_changes = system_.pace_changes();
     r.crashes = crashes_;
     r.events = events_;
     return r;
@@ -604,10 +711,14 @@ class simulated_runtime {
   detail::slab<report_under_way> reports_;
   detail::slab<clock_index> progress_;
   detail::slab<mark_under_way> marks_;
+  detail::slab<pace_report> notes_;
+  detail::slab<order_under_way> pace_orders_;
+  std::size_t of_conductor_ = 0;  ///< events under way that are its ticks and orders
   std::vector<std::unique_ptr<participant>> participants_;
   std::vector<footprint> footprints_;  // by worker
   std::unique_ptr<sim::fiber_pool> fibers_;  // after the participants: unwound before them
   std::function<void(worker_type&)> body_;
+  std::function<double()> loss_;
   std::function<void()> on_event_;
   std::vector<worker_id> released_;
   time_point ended_{};

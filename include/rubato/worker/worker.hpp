@@ -18,72 +18,11 @@
 #include "rubato/metrics/worker_metrics.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/transport/concepts.hpp"
+#include "rubato/worker/pacer.hpp"
 #include "rubato/worker/replica.hpp"
+#include "rubato/worker/worker_table.hpp"
 
 namespace rubato {
-
-/// A list of rows: of `key`, or of any unsigned integers.
-template <class R>
-concept key_range = std::ranges::random_access_range<R const> && std::ranges::sized_range<R const> &&
-                    (std::same_as<std::ranges::range_value_t<R const>, key> ||
-                     std::unsigned_integral<std::ranges::range_value_t<R const>>);
-
-template <class Endpoint, class System>
-class worker;
-
-/// One table in a worker's hands. Made by `worker[table<I>]`; as short-lived as you like.
-template <std::size_t I, class Endpoint, class System>
-class worker_table {
- public:
-  using value_type = typename System::template value_type<I>;
-  static constexpr bool bounded = System::template table_type<I>::bounded;
-
-  explicit worker_table(worker<Endpoint, System>& w) noexcept : worker_(w) {}
-
-  /// Reads the whole table into `out`, rows × width elements by key. Waits as the protocol says.
-  /// O(size). @throws usage_error when the size is wrong
-  void pull(flat<value_type> out) const
-    requires bounded
-  {
-    worker_.template pull_whole<I>(out, std::nullopt);
-  }
-  /// The same with a staleness of its own, at most the protocol's.
-  void pull(flat<value_type> out, staleness s) const
-    requires bounded
-  {
-    worker_.template pull_whole<I>(out, s);
-  }
-  /// Reads all touched rows of a sparse table, by ascending key.
-  void pull(sparse_snapshot<value_type>& out) const
-    requires(!bounded)
-  {
-    worker_.template pull_whole<I>(out, std::nullopt);
-  }
-  /// Reads the rows named by `keys` into `out`, width elements each. O(keys × width).
-  template <key_range Keys>
-  void pull(Keys const& keys, flat<value_type> out) const {
-    worker_.template pull_rows<I>(keys, out, std::nullopt);
-  }
-  template <key_range Keys>
-  void pull(Keys const& keys, flat<value_type> out, staleness s) const {
-    worker_.template pull_rows<I>(keys, out, s);
-  }
-
-  /// Adds `delta` to the table: seen at once by this worker, by others after its next commit.
-  void push(flat<value_type const> delta) const
-    requires bounded
-  {
-    worker_.template push_whole<I>(delta);
-  }
-  /// Adds to the rows named by `keys`; one that is named twice gets both.
-  template <key_range Keys>
-  void push(Keys const& keys, flat<value_type const> delta) const {
-    worker_.template push_rows<I>(keys, delta);
-  }
-
- private:
-  worker<Endpoint, System>& worker_;
-};
 
 /// What the training body holds: one worker of the protocol. The same in every transport.
 ///
@@ -104,7 +43,7 @@ class worker {
         self_(self),
         rank_(rank),
         admission_(system.protocol_used().admission()),
-        pace_(system.protocol_used().pace()),
+        pacer_(system.protocol_used().pace(), self.worker),
         visibility_(system.protocol_used().visibility()),
         replicas_(system.make_replicas()),
         random_(seed, self.worker.value(), self.incarnation.value()),
@@ -124,7 +63,7 @@ class worker {
   /// The number of this worker's commits; a joiner starts where the others are.
   [[nodiscard]] clock_index clock() const noexcept { return clock_; }
   /// Local steps since the last commit.
-  [[nodiscard]] std::int64_t steps_since_commit() const noexcept { return steps_; }
+  [[nodiscard]] std::int64_t steps_since_commit() const noexcept { return pacer_.steps(); }
   [[nodiscard]] time_point now() const { return link_.now(); }
   /// This worker's own stream: the same numbers for the same seed, whatever the schedule.
   [[nodiscard]] random_stream& random() noexcept { return random_; }
@@ -177,11 +116,23 @@ class worker {
       throw usage_error(errc::bad_option, "step: worker " + std::to_string(rank_) + ": work is " +
                                               std::to_string(work) + ", expected 0 or more units");
     link_.charge(work);
-    ++steps_;
+    pacer_.step();
     ++metrics_.steps;
-    if (steps_ < due_.steps || link_.now() < due_.at) return false;
+    auto const now = [this] { return link_.now(); };
+    if constexpr (System::conducted)
+      while (auto const order = link_.take_order()) pacer_.follow(*order);
+    if (auto const until = pacer_.pause(now)) pause(*until);
+    if (!pacer_.due(now)) return false;
     commit();
     return true;
+  }
+
+  /// Reports what this worker's training came to, a mini-batch's mean loss for example, to a pace
+  /// that goes by the loss. Nothing happens where no pace asks, or where the run evaluates the loss
+  /// itself; what is not finite is ignored.
+  void report_loss(double loss) {
+    check_live();
+    if constexpr (System::conducted) link_.report_loss(loss);
   }
 
   /// Sends what has been pushed since the last commit, and moves to the next clock. Waits as a push
@@ -236,6 +187,12 @@ class worker {
     return std::get<I>(replicas_);
   }
 
+  void pause(time_point until) {
+    time_point const before = link_.now();
+    link_.pause(until);
+    metrics_.wait += link_.now() - before;
+  }
+
   // ---- admission
 
   /// The first read or push of a clock waits until its need is met; a worker that already knows of a
@@ -270,6 +227,7 @@ class worker {
   template <std::size_t I>
   void fetch(std::span<server_id const> from, staleness s) {
     read_header header{self_, clock_, s, {}};
+    duration const send_before = metrics_.send;
     if constexpr (System::synchronized) header.cut = fetch_cut(s, true);
     time_point const before = link_.now();
     for (server_id const server : from) link_.request(server, table<I>, header, slot<I>(server));
@@ -286,6 +244,7 @@ class worker {
     }
     if constexpr (System::synchronized) link_.release_cut(self_.worker);
     count_time(before, held);
+    pacer_.fetched(metrics_.send - send_before);
   }
 
   /// A server's answer, or a cut, includes the own commits with stamps below `included`.
@@ -483,14 +442,15 @@ class worker {
     clock_ = clock_.next();
     version_ = version_index{version_.value() + 1};
     begin_clock(after);
+    pacer_.committed(after - before);
+    if constexpr (System::conducted) link_.report_commit(clock_);
   }
 
-  [[nodiscard]] typename System::message make_message(server_id s, bool keeps_base,
-                                                    bool flush) {
+  [[nodiscard]] typename System::message make_message(server_id s, bool keeps_base, bool flush) {
+    bool const keep = keeps_base || own_may_lag_;
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return typename System::message{
-          self_, clock_, version_,
-          {replica_of<I>().commit(s, clock_, keeps_base || own_may_lag_, flush)...}};
+          self_, clock_, version_, {replica_of<I>().commit(s, clock_, keep, flush)...}};
     }(std::make_index_sequence<System::table_count>{});
   }
 
@@ -527,13 +487,9 @@ class worker {
   }
 
   void begin_clock(time_point now) {
-    steps_ = 0;
     pushed_ = false;
     read_this_clock_ = false;
-    due_ = pace_.due({.clock = clock_, .committed_at = now});
-    if (due_.steps < 1)
-      throw option_error("pace: a commit cannot be due after " + std::to_string(due_.steps) +
-                         " steps, expected 1 or more");
+    pacer_.begin(clock_, now);
   }
 
   // ---- misuse
@@ -611,7 +567,7 @@ class worker {
   bool live_ = false;
 
   admission_of<protocol_type> admission_;
-  pace_of<protocol_type> pace_;
+  pacer<pace_of<protocol_type>> pacer_;
   visibility_of<protocol_type> visibility_;
   typename System::replicas replicas_;
   random_stream random_;
@@ -619,8 +575,6 @@ class worker {
   clock_index clock_{};
   clock_index known_ = clock_index::lowest();  ///< the greatest `c_min` that a server told
   version_index version_{};
-  std::int64_t steps_ = 0;
-  commit_due due_{};
   bool read_this_clock_ = false;
   bool pushed_ = false;  ///< since the last commit
   bool own_may_lag_ = false;

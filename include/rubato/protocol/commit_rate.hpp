@@ -1,0 +1,67 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "rubato/core/time.hpp"
+#include "rubato/protocol/conductor.hpp"
+#include "rubato/protocol/rate_conductor.hpp"
+
+namespace rubato {
+
+/// ADSP's pace: commits at given times, as many local steps in between as the worker can make, no
+/// waiting. Its conductor gives each worker a quota at every checkpoint, and searches for the rate
+/// on which training goes fastest.
+///
+/// Commit number n is due at `start + (n − done)·Γ/quota`; it starts as much earlier as commits and
+/// the pulls after them usually take, at the first step boundary from there on. Before the first
+/// order no commit is due.
+/// Source: 003 §3–4, Alg. 2; rules §5.
+class commit_rate {
+ public:
+  explicit commit_rate(commit_rate_options options = {}) noexcept : options_(options) {}
+
+  [[nodiscard]] commit_rate_options const& options() const noexcept { return options_; }
+  /// The smoothed time of a commit and the pull after it: the paper's O_i.
+  [[nodiscard]] duration overhead() const noexcept { return overhead_; }
+
+  [[nodiscard]] commit_due due(pace_point const& p) const noexcept {
+    if (quota_.commits == 0) return {.at = time_point::max()};
+    if (p.clock < overdue_below_) return {};
+    duration const interval = quota_.period / quota_.commits;
+    return {.at = deadline(p.clock) - std::min(overhead_, interval)};
+  }
+
+  void follow(commit_quota const& order, pace_point const& p) noexcept {
+    // A commit that was due and has not started when the checkpoint comes keeps its number and goes
+    // next: else one that is due at the checkpoint would be put off every time.
+    bool const overdue = quota_.commits != 0 && deadline(p.clock) <= order.start;
+    if (overdue) overdue_below_ = p.clock.next();
+    quota_ = order;
+  }
+
+  void spent(duration d) noexcept {
+    overhead_ = measured_ ? overhead_ + (d - overhead_) / 4 : d;
+    measured_ = true;
+  }
+
+  [[nodiscard]] rate_conductor make_conductor() const { return rate_conductor(options_); }
+
+ private:
+  /// When the commit that ends this clock is to be done.
+  [[nodiscard]] time_point deadline(clock_index clock) const noexcept {
+    auto const number = static_cast<double>(distance(quota_.done, clock) + 1);
+    return quota_.start + stretch(quota_.period, number / static_cast<double>(quota_.commits));
+  }
+
+  commit_rate_options options_;
+  commit_quota quota_{};
+  clock_index overdue_below_{};
+  duration overhead_{};
+  bool measured_ = false;
+};
+
+static_assert(conducted_pace<commit_rate>);
+
+}  // namespace rubato

@@ -1,0 +1,101 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "rubato/core/clock.hpp"
+#include "rubato/core/ids.hpp"
+#include "rubato/core/time.hpp"
+#include "rubato/protocol/concepts.hpp"
+
+namespace rubato {
+
+/// What a conductor decided, for reports.
+struct pace_change {
+  time_point at;
+  std::int64_t value;  ///< ADSP: commits per check period; ADACOMM: local steps per commit
+  char const* reason;  ///< a literal
+
+  friend bool operator==(pace_change const&, pace_change const&) = default;
+};
+
+/// A conductor's order, and the worker whose pace is to follow it.
+template <class Order>
+struct addressed {
+  worker_id to;
+  Order order;
+};
+template <class Order>
+using pace_orders = std::vector<addressed<Order>>;
+
+/// A pace's half in the coordinator, which sees all workers and the loss. A state machine without
+/// I/O and clock: events and the time come in, orders for the halves at the workers go out.
+///
+/// | expression              | meaning |
+/// |-------------------------|---------|
+/// | `c.join(w, clock, t, out)` | a worker starts at this clock; called in a run's beginning too |
+/// | `c.leave(w)`            | it has left, or is lost |
+/// | `c.commit(w, clock)`    | it has committed, and is at this clock now; unknown workers are ignored |
+/// | `c.observe(t, loss)`    | the loss was this at that time; what is not finite is ignored |
+/// | `c.tick(t, out)`        | `next_tick()` has come |
+/// | `c.next_tick()`         | `time_point`: when it wants to be called; moves on in `tick` only |
+/// | `c.next_sample()`       | `time_point`: when it wants to know the loss, `max()` for never; moves on in `observe` and `tick` only |
+/// | `c.changes()`           | `std::span<pace_change const>`: what it decided, oldest first |
+///
+/// `join` and `tick` append orders to `out`. Times never fall from call to call, but for those of
+/// `observe`, which may lag. One conductor serves one run. Called by one thread at a time.
+/// Models: `rate_conductor`, `period_conductor`. Source: 003 Fig. 2, "scheduler".
+template <class C>
+concept pace_conductor =
+    requires(C c, C const k, worker_id w, clock_index clock, time_point t, double loss,
+             pace_orders<typename C::order_type>& out) {
+      requires std::is_trivially_copyable_v<typename C::order_type>;
+      c.join(w, clock, t, out);
+      c.leave(w);
+      c.commit(w, clock);
+      c.observe(t, loss);
+      c.tick(t, out);
+      { k.next_tick() } noexcept -> std::same_as<time_point>;
+      { k.next_sample() } noexcept -> std::same_as<time_point>;
+      { k.changes() } noexcept -> std::same_as<std::span<pace_change const>>;
+    };
+
+/// A pace with a conductor. Beyond what every pace says:
+///
+/// | expression            | meaning |
+/// |-----------------------|---------|
+/// | `p.make_conductor()`  | the coordinator's half for one run; throws option_error for what cannot be meant |
+/// | `p.follow(order, point)` | an order has arrived while the worker stood at `point`; `due` is asked again |
+/// | `p.spent(d)`          | the last commit and the pull after it took `d` |
+///
+/// Models: `commit_rate`, `adaptive_period`.
+template <class P>
+concept conducted_pace =
+    pace_policy<P> && requires(P p, P const k, pace_point at, duration d) {
+      { k.make_conductor() } -> pace_conductor;
+      p.follow(typename decltype(k.make_conductor())::order_type{}, at);
+      p.spent(d);
+    };
+
+/// What stands where a pace has no conductor.
+struct no_conductor {
+  struct order_type {};
+};
+
+namespace detail {
+template <pace_policy P>
+[[nodiscard]] auto make_conductor(P const& pace) {
+  if constexpr (conducted_pace<P>) return pace.make_conductor();
+  else return no_conductor{};
+}
+}  // namespace detail
+
+/// The conductor of a protocol's pace, or `no_conductor`.
+template <protocol P>
+using conductor_of = decltype(detail::make_conductor(std::declval<pace_of<P> const&>()));
+
+}  // namespace rubato

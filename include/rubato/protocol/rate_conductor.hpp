@@ -1,0 +1,94 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "rubato/core/clock.hpp"
+#include "rubato/core/ids.hpp"
+#include "rubato/core/time.hpp"
+#include "rubato/protocol/conductor.hpp"
+#include "rubato/protocol/rate_search.hpp"
+
+namespace rubato {
+
+/// What ADSP's conductor orders at a checkpoint: this worker is to make `commits` more in the check
+/// period that starts there.
+struct commit_quota {
+  time_point start{};
+  duration period{};         ///< Γ
+  clock_index done{};        ///< the worker's clock, as far as the conductor had heard
+  std::int64_t commits = 0;  ///< ΔC_i; at least 1 in an order
+};
+
+/// ADSP's half in the coordinator. At every checkpoint all workers get the quota that brings them to
+/// the same number of commits at the next one: `C ← max(C, max c_i) + R`, `ΔC_i = C − c_i`. The rate
+/// R is the search's. A joiner counts as one that is on target, and gets its first quota at the next
+/// checkpoint.
+/// A state machine without I/O; O(workers) per checkpoint. Source: 003 Alg. 1; rules §5.
+class rate_conductor {
+ public:
+  using order_type = commit_quota;
+
+  /// @throws option_error naming the option and what was expected
+  explicit rate_conductor(commit_rate_options const& options)
+      : period_(options.check_period), search_(options) {}
+
+  void join(worker_id w, clock_index at, time_point, pace_orders<commit_quota>&) {
+    members_[w] = {.offset = target_ - at.value(), .commits = target_};
+  }
+
+  void leave(worker_id w) { members_.erase(w); }
+
+  void commit(worker_id w, clock_index now_at) {
+    auto const found = members_.find(w);
+    if (found == members_.end()) return;
+    member& m = found->second;
+    m.commits = std::max(m.commits, now_at.value() + m.offset);
+  }
+
+  void observe(time_point at, double loss) { search_.observe(at, loss); }
+
+  void tick(time_point now, pace_orders<commit_quota>& out) {
+    if (now < next_checkpoint_) return;
+    // A driver that comes late by whole periods has missed checkpoints; they are not made up for.
+    time_point const start = next_checkpoint_ + period_ * ((now - next_checkpoint_) / period_);
+    next_checkpoint_ = start + period_;
+    std::int64_t most = target_;
+    for (auto const& [w, m] : members_) most = std::max(most, m.commits);
+    target_ = most + search_.checkpoint(start);
+    for (auto const& [w, m] : members_)
+      out.push_back({w, {.start = start,
+                         .period = period_,
+                         .done = clock_index(m.commits - m.offset),
+                         .commits = target_ - m.commits}});
+  }
+
+  [[nodiscard]] time_point next_tick() const noexcept { return next_checkpoint_; }
+  [[nodiscard]] time_point next_sample() const noexcept { return search_.next_sample(); }
+  [[nodiscard]] std::span<pace_change const> changes() const noexcept { return search_.changes(); }
+
+  /// The number of commits that every worker is to have made by the next checkpoint.
+  [[nodiscard]] std::int64_t target() const noexcept { return target_; }
+  /// R: commits per check period.
+  [[nodiscard]] std::int64_t rate() const noexcept { return search_.rate(); }
+
+ private:
+  struct member {
+    std::int64_t offset;   ///< `commits` − clock: a joiner's clock starts elsewhere
+    std::int64_t commits;  ///< c_i
+  };
+
+  duration period_;
+  rate_search search_;
+  time_point next_checkpoint_{};
+  std::int64_t target_ = 0;
+  std::map<worker_id, member> members_;
+};
+
+static_assert(pace_conductor<rate_conductor>);
+
+}  // namespace rubato
