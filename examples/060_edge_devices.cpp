@@ -12,7 +12,7 @@ namespace rb = rubato;
 using namespace std::chrono_literals;
 
 constexpr std::size_t dimensions = 20;
-constexpr float target = 1e-3F;
+constexpr double target = 1e-3;
 
 double squared_distance(std::vector<float> const& w) {
   double sum = 0;
