@@ -28,6 +28,9 @@ static_assert(rm::linear_loss<squared_hinge>);
 static_assert(!rm::linear_loss<without_slope>);
 static_assert(!rm::linear_loss<may_throw>);
 static_assert(!rm::linear_loss<in_float>);
+static_assert(!rm::residual_loss<squared_hinge>);
+static_assert(!rm::linear_loss<rm::epsilon_insensitive_loss>);
+static_assert(rm::row_loss<squared_hinge> && rm::row_loss<rm::epsilon_insensitive_loss>);
 
 }  // namespace
 
@@ -66,4 +69,21 @@ TEMPLATE_TEST_CASE("slopes are the derivatives of the values", "[model]", rm::lo
     REQUIRE(loss.value(m) >= 0);
     REQUIRE(loss.slope(m) <= 0);
   }
+}
+
+TEST_CASE("errors within epsilon cost nothing", "[model]") {
+  rm::epsilon_insensitive_loss const loss{.epsilon = 0.5};
+  CHECK(loss.value(0) == 0);
+  CHECK(loss.value(0.5) == 0);
+  CHECK(loss.value(-0.5) == 0);
+  CHECK(loss.value(0.75) == 0.25);
+  CHECK(loss.value(-1e4) == 1e4 - 0.5);
+  CHECK(loss.slope(0.5) == 0);
+  CHECK(loss.slope(-0.5) == 0);
+  CHECK(loss.slope(0.6) == 1);
+  CHECK(loss.slope(-0.6) == -1);
+  double const h = 1e-6;
+  for (double r = -30.05; r < 30; r += 0.1)
+    REQUIRE(loss.slope(r) ==
+            Approx((loss.value(r + h) - loss.value(r - h)) / (2 * h)).margin(1e-7));
 }

@@ -26,16 +26,18 @@ struct sparse_vector {
 
 /// An l2-regularised linear classifier: finds w that makes
 ///   mean over rows of loss(y <w, x>)  +  l2 / 2 |w|^2
-/// small. It holds no weights; whoever trains it owns them as a span of `Real`.
+/// small. With a `residual_loss` it is for regression, and the mean is that of loss(<w, x> - y).
+/// It holds no weights; whoever trains it owns them as a span of `Real`.
 ///
-/// Labels must be -1 and +1. A weight span may be longer than the data is wide (a test set in which
+/// Labels y must be -1 and +1, for regression any numbers. There is no offset: data that needs one
+/// has a constant feature. A weight span may be longer than the data is wide (a test set in which
 /// the last features do not occur), never shorter: usage_error with errc::wrong_size.
 ///
 /// Scores and the objective are accumulated in double, gradients in `Real`; always in row order, so
 /// a result depends on the arguments only. Thread safety: all members are const and may run
 /// concurrently on one object.
 /// Below, d is the length of w and n the number of stored values in the rows at hand.
-template <linear_loss Loss, std::floating_point Real = float>
+template <row_loss Loss, std::floating_point Real = float>
 struct linear_model {
   /// Weight of the regulariser; not negative.
   double l2 = 0;
@@ -46,6 +48,8 @@ struct linear_model {
 
   /// Share of rows whose label is predicted, in [0, 1]: +1 where the score is positive, else -1.
   /// 0 without rows. Cost: O(n).
+  /// For regression R^2, the share of the labels' variance that the scores explain: 1 where all are
+  /// met, below 0 where their mean would be the better guess; 0 where all labels are equal.
   [[nodiscard]] double accuracy(data::dataset_view rows, std::span<Real const> w) const;
 
   /// Writes the (sub)gradient of `objective` at w. `gradient` is as long as w and does not overlap
@@ -68,7 +72,12 @@ struct linear_model {
                    sparse_vector<Real>& delta) const;
 
  private:
+  static constexpr bool regression = residual_loss<Loss>;
+
   static double score(data::example const& row, std::span<Real const> w) noexcept;
+  double cost(data::example const& row, std::span<Real const> w) const noexcept;
+  double slope(data::example const& row, std::span<Real const> w) const noexcept;
+  double explained(data::dataset_view rows, std::span<Real const> w) const;
   static void expect_weights(data::dataset_view rows, std::span<Real const> w);
   static void expect_output(std::span<Real const> w, std::span<Real> out);
   void write_scaled_gradient(data::dataset_view batch, double factor, std::span<Real const> w,
@@ -83,27 +92,34 @@ using logistic_regression = linear_model<logistic_loss, Real>;
 template <std::floating_point Real = float>
 using support_vector_machine = linear_model<hinge_loss, Real>;
 
-template <linear_loss Loss, std::floating_point Real>
+/// l2-regularised linear support vector machine for regression.
+template <std::floating_point Real = float>
+using support_vector_regression = linear_model<epsilon_insensitive_loss, Real>;
+
+template <row_loss Loss, std::floating_point Real>
 double linear_model<Loss, Real>::objective(data::dataset_view rows, std::span<Real const> w) const {
   expect_weights(rows, w);
-  double cost = 0;
-  for (data::example const row : rows) cost += loss.value(row.label * score(row, w));
+  double sum = 0;
+  for (data::example const row : rows) sum += cost(row, w);
   double norm2 = 0;
   for (Real const x : w) norm2 += static_cast<double>(x) * static_cast<double>(x);
-  double const mean = rows.empty() ? 0 : cost / static_cast<double>(rows.size());
+  double const mean = rows.empty() ? 0 : sum / static_cast<double>(rows.size());
   return mean + l2 / 2 * norm2;
 }
 
-template <linear_loss Loss, std::floating_point Real>
+template <row_loss Loss, std::floating_point Real>
 double linear_model<Loss, Real>::accuracy(data::dataset_view rows, std::span<Real const> w) const {
   expect_weights(rows, w);
   if (rows.empty()) return 0;
+  if constexpr (regression) return explained(rows, w);
   std::size_t right = 0;
-  for (data::example const row : rows) right += (score(row, w) > 0) == (row.label > 0) ? 1 : 0;
+  for (data::example const row : rows) {
+    if ((score(row, w) > 0) == (row.label > 0)) ++right;
+  }
   return static_cast<double>(right) / static_cast<double>(rows.size());
 }
 
-template <linear_loss Loss, std::floating_point Real>
+template <row_loss Loss, std::floating_point Real>
 void linear_model<Loss, Real>::gradient(data::dataset_view batch, std::span<Real const> w,
                                         std::span<Real> gradient) const {
   expect_weights(batch, w);
@@ -111,7 +127,7 @@ void linear_model<Loss, Real>::gradient(data::dataset_view batch, std::span<Real
   write_scaled_gradient(batch, 1, w, gradient);
 }
 
-template <linear_loss Loss, std::floating_point Real>
+template <row_loss Loss, std::floating_point Real>
 void linear_model<Loss, Real>::local_step(data::dataset_view batch, double eta,
                                           std::span<Real const> w, std::span<Real> delta) const {
   expect_weights(batch, w);
@@ -123,7 +139,7 @@ void linear_model<Loss, Real>::local_step(data::dataset_view batch, double eta,
   }
 }
 
-template <linear_loss Loss, std::floating_point Real>
+template <row_loss Loss, std::floating_point Real>
 void linear_model<Loss, Real>::sparse_step(data::dataset_view batch, double eta,
                                            std::span<Real const> w,
                                            sparse_vector<Real>& delta) const {
@@ -136,7 +152,7 @@ void linear_model<Loss, Real>::sparse_step(data::dataset_view batch, double eta,
   delta.keys = std::move(local.keys);
 }
 
-template <linear_loss Loss, std::floating_point Real>
+template <row_loss Loss, std::floating_point Real>
 double linear_model<Loss, Real>::score(data::example const& row, std::span<Real const> w) noexcept {
   double sum = 0;
   for (std::size_t k = 0; k < row.indices.size(); ++k) {
@@ -145,7 +161,42 @@ double linear_model<Loss, Real>::score(data::example const& row, std::span<Real 
   return sum;
 }
 
-template <linear_loss Loss, std::floating_point Real>
+template <row_loss Loss, std::floating_point Real>
+double linear_model<Loss, Real>::cost(data::example const& row,
+                                      std::span<Real const> w) const noexcept {
+  double const label = row.label;
+  if constexpr (regression)
+    return loss.value(score(row, w) - label);
+  else
+    return loss.value(label * score(row, w));
+}
+
+/// Of the cost, in the score.
+template <row_loss Loss, std::floating_point Real>
+double linear_model<Loss, Real>::slope(data::example const& row,
+                                       std::span<Real const> w) const noexcept {
+  double const label = row.label;
+  if constexpr (regression)
+    return loss.slope(score(row, w) - label);
+  else
+    return loss.slope(label * score(row, w)) * label;
+}
+
+template <row_loss Loss, std::floating_point Real>
+double linear_model<Loss, Real>::explained(data::dataset_view rows, std::span<Real const> w) const {
+  double sum = 0;
+  for (data::example const row : rows) sum += static_cast<double>(row.label);
+  double const mean = sum / static_cast<double>(rows.size());
+  double variance = 0, rest = 0;
+  for (data::example const row : rows) {
+    double const off_mean = row.label - mean, off_score = row.label - score(row, w);
+    variance += off_mean * off_mean;
+    rest += off_score * off_score;
+  }
+  return variance == 0 ? 0 : 1 - rest / variance;
+}
+
+template <row_loss Loss, std::floating_point Real>
 void linear_model<Loss, Real>::write_scaled_gradient(data::dataset_view batch, double factor,
                                                      std::span<Real const> w,
                                                      std::span<Real> out) const {
@@ -153,17 +204,16 @@ void linear_model<Loss, Real>::write_scaled_gradient(data::dataset_view batch, d
   std::ranges::transform(w, out.begin(), [=](Real x) { return shrink * x; });
   double const per_row = factor / static_cast<double>(batch.size());
   for (data::example const row : batch) {
-    double const label = row.label;
-    double const slope = loss.slope(label * score(row, w));
-    if (slope == 0) continue;  // beyond the hinge most rows are, once training is well under way
-    auto const coefficient = static_cast<Real>(per_row * slope * label);
+    double const s = slope(row, w);
+    if (s == 0) continue;  // beyond the hinge most rows are, once training is well under way
+    auto const coefficient = static_cast<Real>(per_row * s);
     for (std::size_t k = 0; k < row.indices.size(); ++k) {
       out[row.indices[k]] += coefficient * static_cast<Real>(row.values[k]);
     }
   }
 }
 
-template <linear_loss Loss, std::floating_point Real>
+template <row_loss Loss, std::floating_point Real>
 void linear_model<Loss, Real>::expect_weights(data::dataset_view rows, std::span<Real const> w) {
   if (w.size() >= rows.features()) return;
   throw usage_error(errc::wrong_size, "linear_model: " + std::to_string(w.size()) +
@@ -171,7 +221,7 @@ void linear_model<Loss, Real>::expect_weights(data::dataset_view rows, std::span
                                           std::to_string(rows.features()) + " features");
 }
 
-template <linear_loss Loss, std::floating_point Real>
+template <row_loss Loss, std::floating_point Real>
 void linear_model<Loss, Real>::expect_output(std::span<Real const> w, std::span<Real> out) {
   if (out.size() == w.size()) return;
   throw usage_error(errc::wrong_size, "linear_model: a result of " + std::to_string(out.size()) +
