@@ -73,6 +73,29 @@ TEST_CASE("layout: with more servers than rows some servers hold nothing") {
   CHECK(empty == 5);
 }
 
+TEST_CASE("layout: each server's runs, from any of its rows on") {
+  for (std::uint64_t const rows : {1U, 2U, 100U, 4096U}) {
+    layout const where(hash{}, {.rows = rows, .servers = 3});
+    for (std::uint32_t s = 0; s < 3; ++s) {
+      server_id const server{s};
+      std::uint64_t local = 0;
+      for (std::size_t const i : where.runs_of(server)) {
+        auto const& run = where.runs()[i];
+        CHECK(run.server == server);
+        CHECK(run.local_first == local);
+        CHECK(where.runs_of(server, local).front() == i);
+        local += run.rows;
+        CHECK(where.runs_of(server, local - 1).front() == i);
+      }
+      CHECK(local == where.rows_of(server));
+    }
+    for (std::uint64_t k = 0; k < rows; ++k) {
+      layout::place const at = where.locate(key{k});
+      CHECK(where.key_of(at.server, at.local) == key{k});
+    }
+  }
+}
+
 TEST_CASE("layout: one server holds one run") {
   CHECK(layout(range_hash{}, {.rows = 1000, .servers = 1}).runs().size() == 1);
   CHECK(layout(hash{}, {.rows = 1000, .servers = 1}).runs().size() == 1);

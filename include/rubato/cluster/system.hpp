@@ -268,13 +268,13 @@ class system {
         std::fill_n(out, count, value_type<I>{});
         return;
       }
-      for (auto const& run : rows.runs()) {
-        if (run.server != s) continue;
+      for (std::size_t const i : rows.runs_of(s, first / t.width)) {
+        auto const& run = rows.runs()[i];
         std::size_t const begin = std::max(first, run.local_first * t.width);
         std::size_t const end = std::min(first + count, (run.local_first + run.rows) * t.width);
-        if (begin < end)
-          std::copy_n(t.init.data() + run.first * t.width + (begin - run.local_first * t.width),
-                      end - begin, out + (begin - first));
+        if (begin >= end) break;
+        std::copy_n(t.init.data() + run.first * t.width + (begin - run.local_first * t.width),
+                    end - begin, out + (begin - first));
       }
     }
   };

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,8 +25,8 @@ inline void check_server(server_id s, key k, table_shape shape) {
 /// Where the rows of a bounded table lie: a partition, worked out once.
 ///
 /// Each server holds its rows in the order of their keys, numbered from 0 (*local rows*).
-/// Immutable, so it is shared by all workers and servers. Memory is O(runs), `locate` O(log runs);
-/// a run is a stretch of consecutive keys on one server.
+/// Immutable, so it is shared by all workers and servers. Memory is O(runs), `locate` and `runs_of`
+/// O(log runs); a run is a stretch of consecutive keys on one server.
 class layout {
  public:
   struct run {
@@ -51,11 +53,31 @@ class layout {
       ++runs_.back().rows;
       ++rows_of_[s.index()];
     }
+    group_by_server();
   }
 
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::uint64_t rows_of(server_id s) const noexcept { return rows_of_[s.index()]; }
   [[nodiscard]] std::span<run const> runs() const noexcept { return runs_; }
+
+  /// The places in `runs()` of a server's runs, in the order of its rows, from the one that holds
+  /// its row `local` on.
+  [[nodiscard]] std::span<std::size_t const> runs_of(server_id s,
+                                                     std::uint64_t local = 0) const noexcept {
+    std::span<std::size_t const> const all =
+        std::span(by_server_).subspan(first_of_[s.index()],
+                                      first_of_[s.index() + 1] - first_of_[s.index()]);
+    auto const later = std::ranges::upper_bound(
+        all, local, {}, [this](std::size_t i) { return runs_[i].local_first; });
+    auto const before = static_cast<std::size_t>(later - all.begin());
+    return all.subspan(before == 0 ? 0 : before - 1);
+  }
+
+  /// The key of a server's row. @pre the server holds as many
+  [[nodiscard]] key key_of(server_id s, std::uint64_t local) const noexcept {
+    run const& r = runs_[runs_of(s, local).front()];
+    return key{r.first + (local - r.local_first)};
+  }
 
   /// @pre `k` is below `rows()`
   [[nodiscard]] place locate(key k) const noexcept {
@@ -68,9 +90,20 @@ class layout {
   }
 
  private:
+  void group_by_server() {
+    first_of_.resize(rows_of_.size() + 1, 0);
+    for (run const& r : runs_) ++first_of_[r.server.index() + 1];
+    std::partial_sum(first_of_.begin(), first_of_.end(), first_of_.begin());
+    by_server_.resize(runs_.size());
+    std::vector<std::size_t> next(first_of_.begin(), first_of_.end() - 1);
+    for (std::size_t i = 0; i < runs_.size(); ++i) by_server_[next[runs_[i].server.index()]++] = i;
+  }
+
   std::uint64_t rows_;
   std::vector<run> runs_;
   std::vector<std::uint64_t> rows_of_;
+  std::vector<std::size_t> by_server_;  ///< places in `runs_`, server after server
+  std::vector<std::size_t> first_of_;   ///< where a server's begin there
 };
 
 }  // namespace rubato

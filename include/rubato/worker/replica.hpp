@@ -63,9 +63,9 @@ class replica {
     for (std::uint32_t s = 0; s < parts_.size(); ++s) {
       if (locator_.rows_of(server_id{s}) == 0) continue;
       parts_[s].own.add_whole([&](auto add) {
-        for (auto const& run : locator_.rows().runs())
-          if (run.server.value() == s)
-            add(run.local_first * width_, delta + run.first * width_, run.rows * width_);
+        for_each_run(s, [&](layout::run const& run) {
+          add(run.local_first * width_, delta + run.first * width_, run.rows * width_);
+        });
       });
     }
     rows_.add_all([&](key k) { return delta + k.index() * width_; });
@@ -161,15 +161,16 @@ class replica {
   void read_whole(value_type* out) const
     requires(Table::bounded)
   {
-    for (auto const& run : locator_.rows().runs()) {
-      part const& p = parts_[run.server.index()];
-      std::size_t const first = run.local_first * width_;
-      std::size_t const count = run.rows * width_;
-      value_type* const to = out + run.first * width_;
-      p.base.copy(first, count, to);
+    for (std::uint32_t s = 0; s < parts_.size(); ++s) {
+      part const& p = parts_[s];
+      for_each_run(s, [&](layout::run const& run) {
+        p.base.copy(run.local_first * width_, run.rows * width_, out + run.first * width_);
+        p.for_each_own(p.base_included, [&](update<value_type> const& u) {
+          if (u.whole) add_whole(u, run, out);
+        });
+      });
       p.for_each_own(p.base_included, [&](update<value_type> const& u) {
-        if (u.whole) detail::add_scaled(to, u.values.data() + first, count, 1.0);
-        else add_keyed(u, run, to);
+        if (!u.whole) add_keyed(u, server_id{s}, out);
       });
     }
   }
@@ -258,13 +259,22 @@ class replica {
     slot_type slot{};
   };
 
-  void add_keyed(update<value_type> const& u, layout::run const& run, value_type* to) const {
+  template <class F>
+  void for_each_run(std::uint32_t server, F f) const {
+    layout const& rows = locator_.rows();
+    for (std::size_t const i : rows.runs_of(server_id{server})) f(rows.runs()[i]);
+  }
+
+  void add_whole(update<value_type> const& u, layout::run const& run, value_type* out) const {
+    detail::add_scaled(out + run.first * width_, u.values.data() + run.local_first * width_,
+                       run.rows * width_, 1.0);
+  }
+
+  void add_keyed(update<value_type> const& u, server_id server, value_type* out) const {
     value_type const* from = u.values.data();
     for (std::uint64_t const row : u.rows) {
-      if (row >= run.local_first && row < run.local_first + run.rows) {
-        auto const i = static_cast<std::size_t>(row - run.local_first);
-        detail::add_row(to + i * width_, from, width_);
-      }
+      key const k = locator_.rows().key_of(server, row);
+      detail::add_row(out + k.index() * width_, from, width_);
       from += width_;
     }
   }
