@@ -11,12 +11,14 @@
 namespace rubato {
 namespace {
 
+constexpr std::size_t samples_min = 9;
+constexpr std::size_t samples_max = 100'000;
+
 void require(bool good, char const* option, char const* expected, auto const& value) {
-  if (!good) throw option_error(fmt::format("adsp: {} must be {}, but is {}", option, expected, value));
+  if (!good) throw option_error(fmt::format("commit_rate: {} must be {}, but is {}", option, expected, value));
 }
 
 void check(commit_rate_options const& o) {
-  constexpr std::size_t samples_min = 9;
   require(o.check_period > duration::zero(), "check_period", "above 0 ns", o.check_period.count());
   // With less than a nanosecond between commits targets would overflow one day.
   require(o.first_rate >= 1 && o.first_rate <= o.check_period.count(), "first_rate",
@@ -28,7 +30,8 @@ void check(commit_rate_options const& o) {
           "a whole number of check periods (in ns)", o.epoch.count());
   require(o.epoch / 2 >= o.probe_period, "epoch", "at least two probe periods (in ns)",
           o.epoch.count());
-  require(o.samples >= samples_min, "samples", "at least 9 per probe", o.samples);
+  require(o.samples >= samples_min && o.samples <= samples_max, "samples",
+          "from 9 to 100000 per probe", o.samples);
   // Shorter slots may hold no moment at which to ask for the loss.
   require(o.samples <= static_cast<std::uint64_t>(o.probe_period.count()) / 2, "samples",
           "at most one per 2 ns of probe_period", o.samples);
@@ -65,9 +68,11 @@ void rate_search::begin_probe(time_point now, phase what, std::int64_t rate, cha
 void rate_search::end_probe(time_point now) {
   std::vector<loss_sample> now_seen = samples();
   if (phase_ == phase::first_probe) {
+    if (now_seen.size() < samples_min) return keep(now, rate_, "too few losses are known");
     before_ = std::move(now_seen);
     return begin_probe(now, phase::later_probe, rate_ + 1, "the first step up");
   }
+  if (now_seen.size() < samples_min) return keep(now, rate_ - 1, "too few losses are known");
   probe_comparison const found = compare_probes(before_, now_seen, last_good_c_);
   if (!found.first.degenerate && !found.second.degenerate) last_good_c_ = found.first.c;
   if (found.verdict != probe_verdict::faster)

@@ -144,7 +144,7 @@ struct clinging_conductor {
   struct order_type {};
   void join(worker_id w, clock_index, time_point, pace_orders<order_type>&) { known.push_back(w); }
   void leave(worker_id) {}
-  void commit(worker_id, clock_index) {}
+  void commit(worker_id, clock_index, time_point) {}
   void observe(time_point, double) {}
   void tick(time_point t, pace_orders<order_type>& out) {
     if (moves_on) next = t + std::chrono::seconds(1);

@@ -30,7 +30,9 @@ struct run_report {
     return sum;
   }
 
-  /// What the workers' local steps between commits amount to as momentum. Source: 003 Eq. 3.
+  /// What the local steps between commits, of the workers that committed, amount to as momentum in a
+  /// protocol without a barrier; joiners count as if they had been there all the time.
+  /// Source: 003 Eq. 3.
   [[nodiscard]] double implicit_momentum() const {
     std::vector<double> local_steps;
     for (auto const& w : workers)

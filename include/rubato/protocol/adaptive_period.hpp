@@ -66,7 +66,7 @@ class period_conductor {
     for (period_order const& o : orders_) out.push_back({w, o});
   }
   void leave(worker_id w) { clocks_.erase(w); }
-  void commit(worker_id w, clock_index now_at) {
+  void commit(worker_id w, clock_index now_at, time_point) {
     auto const found = clocks_.find(w);
     if (found != clocks_.end()) found->second = std::max(found->second, now_at);
   }
@@ -111,7 +111,8 @@ class period_conductor {
     steps_ = steps;
     changes_.push_back({now, steps, fell ? "the loss fell" : "the loss did not fall enough"});
     // A commit may be under way to the coordinator, and nobody begins another clock before this
-    // order is there: so all change τ at the same clock.
+    // order is there: so all change τ at the same clock, unless one message takes much longer than
+    // another.
     clock_index newest{};
     for (auto const& [w, c] : clocks_) newest = std::max(newest, c);
     detail::add_order(orders_, {steps, newest.next().next()}, oldest_start());

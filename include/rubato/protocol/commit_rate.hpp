@@ -15,8 +15,12 @@ namespace rubato {
 /// on which training goes fastest.
 ///
 /// Commit number n is due at `start + (n − done)·Γ/quota`; it starts as much earlier as commits and
-/// the pulls after them usually take, at the first step boundary from there on. Before the first
-/// order no commit is due.
+/// the pulls after them usually take, at the first step boundary from there on. `done` and `quota`
+/// are the order's, but for commits that belong to the periods before: see `follow`. Before the
+/// first order no commit is due.
+///
+/// Beside an admission that waits, mind joiners: one that joins counts as being on target, so its
+/// clock stays up to R behind the others'. A staleness of 2R or more lets nobody wait for it.
 /// Source: 003 §3–4, Alg. 2; rules §5.
 class commit_rate {
  public:
@@ -33,12 +37,22 @@ class commit_rate {
     return {.at = deadline(p.clock) - std::min(overhead_, interval)};
   }
 
+  /// A commit that was due and has not started when the checkpoint comes keeps its number and goes
+  /// next: else one that is due at the checkpoint would be put off every time.
+  ///
+  /// Commits of the periods before of which the conductor had not heard, the overdue one included,
+  /// take no time from those of the new period. Read to the letter, `Γ/quota` would have who is one
+  /// behind commit more often than at the rate R, which a worker that is just able to keep R cannot:
+  /// it would fall two behind.
   void follow(commit_quota const& order, pace_point const& p) noexcept {
-    // A commit that was due and has not started when the checkpoint comes keeps its number and goes
-    // next: else one that is due at the checkpoint would be put off every time.
     bool const overdue = quota_.commits != 0 && deadline(p.clock) <= order.start;
     if (overdue) overdue_below_ = p.clock.next();
+    std::int64_t const made = std::min(p.clock.value() + (overdue ? 1 : 0), due_by(order.start));
     quota_ = order;
+    std::int64_t const unheard = made - order.done.value();
+    if (unheard <= 0 || unheard >= order.commits) return;
+    quota_.done = clock_index(made);
+    quota_.commits -= unheard;
   }
 
   void spent(duration d) noexcept {
@@ -54,6 +68,16 @@ class commit_rate {
     auto const number = static_cast<double>(distance(quota_.done, clock) + 1);
     return quota_.start + stretch(quota_.period, number / static_cast<double>(quota_.commits));
   }
+
+  /// The clock at which the worker was to be then by the order in force; none without one.
+  [[nodiscard]] std::int64_t due_by(time_point t) const noexcept {
+    if (quota_.commits == 0) return 0;
+    double const periods = to_seconds(t - quota_.start) / to_seconds(quota_.period);
+    return quota_.done.value() +
+           static_cast<std::int64_t>(periods * static_cast<double>(quota_.commits) + rounding);
+  }
+
+  static constexpr double rounding = 1e-9;
 
   commit_rate_options options_;
   commit_quota quota_{};

@@ -170,7 +170,8 @@ struct pace_point {
 struct commit_due {
   std::int64_t steps = 1;
   time_point at = time_point::min();
-  /// A worker that has made so many local steps pauses until `at`; at least `steps`.
+  /// A worker that has made so many local steps pauses until `at`, unless that is never; at least
+  /// `steps`.
   std::int64_t steps_max = std::numeric_limits<std::int64_t>::max();
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "rubato/core/clock.hpp"
@@ -39,7 +40,7 @@ using pace_orders = std::vector<addressed<Order>>;
 /// |-------------------------|---------|
 /// | `c.join(w, clock, t, out)` | a worker starts at this clock; called in a run's beginning too |
 /// | `c.leave(w)`            | it has left, or is lost |
-/// | `c.commit(w, clock)`    | it has committed, and is at this clock now; unknown workers are ignored |
+/// | `c.commit(w, clock, t)` | it has committed, and is at this clock now; unknown workers are ignored |
 /// | `c.observe(t, loss)`    | the loss was this at that time; what is not finite is ignored |
 /// | `c.tick(t, out)`        | `next_tick()` has come |
 /// | `c.next_tick()`         | `time_point`: when it wants to be called; moves on in `tick` only |
@@ -47,7 +48,7 @@ using pace_orders = std::vector<addressed<Order>>;
 /// | `c.changes()`           | `std::span<pace_change const>`: what it decided, oldest first |
 ///
 /// `join` and `tick` append orders to `out`. Times never fall from call to call, but for those of
-/// `observe`, which may lag. One conductor serves one run. Called by one thread at a time.
+/// `observe`, which may lag; `tick` may come late. One conductor serves one run. Called by one thread at a time.
 /// Models: `rate_conductor`, `period_conductor`. Source: 003 Fig. 2, "scheduler".
 template <class C>
 concept pace_conductor =
@@ -56,7 +57,7 @@ concept pace_conductor =
       requires std::is_trivially_copyable_v<typename C::order_type>;
       c.join(w, clock, t, out);
       c.leave(w);
-      c.commit(w, clock);
+      c.commit(w, clock, t);
       c.observe(t, loss);
       c.tick(t, out);
       { k.next_tick() } noexcept -> std::same_as<time_point>;
@@ -69,8 +70,8 @@ concept pace_conductor =
 /// | expression            | meaning |
 /// |-----------------------|---------|
 /// | `p.make_conductor()`  | the coordinator's half for one run; throws option_error for what cannot be meant |
-/// | `p.follow(order, point)` | an order has arrived while the worker stood at `point`; `due` is asked again |
-/// | `p.spent(d)`          | the last commit and the pull after it took `d` |
+/// | `p.follow(order, point)` | an order has arrived while the worker stood at `point`; `due` is asked again. Orders are looked at when a local step ends; they do not cut a pause short |
+/// | `p.spent(d)`          | the last commit and the pulls up to the next step took `d`; `due` is asked again |
 ///
 /// Models: `commit_rate`, `adaptive_period`.
 template <class P>

@@ -38,16 +38,17 @@ class rate_conductor {
       : period_(options.check_period), search_(options) {}
 
   void join(worker_id w, clock_index at, time_point, pace_orders<commit_quota>&) {
-    members_[w] = {.offset = target_ - at.value(), .commits = target_};
+    members_[w] = {.offset = target_ - at.value(), .commits = target_, .newest = target_};
   }
 
   void leave(worker_id w) { members_.erase(w); }
 
-  void commit(worker_id w, clock_index now_at) {
+  void commit(worker_id w, clock_index now_at, time_point t) {
     auto const found = members_.find(w);
     if (found == members_.end()) return;
     member& m = found->second;
-    m.commits = std::max(m.commits, now_at.value() + m.offset);
+    m.newest = std::max(m.newest, now_at.value() + m.offset);
+    if (t <= next_checkpoint_) m.commits = m.newest;
   }
 
   void observe(time_point at, double loss) { search_.observe(at, loss); }
@@ -56,6 +57,7 @@ class rate_conductor {
     if (now < next_checkpoint_) return;
     // A driver that comes late by whole periods has missed checkpoints; they are not made up for.
     time_point const start = next_checkpoint_ + period_ * ((now - next_checkpoint_) / period_);
+    if (start != next_checkpoint_) count_all();
     next_checkpoint_ = start + period_;
     std::int64_t most = target_;
     for (auto const& [w, m] : members_) most = std::max(most, m.commits);
@@ -65,6 +67,7 @@ class rate_conductor {
                          .period = period_,
                          .done = clock_index(m.commits - m.offset),
                          .commits = target_ - m.commits}});
+    count_all();
   }
 
   [[nodiscard]] time_point next_tick() const noexcept { return next_checkpoint_; }
@@ -79,8 +82,13 @@ class rate_conductor {
  private:
   struct member {
     std::int64_t offset;   ///< `commits` − clock: a joiner's clock starts elsewhere
-    std::int64_t commits;  ///< c_i
+    std::int64_t commits;  ///< c_i, as of the checkpoint that comes next, which may be called late
+    std::int64_t newest;   ///< with those made after it
   };
+
+  void count_all() noexcept {
+    for (auto& [w, m] : members_) m.commits = m.newest;
+  }
 
   duration period_;
   rate_search search_;

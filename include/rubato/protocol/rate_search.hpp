@@ -23,13 +23,13 @@ struct commit_rate_options {
   duration probe_period = std::chrono::seconds(60);
   std::int64_t first_rate = 1;  ///< R that a search starts from; at least 1
   bool search = true;           ///< false: `first_rate` throughout
-  std::size_t samples = 36;     ///< of the loss, per probe; at least 9
+  std::size_t samples = 36;     ///< of the loss, per probe; from 9 to 100,000
 };
 
 /// ADSP's online search for R, the commits per check period. At each epoch's start one probe period
 /// at the first rate and one at the next; while the loss falls clearly faster at the higher rate,
 /// it steps up; then that rate is kept for the rest of the epoch. Training goes on all the while, so
-/// the curves of both probes are fitted together.
+/// the curves of both probes are fitted together. A probe with fewer than 9 losses ends the search.
 /// A state machine without I/O. O(samples) per probe. Source: 003 §4.2, Alg. 1; rules §5.
 class rate_search {
  public:

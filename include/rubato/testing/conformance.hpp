@@ -206,7 +206,7 @@ template <pace_conductor C>
       conductor.leave(there.begin()->first);
       there.erase(there.begin());
     } else if (random.chance(0.5)) {
-      for (auto& [w, clock] : there) conductor.commit(w, clock = clock.next());
+      for (auto& [w, clock] : there) conductor.commit(w, clock = clock.next(), now);
     } else if (sample <= tick) {
       now = std::max(now, sample);
       conductor.observe(now, random.uniform());

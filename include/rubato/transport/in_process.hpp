@@ -224,11 +224,12 @@ class in_process_runtime {
 
     void report_commit(clock_index now_at) {
       std::lock_guard const guard(run_.conducting_);
-      run_.system_.conductor().commit(self_, now_at);
+      run_.system_.conductor().commit(self_, now_at, now());
     }
     void report_loss(double loss) {
+      if (run_.loss_) return;
       std::lock_guard const guard(run_.conducting_);
-      if (!run_.loss_) run_.system_.conductor().observe(now(), loss);
+      run_.system_.conductor().observe(now(), loss);
     }
     [[nodiscard]] std::optional<typename system_type::pace_order> take_order() {
       if (!has_orders_.load(std::memory_order_acquire)) return std::nullopt;
@@ -355,6 +356,8 @@ class in_process_runtime {
         pace_orders<typename system_type::pace_order> orders;
         if (time_point const t = now(); c.next_tick() <= t) c.tick(t, orders);
         deliver(orders);
+        guard.unlock();  // workers report in between even if the next tick is due already
+        guard.lock();
       }
     } catch (...) {
       fail(std::current_exception());

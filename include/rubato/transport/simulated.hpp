@@ -118,7 +118,6 @@ class simulated_runtime {
 
     void post(server_id s, message m) {
       checkpoint();
-      timeless_steps_ = 0;
       sim::transit const t = run_.network_.send(self_, s, m.bytes(), now(), link_draws_);
       std::uint32_t const at = run_.commits_.put({std::move(m), t.sent});
       run_.queue_.push(t.delivered, {event::commit, self_.value(), s.value(), at});
@@ -161,18 +160,9 @@ class simulated_runtime {
     [[nodiscard]] time_point now() const noexcept { return run_.now(); }
 
     /// Lets the time pass that the scenario says, even if that is none: others get their turn.
-    /// @throws option_error when a million steps in a row took no time and ended in no commit: under a
-    /// pace that goes by time that would go on for ever
     void charge(double work) {
       checkpoint();
-      duration const took = run_.speed_.step(self_, work, now(), speed_draws_);
-      timeless_steps_ = took == duration::zero() ? timeless_steps_ + 1 : 0;
-      if (timeless_steps_ > timeless_steps_max)
-        throw option_error("scenario.speed: " + std::to_string(timeless_steps_max) +
-                           " local steps of worker " + std::to_string(self_.value()) +
-                           " took no time and ended in no commit; expected a work_cost above 0 "
-                           "under a pace that goes by time");
-      sleep_until(now() + took);
+      sleep_until(now() + run_.speed_.step(self_, work, now(), speed_draws_));
     }
     void pause(time_point until) {
       checkpoint();
@@ -180,7 +170,9 @@ class simulated_runtime {
     }
 
     void report_commit(clock_index now_at) { report({self_, now_at, {}}); }
-    void report_loss(double loss) { report({self_, {}, loss}); }
+    void report_loss(double loss) {
+      if (!run_.loss_) report({self_, {}, loss});
+    }
     [[nodiscard]] std::optional<typename system_type::pace_order> take_order() {
       if (orders_.empty()) return std::nullopt;
       std::optional const first = orders_.front();
@@ -213,8 +205,6 @@ class simulated_runtime {
     read_header read_{};
     cut_slot* cut_ = nullptr;
     std::vector<typename system_type::pace_order> orders_;  ///< have arrived
-    static constexpr std::uint32_t timeless_steps_max = 1'000'000;
-    std::uint32_t timeless_steps_ = 0;  ///< since time last passed, or a commit
     std::uint32_t outstanding_ = 0;
     bool waiting_ = false;
     bool dead_ = false;  ///< a body that swallows its death sends nothing more
@@ -589,8 +579,8 @@ class simulated_runtime {
   void take_note(event const& e) {
     pace_report const said = notes_.take(e.detail);
     tell_conductor([&](auto& c, auto&) {
-      if (!said.loss) c.commit(said.from, said.clock);
-      else if (!loss_) c.observe(now(), *said.loss);
+      if (said.loss) c.observe(now(), *said.loss);
+      else c.commit(said.from, said.clock, now());
     });
   }
 
@@ -612,6 +602,7 @@ class simulated_runtime {
 
   void tick() {
     --of_conductor_;
+    if (!any_alive()) return;
     tell_conductor([&](auto& c, auto& out) {
       if (loss_ && c.next_sample() <= now()) c.observe(now(), loss_());
       if (c.next_tick() <= now()) c.tick(now(), out);

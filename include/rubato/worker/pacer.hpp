@@ -24,28 +24,43 @@ class pacer {
   /// A clock begins: at the worker's start, and with each commit.
   /// @throws option_error when the pace answers what cannot be
   void begin(clock_index clock, time_point now) {
-    if constexpr (conducted_pace<Pace>)
-      if (exchange_) spent();  // nothing was read in the clock before
     steps_ = 0;
     point_.clock = clock;
     point_.committed_at = now;
     ask();
   }
 
-  void step() noexcept { ++steps_; }
+  void step() {
+    ++steps_;
+    if constexpr (conducted_pace<Pace>)
+      if (exchange_) end_exchange();
+  }
 
   /// Until when the worker is to pause before its commit, if it is. `now()` is asked only if it
   /// matters.
   template <class Now>
   [[nodiscard]] std::optional<time_point> pause(Now now) const {
-    if (steps_ < due_.steps_max || now() >= due_.at) return std::nullopt;
-    return due_.at;
+    if (steps_ < due_.steps_max || due_.at == time_point::max()) return std::nullopt;
+    return now() < due_.at ? std::optional(due_.at) : std::nullopt;
   }
 
   /// Whether the commit is due at this step boundary.
+  /// @throws option_error when it waits for a time, and a million steps in a row took none: they do so
+  /// in a simulator where work costs nothing, and it would go on for ever
   template <class Now>
-  [[nodiscard]] bool due(Now now) const {
-    return steps_ >= due_.steps && (due_.at == time_point::min() || now() >= due_.at);
+  [[nodiscard]] bool due(Now now) {
+    if (steps_ < due_.steps) return false;
+    if (due_.at == time_point::min()) return true;
+    time_point const t = now();
+    if (t >= due_.at) return true;
+    timeless_steps_ = t == last_step_ ? timeless_steps_ + 1 : 0;
+    last_step_ = t;
+    if (timeless_steps_ > timeless_steps_max)
+      throw option_error("pace: worker " + std::to_string(point_.worker.value()) +
+                         " waits for a time to commit, and " + std::to_string(timeless_steps_max) +
+                         " steps took none; expected steps that take time (in the simulator a "
+                         "scenario.speed.work_cost above 0)");
+    return false;
   }
 
   template <class Order>
@@ -55,20 +70,24 @@ class pacer {
   }
 
   /// The commit that began this clock took so long to send.
-  void committed(duration d) noexcept { exchange_ = d; }
-  /// So did a fetch; the first one of a clock completes what a commit costs.
-  void fetched(duration d) {
+  void committed(duration d) {
     if constexpr (conducted_pace<Pace>) {
-      if (!exchange_) return;
-      *exchange_ += d;
-      spent();
-      ask();
+      if (exchange_) end_exchange();
+      exchange_ = d;
+      has_committed_ = true;
     }
+  }
+  /// So did a fetch; those before a clock's first step are part of what a commit costs.
+  void fetched(duration d) {
+    if (exchange_) *exchange_ += d;
   }
 
  private:
-  void spent() {
-    pace_.spent(*std::exchange(exchange_, std::nullopt));
+  void end_exchange() {
+    duration const took = *std::exchange(exchange_, std::nullopt);
+    if (!has_committed_ && took == duration::zero()) return;  // nothing has been measured
+    pace_.spent(took);
+    ask();
   }
 
   void ask() {
@@ -83,7 +102,11 @@ class pacer {
   pace_point point_{};
   commit_due due_{};
   std::int64_t steps_ = 0;
-  std::optional<duration> exchange_{duration::zero()};  ///< before the first commit: the first pull
+  std::optional<duration> exchange_{duration::zero()};  ///< under way; at first, of pulls alone
+  bool has_committed_ = false;
+  static constexpr std::uint32_t timeless_steps_max = 1'000'000;
+  std::uint32_t timeless_steps_ = 0;
+  time_point last_step_ = time_point::min();
 };
 
 }  // namespace rubato

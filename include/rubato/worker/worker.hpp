@@ -129,7 +129,8 @@ class worker {
 
   /// Reports what this worker's training came to, a mini-batch's mean loss for example, to a pace
   /// that goes by the loss. Nothing happens where no pace asks, or where the run evaluates the loss
-  /// itself; what is not finite is ignored.
+  /// itself; what is not finite is ignored. A worker's losses are those of its replica: between
+  /// commits they fall by its own steps alone, so a loss that the run evaluates says more.
   void report_loss(double loss) {
     check_live();
     if constexpr (System::conducted) link_.report_loss(loss);
@@ -441,8 +442,8 @@ class worker {
     ++metrics_.commits;
     clock_ = clock_.next();
     version_ = version_index{version_.value() + 1};
-    begin_clock(after);
     pacer_.committed(after - before);
+    begin_clock(after);
     if constexpr (System::conducted) link_.report_commit(clock_);
   }
 
