@@ -15,19 +15,26 @@
 namespace rubato::bench {
 namespace {
 
+/// "lr", "mlp of 6634 parameters"
+std::string description(workload const& work) {
+  std::string const name(work.name());
+  if (work.parameters() == work.features()) return name;
+  return fmt::format("{} of {} parameters", name, work.parameters());
+}
+
 std::string headline(compare_settings const& s, workload const& work, loaded_data const& data) {
   training const& job = s.job;
   bool const simulating = job.transport == transport_kind::simulated;
   std::string text =
       fmt::format("{} on {}: {} rows, {} features; {} workers, {} servers, {}, HL {}, seed {}\n",
-                  work.name(), data.name, data.train.size(), work.features(), job.workers,
+                  description(work), data.name, data.train.size(), work.features(), job.workers,
                   job.servers, simulating ? "simulated (" + s.scenario_name + ")" : "in process",
                   job.scenario.speed.heterogeneity.level, job.seed);
   if (!job.target) return text + fmt::format("no target: {} clocks each\n", job.clocks);
   bool const automatic = s.target == compare_settings::target_kind::automatic;
   return text +
          fmt::format("target {:.4g}{}, at most {} clocks each\n", *job.target,
-                     automatic ? " (98% of the way from w = 0 to what serial SGD finds)" : "",
+                     automatic ? " (98% of the way from the start to what serial SGD finds)" : "",
                      job.clocks);
 }
 
@@ -35,7 +42,7 @@ void run_compare(compare_options const& options) {
   compare_settings settings = interpret(options);
   if (!settings.report_dir.empty()) check_report_is_possible(settings.report_dir);
   loaded_data const data = load_data(settings.data, settings.job.seed);
-  workload const work(settings.model, settings.l2, data.train, data.test);
+  workload const work(settings.model, data.train, data.test);
   set_target(settings, work);
   std::string const head = headline(settings, work, data);
   auto const results = ranked(compare(settings, work));

@@ -14,7 +14,7 @@ namespace {
 double serial_sgd(workload const& work, double sigma) {
   constexpr int passes = 10;
   model::decayed_rate const rate{.sigma = sigma, .alpha = 0.5};
-  std::vector<float> w(work.features()), delta(work.features());
+  std::vector<float> w(work.initial().begin(), work.initial().end()), delta(work.parameters());
   double lowest = work.objective(w);
   for (int pass = 0; pass < passes; ++pass) {
     double const eta = rate(clock_index(pass));
@@ -32,8 +32,7 @@ double serial_sgd(workload const& work, double sigma) {
 }  // namespace
 
 reach find_reach(workload const& work) {
-  std::vector<float> const zero(work.features());
-  double const start = work.objective(zero);
+  double const start = work.objective(work.initial());
   double lowest = start;
   for (double sigma = 1.0 / 64; sigma <= 64; sigma *= 4)
     lowest = std::min(lowest, serial_sgd(work, sigma));

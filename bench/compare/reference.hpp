@@ -5,8 +5,8 @@
 
 namespace rubato::bench {
 
-/// What there is to gain in a workload: the objective of the zero vector, and the lowest one that
-/// serial SGD finds in a few passes at any of several rates.
+/// What there is to gain in a workload: the objective of the initial parameters, and the lowest one
+/// that serial SGD finds from there in a few passes at any of several rates.
 struct reach {
   double start;
   double lowest;

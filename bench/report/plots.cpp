@@ -19,10 +19,11 @@ constexpr std::array palette = {"#0072b2", "#e69f00", "#d55e00", "#009e73",
 
 /// A protocol keeps its colour from report to report, whichever others are in it.
 std::size_t colour_of(run_result const& r) {
-  constexpr std::array<std::string_view, 4> known = {"bsp", "ssp", "asp", "con_sgd"};
+  constexpr std::array<std::string_view, palette.size()> known = {
+      "bsp", "ssp", "asp", "con_sgd", "dyn_sgd", "fixed_ada_comm", "ada_comm", "adsp"};
   auto const* const it = std::ranges::find(known, r.protocol);
   if (it != known.end()) return static_cast<std::size_t>(it - known.begin());
-  return known.size() + std::hash<std::string>{}(r.protocol) % (palette.size() - known.size());
+  return std::hash<std::string>{}(r.protocol) % palette.size();
 }
 
 /// Colour, and dashes for the second and later results of one protocol.

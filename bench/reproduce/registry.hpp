@@ -46,4 +46,25 @@ void reproduce_sigmod17_figure13(reproduce_options const& options);
 /// The same, Figure 16: the effect of partition synchronization.
 void reproduce_sigmod17_figure16(reproduce_options const& options);
 
+/// ADSP paper, Figure 1: where time goes with speeds 1:1:3.
+void reproduce_adsp_figure1(reproduce_options const& options);
+/// The same, Figure 3: the commit rate, convergence time and implicit momentum.
+void reproduce_adsp_figure3(reproduce_options const& options);
+/// The same, Figure 4: time and steps to convergence on EC2 instances.
+void reproduce_adsp_figure4(reproduce_options const& options);
+/// The same, Figure 5: heterogeneity, and 36 workers.
+void reproduce_adsp_figure5(reproduce_options const& options);
+/// The same, Figure 6: extra delays.
+void reproduce_adsp_figure6(reproduce_options const& options);
+/// The same, Figure 8: ADSP+, an offline search of each worker's local steps.
+void reproduce_adsp_figure8(reproduce_options const& options);
+/// The same, Figure 9: BatchTune.
+void reproduce_adsp_figure9(reproduce_options const& options);
+/// The same, Figure 10: bandwidth, and ADSP++, a blocking search of rate and momentum.
+void reproduce_adsp_figure10(reproduce_options const& options);
+/// The same, Figure 13: regression on chillers.
+void reproduce_adsp_figure13(reproduce_options const& options);
+/// The same, what the online search finds beside the best of all fixed rates.
+void reproduce_adsp_search(reproduce_options const& options);
+
 }  // namespace rubato::bench

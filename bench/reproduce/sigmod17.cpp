@@ -26,7 +26,7 @@ loaded_data load(reproduce_options const& options) {
 training job(workload const& work, double target, std::int64_t clocks, std::uint64_t seed) {
   training job;
   job.work = &work;
-  job.scenario = load_scenario("paper-cluster");
+  job.scenario = load_scenario("paper-cluster", job.workers);
   job.scenario.seed = job.seed = seed;
   job.clocks = clocks;
   job.points = static_cast<std::size_t>(4 * clocks);
@@ -114,17 +114,6 @@ std::array<protocol_choice, 3> three(std::int64_t staleness) {
   std::array<std::string, 3> const names = {"ssp", "con_sgd", "dyn_sgd"};
   auto const chosen = parse_protocols(names, {.staleness = staleness});
   return {chosen[0], chosen[1], chosen[2]};
-}
-
-// ---- what differs
-
-void claims::add(bool holds, std::string const& paper, std::string const& ours) {
-  (holds ? agreeing_ : differing_).push_back("  " + paper + " Here: " + ours + '\n');
-}
-
-void claims::print() const {
-  if (!agreeing_.empty()) fmt::print("\nAs in the paper:\n{}", fmt::join(agreeing_, ""));
-  if (!differing_.empty()) fmt::print("\nOther than in the paper:\n{}", fmt::join(differing_, ""));
 }
 
 }  // namespace rubato::bench::sigmod17

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/reproduce/claims.hpp"
 #include "bench/reproduce/registry.hpp"
 #include "bench/result/text.hpp"
 #include "bench/train/load_data.hpp"
@@ -17,6 +18,8 @@
 
 /// What the experiments of "Heterogeneity-aware Distributed Parameter Servers" (SIGMOD 2017) share.
 namespace rubato::bench::sigmod17 {
+
+using bench::claims;
 
 /// a9a, for the paper's data sets are too large or not public; synthetic data where it is not
 /// there.
@@ -88,17 +91,5 @@ class sensitivity {
 
 /// SSP, ConSGD and DynSGD.
 [[nodiscard]] std::array<protocol_choice, 3> three(std::int64_t staleness = 3);
-
-/// Collects what the paper says of an experiment beside what came out here.
-class claims {
- public:
-  /// `holds`: whether our figures agree with the paper's sentence.
-  void add(bool holds, std::string const& paper, std::string const& ours);
-  /// Prints them, those that differ last.
-  void print() const;
-
- private:
-  std::vector<std::string> agreeing_, differing_;
-};
 
 }  // namespace rubato::bench::sigmod17

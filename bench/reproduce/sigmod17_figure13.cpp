@@ -109,8 +109,9 @@ std::string show_overhead(double bytes, double base) {
 template <protocol Protocol, table_spec Table>
 memory_use watch_training(Protocol const& p, Table const& table, training const& job) {
   return watch(with(p, every{job.steps_per_commit}), table, job.scenario, [&](auto& worker) {
+    auto const go_on = [&] { return worker.clock().value() < job.clocks; };
     train(
-        worker, job, [](auto const&) {}, [](auto const&) {});
+        worker, job, go_on, [](auto const&) {}, [](auto const&) {});
   });
 }
 
@@ -210,7 +211,7 @@ commit_pool make_commits(double examples, std::uint64_t seed) {
 template <protocol Protocol, table_spec Table>
 memory_use watch_commits(Protocol const& p, Table const& table, commit_pool const& pool,
                          double examples, reproduce_options const& options) {
-  sim::scenario scenario = load_scenario("paper-cluster");
+  sim::scenario scenario = load_scenario("paper-cluster", 30);
   scenario.speed.heterogeneity.level = 2;
   scenario.seed = options.seed;
   std::int64_t const clocks = options.clocks.value_or(100);

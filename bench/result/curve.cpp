@@ -16,7 +16,7 @@ std::optional<target_reached> reaches(std::span<curve_point const> curve, double
   auto const hit = std::ranges::find_if(curve, [&](curve_point const& p) {
     return p.updates == where.since() && p.loss <= target;
   });
-  return target_reached{hit->seconds, hit->updates, hit->spent};
+  return target_reached{hit->seconds, hit->updates, hit->spent, hit->steps};
 }
 
 end_of_run last_five_clocks(std::span<curve_point const> curve) {

@@ -26,7 +26,8 @@ struct curve_point {
   std::uint64_t updates = 0;  ///< that all servers had received
   double loss = 0;            ///< on the full training set
   bool ends_clock = false;    ///< the first point at or after a multiple of the number of workers
-  time_split spent{};         ///< up to each worker's last commit
+  time_split spent{};         ///< up to each worker's last commit, like the next one
+  std::uint64_t steps = 0;    ///< local ones of all workers
 };
 
 /// When a curve came to the target or below to stay.
@@ -34,6 +35,7 @@ struct target_reached {
   double seconds;
   std::uint64_t updates;
   time_split spent;
+  std::uint64_t steps;
 };
 
 /// The first point at the target or below after which the curve stays there for a clock, that is

@@ -39,6 +39,13 @@ ordered_json trials_of(run_result const& r) {
   return trials;
 }
 
+ordered_json changes_of(run_result const& r) {
+  ordered_json changes = ordered_json::array();
+  for (pace_decision const& d : r.pace_changes)
+    changes.push_back({{"seconds", d.seconds}, {"value", d.value}, {"reason", d.reason}});
+  return changes;
+}
+
 ordered_json object_of(run_result const& r) {
   return {
       {"protocol", r.protocol},
@@ -72,6 +79,10 @@ ordered_json object_of(run_result const& r) {
       {"staleness_histogram", r.staleness_histogram},
       {"versions_peak", r.versions_peak},
       {"trials", trials_of(r)},
+      {"steps", r.steps},
+      {"steps_to_target", or_null(r.steps_to_target)},
+      {"implicit_momentum", r.implicit_momentum},
+      {"pace_changes", changes_of(r)},
   };
 }
 

@@ -18,8 +18,17 @@ struct tuning_trial {
   double final_loss = 0;
 };
 
+/// What the conductor of a pace decided: commits per check period (ADSP) or local steps per commit
+/// (ADACOMM).
+struct pace_decision {
+  double seconds = 0;
+  std::int64_t value = 0;
+  std::string reason{};
+};
+
 /// What one run was and what it measured: the fields of the JSON output, in its order.
 struct run_result {
+  std::vector<float> parameters{};  ///< at the end; not in the JSON
   std::string label{};  ///< "ssp(3)": the protocol as tables and plots name it; not in the JSON
 
   std::string protocol{};
@@ -57,6 +66,10 @@ struct run_result {
   std::size_t versions_peak = 0;       ///< most versions alive on one server; 0 where none are kept
   std::vector<double> read_losses{};   ///< of worker 0, clock by clock, where they are watched
   std::vector<tuning_trial> trials{};  ///< empty where the rate was given
+  std::uint64_t steps = 0;             ///< local steps of all workers
+  std::optional<std::uint64_t> steps_to_target{};
+  double implicit_momentum = 0;            ///< what local steps between commits amount to (003 Eq. 3)
+  std::vector<pace_decision> pace_changes{};  ///< of the pace's conductor, where there is one
 
   /// Up to the target where it was reached, else of the whole run. Statistical efficiency is the
   /// number of updates, hardware efficiency the time for each; their product is the time.
@@ -64,6 +77,7 @@ struct run_result {
   [[nodiscard]] std::uint64_t counted_updates() const {
     return updates_to_target.value_or(updates);
   }
+  [[nodiscard]] std::uint64_t counted_steps() const { return steps_to_target.value_or(steps); }
   [[nodiscard]] double counted_seconds_per_update() const {
     return counted_updates() == 0 ? 0 : counted_seconds() / static_cast<double>(counted_updates());
   }

@@ -1,4 +1,5 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <algorithm>
 #include <cmath>
 
 #include "bench/setup/scenario_file.hpp"
@@ -13,9 +14,12 @@ void require(bool ok, std::string const& sentence) {
 }
 
 model_kind model_of(std::string const& name) {
-  if (name == "lr") return model_kind::lr;
-  require(name == "svm", "--workload: there is no workload \"" + name + "\", expected lr or svm");
-  return model_kind::svm;
+  std::string known;
+  for (auto const kind : {model_kind::lr, model_kind::svm, model_kind::mlp, model_kind::svr}) {
+    if (name == name_of(kind)) return kind;
+    known += (known.empty() ? "" : ", ") + std::string(name_of(kind));
+  }
+  throw option_error("--workload: there is no workload \"" + name + "\", expected one of " + known);
 }
 
 transport_kind transport_of(std::string const& name) {
@@ -48,8 +52,29 @@ std::optional<double> number_or(std::string const& option, std::string const& te
   return value;
 }
 
-sim::scenario scenario_of(compare_options const& o) {
-  sim::scenario s = load_scenario(o.scenario);
+workload_options workload_of(compare_options const& o, std::uint64_t seed) {
+  constexpr std::size_t rows_of_a_network = 5'000;
+  workload_options w{.model = model_of(o.workload),
+                     .l2 = o.l2,
+                     .hidden = o.hidden,
+                     .epsilon = o.epsilon,
+                     .seed = seed};
+  if (w.model == model_kind::mlp) w.evaluated_rows = rows_of_a_network;
+  if (o.evaluated_rows) w.evaluated_rows = *o.evaluated_rows;
+  return w;
+}
+
+sim::scenario scenario_of(compare_options const& o, std::size_t workers) {
+  sim::scenario s = load_scenario(o.scenario, workers);
+  sim::link& link = s.network.worker_link;
+  if (!o.extra_delay.empty()) {
+    auto const extra = parse_time(o.extra_delay);
+    require(
+        extra && *extra >= duration::zero(),
+        "--extra-delay: \"" + o.extra_delay + "\" is no time of 0 or more, such as 20ms or 0.02");
+    link.latency += *extra;
+  }
+  if (o.bandwidth) link.bandwidth = *o.bandwidth;
   if (o.heterogeneity) s.speed.heterogeneity.level = *o.heterogeneity;
   if (o.seed) s.seed = *o.seed;
   return s;
@@ -60,6 +85,27 @@ std::int64_t steps_of_a_pass(double batch) {
   return static_cast<std::int64_t>(std::ceil(1 / batch - 1e-9));
 }
 
+std::optional<duration> period_of(std::string const& option, std::string const& text) {
+  if (text.empty()) return std::nullopt;
+  auto const t = parse_time(text);
+  require(t && *t > duration::zero(), option + ": \"" + text +
+                                          "\" is no time above 0, such as 60s or 0.5");
+  return t;
+}
+
+protocol_parameters parameters_of(compare_options const& o) {
+  return {.staleness = o.staleness,
+          .partition_sync = o.partition_sync,
+          .kept = versions_of(o.versions),
+          .local_steps = o.local_steps,
+          .check_period = period_of("--check-period", o.check_period),
+          .epoch = period_of("--epoch", o.epoch),
+          .probe_period = period_of("--probe-period", o.probe_period),
+          .commit_rate = o.commit_rate,
+          .global_momentum = o.global_momentum,
+          .batch_tune = o.batch_tune};
+}
+
 training job_of(compare_options const& o) {
   training job;
   job.transport = transport_of(o.transport);
@@ -68,11 +114,12 @@ training job_of(compare_options const& o) {
   job.servers = o.servers.value_or(simulating ? 10 : 1);
   require(job.workers >= 1, "--workers: must be 1 or more");
   require(job.servers >= 1, "--servers: must be 1 or more");
-  job.scenario = scenario_of(o);
+  job.scenario = scenario_of(o, job.workers);
   job.scenario.validate(job.workers, job.servers);
   job.seed = job.scenario.seed;
   job.decay = o.decay;
   job.batch = o.batch;
+  job.momentum = o.momentum;
   job.steps_per_commit = o.steps_per_commit.value_or(steps_of_a_pass(o.batch));
   job.clocks = o.clocks;
   job.points = o.points;
@@ -85,8 +132,18 @@ void check_numbers(compare_options const& o) {
   require(!o.heterogeneity || *o.heterogeneity >= 1, "--heterogeneity: must be 1 or more");
   require(o.decay >= 0, "--decay: must be 0 or more");
   require(o.l2 >= 0, "--l2: must be 0 or more");
+  require(o.epsilon >= 0, "--epsilon: must be 0 or more");
+  require(std::ranges::find(o.hidden, std::size_t{0}) == o.hidden.end(),
+          "--hidden: each layer must have 1 unit or more");
+  require(!o.evaluated_rows || *o.evaluated_rows >= 1, "--evaluate-rows: must be 1 or more");
+  require(o.data.pool >= 1, "--pool: must be 1 or more");
   require(o.batch > 0 && o.batch <= 1, "--batch: must be a fraction above 0 and at most 1");
   require(!o.steps_per_commit || *o.steps_per_commit >= 1, "--steps-per-commit: must be 1 or more");
+  require(!o.local_steps || *o.local_steps >= 1, "--local-steps: must be 1 or more");
+  require(!o.commit_rate || *o.commit_rate >= 1, "--commit-rate: must be 1 or more");
+  require(o.momentum >= 0 && o.momentum < 1, "--momentum: must be 0 or more and below 1");
+  require(!o.global_momentum || (*o.global_momentum >= 0 && *o.global_momentum < 1),
+          "--global-momentum: must be 0 or more and below 1");
   require(o.clocks >= 1, "--clocks: must be 1 or more");
   require(o.points >= 1, "--points: must be 1 or more");
   require(!o.tune_budget || *o.tune_budget > 0, "--tune-budget: must be above 0 seconds");
@@ -98,13 +155,11 @@ void check_numbers(compare_options const& o) {
 compare_settings interpret(compare_options const& o) {
   check_numbers(o);
   compare_settings s;
-  s.protocols = parse_protocols(o.protocols, {.staleness = o.staleness,
-                                              .partition_sync = o.partition_sync,
-                                              .kept = versions_of(o.versions)});
+  s.protocols = parse_protocols(o.protocols, parameters_of(o));
   s.job = job_of(o);
-  s.model = model_of(o.workload);
-  s.l2 = o.l2;
+  s.model = workload_of(o, s.job.seed);
   s.data = o.data;
+  s.data.labels = labels_of(s.model.model);
   s.scenario_name = o.scenario;
   s.learning_rate = number_or("--learning-rate", o.learning_rate, "tune");
   if (o.target == "none") {
@@ -116,6 +171,8 @@ compare_settings interpret(compare_options const& o) {
   bool const simulating = s.job.transport == transport_kind::simulated;
   require(simulating || !o.stop_at_target,
           "--stop-at-target: needs --transport simulated, for elsewhere evaluation takes time");
+  require(simulating || (o.extra_delay.empty() && !o.bandwidth),
+          "--extra-delay, --bandwidth: need --transport simulated");
   require(!o.stop_at_target || s.target != compare_settings::target_kind::none,
           "--stop-at-target: needs a --target");
   if (o.tune_budget)

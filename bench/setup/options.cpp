@@ -1,4 +1,5 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/setup/scenario_file.hpp"
 #include "bench/setup/settings.hpp"
 
 namespace rubato::bench {
@@ -6,16 +7,39 @@ namespace {
 
 void add_data_options(CLI::App& command, compare_options& o) {
   auto* const group = "What is trained";
-  command.add_option("--workload", o.workload, "lr or svm, regularised by --l2")->group(group);
-  command.add_option("--data", o.data.file, "training data in LIBSVM format, plain or gzip")
+  command
+      .add_option("--workload", o.workload,
+                  "lr, svm, mlp (classes, not convex) or svr (regression); regularised by --l2")
       ->group(group);
   command
-      .add_option("--test", o.data.test_file, "held-out data; else FILE.t, or a fifth of the data")
+      .add_option("--hidden", o.hidden, "mlp only: units of each hidden layer, with commas between")
+      ->delimiter(',')
       ->group(group);
-  command.add_option("--synthetic", o.data.synthetic, "without --data: url or ctr")->group(group);
+  command.add_option("--epsilon", o.epsilon, "svr only: errors up to this are free")->group(group);
+  command
+      .add_option("--evaluate-rows", o.evaluated_rows,
+                  "rows, drawn at random, that the objective is computed on; mlp 5000, else all")
+      ->group(group);
+  command
+      .add_option("--data", o.data.file,
+                  "training data: LIBSVM, or images in idx format (train-images-idx3-ubyte.gz, the "
+                  "labels beside it) or the directory they are in; plain or gzip")
+      ->group(group);
+  command
+      .add_option("--test", o.data.test_file,
+                  "held-out data; else FILE.t or t10k-images…, or a fifth of the data")
+      ->group(group);
+  command
+      .add_option("--pool", o.data.pool, "images only: squares of so many pixels a side become one")
+      ->group(group);
+  command
+      .add_option("--synthetic", o.data.synthetic,
+                  "without --data: url or ctr (lr, svm), digits (mlp) or chiller (svr)")
+      ->group(group);
   command.add_option("--rows", o.data.rows, "of synthetic data")->group(group);
-  command.add_option("--features", o.data.features, "of synthetic data")->group(group);
-  command.add_option("--nonzeros", o.data.nonzeros, "of a row of synthetic data")->group(group);
+  command.add_option("--features", o.data.features, "of synthetic url and ctr")->group(group);
+  command.add_option("--nonzeros", o.data.nonzeros, "of a row of synthetic url and ctr")
+      ->group(group);
   command.add_option("--l2", o.l2, "weight of the regulariser")->group(group);
 }
 
@@ -23,7 +47,8 @@ void add_training_options(CLI::App& command, compare_options& o) {
   auto* const group = "How";
   command
       .add_option("--protocols", o.protocols,
-                  "bsp, ssp, asp, con_sgd, dyn_sgd, ssp:STALENESS, … or all")
+                  "bsp, ssp, asp, con_sgd, dyn_sgd, fixed_ada_comm, ada_comm, adsp; ssp:STALENESS, "
+                  "fixed_ada_comm:STEPS, adsp:RATE, …; or all")
       ->delimiter(',')
       ->group(group);
   command.add_option("--staleness", o.staleness, "of the protocols that have one")->group(group);
@@ -47,7 +72,10 @@ void add_training_options(CLI::App& command, compare_options& o) {
       .add_option("--steps-per-commit", o.steps_per_commit,
                   "mini-batches from commit to commit; one pass over the data unless given")
       ->group(group);
-  command.add_option("--clocks", o.clocks, "commits of each worker; a fast one then leaves")
+  command
+      .add_option("--clocks", o.clocks,
+                  "commits of --steps-per-commit steps of each worker, and a fast one then leaves; "
+                  "with ada_comm and adsp all go on until the slowest has made as many local steps")
       ->group(group);
   command
       .add_option("--target", o.target,
@@ -62,6 +90,44 @@ void add_training_options(CLI::App& command, compare_options& o) {
       ->group(group);
 }
 
+void add_pace_options(CLI::App& command, compare_options& o) {
+  auto* const group = "Pace";
+  command
+      .add_option("--local-steps", o.local_steps,
+                  "between commits: of fixed_ada_comm, and of ada_comm in the beginning; twice "
+                  "--steps-per-commit unless given, for with as many fixed_ada_comm is bsp")
+      ->group(group);
+  command
+      .add_option("--check-period", o.check_period,
+                  "of adsp, such as 60s or 0.5 (seconds); ada_comm looks at the loss every fifth. "
+                  "Unless given what the slowest worker takes for --local-steps and an exchange")
+      ->group(group);
+  command
+      .add_option("--epoch", o.epoch,
+                  "how often adsp searches for its commit rate; 20 check periods unless given")
+      ->group(group);
+  command
+      .add_option("--probe-period", o.probe_period,
+                  "how long adsp tries a rate; two check periods unless given")
+      ->group(group);
+  command
+      .add_option("--commit-rate", o.commit_rate,
+                  "adsp: so many commits per check period, without a search")
+      ->group(group);
+  command
+      .add_option("--momentum", o.momentum, "of each worker's own steps, with any protocol; below 1")
+      ->group(group);
+  command
+      .add_option("--global-momentum", o.global_momentum,
+                  "of the servers' steps, with bsp, fixed_ada_comm and adsp; below 1")
+      ->group(group);
+  command
+      .add_flag("--batch-tune", o.batch_tune,
+                "bsp and fixed_ada_comm: batches in proportion to the workers' speeds, those of all "
+                "workers together as large as before")
+      ->group(group);
+}
+
 void add_cluster_options(CLI::App& command, compare_options& o) {
   auto* const group = "On what";
   command.add_option("--transport", o.transport, "simulated or in-process")->group(group);
@@ -71,7 +137,16 @@ void add_cluster_options(CLI::App& command, compare_options& o) {
       .add_option("--heterogeneity", o.heterogeneity,
                   "a fifth of the workers are so many times slower; 1 unless given")
       ->group(group);
-  command.add_option("--scenario", o.scenario, "paper-cluster, homogeneous, flaky, or a JSON file")
+  command.add_option("--scenario", o.scenario, built_in_scenario_names() + ", or a JSON file")
+      ->group(group);
+  command
+      .add_option("--extra-delay", o.extra_delay,
+                  "added to the scenario's latency of each message, each way: 20ms, 0.02 (seconds)")
+      ->group(group);
+  command
+      .add_option("--bandwidth", o.bandwidth,
+                  "of each worker's link, in bytes per second each way, instead of the scenario's; "
+                  "0: infinite")
       ->group(group);
 }
 
@@ -89,6 +164,7 @@ void compare_options::add_to(CLI::App& command) {
   command.option_defaults()->always_capture_default();
   add_data_options(command, *this);
   add_training_options(command, *this);
+  add_pace_options(command, *this);
   add_cluster_options(command, *this);
   add_output_options(command, *this);
 }

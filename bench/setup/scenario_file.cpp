@@ -160,21 +160,9 @@ void object_reader::convert(json const& value, std::string const& path, duration
     out = seconds(value.get<double>());
     return;
   }
-  if (!value.is_string()) fail(path, expected);
-  static std::map<std::string, double, std::less<>> const units = {
-      {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0}};
-  auto const& text = value.get_ref<std::string const&>();
-  std::size_t used = 0;
-  double number = 0;
-  try {
-    number = std::stod(text, &used);
-  } catch (std::exception const&) {
-    fail(path, expected);
-  }
-  auto const unit =
-      units.find(text.substr(std::min(text.find_first_not_of(' ', used), text.size())));
-  if (unit == units.end() || !std::isfinite(number)) fail(path, expected);
-  out = seconds(number * unit->second);
+  auto const time = value.is_string() ? parse_time(value.get<std::string>()) : std::nullopt;
+  if (!time) fail(path, expected);
+  out = *time;
 }
 
 void object_reader::convert(json const& value, std::string const& path, sim::distribution& out) {
@@ -215,16 +203,37 @@ sim::scenario parse_scenario(std::string_view text, std::string_view name) {
   return s;
 }
 
-sim::scenario load_scenario(std::string const& name_or_file) {
-  std::string names;
-  for (named_scenario const& known : built_in_scenarios()) {
-    if (known.name == name_or_file) return known.make();
-    names += (names.empty() ? "" : ", ") + std::string(known.name);
+std::optional<duration> parse_time(std::string const& text) {
+  static std::map<std::string, double, std::less<>> const units = {
+      {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0}, {"", 1.0}};
+  std::size_t used = 0;
+  double number = 0;
+  try {
+    number = std::stod(text, &used);
+  } catch (std::exception const&) {
+    return std::nullopt;
   }
+  auto const unit =
+      units.find(text.substr(std::min(text.find_first_not_of(' ', used), text.size())));
+  if (unit == units.end() || !std::isfinite(number)) return std::nullopt;
+  return seconds(number * unit->second);
+}
+
+std::string built_in_scenario_names() {
+  std::string names;
+  for (named_scenario const& known : built_in_scenarios())
+    names += (names.empty() ? "" : ", ") + std::string(known.name);
+  return names;
+}
+
+sim::scenario load_scenario(std::string const& name_or_file, std::size_t workers) {
+  for (named_scenario const& known : built_in_scenarios())
+    if (known.name == name_or_file) return known.make(workers);
   std::ifstream file(name_or_file, std::ios::binary);
   if (!file || std::filesystem::is_directory(name_or_file))
     throw option_error("--scenario: \"" + name_or_file +
-                       "\" is neither a file that can be read nor one of " + names);
+                       "\" is neither a file that can be read nor one of " +
+                       built_in_scenario_names());
   std::string const text{std::istreambuf_iterator<char>(file), {}};
   return parse_scenario(text, name_or_file);
 }

@@ -19,14 +19,24 @@ namespace rubato::bench {
 struct compare_options {
   std::vector<std::string> protocols{"all"};
   std::string workload = "lr";
+  std::vector<std::size_t> hidden{32};
+  double epsilon = 0.1;
+  std::optional<std::size_t> evaluated_rows{};
   data_source data{};
   std::string transport = "simulated";
   std::optional<std::uint32_t> workers{}, servers{};
   std::int64_t staleness = 3;
   bool partition_sync = false;
   std::string versions = "exact";
+  std::optional<std::int64_t> local_steps{}, commit_rate{};
+  std::string check_period{}, epoch{}, probe_period{};
+  double momentum = 0;
+  std::optional<double> global_momentum{};
+  bool batch_tune = false;
   std::optional<double> heterogeneity{};
   std::string scenario = "paper-cluster";
+  std::string extra_delay{};
+  std::optional<std::uint64_t> bandwidth{};
   std::string learning_rate = "tune";
   double decay = 0.2;
   double l2 = 1e-4;
@@ -49,8 +59,7 @@ struct compare_options {
 struct compare_settings {
   std::vector<protocol_choice> protocols;
   training job;  ///< of each run; the workload, learning rate and target are still to be filled in
-  model_kind model = model_kind::lr;
-  double l2 = 0;
+  workload_options model;
   data_source data;
   std::string scenario_name;
   std::optional<double> learning_rate;  ///< empty: to be tuned

@@ -11,19 +11,28 @@
 namespace rubato::bench {
 namespace {
 
+using enum protocol_number;
+
 constexpr std::array entries{
-    protocol_entry{"bsp", false, run_bsp},
-    protocol_entry{"ssp", true, run_ssp},
-    protocol_entry{"asp", false, run_asp},
-    protocol_entry{"con_sgd", true, run_con_sgd},
-    protocol_entry{"dyn_sgd", true, run_dyn_sgd, true},
+    protocol_entry{.name = "bsp", .number = none, .run = run_bsp, .tunes_batches = true},
+    protocol_entry{.name = "ssp", .number = staleness, .run = run_ssp},
+    protocol_entry{.name = "asp", .number = none, .run = run_asp},
+    protocol_entry{.name = "con_sgd", .number = staleness, .run = run_con_sgd},
+    protocol_entry{
+        .name = "dyn_sgd", .number = staleness, .run = run_dyn_sgd, .keeps_versions = true},
+    protocol_entry{.name = "fixed_ada_comm",
+                   .number = local_steps,
+                   .run = run_fixed_ada_comm,
+                   .tunes_batches = true},
+    protocol_entry{.name = "ada_comm", .number = local_steps, .run = run_ada_comm},
+    protocol_entry{.name = "adsp", .number = commit_rate, .run = run_adsp},
 };
 
 [[noreturn]] void reject(std::string const& what) {
   std::string known;
   for (protocol_entry const& e : entries) known += std::string(e.name) + ", ";
   throw option_error("--protocols: " + what + "; known are " + known +
-                     "all, and NAME:STALENESS where there is one");
+                     "all; and NAME:STALENESS, NAME:LOCAL_STEPS or adsp:COMMIT_RATE where there is one");
 }
 
 protocol_entry const& find(std::string_view name) {
@@ -32,16 +41,36 @@ protocol_entry const& find(std::string_view name) {
   return *entry;
 }
 
+/// What a protocol's number is called, and the least that it may be.
+struct number_kind {
+  char const* name;
+  std::int64_t least;
+};
+number_kind kind_of(protocol_number n) {
+  if (n == staleness) return {"staleness", 0};
+  return n == local_steps ? number_kind{"number of local steps", 1} : number_kind{"commit rate", 1};
+}
+
+void set_number(protocol_parameters& parameters, protocol_number n, std::int64_t value) {
+  if (n == staleness) parameters.staleness = value;
+  if (n == local_steps) parameters.local_steps = value;
+  if (n == commit_rate) parameters.commit_rate = value;
+}
+
 protocol_choice parse(std::string_view text, protocol_parameters parameters) {
   std::size_t const colon = text.find(':');
   protocol_entry const& entry = find(text.substr(0, colon));
   if (colon == std::string_view::npos) return {&entry, parameters};
-  if (!entry.takes_staleness) reject(std::string(entry.name) + " takes no staleness");
+  if (entry.number == none) reject(std::string(entry.name) + " takes no staleness");
   std::string_view const number = text.substr(colon + 1);
+  number_kind const kind = kind_of(entry.number);
   char const* const end = number.data() + number.size();
-  auto const [stop, failure] = std::from_chars(number.data(), end, parameters.staleness);
-  if (failure != std::errc{} || stop != end || parameters.staleness < 0)
-    reject("\"" + std::string(text) + "\" has no staleness of 0 or more after the colon");
+  std::int64_t value = 0;
+  auto const [stop, failure] = std::from_chars(number.data(), end, value);
+  if (failure != std::errc{} || stop != end || value < kind.least)
+    reject("\"" + std::string(text) + "\" has no " + kind.name + " of " +
+           std::to_string(kind.least) + " or more after the colon");
+  set_number(parameters, entry.number, value);
   return {&entry, parameters};
 }
 
@@ -57,10 +86,14 @@ run_result protocol_choice::run(training const& job) const {
 
 std::string protocol_choice::label() const {
   std::string text(entry->name);
-  if (entry->takes_staleness) text += '(' + std::to_string(with.staleness) + ')';
-  if (!entry->keeps_versions) return text;
-  if (with.kept == versions::capped) text += "+capped";
-  if (with.partition_sync) text += "+sync";
+  std::optional<std::int64_t> number;
+  if (entry->number == staleness) number = with.staleness;
+  if (entry->number == local_steps) number = with.local_steps;
+  if (entry->number == commit_rate) number = with.commit_rate;
+  if (number) text += '(' + std::to_string(*number) + ')';
+  if (entry->keeps_versions && with.kept == versions::capped) text += "+capped";
+  if (entry->keeps_versions && with.partition_sync) text += "+sync";
+  if (entry->tunes_batches && with.batch_tune) text += "+batch_tune";
   return text;
 }
 

@@ -10,6 +10,7 @@
 
 #include "bench/result/run_result.hpp"
 #include "bench/train/training.hpp"
+#include "rubato/core/time.hpp"
 #include "rubato/protocol/revise.hpp"
 
 namespace rubato::bench {
@@ -20,14 +21,29 @@ struct protocol_parameters {
   std::optional<double> global_rate{};  ///< con_sgd: λ_g; 1/M unless set
   bool partition_sync = false;          ///< dyn_sgd: a pull sees the same commits on all servers
   versions kept = versions::exact;      ///< dyn_sgd
+
+  /// τ of fixed_ada_comm, τ_0 of ada_comm: local steps per commit; twice the job's, unless set.
+  std::optional<std::int64_t> local_steps{};
+  /// Γ of adsp: the time that the slowest worker takes for `local_steps` and one exchange, unless
+  /// set. ada_comm looks at τ every fifth.
+  std::optional<duration> check_period{};
+  std::optional<duration> epoch{};            ///< adsp: 20 check periods unless set
+  std::optional<duration> probe_period{};     ///< adsp: 2 check periods unless set
+  std::optional<std::int64_t> commit_rate{};  ///< adsp: R throughout, without a search
+  std::optional<double> global_momentum{};    ///< bsp, fixed_ada_comm, adsp: of the servers' steps
+  bool batch_tune = false;                    ///< bsp, fixed_ada_comm: see `training::batch_tune`
 };
+
+/// What may stand behind a protocol's name and a colon.
+enum class protocol_number { none, staleness, local_steps, commit_rate };
 
 /// A protocol that can be compared.
 struct protocol_entry {
   std::string_view name;
-  bool takes_staleness;
+  protocol_number number;
   run_result (*run)(training const& job, protocol_parameters const& with);
   bool keeps_versions = false;
+  bool tunes_batches = false;
 };
 
 /// All of them, in the order in which "all" runs them. A new one is a line in protocols.cpp and a
@@ -40,11 +56,11 @@ struct protocol_choice {
   protocol_parameters with{};
 
   [[nodiscard]] run_result run(training const& job) const;
-  /// "ssp(3)", "dyn_sgd(3)+sync"
+  /// "ssp(3)", "dyn_sgd(3)+sync", "fixed_ada_comm(20)", "adsp"
   [[nodiscard]] std::string label() const;
 };
 
-/// Reads "bsp", "ssp", "ssp:10" or "all"; `parameters` hold where a name says nothing else.
+/// Reads "bsp", "ssp", "ssp:10", "adsp:2" or "all"; `parameters` hold where a name says nothing else.
 /// @throws option_error that lists the known protocols
 [[nodiscard]] std::vector<protocol_choice> parse_protocols(std::span<std::string const> names,
                                                            protocol_parameters const& parameters);
@@ -55,5 +71,8 @@ struct protocol_choice {
 [[nodiscard]] run_result run_asp(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_con_sgd(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_dyn_sgd(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_fixed_ada_comm(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_ada_comm(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_adsp(training const& job, protocol_parameters const& with);
 
 }  // namespace rubato::bench

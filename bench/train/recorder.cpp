@@ -14,7 +14,7 @@ constexpr std::size_t kept_bytes_max = std::size_t{512} << 20;
 
 std::size_t affordable_points(training const& job) {
   if (job.transport == transport_kind::simulated) return job.points;
-  std::size_t const one = std::max<std::size_t>(1, job.work->features() * sizeof(float));
+  std::size_t const one = std::max<std::size_t>(1, job.work->parameters() * sizeof(float));
   return std::clamp<std::size_t>(kept_bytes_max / one, 1, job.points);
 }
 
@@ -35,15 +35,21 @@ recorder::recorder(training const& job)
     : job_(job),
       checkpoints_(job.workers, job.clocks, affordable_points(job)),
       next_updates_(checkpoints_.at(1)),
-      arrival_(job.target.value_or(-std::numeric_limits<double>::infinity()), job.workers) {
-  std::vector<float> const start(job.work->features());
-  curve_.push_back({.loss = job.work->objective(start)});
+      next_seconds_(job.look_every.value_or(0)),
+      arrival_(job.target.value_or(-std::numeric_limits<double>::infinity()), job.workers),
+      objective_(*job.work) {
+  auto const start = job.start();
+  curve_.push_back({.loss = objective_({start.begin(), start.end()})});
 }
 
-void recorder::note(std::uint32_t rank, time_split const& spent) {
+void recorder::note(std::uint32_t rank, std::uint64_t steps, time_split const& spent) {
   std::lock_guard const guard(lock_);
-  if (rank >= spent_.size()) spent_.resize(rank + 1);
+  if (rank >= spent_.size()) {
+    spent_.resize(rank + 1);
+    steps_.resize(rank + 1);
+  }
   spent_[rank] = spent;
+  steps_[rank] = steps;
 }
 
 bool recorder::take(double seconds, std::uint64_t updates, std::vector<float> parameters) {
@@ -53,6 +59,9 @@ bool recorder::take(double seconds, std::uint64_t updates, std::vector<float> pa
     p.spent.send += worker.send;
     p.spent.wait += worker.wait;
   }
+  for (std::uint64_t const steps : steps_) p.steps += steps;
+  if (job_.look_every)
+    while (next_seconds_ <= seconds) next_seconds_ += *job_.look_every;
   while (checkpoints_.at(next_) <= updates) p.ends_clock |= checkpoints_.ends_clock(next_++);
   next_updates_.store(checkpoints_.at(next_), std::memory_order_relaxed);
   if (job_.transport == transport_kind::in_process) {
@@ -60,7 +69,7 @@ bool recorder::take(double seconds, std::uint64_t updates, std::vector<float> pa
     kept_.push_back(std::move(parameters));
     return false;
   }
-  p.loss = job_.work->objective(parameters);
+  p.loss = objective_(parameters);
   curve_.push_back(p);
   bool const arrived = arrival_.add(p);
   return (job_.stop.at_target && (arrived || !std::isfinite(p.loss))) ||
@@ -72,9 +81,12 @@ std::vector<curve_point> recorder::finish(double seconds, std::uint64_t updates,
   for (std::size_t i = 0; i < kept_.size(); ++i)
     curve_[i + 1].loss = job_.work->objective(kept_[i]);
   kept_.clear();
-  double const loss = job_.work->objective(parameters);
+  double const loss = objective_(parameters);
   if (curve_.back().updates < updates || curve_.size() == 1)
-    curve_.push_back({.seconds = seconds, .updates = updates, .loss = loss});
+    curve_.push_back({.seconds = seconds,
+                      .updates = updates,
+                      .loss = loss,
+                      .steps = curve_.back().steps});
   else
     curve_.back().loss = loss;  // the same updates, now folded on every server
   return std::move(curve_);

@@ -12,6 +12,26 @@
 
 namespace rubato::bench {
 
+/// The objective, which is not computed again as long as the parameters stay what they are: under a
+/// barrier they do for many looks.
+class remembered_objective {
+ public:
+  explicit remembered_objective(workload const& work) noexcept : work_(work) {}
+
+  [[nodiscard]] double operator()(std::vector<float> const& parameters) {
+    if (parameters != last_) {
+      value_ = work_.objective(parameters);
+      last_ = parameters;
+    }
+    return value_;
+  }
+
+ private:
+  workload const& work_;
+  std::vector<float> last_;
+  double value_ = 0;
+};
+
 /// The numbers of updates at which the objective is looked at: several times in a clock, and always
 /// at its end, for it is there that a barrier lets all of a clock's updates in at once.
 class checkpoints {
@@ -35,16 +55,17 @@ class recorder {
   explicit recorder(training const& job);
 
   /// Whether a look is due: cheap, so that it can be asked after every commit.
-  [[nodiscard]] bool due(std::uint64_t updates) const noexcept {
+  [[nodiscard]] bool due(double seconds, std::uint64_t updates) const noexcept {
+    if (job_.look_every) return seconds >= next_seconds_;
     return updates >= next_updates_.load(std::memory_order_relaxed);
   }
-  /// A worker has committed, and its time so far went there.
-  void note(std::uint32_t rank, time_split const& spent);
+  /// A worker has committed: so many local steps has it made, and its time so far went there.
+  void note(std::uint32_t rank, std::uint64_t steps, time_split const& spent);
   /// Looks at what `observe()` returns if that is (still) due. Returns whether the run may stop.
   template <class Observe>
   bool look(double seconds, std::uint64_t updates, Observe observe) {
     std::lock_guard const guard(lock_);
-    if (!due(updates)) return false;
+    if (!due(seconds, updates)) return false;
     return take(seconds, updates, observe());
   }
   /// The curve, closed with the state at the end. Evaluates what has been kept.
@@ -58,10 +79,13 @@ class recorder {
   checkpoints checkpoints_;
   std::uint64_t next_ = 1;
   std::atomic<std::uint64_t> next_updates_;
+  double next_seconds_;  ///< in the simulator, which has one thread
   std::mutex lock_;
   std::vector<curve_point> curve_;
   arrival arrival_;
+  remembered_objective objective_;
   std::vector<time_split> spent_;         ///< by worker
+  std::vector<std::uint64_t> steps_;      ///< by worker
   std::vector<std::vector<float>> kept_;  ///< in process: of each point but the first
 };
 

@@ -34,16 +34,22 @@ void fill_in(run_result& r, training const& job, run_report const& report,
   r.bytes_received = total.bytes_received;
   r.staleness_histogram.assign(total.staleness.begin(), total.staleness.end());
   r.versions_peak = report.versions_peak;
+  r.steps = total.steps;
+  r.implicit_momentum = report.implicit_momentum();
+  for (pace_change const& c : report.pace_changes)
+    r.pace_changes.push_back({to_seconds(c.at.since_start()), c.value, c.reason});
   r.curve = std::move(curve);
   r.final_loss = r.curve.back().loss;
   end_of_run const end = last_five_clocks(r.curve);
   r.min_obj = end.min_obj;
   r.var_obj = end.var_obj;
   r.accuracy = job.work->accuracy(parameters);
+  r.parameters = parameters;
   if (!job.target) return;
   if (auto const reached = reaches(r.curve, *job.target, job.workers)) {
     r.seconds_to_target = reached->seconds;
     r.updates_to_target = reached->updates;
+    r.steps_to_target = reached->steps;
     r.counted_split = reached->spent;
     r.clocks_to_target = (reached->updates + job.workers - 1) / job.workers;
   }

@@ -1,7 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -11,8 +11,10 @@
 
 #include "bench/result/run_result.hpp"
 #include "bench/train/recorder.hpp"
+#include "bench/train/timing.hpp"
 #include "bench/train/training.hpp"
 #include "rubato/cluster/cluster.hpp"
+#include "rubato/model/heavy_ball.hpp"
 #include "rubato/model/learning_rate.hpp"
 #include "rubato/protocol/pace.hpp"
 #include "rubato/protocol/protocol.hpp"
@@ -31,28 +33,60 @@ namespace rubato::bench {
           .wait = to_seconds(m.wait)};
 }
 
-/// The training body, the same in every transport (000 Alg. 1): each local step is one mini-batch
-/// on the worker's replica. A step's work is its non-zeros, so that the price of a unit carries
-/// over from one data set to another. `pulled(parameters)` is called after each pull, and
-/// `committed(time split)` after each commit.
-template <class Worker, class Pulled, class Committed>
-void train(Worker& worker, training const& job, Pulled pulled, Committed committed) {
-  data::dataset_view const shard =
-      job.work->train().shard(worker.rank() % job.workers, job.workers);
-  data::batch_range const batches = shard.batches(data::fraction{job.batch});
+/// The training body, the same for every protocol and in every transport (000 Alg. 1): each local
+/// step is one mini-batch on the worker's replica. A step's work is its non-zeros, so that the price
+/// of a unit carries over from one data set to another. `go_on()` is asked before each step,
+/// `pulled(parameters)` is called after each pull, and `committed(time split)` after each commit.
+template <class Worker, class GoOn, class Pulled, class Committed>
+void train(Worker& worker, training const& job, GoOn go_on, Pulled pulled, Committed committed) {
+  mini_batches const batches(job, worker.rank());
   model::decayed_rate const rate{.sigma = job.learning_rate, .alpha = job.decay};
-  std::vector<float> w(job.work->features()), delta(job.work->features());
+  std::vector<float> w(job.work->parameters()), delta(job.work->parameters());
+  model::heavy_ball<float> momentum(job.momentum, job.momentum > 0 ? delta.size() : 0);
   time_point const began = worker.now();
-  for (std::size_t step = 0; worker.clock().value() < job.clocks; ++step) {
+  for (std::size_t step = 0; go_on(); ++step) {
     data::dataset_view const batch = batches.at_step(step);
     worker.pull(w);
     pulled(w);
     job.work->local_step(batch, rate(worker.clock()), w, delta);
+    if (job.momentum > 0) momentum.apply(delta);
     worker.push(delta);
     if (worker.step(static_cast<double>(batch.nonzeros())))
       committed(split_of(worker.metrics(), worker.now() - began));
   }
 }
+
+/// How long workers train.
+struct run_length {
+  /// Commits of each worker, which then leaves; empty: all go on until the slowest of those that the
+  /// run began with has made the job's local steps and is to begin another clock.
+  std::optional<std::int64_t> clocks{};
+};
+
+/// Who of the workers of the beginning has done its part of a run that ends for all at once.
+class common_end {
+ public:
+  explicit common_end(training const& job) : done_(job.workers), steps_(job.local_steps()) {}
+
+  /// A worker is about to read. Returns whether all that are left have done their part.
+  template <class Cluster, class Worker>
+  [[nodiscard]] bool reached(Cluster const& cluster, Worker const& worker) {
+    if (worker.steps_since_commit() != 0) return false;
+    if (worker.rank() < done_.size() &&
+        worker.metrics().steps >= static_cast<std::uint64_t>(steps_))
+      done_[worker.rank()].store(true, std::memory_order_relaxed);
+    bool all = true;
+    cluster.servers().server(server_id{0}).inspect([&](auto const& control) {
+      for (std::uint32_t i = 0; all && i < done_.size(); ++i)
+        all = done_[i].load(std::memory_order_relaxed) || !control.workers().contains(worker_id{i});
+    });
+    return all;
+  }
+
+ private:
+  std::vector<std::atomic<bool>> done_;
+  std::int64_t steps_;
+};
 
 /// The updates that have reached every server: a point of the curve counts no half update.
 template <class Cluster>
@@ -65,14 +99,6 @@ template <class Cluster>
   return least;
 }
 
-/// How many times as long each worker of an in-process run takes.
-[[nodiscard]] inline std::vector<double> slowness_of(training const& job) {
-  std::vector<double> slowness(job.workers, 1.0);
-  auto const& h = job.scenario.speed.heterogeneity;
-  std::fill_n(slowness.rbegin(), static_cast<std::ptrdiff_t>(h.slow_workers(job.workers)), h.level);
-  return slowness;
-}
-
 /// The part of a result that says what was run.
 [[nodiscard]] run_result describe(training const& job, std::string_view protocol, staleness s);
 /// Fills in what was measured.
@@ -80,62 +106,86 @@ void fill_in(run_result& r, training const& job, run_report const& report,
              std::vector<curve_point> curve, std::vector<float> const& parameters);
 
 template <class Cluster>
-[[nodiscard]] run_result measure(Cluster& cluster, training const& job, run_result r) {
+[[nodiscard]] run_result measure(Cluster& cluster, training const& job, run_length const& length,
+                                 run_result r) {
   recorder curve(job);
   auto const look = [&] {
     std::uint64_t const updates = whole_updates(cluster);
-    if (curve.due(updates) && curve.look(to_seconds(cluster.now().since_start()), updates,
-                                         [&] { return cluster.observe(); }))
+    double const now = to_seconds(cluster.now().since_start());
+    if (curve.due(now, updates) && curve.look(now, updates, [&] { return cluster.observe(); }))
       cluster.stop();
   };
   // The simulator can look at every event; threads look when they have committed.
   constexpr bool simulating = requires { cluster.runtime().on_event(look); };
   if constexpr (simulating) cluster.runtime().on_event(look);
-  run_report const report = cluster.run([&](auto& worker) {
+  common_end end(job);
+  auto const body = [&](auto& worker) {
+    auto const go_on = [&] { return !length.clocks || worker.clock().value() < *length.clocks; };
     auto const watch = [&](std::vector<float> const& w) {
+      if (!length.clocks && end.reached(cluster, worker)) cluster.stop();
       if (!simulating || !job.watch_reads || worker.rank() != 0) return;
       // A clock's first read shows what its predecessor came to.
       if (static_cast<std::size_t>(worker.clock().value()) > r.read_losses.size())
         r.read_losses.push_back(job.work->objective(w));
     };
-    train(worker, job, watch, [&](time_split const& spent) {
-      curve.note(worker.rank(), spent);
+    train(worker, job, go_on, watch, [&](time_split const& spent) {
+      curve.note(worker.rank(), worker.metrics().steps, spent);
       if constexpr (!simulating) look();
     });
-  });
+  };
+  run_report const report = cluster.run(body, remembered_objective(*job.work));
   auto const& parameters = cluster.parameters();
   fill_in(r, job, report,
           curve.finish(to_seconds(report.elapsed), whole_updates(cluster), parameters), parameters);
   return r;
 }
 
-/// The model's parameters, in one copy.
+/// The model's parameters, in one copy. Valid as long as the workload is.
 [[nodiscard]] inline dense<float> dense_table(training const& job) {
-  return {.rows = job.work->features()};
+  return {.rows = job.work->parameters(), .init = job.start()};
 }
 
-/// One run of `protocol` at the job's pace, with the parameters in `table`.
+/// One run of `p` at its own pace, with the parameters in `table`.
 template <protocol Protocol, table_spec Table>
-[[nodiscard]] run_result run_protocol(Protocol const& p, training const& job, Table const& table) {
-  auto const paced = with(p, every{job.steps_per_commit});
+[[nodiscard]] run_result run_as_it_is(Protocol const& p, training const& job,
+                                      run_length const& length, Table const& table) {
   run_result r = describe(job, name_of(p), p.admission().bound());
   r.storage = versioned_table<Table> ? "multi_version" : "dense";
   if (job.transport == transport_kind::simulated) {
     cluster c{simulated{.workers = job.workers, .servers = job.servers, .scenario = job.scenario},
-              paced, table};
-    return measure(c, job, std::move(r));
+              p, table};
+    return measure(c, job, length, std::move(r));
   }
   cluster c{in_process{.workers = job.workers,
                        .servers = job.servers,
                        .slowness = slowness_of(job),
                        .seed = job.seed},
-            paced, table};
-  return measure(c, job, std::move(r));
+            p, table};
+  return measure(c, job, length, std::move(r));
 }
 
+/// One run of `p` that commits after every `steps`-th local step.
+template <protocol Protocol, table_spec Table>
+[[nodiscard]] run_result run_every(Protocol const& p, std::int64_t steps, training const& job,
+                                   Table const& table) {
+  run_length const length{.clocks = (job.local_steps() + steps - 1) / steps};
+  return run_as_it_is(with(p, every{steps}), job, length, table);
+}
+
+/// One run of `p` at the job's pace.
+template <protocol Protocol, table_spec Table>
+[[nodiscard]] run_result run_protocol(Protocol const& p, training const& job, Table const& table) {
+  return run_every(p, job.steps_per_commit, job, table);
+}
 template <protocol Protocol>
 [[nodiscard]] run_result run_protocol(Protocol const& p, training const& job) {
   return run_protocol(p, job, dense_table(job));
+}
+
+/// One run of `p`, whose pace decides when workers commit, until the slowest has done its part.
+template <protocol Protocol>
+[[nodiscard]] run_result run_at_own_pace(Protocol const& p, training const& job) {
+  return run_as_it_is(p, job, {}, dense_table(job));
 }
 
 }  // namespace rubato::bench

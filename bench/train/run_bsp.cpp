@@ -5,8 +5,11 @@
 
 namespace rubato::bench {
 
-run_result run_bsp(training const& job, protocol_parameters const&) {
-  return run_protocol(bsp{}, job);
+run_result run_bsp(training const& job, protocol_parameters const& with) {
+  training tuned = job;
+  tuned.batch_tune = with.batch_tune;
+  if (!with.global_momentum) return run_protocol(bsp{}, tuned);
+  return run_protocol(rubato::with(bsp{}, momentum{.mu = *with.global_momentum}), tuned);
 }
 
 }  // namespace rubato::bench

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "bench/train/workload.hpp"
 #include "rubato/sim/scenario.hpp"
@@ -30,14 +31,26 @@ struct training {
   sim::scenario scenario{};    ///< the cluster; in process only its heterogeneity counts
   double learning_rate = 0.1;  ///< σ
   double decay = 0.0;          ///< α of σ/sqrt(αc+1); 0 is a fixed rate
+  double momentum = 0;         ///< of a worker's own steps
   double batch = 0.1;          ///< share of a worker's shard
+  bool batch_tune = false;     ///< batches in proportion to the speeds, the sum of them the same
   std::int64_t steps_per_commit = 10;
-  std::int64_t clocks = 50;  ///< commits of each worker
+  std::int64_t clocks = 50;  ///< commits of each worker; `local_steps` where a pace is its own
   std::size_t points = 200;  ///< of the curve, about
+  /// Seconds from one look at the objective to the next, instead of a number of points: for
+  /// protocols that commit more or less often. Simulator only.
+  std::optional<double> look_every{};
   std::optional<double> target{};
   stop_rule stop{};
   bool watch_reads = false;  ///< also what worker 0 reads after each of its clocks; simulator only
   std::uint64_t seed = 1;
+  std::span<float const> goes_on_from{};  ///< instead of the workload's initial parameters
+
+  [[nodiscard]] std::span<float const> start() const noexcept {
+    return goes_on_from.empty() ? work->initial() : goes_on_from;
+  }
+  /// What a run gives each worker to do, the slowest where fast ones do more.
+  [[nodiscard]] std::int64_t local_steps() const noexcept { return clocks * steps_per_commit; }
 };
 
 }  // namespace rubato::bench

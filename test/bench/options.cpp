@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <string>
 
 #include "rubato/core/error.hpp"
@@ -54,6 +55,29 @@ TEST_CASE("DynSGD is told how it keeps versions, and other protocols take no not
   CHECK(s.protocols[1].with.kept == versions::capped);
 }
 
+TEST_CASE("paces are told their numbers, one by one or behind a colon") {
+  compare_settings const s = parse(
+      "--protocols fixed_ada_comm,ada_comm:30,adsp,adsp:4 --local-steps 12 --check-period 60s "
+      "--epoch 1200 --probe-period 120s --momentum 0.5 --global-momentum 0.25");
+  CHECK(s.protocols[0].label() == "fixed_ada_comm(12)");
+  CHECK(s.protocols[1].label() == "ada_comm(30)");
+  CHECK(s.protocols[2].label() == "adsp");
+  CHECK(s.protocols[3].label() == "adsp(4)");
+  protocol_parameters const& with = s.protocols[2].with;
+  CHECK(with.check_period == std::chrono::minutes(1));
+  CHECK(with.epoch == std::chrono::minutes(20));
+  CHECK(with.probe_period == std::chrono::minutes(2));
+  CHECK(with.global_momentum == 0.25);
+  CHECK_FALSE(with.commit_rate);
+  CHECK(s.job.momentum == 0.5);
+  CHECK_THROWS_WITH(parse("--protocols adsp:0"), Contains("commit rate of 1 or more"));
+  CHECK_THROWS_WITH(parse("--protocols ada_comm:x"), Contains("number of local steps"));
+  compare_settings const tuned = parse("--protocols bsp,ssp,fixed_ada_comm --batch-tune");
+  CHECK(tuned.protocols[0].label() == "bsp+batch_tune");
+  CHECK(tuned.protocols[1].label() == "ssp(3)");
+  CHECK(tuned.protocols[2].label() == "fixed_ada_comm+batch_tune");
+}
+
 TEST_CASE("one pass over a worker's data is a commit, unless said otherwise") {
   CHECK(parse("--batch 0.3").job.steps_per_commit == 4);
   CHECK(parse("--batch 0.1 --steps-per-commit 1").job.steps_per_commit == 1);
@@ -66,6 +90,38 @@ TEST_CASE("heterogeneity and seed of the command line win over the scenario's") 
   CHECK(s.job.seed == 9);
 }
 
+TEST_CASE("a workload decides about the model, its labels and where it is evaluated") {
+  compare_settings const lr = parse("--l2 0.5");
+  CHECK(lr.model.model == model_kind::lr);
+  CHECK(lr.model.l2 == 0.5);
+  CHECK(lr.data.labels == label_use::signs);
+  CHECK(lr.model.evaluated_rows > 1'000'000'000);
+  compare_settings const mlp = parse("--workload mlp --hidden 64,16 --seed 7");
+  CHECK(mlp.model.model == model_kind::mlp);
+  CHECK(mlp.model.hidden == std::vector<std::size_t>{64, 16});
+  CHECK(mlp.model.seed == 7);
+  CHECK(mlp.model.evaluated_rows == 5000);
+  CHECK(mlp.data.labels == label_use::classes);
+  CHECK(parse("--workload mlp --evaluate-rows 100").model.evaluated_rows == 100);
+  compare_settings const svr = parse("--workload svr --epsilon 0.3");
+  CHECK(svr.model.epsilon == 0.3);
+  CHECK(svr.data.labels == label_use::numbers);
+}
+
+TEST_CASE("the command line's delay adds to the scenario's, its bandwidth takes the place") {
+  auto const link = [](char const* line) { return parse(line).job.scenario.network.worker_link; };
+  sim::link const plain = link("--scenario ec2-edge");
+  sim::link const slow = link("--scenario ec2-edge --extra-delay 0.25 --bandwidth 1000");
+  CHECK(slow.latency == plain.latency + std::chrono::milliseconds(250));
+  CHECK(slow.bandwidth == 1000);
+  CHECK(plain.bandwidth > 1000);
+  CHECK(link("--scenario ec2-edge --bandwidth 0").bandwidth == 0);
+}
+
+TEST_CASE("a scenario is made for the workers that there are") {
+  CHECK(parse("--scenario ec2-edge --workers 36").job.scenario.speed.slowness.size() == 36);
+}
+
 TEST_CASE("an unknown protocol is an error that lists the known ones") {
   CHECK_THROWS_WITH(parse("--protocols bsp,sync"), Contains("--protocols") &&
                                                        Contains("\"sync\"") &&
@@ -76,6 +132,21 @@ TEST_CASE("an unknown protocol is an error that lists the known ones") {
 
 TEST_CASE("a bad option is an error that names it") {
   char const* const lines[][2] = {{"--workload tree", "--workload"},
+                                  {"--workload mlp --hidden 8,0", "--hidden"},
+                                  {"--epsilon -1", "--epsilon"},
+                                  {"--evaluate-rows 0", "--evaluate-rows"},
+                                  {"--pool 0", "--pool"},
+                                  {"--extra-delay soon", "--extra-delay"},
+                                  {"--extra-delay -1ms", "--extra-delay"},
+                                  {"--transport in-process --bandwidth 1", "--bandwidth"},
+                                  {"--transport in-process --extra-delay 1ms", "--extra-delay"},
+                                  {"--local-steps 0", "--local-steps"},
+                                  {"--check-period soon", "--check-period"},
+                                  {"--epoch 0", "--epoch"},
+                                  {"--probe-period -1s", "--probe-period"},
+                                  {"--commit-rate 0", "--commit-rate"},
+                                  {"--momentum 1", "--momentum"},
+                                  {"--global-momentum -0.1", "--global-momentum"},
                                   {"--transport pigeon", "--transport"},
                                   {"--transport tcp", "not available"},
                                   {"--workers 0", "--workers"},

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string>
 
+#include "bench/setup/edge.hpp"
 #include "rubato/core/error.hpp"
 
 using namespace rubato;
@@ -97,13 +98,48 @@ TEST_CASE("a member of the wrong kind is rejected by its path") {
 
 TEST_CASE("built-in scenarios are valid") {
   for (named_scenario const& s : built_in_scenarios()) {
-    INFO(s.name);
-    CHECK_NOTHROW(s.make().validate(30, 10));
-    CHECK_NOTHROW(load_scenario(std::string(s.name)));
+    for (std::size_t const workers : {1U, 2U, 5U, 18U, 30U, 100U}) {
+      INFO(s.name << " with " << workers);
+      CHECK_NOTHROW(s.make(workers).validate(workers, 10));
+      CHECK_NOTHROW(load_scenario(std::string(s.name), workers).validate(workers, 10));
+    }
+    CHECK_THAT(built_in_scenario_names(), Contains(std::string(s.name)));
   }
 }
 
 TEST_CASE("a scenario that is neither built in nor a file is an error that lists the names") {
-  CHECK_THROWS_WITH(load_scenario("/no/such/file"),
+  CHECK_THROWS_WITH(load_scenario("/no/such/file", 30),
                     Contains("--scenario") && Contains("paper-cluster"));
+}
+
+TEST_CASE("times are read with their unit, or in seconds") {
+  CHECK(parse_time("20ms") == 20ms);
+  CHECK(parse_time("1.5 us") == 1500ns);
+  CHECK(parse_time("0.25") == 250ms);
+  CHECK(parse_time("0s") == 0s);
+  for (char const* const bad : {"", "fast", "ms", "3 weeks", "1e999", "nan", "1 s s"}) {
+    INFO(bad);
+    CHECK_FALSE(parse_time(bad));
+  }
+}
+
+TEST_CASE("the scenario ec2-edge is the testbed of the ADSP paper, in any size") {
+  for (std::size_t const workers : {18U, 36U}) {
+    sim::scenario const s = load_scenario("ec2-edge", workers);
+    REQUIRE(s.speed.slowness.size() == workers);
+    CHECK(heterogeneity_of(s.speed.slowness) == Approx(2.06).margin(0.005));
+    CHECK(s.network.worker_link.bandwidth > 0);
+  }
+  CHECK(load_scenario("ec2-edge", 5).speed.slowness.size() == 5);
+}
+
+TEST_CASE("of phones that come and go a third leaves and is replaced") {
+  sim::scenario const s = load_scenario("phones-come-and-go", 30);
+  sim::scenario const alone = load_scenario("phones", 30);
+  CHECK(s.speed.slowness == alone.speed.slowness);
+  CHECK(heterogeneity_of(s.speed.slowness) == Approx(2.38).margin(0.1));
+  CHECK(alone.crashes.empty());
+  REQUIRE(s.crashes.size() == 10);
+  REQUIRE(s.joins.size() == 10);
+  for (std::size_t i = 0; i < 10; ++i) CHECK(s.joins[i].at == s.crashes[i].at + 1s);
 }
