@@ -138,6 +138,7 @@ TEST_CASE("conductor: the loss is evaluated when it was promised, on the paramet
   auto const moments = [](auto protocol, bool reports) {
     cluster c{simulated{.workers = 1, .scenario = quiet()}, with(protocol, sum{}),
               dense<double>{.rows = 2}};
+    no_more_events_than(c, 100'000);
     std::vector<duration> asked;
     auto const report = c.run(
         [&](auto& w) {
@@ -184,6 +185,7 @@ TEST_CASE("conductor: without an evaluated loss it goes by what bodies report", 
   auto const changes = [](bool falls) {
     cluster c{simulated{.workers = 3, .scenario = quiet(3)},
               ada_comm{.first_steps = 16, .interval = 1s}, dense<double>{.rows = 2}};
+    no_more_events_than(c, 100'000);
     return c
         .run([&](auto& w) {
           doubles all(2);
@@ -210,9 +212,10 @@ TEST_CASE("conductor: a loss that throws ends the run, and the next run is as go
           "[simulated]") {
   cluster c{simulated{.workers = 2, .scenario = quiet(2)},
             ada_comm{.first_steps = 16, .interval = 1s}, dense<double>{.rows = 2}};
+  no_more_events_than(c, 100'000);
   int calls = 0;
   auto const bad = [&](auto const&) -> double {
-    if (++calls == 3) throw std::runtime_error("no test data");
+    if (++calls == 5) throw std::runtime_error("no test data");
     return 1.0;
   };
   CHECK_THROWS_WITH(c.run(until(1h), bad), "no test data");

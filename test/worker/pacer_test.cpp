@@ -288,3 +288,16 @@ TEST_CASE("pacer: who waits for a time while none passes is told so") {
   CHECK_NOTHROW(steps(1'500'000, 1ns));
   CHECK_THROWS_WITH(steps(1'500'000, 0ns), Catch::Contains("worker 7") && Catch::Contains("work_cost"));
 }
+
+TEST_CASE("pacer: that a commit takes no time has been measured, and counts") {
+  heard log;
+  pacer<by_the_minute> p({&log, 1}, worker_id{0});
+  p.begin(clock_index{0}, at(0s));
+  p.fetched(0s);
+  p.step();
+  CHECK(log.spent.empty());
+  p.committed(0s);
+  p.begin(clock_index{1}, at(30s));
+  p.step();
+  CHECK(log.spent == durations{0s});
+}
