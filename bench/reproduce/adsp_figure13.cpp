@@ -14,7 +14,22 @@
 #include "bench/reproduce/registry.hpp"
 
 namespace rubato::bench {
+namespace {
+
 using namespace aaai20;
+
+/// ADSP where it need not wait so long for its first commit: this problem is solved in a second.
+outcome with_short_periods(experiment& e) {
+  constexpr double period = minute / 6;
+  e.here.with.check_period = seconds(period);
+  e.here.with.probe_period = seconds(2 * period);
+  e.here.with.epoch = seconds(20 * period);
+  outcome o = e.tuned(e.choice("adsp"));
+  o.label += ", check period " + show_seconds(period);
+  return o;
+}
+
+}  // namespace
 
 void reproduce_adsp_figure13(reproduce_options const& options) {
   material data = material::chillers(options);
@@ -29,13 +44,15 @@ void reproduce_adsp_figure13(reproduce_options const& options) {
   std::vector<outcome> all;
   for (char const* const name : {"bsp", "ssp:3", "ada_comm:16", "fixed_ada_comm:16", "adsp"})
     all.push_back(e.tuned(e.choice(name)));
+  outcome const adsp = all.back();
+  all.push_back(with_short_periods(e));
   std::vector<std::vector<std::string>> more;
-  for (outcome const& o : all) more.push_back({show_gain(all.back().seconds(), o.seconds())});
+  for (outcome const& o : all) more.push_back({show_gain(adsp.seconds(), o.seconds())});
   fmt::print("{}", table_of(all, {"ADSP's time"}, more).to_string());
   claims said;
-  for (std::size_t i = 0; i + 1 < all.size(); ++i)
-    said.add(all.back().seconds() < all[i].seconds(), "ADSP is faster than " + all[i].label + '.',
-             show_gain(all.back().seconds(), all[i].seconds()) + '.');
+  for (std::size_t i = 0; i < 4; ++i)
+    said.add(adsp.seconds() < all[i].seconds(), "ADSP is faster than " + all[i].label + '.',
+             show_gain(adsp.seconds(), all[i].seconds()) + '.');
   said.print();
 }
 

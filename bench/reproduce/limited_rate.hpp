@@ -23,8 +23,7 @@ class limited_rate {
 
   [[nodiscard]] commit_due due(pace_point const& p) const noexcept {
     commit_due due = rate_.due(p);
-    bool const never = due.at == time_point::max();  // before the first order: nothing would wake it
-    if (!never && p.worker.index() < limits_->size())
+    if (p.worker.index() < limits_->size())
       due.steps_max = std::max(due.steps, (*limits_)[p.worker.index()]);
     return due;
   }

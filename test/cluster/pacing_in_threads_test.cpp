@@ -292,7 +292,8 @@ TEST_CASE("ada_comm in threads: without an evaluated loss it goes by what bodies
   }));
 }
 
-TEST_CASE("ada_comm in threads: who joins makes as many steps as the others", "[cluster][ada_comm]") {
+TEST_CASE("ada_comm in threads: who joins makes as many steps as the others",
+          "[cluster][ada_comm]") {
   cluster c{in_process{.workers = 2, .servers = 2},
             ada_comm{.first_steps = 16, .interval = 5ms}, weights{.rows = rows}};
   std::mutex lock;

@@ -23,7 +23,9 @@ using numbers = std::vector<std::int64_t>;
 using losses = std::vector<double>;
 
 constexpr time_point at(duration d) { return time_point(d); }
-constexpr pace_point in_clock(std::int64_t c) { return {.clock = clock_index{c}, .committed_at = {}}; }
+constexpr pace_point in_clock(std::int64_t c) {
+  return {.clock = clock_index{c}, .committed_at = {}};
+}
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// A minute's intervals.
@@ -263,7 +265,8 @@ TEST_CASE("ada_comm: who has left gets no order, and has no say in when the chan
   }
 }
 
-TEST_CASE("ada_comm: a second change that comes before the first is in use leaves it in its place") {
+TEST_CASE("ada_comm: a second change that comes before the first is in use leaves it in its "
+          "place") {
   rehearsal r(minutes(16));
   for (std::uint32_t w = 0; w < 2; ++w) (void)r.join(w, 0);
   for (std::uint32_t w = 0; w < 2; ++w) r.commit(w, 5);

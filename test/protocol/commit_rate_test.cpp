@@ -16,7 +16,9 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr time_point at(duration d) { return time_point(d); }
-constexpr pace_point in_clock(std::int64_t c) { return {.clock = clock_index{c}, .committed_at = {}}; }
+constexpr pace_point in_clock(std::int64_t c) {
+  return {.clock = clock_index{c}, .committed_at = {}};
+}
 
 /// Four commits in the minute that starts at 100 s, by a worker that has made seven.
 constexpr commit_quota four_a_minute{
@@ -270,7 +272,8 @@ TEST_CASE("adsp: hands all it was told to its pace, and defaults to the paper's 
   CHECK(o.samples == 11);
 }
 
-TEST_CASE("adsp: the server scales by 1/M unless a global rate is set, and nobody waits (rules §5)") {
+TEST_CASE("adsp: the server scales by 1/M unless a global rate is set, and nobody waits "
+          "(rules §5)") {
   commit_info of_four{};
   of_four.workers = 4;
   CHECK(adsp{}.merge().weight(of_four) == 0.25);

@@ -230,7 +230,8 @@ TEST_CASE("rate_conductor: with nobody there time goes on") {
   CHECK(tick(c, 120s)[0].commits == 1);
 }
 
-TEST_CASE("rate_conductor: without a search it never asks for the loss, and says what it was given") {
+TEST_CASE("rate_conductor: without a search it never asks for the loss, and says what it was "
+          "given") {
   rate_conductor c = with_workers(1, 3);
   for (int p = 0; p < 3; ++p) {
     (void)tick(c, p * 60s);

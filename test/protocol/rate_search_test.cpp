@@ -116,7 +116,8 @@ TEST_CASE("rate_search: it steps up while that is faster, then keeps the best (0
   CHECK(evaluated(peak_at(3), 10) == rates{1, 1, 2, 2, 3, 3, 4, 4, 3, 3});
 }
 
-TEST_CASE("rate_search: a probe is compared with the one before it, not with the first (rules §5)") {
+TEST_CASE("rate_search: a probe is compared with the one before it, not with the first "
+          "(rules §5)") {
   // 3 is faster than 1, but slower than 2.
   auto const speed = [](std::int64_t rate) { return rate == 2 ? 0.16 : rate == 3 ? 0.08 : 0.02; };
   CHECK(evaluated(speed, 10) == rates{1, 1, 2, 2, 3, 3, 2, 2, 2, 2});
@@ -186,7 +187,8 @@ TEST_CASE("rate_search: a step up that nothing is known of goes back to the last
   CHECK(tried == rates{1, 1, 2, 2, 3, 3, 2, 2});
 }
 
-TEST_CASE("rate_search: it wants a loss in the middle of each slot, and none while a rate is kept") {
+TEST_CASE("rate_search: it wants a loss in the middle of each slot, and none while a rate is "
+          "kept") {
   rate_search s(usual);
   CHECK(s.next_sample() == time_point::max());  // before the run has begun
   (void)s.checkpoint(at(100s));
@@ -288,7 +290,9 @@ TEST_CASE("rate_search: so are their times") {
   for (int p = 0; p < 6; ++p) {
     tried.push_back(s.checkpoint(at(p * 10s)));
     for (int slot = 0; slot < 9; ++slot) {
-      auto const moment = [&](double place) { return p / 2 * 20s + stretch(20s, (slot + place) / 9); };
+      auto const moment = [&](double place) {
+        return p / 2 * 20s + stretch(20s, (slot + place) / 9);
+      };
       duration const late = moment(0.95);
       if (late < p * 10s || late >= (p + 1) * 10s) continue;
       if (p / 2 == 1 && slot >= 5) s.observe(at(moment(0.05)), model.loss(moment(0.05), 2));

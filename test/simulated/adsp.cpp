@@ -151,10 +151,10 @@ plan random_plan(std::uint64_t seed) {
   p.scenario.seed = seed;
   duration const period = one_of(random, std::array<duration, 4>{100ms, 1s, 333'333'333ns, 60s});
   bool const search = random.chance(0.35);
-  std::int64_t const periods_per_probe = 1 + static_cast<std::int64_t>(random.below(2));
+  duration const probe = period * (1 + static_cast<std::int64_t>(random.below(2)));
   p.pacing = {.check_period = period,
-              .epoch = period * periods_per_probe * (2 + static_cast<std::int64_t>(random.below(7))),
-              .probe_period = period * periods_per_probe,
+              .epoch = probe * (2 + static_cast<std::int64_t>(random.below(7))),
+              .probe_period = probe,
               .first_rate = 1 + static_cast<std::int64_t>(random.below(search ? 2 : 5)),
               .search = search,
               .samples = 9 + random.below(28)};
@@ -304,8 +304,8 @@ class judge {
   /// The number of commits that everybody is to have made by the k-th checkpoint.
   [[nodiscard]] std::int64_t target(std::size_t k) const { return targets_[k - 1]; }
 
-  /// Whether a step, a commit and a pull have always fitted into the time between commits, Γ/R, up to
-  /// checkpoint k.
+  /// Whether a step, a commit and a pull have always fitted into the time between commits, Γ/R, up
+  /// to checkpoint k.
   [[nodiscard]] bool able(std::size_t k, std::uint32_t w) const {
     duration const interval = plan_.pacing.check_period / rates_max_[k - 1];
     return longest_step(moment(k), w) + longest_exchange() < interval;
@@ -580,7 +580,7 @@ TEST_CASE("adsp: the same seed gives the same run", "[simulated][adsp]") {
   }
 }
 
-TEST_CASE("adsp: its pace goes with DynSGD's merge, and keeps its rules as far as nobody is held up",
+TEST_CASE("adsp: its pace goes with DynSGD's merge, and keeps its rules where nobody is held up",
           "[simulated][adsp][dyn_sgd]") {
   constexpr std::uint64_t usual = 300;
   tally seen;

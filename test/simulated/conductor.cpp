@@ -95,7 +95,8 @@ TEST_CASE("pause: stopping a run ends it in virtual time too", "[simulated]") {
   CHECK(c.run(until(1h)).elapsed <= 100ms);
 }
 
-TEST_CASE("conductor: ticks that go on for ever do not keep a deadlocked run alive", "[simulated]") {
+TEST_CASE("conductor: ticks that go on for ever do not keep a deadlocked run alive",
+          "[simulated]") {
   auto const check = [](auto protocol, bool evaluated) {
     cluster c{simulated{.workers = 2, .servers = 2}, protocol, dense<double>{.rows = 2}};
     no_more_events_than(c, 100'000);

@@ -286,7 +286,8 @@ TEST_CASE("pacer: who waits for a time while none passes is told so") {
     }
   };
   CHECK_NOTHROW(steps(1'500'000, 1ns));
-  CHECK_THROWS_WITH(steps(1'500'000, 0ns), Catch::Contains("worker 7") && Catch::Contains("work_cost"));
+  CHECK_THROWS_WITH(steps(1'500'000, 0ns),
+                    Catch::Contains("worker 7") && Catch::Contains("work_cost"));
 }
 
 TEST_CASE("pacer: that a commit takes no time has been measured, and counts") {

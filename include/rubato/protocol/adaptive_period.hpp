@@ -30,9 +30,10 @@ struct period_order {
 };
 
 namespace detail {
-/// Adds an order to others, by clock. It overrules those for later clocks; of those for clocks up to
-/// `now` the last one is kept.
-inline void add_order(std::vector<period_order>& orders, period_order const& order, clock_index now) {
+/// Adds an order to others, by clock. It overrules those for later clocks; of those for clocks up
+/// to `now` the last one is kept.
+inline void add_order(std::vector<period_order>& orders, period_order const& order,
+                      clock_index now) {
   std::erase_if(orders, [&](period_order const& o) { return o.from >= order.from; });
   orders.push_back(order);
   auto const later = std::ranges::find_if(orders, [&](auto const& o) { return o.from > now; });
