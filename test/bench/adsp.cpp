@@ -57,11 +57,10 @@ TEST_CASE("ADSP+'s workers make no more local steps than they may, and commit as
   CHECK(most[2] > 40);
 }
 
-TEST_CASE("ADSP+'s pace has no limit while no commit is due at any time") {
+TEST_CASE("ADSP+'s pace is ADSP's with a limit of its own for each worker") {
   limited_rate pace({.check_period = 100ms}, {5});
   pace_point const p{.clock = clock_index(0), .committed_at = {}, .worker = worker_id{0}};
   CHECK(pace.due(p).at == time_point::max());
-  CHECK(pace.due(p).steps_max > 1'000'000);
   pace.follow({.start = {}, .period = 100ms, .done = clock_index(0), .commits = 2}, p);
   CHECK(pace.due(p).at == time_point(50ms));
   CHECK(pace.due(p).steps_max == 5);
