@@ -70,8 +70,8 @@ workload const& material::with_seed(std::uint64_t seed) {
   for (auto const& [s, w] : by_seed_)
     if (s == seed) return *w;
   model_.seed = seed;
-  by_seed_.emplace_back(
-      seed, std::make_unique<workload>(model_, data_.train.shuffled(seed), data_.test));
+  by_seed_.emplace_back(seed,
+                        std::make_unique<workload>(model_, data_.train.shuffled(seed), data_.test));
   return *by_seed_.back().second;
 }
 
@@ -136,12 +136,14 @@ run_result experiment::run(protocol_choice const& p, double rate, std::uint64_t 
 
 double experiment::tuned_rate(protocol_choice const& p) {
   tune_options const grid{.least = 1.0 / 8, .greatest = 2, .factor = 2, .refinements = 0};
-  return tune(grid, [&](double rate, stop_rule const& stop) {
-           std::vector<run_result> runs;
-           for (std::uint64_t i = 0; i < tuning_seeds; ++i)
-             runs.push_back(run(p, rate, seed_ + 1000 * i, stop));
-           return outcome_of(p.label(), rate, std::move(runs)).median();
-         }).learning_rate;
+  return tune(grid,
+              [&](double rate, stop_rule const& stop) {
+                std::vector<run_result> runs;
+                for (std::uint64_t i = 0; i < tuning_seeds; ++i)
+                  runs.push_back(run(p, rate, seed_ + 1000 * i, stop));
+                return outcome_of(p.label(), rate, std::move(runs)).median();
+              })
+      .learning_rate;
 }
 
 outcome experiment::measure(protocol_choice const& p, double rate) {
@@ -204,7 +206,8 @@ void introduce(char const* figure, material const& data, setting const& s) {
       "{} of \"Distributed Machine Learning through Heterogeneous Edge Systems\", AAAI 2020.\n"
       "{} rows of {}, {} workers, 1 server. A mini-batch takes a mean worker {}. Virtual time, a "
       "hundredth of the paper's: the check period is {}, an epoch {}, a probe {}. Rates are tuned "
-      "for each protocol and do not decay. Time to a fortieth of the initial objective; medians.\n\n",
+      "for each protocol and do not decay. Time to a fortieth of the initial objective; "
+      "medians.\n\n",
       figure, data.rows(), data.name(), s.job.workers, show_seconds(s.step_seconds),
       show_seconds(to_seconds(*s.with.check_period)), show_seconds(to_seconds(*s.with.epoch)),
       show_seconds(to_seconds(*s.with.probe_period)));

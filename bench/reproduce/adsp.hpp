@@ -91,8 +91,8 @@ class experiment {
                                stop_rule const& stop = {.at_target = true});
   /// The job of such a run.
   [[nodiscard]] training job_of(double rate, std::uint64_t seed, stop_rule const& stop);
-  /// The best rate of 1/8 to 2, in steps of 2, and beyond where the best is at an end. Tried out with
-  /// other seeds than those that are measured.
+  /// The best rate of 1/8 to 2, in steps of 2, and beyond where the best is at an end. Tried out
+  /// with other seeds than those that are measured.
   [[nodiscard]] double tuned_rate(protocol_choice const& p);
   /// Runs with the seeds that follow.
   [[nodiscard]] outcome measure(protocol_choice const& p, double rate);
@@ -112,8 +112,8 @@ class experiment {
 [[nodiscard]] std::string show_time(outcome const& o);
 /// How much less time `fast` takes than `slow`: "-53%".
 [[nodiscard]] std::string show_gain(double fast, double slow);
-/// Rate, time, steps, commits, and where time went, of each; with further columns, whose cells stand
-/// in `more` row by row.
+/// Rate, time, steps, commits, and where time went, of each; with further columns, whose cells
+/// stand in `more` row by row.
 [[nodiscard]] text_table table_of(std::vector<outcome> const& all,
                                   std::vector<std::string> const& more_heads = {},
                                   std::vector<std::vector<std::string>> const& more = {});

@@ -23,12 +23,13 @@ double seconds_per_step(outcome const& o) { return o.median().counted_split.tota
 void judge(std::vector<outcome> const& all) {
   outcome const &bsp = all[0], &ssp = all[1], &ada_comm = all[2], &adsp = all[3], &given = all[4];
   claims said;
-  said.add(share_not_computing(bsp) > 0.5 && share_not_computing(ssp) > 0.5,
-           "With BSP and SSP workers wait for more than half of the time.",
-           show_share(share_not_computing(bsp)) + " and " + show_share(share_not_computing(ssp)) +
-               '.');
+  said.add(
+      share_not_computing(bsp) > 0.5 && share_not_computing(ssp) > 0.5,
+      "With BSP and SSP workers wait for more than half of the time.",
+      show_share(share_not_computing(bsp)) + " and " + show_share(share_not_computing(ssp)) + '.');
   said.add(share_not_computing(ada_comm) > 0.35 && share_not_computing(ada_comm) < 0.5,
-           "With ADACOMM it is still close to half.", show_share(share_not_computing(ada_comm)) + '.');
+           "With ADACOMM it is still close to half.",
+           show_share(share_not_computing(ada_comm)) + '.');
   said.add(share_not_computing(adsp) < 0.1, "With ADSP it is negligible.",
            show_share(share_not_computing(adsp)) + '.');
   said.add(adsp.seconds() < bsp.seconds() && adsp.seconds() < ssp.seconds() &&
@@ -37,7 +38,8 @@ void judge(std::vector<outcome> const& all) {
   said.print();
   double const share = share_not_computing(given);
   fmt::print(
-      "\nAt {}, where an exchange takes 5% of the time from commit to commit, it is {:.1f}%: {} the "
+      "\nAt {}, where an exchange takes 5% of the time from commit to commit, it is {:.1f}%: {} "
+      "the "
       "7% that are aimed at.\n",
       given.label, 100 * share, share <= 0.07 ? "within" : "beyond");
 }
@@ -58,7 +60,8 @@ void reproduce_adsp_figure1(reproduce_options const& options) {
     more.push_back({show_share(share_not_computing(all[i])), i < paper.size() ? paper[i] : "",
                     show_seconds(seconds_per_step(all[i])),
                     show_seconds((1 - share_not_computing(all[i])) * seconds_per_step(all[i]))});
-  fmt::print("{}", table_of(all, {"both", "paper", "time/step", "of it computing"}, more).to_string());
+  fmt::print("{}",
+             table_of(all, {"both", "paper", "time/step", "of it computing"}, more).to_string());
   judge(all);
 }
 

@@ -1,8 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 
-// Figure 10 of the ADSP paper (AAAI 2020): (a) the bandwidth that each protocol uses; (b) ADSP beside
-// ADSP++, which stops at each epoch's beginning to search for the best learning rate and momentum
-// (App. D.2).
+// Figure 10 of the ADSP paper (AAAI 2020): (a) the bandwidth that each protocol uses; (b) ADSP
+// beside ADSP++, which stops at each epoch's beginning to search for the best learning rate and
+// momentum (App. D.2).
 
 #include <algorithm>
 #include <array>
@@ -37,8 +37,8 @@ void run_bandwidth(experiment& e) {
   for (outcome const& o : all) {
     used.push_back(bytes_per_second(o));
     double const whole = used.back() * o.median().seconds;
-    more.push_back({fmt::format("{:.2f} MB/s", used.back() / 1e6),
-                    fmt::format("{:.0f} MB", whole / 1e6)});
+    more.push_back(
+        {fmt::format("{:.2f} MB/s", used.back() / 1e6), fmt::format("{:.0f} MB", whole / 1e6)});
   }
   fmt::print("(a)\n{}", table_of(all, {"bandwidth", "in all"}, more).to_string());
   claims said;

@@ -1,8 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 
 // Figure 13 of the ADSP paper (AAAI 2020): a linear support vector machine for regression on
-// chillers (App. D.2), on the testbed of EC2 instances. The paper gives no figures for it; 29.5% less
-// time than Fixed ADACOMM is what it has for the recurrent network of Figure 12.
+// chillers (App. D.2), on the testbed of EC2 instances. The paper gives no figures for it; 29.5%
+// less time than Fixed ADACOMM is what it has for the recurrent network of Figure 12.
 
 #include <string>
 #include <vector>

@@ -33,13 +33,13 @@ void run_cluster(char const* title, material& data, setting const& s,
   fmt::print("{}\n{}", title, table_of(all, {"implicit momentum"}, more).to_string());
   auto const best = std::ranges::min_element(all, {}, &outcome::seconds);
   bool const inside = best != all.begin() && best + 1 != all.end();
-  bool const falls = std::ranges::is_sorted(all, std::ranges::greater{}, [](outcome const& o) {
-    return o.median().implicit_momentum;
-  });
+  bool const falls = std::ranges::is_sorted(
+      all, std::ranges::greater{}, [](outcome const& o) { return o.median().implicit_momentum; });
   claims said;
-  said.add(inside, "With a greater rate the convergence time falls at first, and then it grows.",
-           fmt::format("{} at {}, {} at {} and {} at {}.", show_time(all.front()), all.front().label,
-                       show_time(*best), best->label, show_time(all.back()), all.back().label));
+  said.add(
+      inside, "With a greater rate the convergence time falls at first, and then it grows.",
+      fmt::format("{} at {}, {} at {} and {} at {}.", show_time(all.front()), all.front().label,
+                  show_time(*best), best->label, show_time(all.back()), all.back().label));
   said.add(falls, "The implicit momentum falls with the rate.",
            fmt::format("from {:.4f} to {:.4f}.", all.front().median().implicit_momentum,
                        all.back().median().implicit_momentum));

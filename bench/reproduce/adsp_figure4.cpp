@@ -56,23 +56,25 @@ void judge(std::vector<outcome> const& all) {
   for (std::size_t i = 0; i < rivals.size(); ++i) most = most && adsp.steps() > all[i].steps();
   said.add(most, "ADSP makes many more local steps in its shorter time.",
            fmt::format("{:.0f}, {} {:.0f}.", adsp.steps(), all[3].label, all[3].steps()));
-  said.add(fall_per_step(adsp) < fall_per_step(all[3]),
-           "A local step of ADSP gains slightly less than one of Fixed ADACOMM.",
-           fmt::format("{:.3g} to {:.3g} in a thousand.", fall_per_step(adsp),
-                       fall_per_step(all[3])));
-  said.add(fall_per_step(adsp) > fall_per_step(all[0]) && fall_per_step(adsp) > fall_per_step(all[1]),
-           "But more than one of BSP and SSP.",
-           fmt::format("{:.3g} to {:.3g} and {:.3g}.", fall_per_step(adsp), fall_per_step(all[0]),
-                       fall_per_step(all[1])));
+  said.add(
+      fall_per_step(adsp) < fall_per_step(all[3]),
+      "A local step of ADSP gains slightly less than one of Fixed ADACOMM.",
+      fmt::format("{:.3g} to {:.3g} in a thousand.", fall_per_step(adsp), fall_per_step(all[3])));
+  said.add(
+      fall_per_step(adsp) > fall_per_step(all[0]) && fall_per_step(adsp) > fall_per_step(all[1]),
+      "But more than one of BSP and SSP.",
+      fmt::format("{:.3g} to {:.3g} and {:.3g}.", fall_per_step(adsp), fall_per_step(all[0]),
+                  fall_per_step(all[1])));
   said.add(all[2].seconds() > 1.2 * all[3].seconds(),
            "ADACOMM converges quite slowly, for its number of local steps is not stable.",
            fmt::format("{} {}, {} {}.", all[2].label, show_time(all[2]), all[3].label,
                        show_time(all[3])));
   said.print();
-  fmt::print("\nWithout the search, at R = 3 throughout, ADSP's time is {}: {} BSP, {} SSP, {} {}.\n",
-             show_time(all.back()), show_gain(all.back().seconds(), all[0].seconds()),
-             show_gain(all.back().seconds(), all[1].seconds()),
-             show_gain(all.back().seconds(), all[3].seconds()), all[3].label);
+  fmt::print(
+      "\nWithout the search, at R = 3 throughout, ADSP's time is {}: {} BSP, {} SSP, {} {}.\n",
+      show_time(all.back()), show_gain(all.back().seconds(), all[0].seconds()),
+      show_gain(all.back().seconds(), all[1].seconds()),
+      show_gain(all.back().seconds(), all[3].seconds()), all[3].label);
 }
 
 }  // namespace
@@ -88,10 +90,10 @@ void reproduce_adsp_figure4(reproduce_options const& options) {
   std::vector<std::vector<std::string>> more;
   for (std::size_t i = 0; i < all.size(); ++i) {
     bool const rival = i < rivals.size();
-    more.push_back({fmt::format("{:.4f}", all[i].median().implicit_momentum),
-                    rival ? show_gain(all[rivals.size()].seconds(), all[i].seconds()) : "",
-                    rival && rivals[i].paper > 0 ? fmt::format("-{:.0f}%", 100 * rivals[i].paper)
-                                                 : ""});
+    more.push_back(
+        {fmt::format("{:.4f}", all[i].median().implicit_momentum),
+         rival ? show_gain(all[rivals.size()].seconds(), all[i].seconds()) : "",
+         rival && rivals[i].paper > 0 ? fmt::format("-{:.0f}%", 100 * rivals[i].paper) : ""});
   }
   fmt::print("{}", table_of(all, {"implicit momentum", "ADSP's time", "paper"}, more).to_string());
   judge(all);

@@ -60,27 +60,28 @@ void judge(std::array<results, degrees.size()> const& by_degree, results const& 
   bool grows = true;
   for (std::size_t i = 1; i < degrees.size(); ++i)
     grows = grows && by_degree[i].gain() > by_degree[i - 1].gain();
-  said.add(grows, "ADSP's gain over Fixed ADACOMM grows with H, to 62.4% at H = 3.2.",
-           fmt::format("{}, {}, {} and {}.", percent(by_degree[0].gain()),
-                       percent(by_degree[1].gain()), percent(by_degree[2].gain()),
-                       percent(by_degree[3].gain())));
+  said.add(
+      grows, "ADSP's gain over Fixed ADACOMM grows with H, to 62.4% at H = 3.2.",
+      fmt::format("{}, {}, {} and {}.", percent(by_degree[0].gain()), percent(by_degree[1].gain()),
+                  percent(by_degree[2].gain()), percent(by_degree[3].gain())));
   said.add(by_degree[3].adsp.seconds() < 1.25 * by_degree[0].adsp.seconds(),
            "ADSP's time hardly depends on H.",
            fmt::format("{} at H = 1, {} at 3.2.", show_time(by_degree[0].adsp),
                        show_time(by_degree[3].adsp)));
   said.add(by_36.gain() > by_18.gain(), "The gain is greater with 36 workers than with 18.",
            fmt::format("{} and {}.", percent(by_36.gain()), percent(by_18.gain())));
-  said.add(by_36.fixed.seconds() > by_18.fixed.seconds() &&
-               by_36.adsp.seconds() > by_18.adsp.seconds(),
-           "Both are slower with 36 workers.",
-           fmt::format("{} and {}, with 18 {} and {}.", show_time(by_36.fixed),
-                       show_time(by_36.adsp), show_time(by_18.fixed), show_time(by_18.adsp)));
+  said.add(
+      by_36.fixed.seconds() > by_18.fixed.seconds() && by_36.adsp.seconds() > by_18.adsp.seconds(),
+      "Both are slower with 36 workers.",
+      fmt::format("{} and {}, with 18 {} and {}.", show_time(by_36.fixed), show_time(by_36.adsp),
+                  show_time(by_18.fixed), show_time(by_18.adsp)));
   said.print();
-  fmt::print("\nAt R = 3 throughout, without the search, the gain is {}, {}, {} and {}; with 18 workers "
-             "{}, with 36 {}.\n",
-             percent(by_degree[0].gain_of_given()), percent(by_degree[1].gain_of_given()),
-             percent(by_degree[2].gain_of_given()), percent(by_degree[3].gain_of_given()),
-             percent(by_18.gain_of_given()), percent(by_36.gain_of_given()));
+  fmt::print(
+      "\nAt R = 3 throughout, without the search, the gain is {}, {}, {} and {}; with 18 workers "
+      "{}, with 36 {}.\n",
+      percent(by_degree[0].gain_of_given()), percent(by_degree[1].gain_of_given()),
+      percent(by_degree[2].gain_of_given()), percent(by_degree[3].gain_of_given()),
+      percent(by_18.gain_of_given()), percent(by_36.gain_of_given()));
 }
 
 }  // namespace
@@ -88,8 +89,9 @@ void judge(std::array<results, degrees.size()> const& by_degree, results const& 
 void reproduce_adsp_figure5(reproduce_options const& options) {
   material data = material::images(options);
   introduce("Figures 5 and 7", data, ec2(18));
-  fmt::print("H is the mean speed over the least; the mean is the same for all H. Rates are tuned on 18 "
-             "EC2 instances.\n\n");
+  fmt::print(
+      "H is the mean speed over the least; the mean is the same for all H. Rates are tuned on 18 "
+      "EC2 instances.\n\n");
   experiment tuning(data, ec2(18), options);
   two_rates const rates{tuning.tuned_rate(tuning.choice(fixed)),
                         tuning.tuned_rate(tuning.choice("adsp"))};

@@ -1,7 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 
-// Figure 6 of the ADSP paper (AAAI 2020): extra delays of all messages (§5.2). The paper's text does
-// not say how long they are.
+// Figure 6 of the ADSP paper (AAAI 2020): extra delays of all messages (§5.2). The paper's text
+// does not say how long they are.
 
 #include <algorithm>
 #include <array>
@@ -51,9 +51,8 @@ void judge(results const& all) {
   for (std::size_t p = 0; p + 1 < names.size(); ++p) {
     std::vector<double> const r = ratios(all, p);
     std::string const& label = all[0][p].label;
-    std::string const ours =
-        fmt::format("ADSP takes {:.2f}, {:.2f} and {:.2f} times as long as {}.", r[0], r[1], r[2],
-                    label);
+    std::string const ours = fmt::format(
+        "ADSP takes {:.2f}, {:.2f} and {:.2f} times as long as {}.", r[0], r[1], r[2], label);
     said.add(std::ranges::max(r) < 1, "ADSP is faster than " + label + " with any delay.", ours);
     if (p < 2)
       said.add(std::ranges::is_sorted(r, std::ranges::greater{}),
@@ -70,7 +69,8 @@ void reproduce_adsp_figure6(reproduce_options const& options) {
   results const all = run_all(data, options);
   for (std::size_t d = 0; d < delays.size(); ++d) {
     std::vector<std::vector<std::string>> more;
-    for (outcome const& o : all[d]) more.push_back({show_gain(all[d].back().seconds(), o.seconds())});
+    for (outcome const& o : all[d])
+      more.push_back({show_gain(all[d].back().seconds(), o.seconds())});
     fmt::print("{} more each way\n{}\n", show_seconds(delays[d]),
                table_of(all[d], {"ADSP's time"}, more).to_string());
   }

@@ -1,7 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 
-// Figure 8 of the ADSP paper (AAAI 2020): ADSP beside ADSP+, which searches offline for the number of
-// local steps of each worker between commits, at a fixed commit rate (App. D.2).
+// Figure 8 of the ADSP paper (AAAI 2020): ADSP beside ADSP+, which searches offline for the number
+// of local steps of each worker between commits, at a fixed commit rate (App. D.2).
 
 #include <algorithm>
 #include <array>
@@ -98,9 +98,10 @@ void reproduce_adsp_figure8(reproduce_options const& options) {
   text_table t{.head = {"4 vCPUs \\ 8 vCPUs"}, .rows = {}};
   for (double const share : tried) t.head.push_back(fmt::format("{:.0f}%", 100 * share));
   shares const best = search(e, rate, options.seed, t);
-  fmt::print("Time at R = {}, where workers of 4 and 8 vCPUs make that share of the local steps that "
-             "they can beyond those of 2 vCPUs:\n{}\n",
-             commits_per_period, t.to_string());
+  fmt::print(
+      "Time at R = {}, where workers of 4 and 8 vCPUs make that share of the local steps that "
+      "they can beyond those of 2 vCPUs:\n{}\n",
+      commits_per_period, t.to_string());
   std::vector<outcome> const all = {
       e.measure(fixed, rate),
       measure_plus(e, fmt::format("adsp+({:.0f}%, {:.0f}%)", 100 * best.middle, 100 * best.fastest),

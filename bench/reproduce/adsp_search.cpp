@@ -40,14 +40,16 @@ void run_all(experiment& e, double rate) {
   std::vector<outcome> all = fixed;
   all.push_back(searched);
   std::vector<std::vector<std::string>> more;
-  for (outcome const& o : all) more.push_back({fmt::format("{:.2f}", o.seconds() / best.seconds())});
+  for (outcome const& o : all)
+    more.push_back({fmt::format("{:.2f}", o.seconds() / best.seconds())});
   fmt::print("{}", table_of(all, {"to the best"}, more).to_string());
   fmt::print("Rates kept, search by search (? undecided):");
   for (run_result const& r : searched.runs) fmt::print(" |{}", found_rates(r));
   double const ratio = searched.seconds() / best.seconds();
-  fmt::print("\nWith the search the median of {} runs takes {:.2f} times as long as at R = {}: {} the "
-             "1.2 that are aimed at.\n\n",
-             draws, ratio, best.label, ratio <= 1.2 ? "within" : "beyond");
+  fmt::print(
+      "\nWith the search the median of {} runs takes {:.2f} times as long as at R = {}: {} the "
+      "1.2 that are aimed at.\n\n",
+      draws, ratio, best.label, ratio <= 1.2 ? "within" : "beyond");
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 
 namespace rubato::bench {
 
-/// ADSP+'s pace (003 App. D.2): ADSP's, but a worker makes no more than its number of local steps from
-/// commit to commit and pauses when it has. With a search of the best numbers around it, this says
-/// whether ADSP's as-many-as-possible is too many.
+/// ADSP+'s pace (003 App. D.2): ADSP's, but a worker makes no more than its number of local steps
+/// from commit to commit and pauses when it has. With a search of the best numbers around it, this
+/// says whether ADSP's as-many-as-possible is too many.
 class limited_rate {
  public:
   /// @param limits by worker, at least 1 each; who is beyond the end has none

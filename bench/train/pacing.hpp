@@ -20,9 +20,9 @@ struct pace_times {
   duration probe_period;
   duration interval;  ///< of ada_comm
 };
-/// What was asked for, and defaults after 003 §5.1 for the rest: there a check period takes a minute
-/// and an epoch 20. A probe takes two here, not one: at one commit per check period all workers
-/// commit together at its end, so that the loss does not move during a probe of one.
+/// What was asked for, and defaults after 003 §5.1 for the rest: there a check period takes a
+/// minute and an epoch 20. A probe takes two here, not one: at one commit per check period all
+/// workers commit together at its end, so that the loss does not move during a probe of one.
 [[nodiscard]] pace_times pace_times_of(training const& job, protocol_parameters const& with);
 
 }  // namespace rubato::bench

@@ -22,8 +22,8 @@ struct timing {
 };
 [[nodiscard]] timing timing_of(training const& job);
 
-/// A worker's mini-batches, step after step: even parts of its shard; or with BatchTune (003 App. D)
-/// of the size that goes with its speed, those of all workers together as large as before.
+/// A worker's mini-batches, step after step: even parts of its shard; or with BatchTune (003 App.
+/// D) of the size that goes with its speed, those of all workers together as large as before.
 class mini_batches {
  public:
   /// @throws option_error when BatchTune asks for no row, or for more than the worker has

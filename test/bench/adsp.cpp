@@ -35,8 +35,9 @@ TEST_CASE("every figure of the ADSP paper has its name, and no name has two") {
 TEST_CASE("ADSP+'s workers make no more local steps than they may, and commit as often") {
   commit_rate_options const options{.check_period = 100ms, .first_rate = 2, .search = false};
   std::vector<std::int64_t> const limits = {7, 3};
-  cluster c{simulated{.workers = 3, .scenario = {.speed = {.work_cost = 1ms},
-                                                 .network = {.worker_link = {.latency = 1ms}}}},
+  cluster c{simulated{.workers = 3,
+                      .scenario = {.speed = {.work_cost = 1ms},
+                                   .network = {.worker_link = {.latency = 1ms}}}},
             with(adsp{}, limited_rate(options, limits)), dense<float>{.rows = 4}};
   std::array<std::int64_t, 3> most{};
   c.run([&](auto& worker) {

@@ -65,8 +65,7 @@ struct one_one_three {
 };
 
 double share_not_computing(run_result const& r) {
-  return (r.send_seconds + r.wait_seconds) /
-         (r.compute_seconds + r.send_seconds + r.wait_seconds);
+  return (r.send_seconds + r.wait_seconds) / (r.compute_seconds + r.send_seconds + r.wait_seconds);
 }
 
 }  // namespace
@@ -139,8 +138,8 @@ TEST_CASE("times of the pace are given, or follow from the slowest worker") {
   CHECK(to_seconds(automatic.check_period) == Approx(10 * 0.003 + 0.001).epsilon(0.01));
   CHECK(automatic.epoch == 20 * automatic.check_period);
   CHECK(automatic.probe_period == 2 * automatic.check_period);
-  pace_times const given = pace_times_of(
-      here.job, {.check_period = 10ms, .epoch = 104ms, .probe_period = 1ms});
+  pace_times const given =
+      pace_times_of(here.job, {.check_period = 10ms, .epoch = 104ms, .probe_period = 1ms});
   CHECK(given.check_period == 10ms);
   CHECK(given.epoch == 100ms);  // whole check periods
   CHECK(given.probe_period == 10ms);
@@ -150,8 +149,7 @@ TEST_CASE("times of the pace are given, or follow from the slowest worker") {
 TEST_CASE("momentum, of workers or of servers, makes a difference where it is asked for") {
   auto const losses = [](char const* more) {
     std::vector<double> out;
-    for (auto const& r : run(small("bsp,fixed_ada_comm,adsp", more)))
-      out.push_back(r.final_loss);
+    for (auto const& r : run(small("bsp,fixed_ada_comm,adsp", more))) out.push_back(r.final_loss);
     return out;
   };
   auto const plain = losses("");
