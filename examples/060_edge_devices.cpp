@@ -63,5 +63,5 @@ int main() {
   train(rb::bsp{});
   train(rb::fixed_ada_comm{.steps = 10});
   train(rb::ada_comm{.first_steps = 20, .interval = 100s});
-  train(rb::adsp{.check_period = 60s, .epoch = 20min, .probe_period = 60s});
+  train(rb::adsp{.check_period = 60s, .epoch = 20min, .probe_period = 120s});
 }

@@ -249,10 +249,10 @@ TEST_CASE("commit_rate: a copy goes on by itself") {
   CHECK(other.due(in_clock(7)).at == at(110s));
 }
 
-TEST_CASE("adsp: hands all it was told to its pace, and defaults to the paper's numbers") {
+TEST_CASE("adsp: hands all it was told to its pace; its defaults are the paper's, but for the probe") {
   adsp const usual;
   CHECK(usual.check_period == 60s);
-  CHECK(usual.probe_period == 60s);
+  CHECK(usual.probe_period == 120s);
   CHECK(usual.epoch == 20min);
   CHECK(usual.pace().options().check_period == 60s);
   CHECK(usual.pace().options().search);

@@ -18,11 +18,12 @@ namespace rubato {
 /// ADSP: nobody waits for anybody; each worker trains on its replica and commits when its share of a
 /// common commit rate is due, and the rate is searched for while training goes on. The search needs
 /// the loss, which the run evaluates or bodies report (see `cluster::run`, `worker::report_loss`);
-/// without, the first rate is kept. Defaults are the paper's. Source: 003 §3–4, §5.1.
+/// without, the first rate is kept. Defaults are the paper's, but for the probe, see
+/// `commit_rate_options`. Source: 003 §3–4, §5.1.
 struct adsp {
   duration check_period = std::chrono::seconds(60);  ///< Γ
   duration epoch = std::chrono::minutes(20);         ///< how often the rate is searched for
-  duration probe_period = std::chrono::seconds(60);  ///< how long a rate is tried
+  duration probe_period = std::chrono::minutes(2);   ///< how long a rate is tried
   std::int64_t first_rate = 1;                       ///< R, commits per check period, to begin with
   bool search = true;                                ///< false: `first_rate` throughout
   std::size_t samples = 36;                          ///< of the loss, per probe

@@ -14,13 +14,15 @@
 
 namespace rubato {
 
-/// What ADSP can be told. The defaults are the paper's (003 §5.1).
+/// What ADSP can be told. The defaults are the paper's (003 §5.1), but for the probe: the paper's is
+/// one minute, one check period. At R = 1 all workers commit together as a check period ends, so
+/// that in a probe of one the loss hardly moves, and the search stays undecided.
 struct commit_rate_options {
   duration check_period = std::chrono::seconds(60);  ///< Γ; above 0
   /// How often the rate is searched for; a whole number of check periods, two probes at least.
   duration epoch = std::chrono::minutes(20);
   /// How long each rate is tried; a whole number of check periods.
-  duration probe_period = std::chrono::seconds(60);
+  duration probe_period = std::chrono::minutes(2);
   std::int64_t first_rate = 1;  ///< R that a search starts from; at least 1
   bool search = true;           ///< false: `first_rate` throughout
   std::size_t samples = 36;     ///< of the loss, per probe; from 9 to 100,000
