@@ -386,11 +386,12 @@ class in_process_runtime {
     conductor_.notify_all();
   }
 
-  /// A deadline may be "never", which no clock could count to.
+  /// A deadline may be "never", or so late that no clock could count to it.
   template <class Until>
   void wait_until(std::condition_variable& sleep, std::unique_lock<std::mutex>& guard,
                   time_point deadline, Until until) const {
-    if (deadline == time_point::max()) sleep.wait(guard, until);
+    constexpr duration as_good_as_never = std::chrono::hours(24 * 365 * 100);
+    if (deadline.since_start() > as_good_as_never) sleep.wait(guard, until);
     else sleep.wait_until(guard, began_ + deadline.since_start(), until);
   }
 
