@@ -9,7 +9,7 @@
 #include "rubato/core/clock.hpp"
 #include "rubato/core/flat.hpp"
 #include "rubato/core/ids.hpp"
-#include "rubato/storage/concepts.hpp"
+#include "rubato/storage/sparse_store.hpp"
 
 namespace rubato {
 
