@@ -12,22 +12,12 @@
 
 #include <rubato/core/error.hpp>
 
+#include "data/hash.hpp"
+
 namespace rd = rubato::data;
+using rubato::test::hash;
 
 namespace {
-
-/// FNV-1a over everything that the data set holds.
-std::uint64_t hash(rd::dataset const& data) {
-  std::uint64_t h = 0xcbf29ce484222325U;
-  auto const mix = [&](std::uint32_t word) { h = (h ^ word) * 0x100000001b3U; };
-  mix(static_cast<std::uint32_t>(data.features()));
-  for (rd::example const row : data.rows()) {
-    mix(std::bit_cast<std::uint32_t>(row.label));
-    for (std::uint32_t const index : row.indices) mix(index);
-    for (float const value : row.values) mix(std::bit_cast<std::uint32_t>(value));
-  }
-  return h;
-}
 
 double correlation_with_label(rd::dataset const& data, rd::chiller_feature f) {
   double mean = 0, sum = 0, squares = 0;

@@ -12,24 +12,10 @@
 
 #include <rubato/core/error.hpp>
 
+#include "data/hash.hpp"
+
 namespace rd = rubato::data;
-
-namespace {
-
-/// FNV-1a over everything that the data set holds.
-std::uint64_t hash(rd::dataset const& data) {
-  std::uint64_t h = 0xcbf29ce484222325U;
-  auto const mix = [&](std::uint32_t word) { h = (h ^ word) * 0x100000001b3U; };
-  mix(static_cast<std::uint32_t>(data.features()));
-  for (rd::example const row : data.rows()) {
-    mix(std::bit_cast<std::uint32_t>(row.label));
-    for (std::uint32_t const index : row.indices) mix(index);
-    for (float const value : row.values) mix(std::bit_cast<std::uint32_t>(value));
-  }
-  return h;
-}
-
-}  // namespace
+using rubato::test::hash;
 
 TEST_CASE("synthetic digits are images of ten classes", "[data][synthetic]") {
   rd::dataset const data = rd::make_synthetic_digits({.rows = 5000, .side = 14});

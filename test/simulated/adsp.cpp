@@ -29,6 +29,7 @@
 #include <rubato/transport/simulated.hpp>
 
 #include "simulated/family.hpp"
+#include "simulated/quiet.hpp"
 
 using namespace rubato;
 using namespace std::chrono_literals;
@@ -508,25 +509,7 @@ clock_lengths run_ada(ada_comm const& protocol, plan const& p) {
 
 // ---- one case at a time
 
-using doubles = std::vector<double>;
-
-/// One worker, steps of 10 ms, messages that take no time.
-sim::scenario quiet(std::uint32_t workers = 1) {
-  return {.speed = {.work_cost = 10ms, .slowness = std::vector<double>(workers, 1.0)},
-          .network = {.worker_link = {.latency = 0ns}}};
-}
-
-auto until(duration end) {
-  return [end](auto& w) {
-    doubles all(2);
-    doubles const one(2, 1.0);
-    while (w.now() < time_point(end)) {
-      w.pull(all);
-      w.push(one);
-      w.step();
-    }
-  };
-}
+using test::doubles, test::quiet, test::until;
 
 double share_of_waiting(run_report const& r) {
   worker_metrics const all = r.total();

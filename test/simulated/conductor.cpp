@@ -22,6 +22,8 @@
 #include <rubato/storage/dense.hpp>
 #include <rubato/transport/simulated.hpp>
 
+#include "simulated/quiet.hpp"
+
 using namespace rubato;
 using namespace std::chrono_literals;
 
@@ -43,25 +45,7 @@ struct three_steps {
 };
 static_assert(pace_policy<three_steps>);
 
-using doubles = std::vector<double>;
-
-/// One worker, steps of 10 ms, messages that take no time.
-sim::scenario quiet(std::uint32_t workers = 1) {
-  return {.speed = {.work_cost = 10ms, .slowness = std::vector<double>(workers, 1.0)},
-          .network = {.worker_link = {.latency = 0ns}}};
-}
-
-auto until(duration end) {
-  return [end](auto& w) {
-    doubles all(2);
-    doubles const one(2, 1.0);
-    while (w.now() < time_point(end)) {
-      w.pull(all);
-      w.push(one);
-      w.step();
-    }
-  };
-}
+using test::doubles, test::quiet, test::until;
 
 template <class Cluster>
 void no_more_events_than(Cluster& c, std::uint64_t most) {

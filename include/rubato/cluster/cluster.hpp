@@ -69,8 +69,9 @@ class cluster {
   /// The same for a pace that goes by the loss, as those of `adsp` and `ada_comm` do:
   /// `loss(parameters)` is called with what `observe()` returns, as a const reference, when the pace
   /// wants to know, and not at all under a pace that never does; what bodies report is ignored then.
-  /// Of other tables ask `observe<I>()`. In the simulator it costs no virtual time; in process a thread of its own calls it, side by
-  /// side with the workers. What it throws ends the run and is rethrown.
+  /// Of other tables ask `observe<I>()`. In the simulator it costs no virtual time; in process a
+  /// thread of its own calls it, side by side with the workers. What it throws ends the run and is
+  /// rethrown.
   template <class Body, class Loss>
     requires std::convertible_to<std::invoke_result_t<Loss&, result_type<0> const&>, double>
   run_report run(Body body, Loss loss) {
