@@ -61,6 +61,12 @@ class object_reader {
     if (!value.is_number_unsigned()) fail(path, "a whole number of 0 or more");
     out = value.get<std::uint64_t>();
   }
+  static void convert(json const& value, std::string const& path, std::uint32_t& out) {
+    std::uint64_t number = 0;
+    convert(value, path, number);
+    if (number > 0xffff'ffffU) fail(path, "a whole number below 2^32");
+    out = static_cast<std::uint32_t>(number);
+  }
   static void convert(json const& value, std::string const& path, worker_id& out) {
     std::uint64_t number = 0;
     convert(value, path, number);
@@ -114,6 +120,7 @@ class object_reader {
   }
   static void members(object_reader& r, sim::network_options& n) {
     r.read("worker_link", n.worker_link);
+    r.read("local_link", n.local_link);
     r.read("server_bandwidth", n.server_bandwidth);
     r.read("header_bytes", n.header_bytes);
   }
@@ -128,6 +135,7 @@ class object_reader {
     r.read("crashes", s.crashes);
     r.read("joins", s.joins);
     r.read("server_delay", s.server_delay);
+    r.read("machine_of", s.machine_of);
     r.read("detection_delay", s.detection_delay);
     r.read("seed", s.seed);
   }

@@ -13,6 +13,9 @@ namespace {
 // A node's code holds its index and one bit more.
 constexpr std::size_t nodes_max = std::numeric_limits<std::uint32_t>::max() / 2;
 
+// Beyond is what slips produce, such as a -1 that has become unsigned.
+constexpr std::uint32_t machines_max = std::uint32_t{1} << 20;
+
 void require_count(std::string_view option, std::size_t count) {
   if (count >= 1 && count <= nodes_max) return;
   throw option_error(
@@ -39,6 +42,16 @@ void scenario::validate(std::size_t workers, std::size_t servers) const {
   }
   for (std::size_t i = 0; i < server_delay.size(); ++i) {
     require_time(fmt::format("server_delay[{}]", i), server_delay[i]);
+  }
+  if (machine_of.size() > workers_ever) {
+    throw option_error(
+        fmt::format("machine_of must be a list of at most {} machines, one per worker, but is {}",
+                    workers_ever, machine_of.size()));
+  }
+  for (std::size_t i = 0; i < machine_of.size(); ++i) {
+    if (machine_of[i] < machines_max) continue;
+    throw option_error(
+        fmt::format("machine_of[{}] must be below {}, but is {}", i, machines_max, machine_of[i]));
   }
   require_time("detection_delay", detection_delay);
   for (std::size_t i = 0; i < joins.size(); ++i) {

@@ -4,10 +4,16 @@
 #include <catch2/catch.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "bench/setup/edge.hpp"
+#include "rubato/cluster/cluster.hpp"
 #include "rubato/core/error.hpp"
+#include "rubato/protocol/asp.hpp"
+#include "rubato/storage/dense.hpp"
+#include "rubato/transport/simulated.hpp"
 
 using namespace rubato;
 using namespace rubato::bench;
@@ -36,8 +42,10 @@ TEST_CASE("a scenario file sets every member") {
               "changes": [{"worker": 1, "at": "2s", "factor": 5}]},
     "network": {"worker_link": {"latency": "1.5ms", "bandwidth": 1000,
                                 "jitter": {"kind": "pareto", "alpha": 3}},
+                "local_link": {"latency": "2us", "bandwidth": 3000,
+                               "jitter": {"kind": "exponential", "mean": 2}},
                 "server_bandwidth": 2000, "header_bytes": 10},
-    "server_delay": ["0s", "3ms"],
+    "server_delay": ["0s", "3ms"], "machine_of": [0, 4294967295, 0],
     "crashes": [{"worker": 3, "at": 0.25}], "joins": [{"at": "10us"}],
     "detection_delay": "7ms", "seed": 18446744073709551615})",
                                          "s.json");
@@ -53,9 +61,13 @@ TEST_CASE("a scenario file sets every member") {
   CHECK(s.network.worker_link.latency == 1500us);
   CHECK(s.network.worker_link.jitter == sim::distribution(sim::pareto{.alpha = 3}));
   CHECK(s.network.worker_link.bandwidth == 1000);
+  CHECK(s.network.local_link.latency == 2us);
+  CHECK(s.network.local_link.jitter == sim::distribution(sim::exponential{2}));
+  CHECK(s.network.local_link.bandwidth == 3000);
   CHECK(s.network.server_bandwidth == 2000);
   CHECK(s.network.header_bytes == 10);
   CHECK(s.server_delay == std::vector<duration>{0s, 3ms});
+  CHECK(s.machine_of == std::vector<std::uint32_t>{0, 4294967295, 0});
   REQUIRE(s.crashes.size() == 1);
   CHECK(s.crashes[0].worker == worker_id(3));
   CHECK(s.crashes[0].at == 250ms);
@@ -69,6 +81,11 @@ TEST_CASE("what a scenario file does not say is as in sim::scenario") {
   sim::scenario const s = parse_scenario("{}", "s.json");
   CHECK(s.speed.work_cost == sim::scenario{}.speed.work_cost);
   CHECK(s.network.worker_link.latency == sim::scenario{}.network.worker_link.latency);
+  CHECK(s.machine_of.empty());
+  sim::link const local =
+      parse_scenario(R"({"network": {"local_link": {"bandwidth": 7}}})", "s").network.local_link;
+  CHECK(local.latency == 5us);
+  CHECK(local.bandwidth == 7);
 }
 
 TEST_CASE("an unknown member is rejected by name, with those that are known") {
@@ -90,6 +107,15 @@ TEST_CASE("a member of the wrong kind is rejected by its path") {
              Contains("s.json.server_delay must be an array"));
   CHECK_THAT(complaint(R"({"server_delay": ["1ms", true]})"),
              Contains("s.json.server_delay[1] must be a time"));
+  CHECK_THAT(complaint(R"({"machine_of": 4})"), Contains("s.json.machine_of must be an array"));
+  CHECK_THAT(complaint(R"({"machine_of": [0, -1]})"),
+             Contains("s.json.machine_of[1] must be a whole number of 0 or more"));
+  CHECK_THAT(complaint(R"({"machine_of": [0, 1.5]})"),
+             Contains("s.json.machine_of[1] must be a whole number of 0 or more"));
+  CHECK_THAT(complaint(R"({"machine_of": [4294967296]})"),
+             Contains("s.json.machine_of[0] must be a whole number below 2^32"));
+  CHECK_THAT(complaint(R"({"network": {"local_link": {"delay": 1}}})"),
+             Contains("s.json.network.local_link: there is no member \"delay\""));
   CHECK_THAT(complaint(R"({"crashes": [{"worker": -1}]})"), Contains("crashes[0].worker must be"));
   CHECK_THAT(complaint(R"({"speed": {"jitter": {"kind": "cauchy"}}})"),
              Contains("jitter.kind must be"));
@@ -131,6 +157,47 @@ TEST_CASE("the scenario ec2-edge is the testbed of the ADSP paper, in any size")
     CHECK(s.network.worker_link.bandwidth > 0);
   }
   CHECK(load_scenario("ec2-edge", 5).speed.slowness.size() == 5);
+}
+
+TEST_CASE("the scenario hop-cluster has four workers to a machine, or nearly so") {
+  using machines = std::vector<std::uint32_t>;
+  sim::scenario const s = load_scenario("hop-cluster", 16);
+  CHECK(s.machine_of == machines{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3});
+  CHECK(s.network.worker_link.bandwidth == 125'000'000);
+  CHECK(s.network.server_bandwidth == 125'000'000);
+  CHECK(s.network.worker_link.latency == 100us);
+  CHECK(s.network.local_link.latency == 10us);
+  CHECK(s.network.local_link.bandwidth == 0);
+  CHECK(s.speed.work_cost == 100ns);
+  CHECK(s.speed.jitter == sim::distribution());
+  CHECK(s.speed.slowness.empty());
+  CHECK(load_scenario("hop-cluster", 10).machine_of == machines{0, 0, 0, 0, 1, 1, 1, 2, 2, 2});
+  CHECK(load_scenario("hop-cluster", 3).machine_of == machines{0, 0, 0});
+}
+
+TEST_CASE("simulated workers share the cards that a scenario file says, in every run") {
+  auto const took = [](std::string const& machine_of) {
+    // A byte takes 1 us, so 1000 floats and a header 4064 us, and nothing else takes any time.
+    sim::scenario const s = parse_scenario(
+        R"({"network": {"worker_link": {"latency": 0, "bandwidth": 1000000}, "header_bytes": 64},
+            "machine_of": )" +
+            machine_of + "}",
+        "s.json");
+    cluster<simulated, asp, dense<float>> c({.workers = 4, .servers = 1, .scenario = s}, asp{},
+                                            {.rows = 1000});
+    auto const commit = [](auto& worker) {
+      std::vector<float> const ones(1000, 1.0F);
+      worker.push(ones);
+      worker.step(0.0);
+    };
+    std::vector<duration> runs;
+    for (int i = 0; i < 2; ++i) runs.push_back(c.run(commit).elapsed);
+    return runs;
+  };
+  CHECK(took("[]") == std::vector<duration>{4064us, 4064us});
+  CHECK(took("[0, 1, 2]") == std::vector<duration>{4064us, 4064us});
+  CHECK(took("[0, 1, 0, 1]") == std::vector<duration>{2 * 4064us, 2 * 4064us});
+  CHECK(took("[3, 3, 3, 3]") == std::vector<duration>{4 * 4064us, 4 * 4064us});
 }
 
 TEST_CASE("of phones that come and go a third leaves and is replaced") {

@@ -48,7 +48,7 @@ class nic {
   time_point busy_until_ = time_point::min();
 };
 
-/// The connection of a worker to everybody else.
+/// What messages pass on their way.
 struct link {
   duration latency = std::chrono::microseconds(100);  ///< of one message, one way; >= 0
   distribution jitter{};        ///< multiplies the latency, anew for each message
@@ -56,7 +56,12 @@ struct link {
 };
 
 struct network_options {
+  /// Of a worker's machine to all others. Workers of one machine share its bandwidth, see
+  /// `scenario::machine_of`.
   link worker_link{};
+  /// Between workers of one machine: shared memory or a loopback device. The bandwidth is that at
+  /// which each worker sends to the others of its machine.
+  link local_link{.latency = std::chrono::microseconds(5)};
   std::uint64_t server_bandwidth = 0;  ///< bytes/s, each way, shared by all of a server's traffic
   std::uint64_t header_bytes = 64;     ///< added to every message
 
@@ -96,31 +101,48 @@ class fifo_guard {
 
 /// Where a message is at what time.
 struct transit {
-  time_point sent;       ///< its last byte has left the sender's card, which is free again
+  time_point sent;       ///< its last byte has left the sender, whose card is free again
   time_point delivered;  ///< the receiver has it; never earlier than the pair's previous message
 };
 
+/// Places workers on machines for `scenario::machine_of`: one block of consecutive workers after
+/// the other, as even as possible, the larger ones first. `blocks(10, 4)` makes blocks of 3, 3, 2
+/// and 2.
+/// @throws option_error when there are workers, but no machines
+[[nodiscard]] std::vector<std::uint32_t> blocks(std::size_t workers, std::size_t machines);
+
 /// When messages arrive: cards of finite bandwidth at both ends, latency in between.
 ///
-/// A message holds the sender's outgoing and the receiver's incoming card from the moment it is
-/// sent, each for as long as that card's bandwidth asks, and is through when the slower of the two
-/// is; then comes the latency, and a delayed server's delay. So transfers overlap as they do when
-/// packets stream, a card never carries more than its bandwidth, and one call settles everything:
-/// no events of its own. What this leaves out: a message queued at its sender holds its place at
-/// the receiver already.
+/// Each server has a card, and so has each machine with workers. A message holds the sender's
+/// outgoing and the receiver's incoming card from the moment it is sent, each for as long as that
+/// card's bandwidth asks, and is through when the slower of the two is; then comes the latency, and
+/// a delayed server's delay. So transfers overlap as they do when packets stream, a card never
+/// carries more than its bandwidth, and one call settles everything: no events of its own. What
+/// this leaves out: a message queued at its sender holds its place at the receiver already.
+///
+/// Between workers of one machine, and from a worker to itself, a message passes no card. Those of
+/// one sender follow each other at the bandwidth of the local link, whoever gets them; then comes
+/// that link's latency. This leaves out that the receiver has to copy as well, and that all workers
+/// of a machine share its memory.
 ///
 /// Times handed in must not decrease from call to call. No clock, no randomness of its own.
-/// Not thread-safe. Amortised constant time; memory O(workers + servers), and with random latency
-/// also O(pairs in use).
+/// Not thread-safe. Amortised constant time; memory O(workers + servers), and O(pairs in use) of
+/// the links with random latency.
 class network {
  public:
   /// @pre `options.validate()` is content. Nodes come into being when they are first used.
   /// @param server_delay see `scenario::server_delay`
-  explicit network(network_options const& options, std::vector<duration> server_delay = {})
-      : options_(options), server_delay_(std::move(server_delay)) {}
+  /// @param machine_of see `scenario::machine_of`
+  explicit network(network_options const& options, std::vector<duration> server_delay = {},
+                   std::vector<std::uint32_t> const& machine_of = {});
 
   /// Sends `bytes` (without the header) at `now`. `random` is drawn from for the latency.
   transit send(node from, node to, std::uint64_t bytes, time_point now, random_stream& random);
+
+  /// Whether messages between the two stay within a machine. A server has one for itself.
+  [[nodiscard]] bool is_local(node a, node b) const noexcept {
+    return !a.is_server() && !b.is_server() && card_number(a) == card_number(b);
+  }
 
   [[nodiscard]] network_options const& options() const noexcept { return options_; }
 
@@ -128,12 +150,21 @@ class network {
   struct card {
     nic out, in;
   };
+  /// Workers of one machine have that of the first of them, so that whatever the numbers of the
+  /// machines are, there are no more cards than workers.
+  [[nodiscard]] std::size_t card_number(node n) const noexcept {
+    return !n.is_server() && n.index() < first_of_machine_.size() ? first_of_machine_[n.index()]
+                                                                  : n.index();
+  }
   [[nodiscard]] card& card_of(node n);
+  [[nodiscard]] nic& local_sender(node n);
   [[nodiscard]] duration delay_of(node n) const noexcept;
 
   network_options options_;
   std::vector<duration> server_delay_;
+  std::vector<std::uint32_t> first_of_machine_;  // by worker: the first worker of its machine
   std::vector<card> workers_, servers_;
+  std::vector<nic> local_;  // by worker: what it sends to its own machine
   fifo_guard order_;
 };
 

@@ -31,6 +31,8 @@ namespace rubato {
 
 template <protocol Protocol, table_spec... Tables>
 class simulated_runtime;
+template <class Node>
+class simulated_peers;
 
 /// Workers are fibers of one thread in virtual time. The training body really computes; how long
 /// that took, and what the network did, the scenario says. Same seed, same run, event by event.
@@ -42,6 +44,8 @@ struct simulated {
 
   template <protocol Protocol, table_spec... Tables>
   using runtime = simulated_runtime<Protocol, Tables...>;
+  template <class Node>
+  using peer_runtime = simulated_peers<Node>;
 };
 
 /// Runs a body in virtual time. Made by `cluster`.
@@ -60,7 +64,8 @@ class simulated_runtime {
       : options_(checked(std::move(options))),
         system_(std::move(p), options_.servers, std::move(tables)...),
         speed_(options_.scenario.speed, options_.workers),
-        network_(options_.scenario.network, options_.scenario.server_delay) {}
+        network_(options_.scenario.network, options_.scenario.server_delay,
+                 options_.scenario.machine_of) {}
   simulated_runtime(simulated_runtime const&) = delete;
   simulated_runtime& operator=(simulated_runtime const&) = delete;
 
@@ -321,7 +326,8 @@ class simulated_runtime {
     notes_ = {};
     pace_orders_ = {};
     of_conductor_ = 0;
-    network_ = sim::network(options_.scenario.network, options_.scenario.server_delay);
+    network_ = sim::network(options_.scenario.network, options_.scenario.server_delay,
+                            options_.scenario.machine_of);
     stopping_ = false;
     running_ = true;
     failure_ = nullptr;
