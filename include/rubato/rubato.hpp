@@ -4,6 +4,7 @@
 /// Everything but the network: all protocols, storage and partitions, in process and simulated.
 
 #include "rubato/cluster/cluster.hpp"
+#include "rubato/cluster/peer_group.hpp"
 #include "rubato/core/clock.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/core/ids.hpp"
@@ -14,6 +15,8 @@
 #include "rubato/partition/hash.hpp"
 #include "rubato/partition/range.hpp"
 #include "rubato/partition/range_hash.hpp"
+#include "rubato/peer/hop.hpp"
+#include "rubato/peer/topologies.hpp"
 #include "rubato/protocol/ada_comm.hpp"
 #include "rubato/protocol/adsp.hpp"
 #include "rubato/protocol/asp.hpp"
@@ -27,5 +30,7 @@
 #include "rubato/storage/multi_version.hpp"
 #include "rubato/storage/sparse.hpp"
 #include "rubato/transport/in_process.hpp"
+#include "rubato/transport/in_process_peers.hpp"
 #include "rubato/transport/simulated.hpp"
+#include "rubato/transport/simulated_peers.hpp"
 #include "rubato/version.hpp"

@@ -18,6 +18,7 @@ enum class errc {
   io,             ///< a file could not be opened, read or written
   deadlock,       ///< every worker waits and nothing can happen any more
   refused,        ///< a message of another stage, incarnation or clock reached a shard
+  lost,           ///< a peer that others cannot go on without has died, or left too early
 };
 
 /// Base of all exceptions that Rubato throws; `what()` is one sentence that names the culprit and
@@ -48,6 +49,12 @@ class data_error : public error {
  public:
   explicit data_error(std::string const& sentence, errc code = errc::bad_data)
       : error(code, sentence) {}
+};
+
+/// A peer is gone and others cannot go on without it; the sentence names both.
+class lost_error : public error {
+ public:
+  explicit lost_error(std::string const& sentence) : error(errc::lost, sentence) {}
 };
 
 /// Everybody waits and nothing can happen: the sentence lists who waits for what.

@@ -29,6 +29,8 @@ namespace rubato {
 
 template <protocol Protocol, table_spec... Tables>
 class in_process_runtime;
+template <class Node>
+class in_process_peers;
 
 /// Workers are threads of this process and call the shards directly: no queue, no serialization;
 /// parameters are copied once, from the store into the user's memory.
@@ -42,6 +44,16 @@ struct in_process {
 
   template <protocol Protocol, table_spec... Tables>
   using runtime = in_process_runtime<Protocol, Tables...>;
+  template <class Node>
+  using peer_runtime = in_process_peers<Node>;
+
+  /// @throws option_error
+  void check() const {
+    if (workers == 0) throw option_error("in_process: workers must be at least 1");
+    for (double const f : slowness)
+      if (!(f >= 1) || !std::isfinite(f))
+        throw option_error("in_process: slowness must be finite and 1 or more, for each worker");
+  }
 };
 
 /// Runs a body on threads. Made by `cluster`.
@@ -56,10 +68,7 @@ class in_process_runtime {
   in_process_runtime(in_process options, Protocol p, Tables... tables)
       : options_(std::move(options)),
         system_(std::move(p), options_.servers, std::move(tables)...) {
-    if (options_.workers == 0) throw option_error("in_process: workers must be at least 1");
-    for (double const f : options_.slowness)
-      if (!(f >= 1) || !std::isfinite(f))
-        throw option_error("in_process: slowness must be finite and 1 or more, for each worker");
+    options_.check();
   }
   ~in_process_runtime() { finish_threads(); }
   in_process_runtime(in_process_runtime const&) = delete;

@@ -1,0 +1,156 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rubato/core/error.hpp"
+#include "rubato/metrics/peer_report.hpp"
+#include "rubato/peer/graph.hpp"
+#include "rubato/peer/local_step.hpp"
+#include "rubato/peer/mixing.hpp"
+#include "rubato/peer/parameter_pool.hpp"
+
+namespace rubato {
+
+/// Peers that train without a server: a transport, a graph, a protocol, a local step and the parameters
+/// that all begin with. What `cluster` is with servers.
+///
+///     rubato::peer_group group{rubato::in_process{}, rubato::ring_based(16),
+///                              rubato::hop(rubato::gather_all_but{1}, rubato::token_queues{8}),
+///                              rubato::sgd{.rate = 0.1, .momentum = 0.9}, w0};
+///     group.run([&](auto& peer) {
+///       for (auto k : peer.iterations(1000)) peer.step(gradient(k, peer.parameters()));
+///     });
+///     std::vector<float> const w = group.parameters();
+///
+/// The graph says how many peers there are. Runs follow one another: each starts at iteration 0, from
+/// the parameters that the last one left.
+/// Errors: option_error for what cannot be meant; lost_error from `run` when a peer is gone that the
+/// protocol cannot do without.
+/// Thread safety: one thread makes and runs it; `observe`, `stop` and `now` may be called by any thread
+/// during a run, bodies included.
+/// Memory: one block of parameters per peer, and one per update under way; neighbors share them.
+template <std::floating_point T, class Transport, class Protocol, local_step Step>
+class peer_group {
+ public:
+  using node_type = typename Protocol::template node<T, Step>;
+  using runtime_type = typename Transport::template peer_runtime<node_type>;
+  using peer_type = typename runtime_type::peer_type;
+
+  /// @param transport leaves `workers` alone, or has as many as the graph has nodes
+  /// @param mixing    the graph and what its edges weigh
+  /// @param initial   all peers begin with these; not empty
+  peer_group(Transport const& transport, mixing_matrix mixing, Protocol const& p, Step const& step,
+             std::vector<T> const& initial)
+      : mixing_(std::move(mixing)), runtime_(checked(transport), make_nodes(p, step, initial)) {}
+
+  /// With the usual weights of the graph, see `mixing_matrix::automatic`.
+  peer_group(Transport const& transport, graph const& g, Protocol const& p, Step const& step,
+             std::vector<T> const& initial)
+      : peer_group(transport, mixing_matrix::automatic(g), p, step, initial) {}
+
+  peer_group(peer_group const&) = delete;
+  peer_group& operator=(peer_group const&) = delete;
+
+  /// Runs `body(peer)` on every peer and returns what was measured when all have ended. When a body
+  /// throws, the run ends for all and the exception is rethrown. One body serves all peers, in process
+  /// concurrently: what it captures and changes it must guard.
+  template <class Body>
+  peer_report run(Body body) {
+    return runtime_.run([&body](peer_type& p) { body(p); });
+  }
+
+  /// The consensus: the average of the parameters of all peers that live. O(peers · size).
+  [[nodiscard]] std::vector<T> parameters() const { return observe(); }
+  /// Those of one peer.
+  [[nodiscard]] std::vector<T> parameters(std::uint32_t rank) const { return *share(rank); }
+  /// How far peers are from each other: the greatest Euclidean distance of one from the average.
+  /// O(peers · size).
+  [[nodiscard]] double spread() const {
+    std::vector<T> const average = observe();
+    double greatest = 0;
+    for_each_live([&](std::vector<T> const& x) {
+      double sum = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        double const d = static_cast<double>(x[i]) - static_cast<double>(average[i]);
+        sum += d * d;
+      }
+      greatest = std::max(greatest, std::sqrt(sum));
+    });
+    return greatest;
+  }
+
+  /// The average for a reader that is no peer: loss curves, checks. During a run it waits for nobody
+  /// and costs no virtual time; each peer's part is whole, of the iteration that it is in.
+  [[nodiscard]] std::vector<T> observe() const {
+    std::vector<double> sum;
+    std::size_t peers = 0;
+    for_each_live([&](std::vector<T> const& x) {
+      sum.resize(x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) sum[i] += static_cast<double>(x[i]);
+      ++peers;
+    });
+    std::vector<T> average(sum.size());
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      average[i] = static_cast<T>(sum[i] / static_cast<double>(peers));
+    return average;
+  }
+
+  [[nodiscard]] std::uint32_t size() const noexcept { return mixing_.topology().size(); }
+  [[nodiscard]] mixing_matrix const& mixing() const noexcept { return mixing_; }
+  /// Ends the run under way: every peer's next call unwinds its body, and `run` returns.
+  void stop() { runtime_.stop(); }
+  /// Time since the run began, wall or virtual.
+  [[nodiscard]] time_point now() const { return runtime_.now(); }
+  [[nodiscard]] runtime_type& runtime() noexcept { return runtime_; }
+  [[nodiscard]] runtime_type const& runtime() const noexcept { return runtime_; }
+
+ private:
+  Transport const& checked(Transport const& transport) const {
+    if (transport.workers != 1 && transport.workers != size())
+      throw option_error("peer_group: the graph has " + std::to_string(size()) +
+                         " nodes, but workers is " + std::to_string(transport.workers) +
+                         "; leave it out");
+    return transport;
+  }
+
+  std::deque<node_type>& make_nodes(Protocol const& p, Step const& step,
+                                    std::vector<T> const& initial) {
+    if (initial.empty()) throw option_error("peer_group: there are no initial parameters");
+    for (std::uint32_t i = 0; i < size(); ++i)
+      nodes_.emplace_back(p, mixing_, worker_id{i}, step, initial);
+    return nodes_;
+  }
+
+  [[nodiscard]] shared_parameters<T> share(std::uint32_t rank) const {
+    if (rank >= size())
+      throw usage_error(errc::unknown_key, "parameters: there is no peer " + std::to_string(rank) +
+                                               " among " + std::to_string(size()));
+    shared_parameters<T> x;
+    runtime_.look_at(rank, [&](node_type const& n) { x = n.share(); });
+    return x;
+  }
+  /// All of them, should none live.
+  template <class F>
+  void for_each_live(F f) const {
+    bool any = false;
+    for (std::uint32_t i = 0; i < size(); ++i) any = any || !runtime_.crashed(i);
+    for (std::uint32_t i = 0; i < size(); ++i)
+      if (!any || !runtime_.crashed(i)) f(*share(i));
+  }
+
+  mixing_matrix mixing_;
+  std::deque<node_type> nodes_;  // they stay where they are
+  runtime_type runtime_;
+};
+
+}  // namespace rubato
