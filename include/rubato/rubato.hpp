@@ -15,6 +15,8 @@
 #include "rubato/partition/hash.hpp"
 #include "rubato/partition/range.hpp"
 #include "rubato/partition/range_hash.hpp"
+#include "rubato/peer/ad_psgd.hpp"
+#include "rubato/peer/all_reduce.hpp"
 #include "rubato/peer/hop.hpp"
 #include "rubato/peer/topologies.hpp"
 #include "rubato/protocol/ada_comm.hpp"
