@@ -27,7 +27,8 @@ void add_micro(CLI::App& program) {
       ->capture_default_str();
   micro->callback([o] {
     std::vector<micro_row> rows;
-    for (auto&& part : {register_memory(), register_rows(), register_versions(), register_simulator()})
+    for (auto&& part : {register_memory(), register_rows(), register_versions(), register_peers(),
+                        register_simulator()})
       rows.insert(rows.end(), part.begin(), part.end());
     run_micro(rows, o->repetitions, o->min_time, o->filter);
   });
