@@ -22,6 +22,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/metrics/run_report.hpp"
 #include "rubato/transport/concepts.hpp"
+#include "rubato/transport/first_failure.hpp"
 #include "rubato/transport/run_stopped.hpp"
 #include "rubato/worker/worker.hpp"
 
@@ -97,7 +98,7 @@ class in_process_runtime {
     wait_for_all();
     end_conductor();
     finish_threads();
-    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    failure_.rethrow();
     return report();
   }
 
@@ -315,7 +316,7 @@ class in_process_runtime {
       std::lock_guard const guard(lock_);
       participants_.clear();
       stopping_ = false;
-      failure_ = nullptr;
+      failure_.forget();
       ended_ = {};
     }
     body_ = std::move(body);
@@ -475,7 +476,7 @@ class in_process_runtime {
   void fail(std::exception_ptr e) {
     {
       std::lock_guard const guard(lock_);
-      if (!failure_) failure_ = std::move(e);
+      failure_.note(std::move(e));
     }
     stop();
   }
@@ -523,7 +524,7 @@ class in_process_runtime {
   std::vector<std::unique_ptr<participant>> participants_;
   std::vector<std::thread> threads_;
   std::uint32_t running_ = 0;
-  std::exception_ptr failure_;
+  detail::first_failure failure_;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> busy_ = false;
 };

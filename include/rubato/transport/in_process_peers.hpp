@@ -21,6 +21,7 @@
 #include "rubato/metrics/peer_report.hpp"
 #include "rubato/peer/peer.hpp"
 #include "rubato/peer/endpoint.hpp"
+#include "rubato/transport/first_failure.hpp"
 #include "rubato/transport/run_stopped.hpp"
 
 namespace rubato {
@@ -61,7 +62,7 @@ class in_process_peers {
       fail(std::current_exception());
     }
     for (auto& t : threads) t.join();
-    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    failure_.rethrow();
     return report();
   }
 
@@ -160,7 +161,7 @@ class in_process_peers {
   void begin(std::function<void(peer_type&)> body) {
     body_ = std::move(body);
     stopping_ = false;
-    failure_ = nullptr;
+    failure_.forget();
     began_ = std::chrono::steady_clock::now();
     participants_.clear();
     auto const count = static_cast<std::uint32_t>(nodes_.size());
@@ -223,7 +224,7 @@ class in_process_peers {
   void fail(std::exception_ptr e) {
     {
       std::lock_guard const guard(lock_);
-      if (!failure_) failure_ = std::move(e);
+      failure_.note(std::move(e));
     }
     stop();
   }
@@ -250,7 +251,7 @@ class in_process_peers {
 
   std::mutex lock_;  ///< what follows
   time_point ended_{};
-  std::exception_ptr failure_;
+  detail::first_failure failure_;
 };
 
 }  // namespace rubato

@@ -23,6 +23,7 @@
 #include "rubato/sim/scenario.hpp"
 #include "rubato/sim/speed.hpp"
 #include "rubato/transport/concepts.hpp"
+#include "rubato/transport/first_failure.hpp"
 #include "rubato/transport/run_stopped.hpp"
 #include "rubato/transport/slab.hpp"
 #include "rubato/worker/worker.hpp"
@@ -92,7 +93,7 @@ class simulated_runtime {
       end_all();
       throw;
     }
-    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    failure_.rethrow();
     return report();
   }
 
@@ -330,7 +331,7 @@ class simulated_runtime {
                             options_.scenario.machine_of);
     stopping_ = false;
     running_ = true;
-    failure_ = nullptr;
+    failure_.forget();
     ended_ = {};
     crashes_ = 0;
     events_ = 0;
@@ -417,19 +418,12 @@ class simulated_runtime {
     p.alive = false;
     ended_ = now();
     p.handle.end();
-    if (auto const thrown = fibers_->failure(p.fiber)) note_failure(thrown);
+    if (auto const thrown = fibers_->failure(p.fiber)) {
+      failure_.note(thrown);
+      stopping_ = true;
+    }
     queue_.push(now() + control_latency(), {event::left, p.handle.rank(), 0, 0});
     // With the last worker the run is over; what is under way still arrives.
-  }
-
-  void note_failure(std::exception_ptr thrown) {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (run_stopped const&) {
-    } catch (...) {
-      if (!failure_) failure_ = std::current_exception();
-    }
-    stopping_ = true;
   }
 
   void crash(std::uint32_t w) {
@@ -723,7 +717,7 @@ class simulated_runtime {
   std::uint64_t events_ = 0;
   bool stopping_ = false;
   bool running_ = false;
-  std::exception_ptr failure_;
+  detail::first_failure failure_;
 };
 
 }  // namespace rubato

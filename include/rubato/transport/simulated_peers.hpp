@@ -22,6 +22,7 @@
 #include "rubato/sim/scenario.hpp"
 #include "rubato/sim/speed.hpp"
 #include "rubato/peer/endpoint.hpp"
+#include "rubato/transport/first_failure.hpp"
 #include "rubato/transport/run_stopped.hpp"
 #include "rubato/transport/slab.hpp"
 
@@ -67,7 +68,7 @@ class simulated_peers {
       end_all();
       throw;
     }
-    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    failure_.rethrow();
     return report();
   }
 
@@ -183,7 +184,7 @@ class simulated_peers {
     network_ = new_network();
     stopping_ = false;
     running_ = true;
-    failure_ = nullptr;
+    failure_.forget();
     ended_ = {};
     crashes_ = 0;
     events_ = 0;
@@ -247,20 +248,13 @@ class simulated_peers {
     p.alive = false;
     p.handle.end();
     ended_ = now();
-    if (auto const thrown = fibers_->failure(p.fiber)) note_failure(thrown);
+    if (auto const thrown = fibers_->failure(p.fiber)) {
+      failure_.note(thrown);
+      stopping_ = true;
+    }
     outbox<message> out;
     nodes_[rank].leave(out);
     for (auto& [to, m] : out) send(worker_id{rank}, to, std::move(m));
-  }
-
-  void note_failure(std::exception_ptr thrown) {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (run_stopped const&) {
-    } catch (...) {
-      if (!failure_) failure_ = std::current_exception();
-    }
-    stopping_ = true;
   }
 
   void crash(std::uint32_t rank) {
@@ -320,7 +314,7 @@ class simulated_peers {
   std::uint64_t events_ = 0;
   bool stopping_ = false;
   bool running_ = false;
-  std::exception_ptr failure_;
+  detail::first_failure failure_;
 };
 
 }  // namespace rubato
