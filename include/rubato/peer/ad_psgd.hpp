@@ -120,7 +120,7 @@ class ad_psgd_node {
   template <peer_endpoint<message> E>
   void step(E& e, std::span<T const> gradient) {
     if (active_) finish_exchange(e, gradient);
-    else e.guard([&] { add(gradient); return 0; });
+    else e.guard([&] { add(gradient); });
     ++counters_.iterations;
     ended_ = iteration_ + 1 == iterations_;
     if (!ended_) ++iteration_;
@@ -152,7 +152,7 @@ class ad_psgd_node {
 
   template <class E>
   void enter(E& e) {
-    e.guard([&] { seen_ = current_; return 0; });
+    e.guard([&] { seen_ = current_; });
     if (!active_) return;
     auto const to = e.guard([&]() -> std::optional<worker_id> {
       if (neighbors_.empty()) return std::nullopt;
@@ -184,7 +184,7 @@ class ad_psgd_node {
       std::ranges::copy(*seen_, next->begin());
       step_.apply(0, *seen_, gradient, *next);
     }
-    e.guard([&] { current_ = std::move(next); return 0; });
+    e.guard([&] { current_ = std::move(next); });
   }
 
   /// To what the parameters have become since the gradient was begun.

@@ -102,7 +102,7 @@ class all_reduce_node {
     auto next = pool_.get();
     std::ranges::copy(*current_, next->begin());
     step_.apply(0, *current_, sum_, *next);
-    e.guard([&] { current_ = std::move(next); return 0; });
+    e.guard([&] { current_ = std::move(next); });
     ++counters_.iterations;
     ended_ = iteration_ + 1 == iterations_;
     if (!ended_) ++iteration_;

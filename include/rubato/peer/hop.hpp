@@ -1,21 +1,17 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <concepts>
 #include <type_traits>
 #include <utility>
 
 #include "rubato/peer/concepts.hpp"
 #include "rubato/peer/gap.hpp"
 #include "rubato/peer/gather.hpp"
+#include "rubato/peer/hop_node.hpp"
 #include "rubato/peer/jump.hpp"
-#include "rubato/peer/local_step.hpp"
 #include "rubato/peer/reduce.hpp"
 
 namespace rubato {
-
-template <std::floating_point T, hop_protocol Protocol, local_step Step>
-class hop_node;
 
 /// A Hop protocol put together from its parts; `hop` leaves out what is usual.
 template <gather_policy Gather, reduce_policy Reduce, gap_policy Gap, jump_policy Jump>
@@ -115,5 +111,3 @@ template <class... Parts>
 static_assert(hop_protocol<decltype(hop())>);
 
 }  // namespace rubato
-
-#include "rubato/peer/hop_node.hpp"  // what a peer_group makes of it

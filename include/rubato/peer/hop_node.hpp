@@ -13,7 +13,6 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/peer/combine.hpp"
-#include "rubato/peer/hop.hpp"
 #include "rubato/peer/hop_core.hpp"
 #include "rubato/peer/local_step.hpp"
 #include "rubato/peer/parameter_pool.hpp"
@@ -72,7 +71,7 @@ class hop_node {
   template <peer_endpoint<message> E>
   void begin(E& e, std::int64_t iterations) {
     outbox<message> out;
-    e.guard([&] { core_.start(iterations, out); return 0; });
+    e.guard([&] { core_.start(iterations, out); });
     flush(e, out);
     run(e);
   }
@@ -81,7 +80,7 @@ class hop_node {
   void step(E& e, std::span<T const> gradient) {
     if (protocol_.order() == iteration_order::serial) apply(e, gradient);
     else gradient_ = gradient;
-    e.guard([&] { core_.computed(); return 0; });
+    e.guard([&] { core_.computed(); });
     run(e);
   }
 
@@ -153,7 +152,7 @@ class hop_node {
   template <class E>
   void send(E& e) {
     outbox<message> out;
-    e.guard([&] { core_.send(current_, out); return 0; });
+    e.guard([&] { core_.send(current_, out); });
     flush(e, out);
   }
 
@@ -172,7 +171,6 @@ class hop_node {
     e.guard([&] {
       current_ = std::move(next);
       core_.reduced(out);
-      return 0;
     });
     flush(e, out);
   }
@@ -182,7 +180,7 @@ class hop_node {
     auto next = pool_.get();
     std::ranges::copy(*current_, next->begin());
     step_.apply(0, *current_, gradient, *next);
-    e.guard([&] { current_ = std::move(next); return 0; });
+    e.guard([&] { current_ = std::move(next); });
   }
 
   template <class E>
