@@ -24,8 +24,8 @@ namespace rubato {
 /// Initial values are copied. Runs follow one another: each starts all clocks anew and goes on from
 /// the parameters that the last one left.
 /// Errors: option_error for what cannot be meant. Thread safety: one thread makes and runs it;
-/// `observe`, `updates`, `add_worker`, `stop` and `now` may be called by any thread during a run,
-/// worker bodies included.
+/// worker bodies may call `observe`, `updates`, `add_worker`, `stop` and `now` during a run, and in
+/// process any other thread as well.
 template <class Transport, class Protocol, class... Tables>
 class cluster {
   // Not constraints: those would hide what is missing behind "no matching constructor".

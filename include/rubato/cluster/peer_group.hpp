@@ -36,8 +36,8 @@ namespace rubato {
 /// the parameters that the last one left.
 /// Errors: option_error for what cannot be meant; lost_error from `run` when a peer is gone that the
 /// protocol cannot do without.
-/// Thread safety: one thread makes and runs it; `observe`, `stop` and `now` may be called by any thread
-/// during a run, bodies included.
+/// Thread safety: one thread makes and runs it. During a run bodies may call `observe`, `spread`, `stop`
+/// and `now`, and in process any other thread as well.
 /// Memory: one block of parameters per peer, and one per update under way; neighbors share them.
 template <std::floating_point T, class Transport, class Protocol, local_step Step>
 class peer_group {

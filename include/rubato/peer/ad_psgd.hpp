@@ -50,10 +50,11 @@ class ad_psgd_node {
   template <class Protocol>
   ad_psgd_node(Protocol const& p, mixing_matrix const& mixing, worker_id self, Step const& step,
                std::span<T const> initial)
-      : seed_(p.seed),
-        self_(self),
+      : self_(self),
         pool_(initial.size()),
-        step_(step.template start<T>(initial.size())) {
+        local_(step),
+        step_(local_.template start<T>(initial.size())),
+        random_(p.seed, self.value()) {
     graph const& g = mixing.topology();
     auto const sides = g.two_coloring();
     if (!sides)
@@ -79,6 +80,7 @@ class ad_psgd_node {
       if (!std::ranges::binary_search(neighbors_, from)) return true;  // given up already
       if (partner_ != from || answer_) return false;
       answer_ = std::move(m.parameters);
+      if (left_) finish_half_exchange();
       return true;
     }
     if (active_) return false;
@@ -92,7 +94,11 @@ class ad_psgd_node {
     std::erase(neighbors_, w);
     if (partner_ == w && !answer_) partner_.reset();
   }
-  static void leave(outbox<message>&) noexcept {}
+  /// What has been asked is averaged at both ends, though no step follows.
+  void leave(outbox<message>&) {
+    left_ = true;
+    finish_half_exchange();
+  }
   [[nodiscard]] bool can_go_on() const noexcept { return !partner_ || answer_; }
   [[nodiscard]] shared_parameters<T> share() const { return current_; }
 
@@ -100,7 +106,8 @@ class ad_psgd_node {
 
   void reset() {
     neighbors_ = all_;
-    random_ = random_stream(seed_, self_.value());
+    step_ = local_.template start<T>(pool_.size());
+    left_ = false;
     seen_ = current_;
     partner_.reset();
     answer_.reset();
@@ -166,9 +173,7 @@ class ad_psgd_node {
 
   template <class E>
   void finish_exchange(E& e, std::span<T const> gradient) {
-    time_point const since = e.now();
-    e.wait();
-    waits_.for_updates += e.now() - since;
+    detail::wait_counting(e, waits_.for_updates);
     auto const other = e.guard([&] {
       partner_.reset();
       return std::exchange(answer_, nullptr);
@@ -187,6 +192,12 @@ class ad_psgd_node {
     e.guard([&] { current_ = std::move(next); });
   }
 
+  void finish_half_exchange() {
+    if (!partner_ || !answer_) return;
+    current_ = average(std::exchange(answer_, nullptr));
+    partner_.reset();
+  }
+
   /// To what the parameters have become since the gradient was begun.
   void add(std::span<T const> gradient) {
     auto next = pool_.get();
@@ -195,14 +206,14 @@ class ad_psgd_node {
     current_ = std::move(next);
   }
 
-  std::uint64_t seed_;
   worker_id self_;
   bool active_ = false;
   std::vector<worker_id> all_;
   std::vector<worker_id> neighbors_;  ///< that live
   parameter_pool<T> pool_;            ///< a passive peer's: under the guard
+  Step local_;
   detail::step_state<Step, T> step_;
-  random_stream random_{0};
+  random_stream random_;  ///< goes on from run to run
   shared_parameters<T> current_;
   shared_parameters<T> seen_;  ///< what the gradient is computed at
   std::optional<worker_id> partner_;
@@ -210,13 +221,15 @@ class ad_psgd_node {
   std::int64_t iteration_ = 0;
   std::int64_t iterations_ = 0;
   bool ended_ = false;
+  bool left_ = false;
   peer_counters counters_;
   peer_waits waits_;
 };
 
 /// Asynchronous decentralized parallel SGD: in each iteration a peer of one side averages with a random
 /// neighbor on the other side, whatever iteration that is in. Nobody waits for anything but an answer.
-/// A baseline for Hop; on bipartite graphs only. Source: Lian et al., ICML 2018, as in 002 §5.
+/// Only a crash in the middle of an exchange leaves it half done. A baseline for Hop; on bipartite
+/// graphs only. Source: Lian et al., ICML 2018, as in 002 §5.
 struct ad_psgd {
   std::uint64_t seed = 1;  ///< of the choice of neighbors
 

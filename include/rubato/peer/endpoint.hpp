@@ -43,6 +43,20 @@ struct peer_waits {
   duration for_tokens{};  ///< or acknowledgements
 };
 
+namespace detail {
+/// Waits, and adds the time to `spent`, even if the run is stopped meanwhile.
+template <class Endpoint>
+void wait_counting(Endpoint& e, duration& spent) {
+  struct stopwatch {
+    Endpoint& e;
+    duration& spent;
+    time_point since;
+    ~stopwatch() { spent += e.now() - since; }
+  } const until_it_returns{e, spent, e.now()};
+  e.wait();
+}
+}  // namespace detail
+
 /// What a decentralized protocol does for one peer: the machine, and the arithmetic on parameters.
 ///
 /// Called by the transport, under the guard:

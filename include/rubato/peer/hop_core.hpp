@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "rubato/core/assert.hpp"
+#include "rubato/core/error.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/metrics/peer_report.hpp"
 #include "rubato/peer/concepts.hpp"
@@ -63,7 +65,12 @@ class hop_core {
  public:
   using message = hop_message<Payload>;
   using outbox_type = outbox<message>;
+  /// Whether the size of its queue depends on `peer_site::lead_max`.
+  static constexpr bool needs_lead = by_iteration && !gap_type::tokens && !gap_type::acks;
   enum class todo { wait, compute, send, reduce, end, stop };
+
+  /// Beyond every number of an iteration or of tokens; sums of a few of them do not overflow.
+  static constexpr std::int64_t number_max = std::numeric_limits<std::int64_t>::max() / 4;
 
   /// @pre the protocol's options have been checked for this site
   hop_core(Protocol const& p, peer_site site)
@@ -92,7 +99,7 @@ class hop_core {
 
   /// Goes on as far as it can, and says what is next.
   [[nodiscard]] todo poll(outbox_type& out) {
-    if (lost_ && phase_ != phase::ended) return todo::stop;
+    if (lost_ && !is_over()) return todo::stop;
     switch (phase_) {
       case phase::idle: return todo::wait;
       case phase::sending: return acks_missing_ == 0 ? todo::send : todo::wait;
@@ -139,7 +146,7 @@ class hop_core {
       out.push_back({site_.out[i], {message::kind::update, iteration_.value(), parameters}});
       ++counters_.updates_sent;
       if constexpr (gap_type::acks) {
-        out_[i].ack_missing = true;
+        out_[i].unacked = iteration_;
         ++acks_missing_;
       }
     }
@@ -193,18 +200,15 @@ class hop_core {
     return false;
   }
 
-  /// A neighbor has died, or left. Its updates and tokens count no more, nor does it.
+  /// A neighbor has died, or left. Its updates and tokens count no more, nor does it; unless it had
+  /// ended, and sent all that this peer needs.
   void lose(worker_id w) {
-    if (auto const i = detail::place_among(site_.in, w); i && in_[*i].live && !in_[*i].done) {
-      in_[*i].live = false;
-      if constexpr (by_iteration) updates_.drop_from(w);
-      else updates_.drop(*i);
-      if (!gather_type::outlives_loss && !lost_) lost_ = w;
-      recount();
-    }
-    if (auto const i = detail::place_among(site_.out, w); i && out_[*i].live && !out_[*i].done) {
+    if (is_early_goodbye(w)) return;  // it had ended; whether too early, `start` will tell
+    if (auto const i = detail::place_among(site_.in, w); i && in_[*i].live && !has_sent_all(in_[*i]))
+      lose_sender(*i);
+    if (auto const i = detail::place_among(site_.out, w); i && out_[*i].live) {
       out_[*i].live = false;
-      if (std::exchange(out_[*i].ack_missing, false)) --acks_missing_;
+      if (std::exchange(out_[*i].unacked, std::nullopt)) --acks_missing_;
       without_token_ = count_without_token();
     }
   }
@@ -240,12 +244,13 @@ class hop_core {
     bool live = true;
     bool done = false;       ///< has ended all iterations that this peer will make
     bool satisfies = false;  ///< newest: what it has sent will do for this iteration
+    iteration_index newest{-1};  ///< of its updates that were taken
   };
   struct out_neighbor {
     token_queue tokens;
     bool live = true;
     bool done = false;
-    bool ack_missing = false;
+    std::optional<iteration_index> unacked{};  ///< the update that it has not reduced yet
   };
 
   [[nodiscard]] auto make_queue() const {
@@ -263,8 +268,7 @@ class hop_core {
   [[nodiscard]] token_queue make_tokens(std::int64_t behind) const {
     if constexpr (gap_type::tokens) {
       bool const bounded = behind == 1 || !gather_type::outlives_loss;
-      constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
-      return {gap_.gap_max() - 1, bounded ? gap_.gap_max() * (behind + 1) : unbounded};
+      return {gap_.gap_max() - 1, bounded ? gap_.gap_max() * (behind + 1) : number_max};
     } else {
       return {0, 0};
     }
@@ -273,6 +277,10 @@ class hop_core {
   // ---- going on
 
   [[nodiscard]] bool is_last() const noexcept { return iteration_.value() + 1 >= iterations_; }
+  /// Nothing is left that a loss could hold up.
+  [[nodiscard]] bool is_over() const noexcept {
+    return phase_ == phase::ended || (phase_ == phase::advancing && is_last());
+  }
 
   void enter(iteration_index k, outbox_type& out) {
     iteration_ = k;
@@ -282,7 +290,7 @@ class hop_core {
   }
 
   todo advance(outbox_type& out) {
-    if (is_last() && !jumping_) {
+    if (is_over()) {
       say_goodbye(out);
       return todo::end;
     }
@@ -382,27 +390,33 @@ class hop_core {
   }
 
   /// A whole neighborhood keeps the weights of the mixing matrix to the last bit (HOP-3).
-  static void normalise(std::vector<contribution<Payload>>& all) {
+  void normalise(std::vector<contribution<Payload>>& all) const {
     constexpr double rounding = 1e-9;
     double sum = 0;
     for (auto const& c : all) sum += c.weight;
     if (std::abs(sum - 1) <= rounding) return;
+    if (!(sum > 0) || !std::isfinite(sum))
+      throw error(errc::bad_option, "hop: the weights of a reduce of peer " +
+                                        std::to_string(site_.self.value()) + " in iteration " +
+                                        std::to_string(iteration_.value()) +
+                                        " must have a finite sum above 0");
     for (auto& c : all) c.weight /= sum;
   }
 
   bool take_update(std::size_t i, message m) {
     iteration_index const k{m.number};
     if (!in_[i].live || phase_ == phase::ended) return true;
-    if (k.value() < 0) return false;
+    if (k.value() < 0 || is_too_new(k)) return false;
     if constexpr (by_iteration) {
       if (k < updates_.first()) {
         ++counters_.updates_late;
         return true;
       }
-      if (!updates_.in_range(k) || updates_.contains(k, site_.in[i])) return false;
+      if (!updates_.in_range(k)) return false;
+      if (k <= in_[i].newest && updates_.contains(k, site_.in[i])) return false;
       updates_.enqueue(k, site_.in[i], std::move(m.parameters));
     } else {
-      if (k <= updates_.newest(i)) return false;
+      if (k <= in_[i].newest) return false;
       if (k < gather_.oldest(iteration_)) ++counters_.updates_late;
       updates_.put(i, k, site_.in[i], std::move(m.parameters));
       if (!in_[i].satisfies && k >= gather_.oldest(iteration_)) {
@@ -410,7 +424,31 @@ class hop_core {
         ++satisfying_;
       }
     }
+    in_[i].newest = std::max(in_[i].newest, k);
     return true;
+  }
+
+  /// Beyond what the tokens put in for its sender allow.
+  [[nodiscard]] bool is_too_new(iteration_index k) const noexcept {
+    if constexpr (gap_type::tokens && !by_iteration)
+      return distance(iteration_, k) > gap_.gap_max();
+    else
+      return k.value() >= number_max;
+  }
+
+  [[nodiscard]] bool has_sent_all(in_neighbor const& from) const noexcept {
+    return from.done && from.newest.value() + 1 >= iterations_;
+  }
+
+  void lose_sender(std::size_t i) {
+    in_[i].live = false;
+    if constexpr (!gather_type::outlives_loss)
+      lost_ = lost_.value_or(site_.in[i]);  // a reduce under way is still of all
+    else if constexpr (by_iteration)
+      updates_.drop_from(site_.in[i]);
+    else
+      updates_.drop(i);
+    recount();
   }
 
   /// What depends on this iteration, and on who lives.
@@ -418,7 +456,7 @@ class hop_core {
     live_in_ = static_cast<std::size_t>(std::ranges::count_if(in_, &in_neighbor::live));
     if constexpr (!by_iteration) {
       for (std::size_t i = 0; i < in_.size(); ++i)
-        in_[i].satisfies = in_[i].live && updates_.newest(i) >= gather_.oldest(iteration_);
+        in_[i].satisfies = in_[i].live && in_[i].newest >= gather_.oldest(iteration_);
       satisfying_ = static_cast<std::size_t>(std::ranges::count_if(in_, &in_neighbor::satisfies));
     }
   }
@@ -441,18 +479,27 @@ class hop_core {
   }
 
   bool take_ack(out_neighbor& o, std::int64_t iteration) {
-    if (!gap_type::acks || iteration > iteration_.value()) return false;
-    if (!o.live) return true;
-    if (!std::exchange(o.ack_missing, false)) return false;
+    if (!o.live) return gap_type::acks;
+    if (o.unacked != iteration_index{iteration}) return false;
+    o.unacked.reset();
     --acks_missing_;
     return true;
   }
 
   bool take_goodbye(worker_id from, std::int64_t makes) {
-    if (makes < 0) return false;
+    if (makes < 0 || has_said_goodbye(from)) return false;
     if (phase_ == phase::idle) early_goodbyes_.push_back({from, makes});
     else part_with(from, makes);
     return true;
+  }
+
+  [[nodiscard]] bool has_said_goodbye(worker_id w) const {
+    auto const in = detail::place_among(site_.in, w);
+    auto const out = detail::place_among(site_.out, w);
+    return (in && in_[*in].done) || (out && out_[*out].done) || is_early_goodbye(w);
+  }
+  [[nodiscard]] bool is_early_goodbye(worker_id w) const {
+    return std::ranges::count(early_goodbyes_, w, &std::pair<worker_id, std::int64_t>::first) != 0;
   }
 
   /// A neighbor that has made all the iterations that this peer makes is no loss.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -41,9 +42,10 @@ class hop_node {
   hop_node(Protocol p, mixing_matrix const& mixing, worker_id self, Step const& step,
            std::span<T const> initial)
       : protocol_(std::move(p)),
-        core_(protocol_, checked(protocol_, site_of(mixing, self))),
+        local_(step),
+        core_(protocol_, checked(protocol_, site_of(mixing, self, core_type::needs_lead))),
         pool_(initial.size()),
-        step_(step.template start<T>(initial.size())) {
+        step_(local_.template start<T>(initial.size())) {
     auto first = pool_.get();
     std::ranges::copy(initial, first->begin());
     current_ = std::move(first);
@@ -65,6 +67,8 @@ class hop_node {
 
   void reset() {
     core_ = core_type(protocol_, core_.site());
+    step_ = local_.template start<T>(pool_.size());
+    gradient_.reset();
     waits_ = {};
   }
 
@@ -105,7 +109,7 @@ class hop_node {
                          " updates to wait for, its own included; the gather asks for " +
                          std::to_string(needed) + ", expected 1 to " + std::to_string(n) +
                          " (fewer backup workers)");
-    if (p.gather().oldest(iteration_index{0}) == iteration_index::lowest())
+    if (p.gather().oldest(iteration_index{0}).value() <= -core_type::number_max)
       throw option_error("hop: the staleness must be finite");
     if constexpr (decltype(p.gap())::tokens) {
       constexpr std::int64_t gap_limit = 1 << 16;
@@ -113,8 +117,29 @@ class hop_node {
         throw option_error("hop: token_queues must allow 1 to " + std::to_string(gap_limit) +
                            " iterations, but is given " + std::to_string(p.gap().gap_max()));
     }
+    if constexpr (decltype(p.jump())::jumps)
+      if (needed == n && p.gather().oldest(iteration_index{0}).value() == 0)
+        throw option_error("hop: a jump needs backup workers or bounded staleness, but " + node +
+                           " waits for this iteration's update of everybody");
     if constexpr (requires { p.jump().check(); }) p.jump().check();
+    check_own_weight(p, site);
     return site;
+  }
+
+  /// It may be all that there is to reduce.
+  static void check_own_weight(Protocol const& p, peer_site const& site) {
+    if (p.gather().bounds_gap && p.gather().kept == keeping::by_iteration) return;
+    iteration_index const k{};
+    double const own = p.reduce().weight({.from = site.self,
+                                          .to = site.self,
+                                          .made = k,
+                                          .now = k,
+                                          .oldest = p.gather().oldest(k),
+                                          .mixing = site.self_weight});
+    if (!(own > 0) || !std::isfinite(own))
+      throw option_error("hop: the own update of node " + std::to_string(site.self.value()) +
+                         " counts " + detail::text_of(own) +
+                         " in a reduce, expected a finite weight above 0");
   }
 
   /// Does what is to be done until the body has to compute, or all is over.
@@ -143,9 +168,7 @@ class hop_node {
       });
       flush(e, out);
       if (what != todo::wait) return what;
-      time_point const since = e.now();
-      e.wait();
-      (updates_missing ? waits_.for_updates : waits_.for_tokens) += e.now() - since;
+      detail::wait_counting(e, updates_missing ? waits_.for_updates : waits_.for_tokens);
     }
   }
 
@@ -197,6 +220,7 @@ class hop_node {
   }
 
   Protocol protocol_;
+  Step local_;
   core_type core_;
   parameter_pool<T> pool_;
   detail::step_state<Step, T> step_;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -31,6 +33,13 @@ concept local_step = std::copyable<S> && requires(S const s, std::size_t n, std:
 };
 
 namespace detail {
+/// A number for a message, as short as it can be told exactly.
+[[nodiscard]] inline std::string text_of(double x) {
+  std::array<char, 32> text{};
+  auto const end = std::to_chars(text.data(), text.data() + text.size(), x);
+  return {text.data(), end.ptr};
+}
+
 template <class T>
 [[nodiscard]] auto as_array(std::span<T> s) {
   using array = Eigen::Array<std::remove_const_t<T>, Eigen::Dynamic, 1>;
@@ -53,11 +62,22 @@ struct sgd {
   template <std::floating_point T>
   class state {
    public:
+    /// @throws option_error that names the option: none may lose its meaning in T
     state(sgd const& options, std::size_t size)
         : rate_(static_cast<T>(options.rate)),
           momentum_(static_cast<T>(options.momentum)),
           decay_(static_cast<T>(options.decay)),
-          velocity_(options.momentum == 0 ? 0 : size) {}
+          velocity_(options.momentum == 0 ? 0 : size) {
+      if (!(std::isfinite(rate_) && rate_ > 0))
+        throw option_error("sgd: rate must be finite and above 0, but is " +
+                           detail::text_of(options.rate));
+      if (!(momentum_ >= 0 && momentum_ < 1))
+        throw option_error("sgd: momentum must be 0 or more and less than 1, but is " +
+                           detail::text_of(options.momentum));
+      if (!(std::isfinite(decay_) && decay_ >= 0))
+        throw option_error("sgd: decay must be finite and 0 or more, but is " +
+                           detail::text_of(options.decay));
+    }
 
     void apply(std::size_t first, std::span<T const> x, std::span<T const> gradient, std::span<T> to) {
       auto const g = detail::as_array(gradient);
@@ -79,16 +99,8 @@ struct sgd {
     std::vector<T> velocity_;  ///< none without momentum
   };
 
-  /// @throws option_error that names the option
   template <std::floating_point T>
   [[nodiscard]] state<T> start(std::size_t size) const {
-    if (!(std::isfinite(rate) && rate > 0))
-      throw option_error("sgd: rate must be finite and above 0, but is " + std::to_string(rate));
-    if (!(momentum >= 0 && momentum < 1))
-      throw option_error("sgd: momentum must be 0 or more and less than 1, but is " +
-                         std::to_string(momentum));
-    if (!(std::isfinite(decay) && decay >= 0))
-      throw option_error("sgd: decay must be finite and 0 or more, but is " + std::to_string(decay));
     return {*this, size};
   }
 };

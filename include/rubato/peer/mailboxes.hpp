@@ -28,7 +28,7 @@ class mailboxes {
 
   explicit mailboxes(std::size_t senders) : boxes_(senders) {}
 
-  /// The iteration of the newest update ever received; `lowest()` before the first.
+  /// The iteration of the newest update ever received; −1 before the first.
   [[nodiscard]] iteration_index newest(std::size_t box) const noexcept { return boxes_[box].newest; }
   [[nodiscard]] bool fresh(std::size_t box) const noexcept { return boxes_[box].fresh; }
 
@@ -67,7 +67,7 @@ class mailboxes {
 
  private:
   struct state {
-    iteration_index newest = iteration_index::lowest();
+    iteration_index newest{-1};
     bool fresh = false;
     entry update{};
   };

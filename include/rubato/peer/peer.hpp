@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -30,7 +31,12 @@ class peer {
   using value_type = typename Node::value_type;
 
   peer(Node& node, Endpoint& link, std::uint32_t rank, std::uint32_t count, std::uint64_t seed)
-      : node_(node), link_(link), rank_(rank), count_(count), random_(seed, rank) {}
+      : node_(node),
+        link_(link),
+        rank_(rank),
+        count_(count),
+        random_(seed, rank),
+        began_(link.now()) {}
   peer(peer const&) = delete;
   peer& operator=(peer const&) = delete;
 
@@ -52,16 +58,16 @@ class peer {
   /// The iterations 0 … n − 1, but for those that the peer jumps over; neighbors take part from here
   /// on. Each needs one `step`. Once in a run; all peers make the same number. Who ends early, by
   /// leaving the loop or with a smaller n, counts as lost to those that still need it.
-  /// @throws usage_error the second time; option_error for n < 0
+  /// @throws usage_error the second time; option_error for n < 0; lost_error as `step` does
   [[nodiscard]] iteration_range iterations(std::int64_t n) {
     if (n < 0)
       throw option_error("iterations: must be 0 or more, but is " + std::to_string(n));
     require_open("iterations");
     if (begun_) throw usage_error(errc::bad_option, "iterations: only once in a run of a peer");
     begun_ = true;
-    since_ = link_.now();
+    failed_ = true;  // until it has succeeded
     node_.begin(link_, n);
-    since_ = link_.now();
+    failed_ = false;
     return iteration_range(*this);
   }
 
@@ -69,31 +75,34 @@ class peer {
   /// next one. Waits as the protocol says.
   /// @param gradient one number per parameter; what it does is up to the group's `local_step`
   /// @param work     what computing it has cost, in the simulator's units
-  /// @throws usage_error for a wrong size, outside of `iterations`, or a second time in one;
-  ///   lost_error when a neighbor is gone that the protocol cannot do without
+  /// @throws usage_error for a wrong size or work, outside of `iterations`, or a second time in one;
+  ///   lost_error when a neighbor is gone that the protocol cannot do without: a body that catches it
+  ///   has no further iterations
   void step(std::span<value_type const> gradient, double work = 1) {
     require_open("step");
-    if (!begun_ || stepped_ || node_.ended())
+    if (!begun_ || stepped_ || failed_ || node_.ended())
       throw usage_error(errc::bad_option, "step: must be called once in each of the iterations");
     if (gradient.size() != node_.parameters().size())
       throw usage_error(errc::wrong_size,
                         "step: a gradient of " + std::to_string(gradient.size()) +
                             " numbers, expected " + std::to_string(node_.parameters().size()));
+    if (!(work >= 0) || !std::isfinite(work))
+      throw usage_error(errc::bad_option, "step: work must be finite and 0 or more");
     link_.charge(work);
-    metrics_.compute += link_.now() - since_;
     stepped_ = true;
-    time_point const began = link_.now();
-    duration const waited = total(node_.waits());
+    failed_ = true;  // until it has succeeded
     node_.step(link_, gradient);
-    since_ = link_.now();
-    metrics_.compute += (since_ - began) - (total(node_.waits()) - waited);
+    failed_ = false;
   }
 
+  /// What it has measured so far, since the run began.
   [[nodiscard]] peer_metrics metrics() const {
-    peer_metrics m = metrics_;
-    static_cast<peer_counters&>(m) = node_.counters();
+    peer_metrics m;
+    m.bytes_sent = bytes_sent_;
+    link_.guard([&] { static_cast<peer_counters&>(m) = node_.counters(); });
     m.wait_updates = node_.waits().for_updates;
     m.wait_tokens = node_.waits().for_tokens;
+    m.compute = ((open_ ? link_.now() : ended_) - began_) - m.wait();
     return m;
   }
 
@@ -117,7 +126,7 @@ class peer {
       }
 
      private:
-      [[nodiscard]] bool at_end() const noexcept { return peer_->node_.ended(); }
+      [[nodiscard]] bool at_end() const noexcept { return peer_->failed_ || peer_->node_.ended(); }
       peer* peer_ = nullptr;
     };
 
@@ -133,12 +142,13 @@ class peer {
   // ---- for the transport
 
   /// The run is over for this peer; whoever has kept the handle gets an error.
-  void end() noexcept { open_ = false; }
-  void count_sent(std::uint64_t bytes) noexcept { metrics_.bytes_sent += bytes; }
+  void end() noexcept {
+    open_ = false;
+    ended_ = link_.now();
+  }
+  void count_sent(std::uint64_t bytes) noexcept { bytes_sent_ += bytes; }
 
  private:
-  static duration total(peer_waits const& w) noexcept { return w.for_updates + w.for_tokens; }
-
   void require_open(char const* call) const {
     if (!open_)
       throw usage_error(errc::stale_handle, std::string(call) + ": the run of this peer is over");
@@ -155,10 +165,12 @@ class peer {
   std::uint32_t rank_;
   std::uint32_t count_;
   random_stream random_;
-  peer_metrics metrics_;
-  time_point since_{};
+  time_point began_;
+  time_point ended_{};
+  std::uint64_t bytes_sent_ = 0;
   bool begun_ = false;
   bool stepped_ = false;
+  bool failed_ = false;  ///< left an iteration in the middle: there is no going on
   bool open_ = true;
 };
 

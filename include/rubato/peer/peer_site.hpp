@@ -24,8 +24,11 @@ struct peer_site {
   std::int64_t lead_max = 0;         ///< the greatest d(self→j) over `in`: what Theorem 1 lets them lead
 };
 
-/// The place of `self`. O(nodes + edges), times the out-neighbors that do not send back.
-[[nodiscard]] inline peer_site site_of(mixing_matrix const& mixing, worker_id self) {
+/// The place of `self`. O(neighbors), and O(nodes + edges) for each out-neighbor that does not send
+/// back.
+/// @param lead whether `lead_max` is of interest, which takes O(nodes + edges); else it is 0
+[[nodiscard]] inline peer_site site_of(mixing_matrix const& mixing, worker_id self,
+                                       bool lead = true) {
   graph const& g = mixing.topology();
   peer_site s{.self = self, .in = {}, .out = {}, .self_weight = mixing.self(self), .weights = {},
               .behind = {}, .lead_max = 0};
@@ -33,6 +36,7 @@ struct peer_site {
   s.out.assign(g.out(self).begin(), g.out(self).end());
   s.weights.assign(mixing.of(self).begin(), mixing.of(self).end());
   for (worker_id const j : s.out) s.behind.push_back(g.has_edge(j, self) ? 1 : g.distance(j, self));
+  if (!lead) return s;
   std::vector<std::uint32_t> const distances = g.distances_from(self);
   for (worker_id const j : s.in)
     s.lead_max = std::max(s.lead_max, static_cast<std::int64_t>(distances[j.index()]));

@@ -32,7 +32,8 @@ struct queued_update {
 /// asked for what `size` says is there. Asking for more, an iteration out of range, or a second
 /// update of one sender and iteration are errors of the caller, and asserted.
 ///
-/// Cost: constant to enqueue, O(updates of the slots looked at) else. Not thread-safe.
+/// Cost: constant to enqueue, O(updates of the slots looked at) else. Memory: O(slots), besides the
+/// updates. Not thread-safe.
 /// Source: 002 §4.1, §6.1.
 template <class Payload>
 class update_queue {

@@ -45,12 +45,13 @@ inline constexpr std::size_t peer_parameters = 3;
 template <class Peer>
 void train_at_random(Peer& peer, peer_schedule const& s, peer_observer& o) {
   std::vector<double> step(peer_parameters);
+  std::int64_t const asked = s.asks_for(peer.rank());
   std::int64_t last = -1;
-  for (std::int64_t const k : peer.iterations(s.iterations)) {
-    if (k <= last || k >= s.iterations || k != peer.iteration())
-      o.breach("peer ", peer.rank(), " is given iteration ", k, " after ", last);
+  for (std::int64_t const k : peer.iterations(asked)) {
+    if (k <= last || k >= asked || k != peer.iteration())
+      o.breach("peer ", peer.rank(), " is given iteration ", k, " of ", asked, " after ", last);
     last = k;
-    if (s.leaves_in(peer.rank(), k)) return;
+    if (k >= s.makes(peer.rank())) return;
     for (double& x : step) x = peer.random().uniform();
     peer.step(step);
   }

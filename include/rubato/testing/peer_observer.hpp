@@ -239,12 +239,22 @@ class peer_observer {
   void check_live(std::uint32_t i, Core const& core) {
     auto const in = graph_.in(worker_id{i});
     auto const out = graph_.out(worker_id{i});
-    for (std::size_t n = 0; n < in.size(); ++n)
-      if (!core.is_live_in(n) && !peers_[in[n].index()].gone)
+    for (std::size_t n = 0; n < in.size(); ++n) {
+      if (core.is_live_in(n)) continue;
+      if (!peers_[in[n].index()].gone)
         breach("peer ", i, " does without peer ", in[n].value(), ", which is not lost");
+      if (holds_updates_of(core.updates(), n, in[n]))
+        breach("peer ", i, " keeps updates of peer ", in[n].value(), ", which is lost");
+    }
     for (std::size_t n = 0; n < out.size(); ++n)
       if (!core.is_live_out(n) && !peers_[out[n].index()].gone)
         breach("peer ", i, " sends no more to peer ", out[n].value(), ", which is not lost");
+  }
+
+  template <class Queue>
+  static bool holds_updates_of(Queue const& q, std::size_t box, worker_id from) {
+    if constexpr (requires { q.fresh(box); }) return q.fresh(box);
+    else return q.size({}, from) != 0;
   }
 
   // ---- HOP-1

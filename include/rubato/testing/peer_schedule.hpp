@@ -27,15 +27,20 @@ namespace rubato::testing {
 struct peer_schedule {
   std::uint64_t seed = 1;
   mixing_matrix mixing;
-  std::int64_t iterations = 10;  ///< that each peer makes
+  std::int64_t iterations = 10;
   sim::scenario scenario{};
-  /// By rank: a peer leaves in this iteration, before its step; never if there is none of that
-  /// number. All stay where the list is empty.
+  /// By rank: how many iterations a peer makes, if less than the others; where the list ends, all.
   std::vector<std::int64_t> leaves{};
+  /// Whether who leaves says so at once, and asks for fewer iterations; else it leaves the loop.
+  bool announced = false;
 
   [[nodiscard]] std::uint32_t peers() const noexcept { return mixing.topology().size(); }
-  [[nodiscard]] bool leaves_in(std::uint32_t rank, std::int64_t iteration) const {
-    return rank < leaves.size() && leaves[rank] == iteration;
+  /// How many iterations a peer makes, and how many it asks for.
+  [[nodiscard]] std::int64_t makes(std::uint32_t rank) const {
+    return rank < leaves.size() ? std::min(leaves[rank], iterations) : iterations;
+  }
+  [[nodiscard]] std::int64_t asks_for(std::uint32_t rank) const {
+    return announced ? makes(rank) : iterations;
   }
 };
 
@@ -146,6 +151,18 @@ namespace detail {
   return network;
 }
 
+/// After how many of so many iterations a peer leaves. Before the very last is a case of its own.
+[[nodiscard]] inline std::int64_t random_leave(random_stream& random, std::int64_t iterations) {
+  switch (random.below(6)) {
+    case 0:
+      return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(iterations)));
+    case 1:
+      return iterations - 1;
+    default:
+      return iterations;
+  }
+}
+
 }  // namespace detail
 
 /// A schedule in the manner of a swarm, as `random_schedule`: each one leaves out some kinds of trouble
@@ -177,11 +194,9 @@ namespace detail {
     if (crashes && random.chance(0.3))
       s.scenario.crashes.push_back(
           {.worker = worker_id{i}, .at = stretch(whole, random.uniform())});
-    if (leaves)
-      s.leaves.push_back(random.chance(0.3) ? static_cast<std::int64_t>(random.below(
-                                                  static_cast<std::uint64_t>(s.iterations)))
-                                            : s.iterations);
+    if (leaves) s.leaves.push_back(detail::random_leave(random, s.iterations));
   }
+  s.announced = random.chance(0.5);
   return s;
 }
 

@@ -43,6 +43,9 @@ class in_process_peers {
   in_process_peers(Options const& options, std::deque<Node>& nodes)
       : nodes_(nodes), locks_(nodes.size()), seed_(options.seed), slowness_(options.slowness) {
     options.check();
+    if (slowness_.size() > nodes.size())
+      throw option_error("in_process: slowness has " + std::to_string(slowness_.size()) +
+                         " entries, but there are " + std::to_string(nodes.size()) + " peers");
     slowness_.resize(nodes.size(), 1.0);
   }
   in_process_peers(in_process_peers const&) = delete;
