@@ -10,7 +10,7 @@ using namespace rubato;
 
 namespace {
 
-auto const rules_of = [](std::uint64_t seed) {
+auto const cut_rules_of = [](std::uint64_t seed) {
   return testing::synchronized_rules(test::random_staleness(seed));
 };
 
@@ -25,7 +25,7 @@ TEST_CASE("DynSGD with stable cuts reads the same commits on all servers in rand
             .fold = {seed % 2 == 0 ? versions::exact : versions::capped},
             .tempo = test::random_pace(seed)};
       },
-      rules_of);
+      cut_rules_of);
 }
 
 TEST_CASE("SSP with stable cuts reads the same commits on all servers in random runs",
@@ -35,7 +35,7 @@ TEST_CASE("SSP with stable cuts reads the same commits on all servers in random 
         return basic_ssp<stable_cut, average, every>{.staleness = test::random_staleness(seed),
                                                      .tempo = test::random_pace(seed)};
       },
-      rules_of);
+      cut_rules_of);
 }
 
 TEST_CASE("ASP with stable cuts reads the same commits on all servers in random runs",
