@@ -1,4 +1,5 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -22,14 +23,25 @@ std::string description(workload const& work) {
   return fmt::format("{} of {} parameters", name, work.parameters());
 }
 
+/// "10 servers", "peers on ring-based", "10 servers or peers on ring-based"
+std::string who_holds(compare_settings const& s) {
+  auto const peers = std::ranges::find_if(s.protocols,
+                                          [](auto const& p) { return !p.has_servers(); });
+  bool const servers = std::ranges::any_of(s.protocols, &protocol_choice::has_servers);
+  std::string text = servers ? fmt::format("{} servers", s.job.servers) : "";
+  if (peers == s.protocols.end()) return text;
+  return text + (servers ? " or " : "") + "peers on " + peers->with.peers.graph;
+}
+
 std::string headline(compare_settings const& s, workload const& work, loaded_data const& data) {
   training const& job = s.job;
   bool const simulating = job.transport == transport_kind::simulated;
   std::string text =
-      fmt::format("{} on {}: {} rows, {} features; {} workers, {} servers, {}, HL {}, seed {}\n",
+      fmt::format("{} on {}: {} rows, {} features; {} workers, {}, {}, HL {}, seed {}\n",
                   description(work), data.name, data.train.size(), work.features(), job.workers,
-                  job.servers, simulating ? "simulated (" + s.scenario_name + ")" : "in process",
+                  who_holds(s), simulating ? "simulated (" + s.scenario_name + ")" : "in process",
                   job.scenario.speed.heterogeneity.level, job.seed);
+  for (std::string const& why : s.left_out) text += fmt::format("left out: {}\n", why);
   if (!job.target) return text + fmt::format("no target: {} clocks each\n", job.clocks);
   bool const automatic = s.target == compare_settings::target_kind::automatic;
   return text +

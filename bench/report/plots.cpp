@@ -135,7 +135,7 @@ plot loss_over_time(std::span<run_result const> results) {
 plot loss_over_updates(std::span<run_result const> results) {
   return {"updates", "Loss over updates",
           "Statistical efficiency: how much each update is worth, whatever time it took.",
-          loss_script("updates", results, "updates received by the servers",
+          loss_script("updates", results, "updates: commits, or iterations of peers",
                       [](curve_point const& p) { return static_cast<double>(p.updates); })};
 }
 

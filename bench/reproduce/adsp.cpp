@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -46,33 +47,12 @@ double infinite_if_none(std::optional<double> const& seconds) {
 // ---- data
 
 material material::images(reproduce_options const& options) {
-  data_source from{.labels = label_use::classes, .rows = images_used * 5 / 4};
-  if (auto const file = options.data_file("train-images-idx3-ubyte.gz"))
-    from.file = *file;
-  else
-    fmt::print("MNIST is not there (see --data-dir): synthetic digits.\n");
-  loaded_data all = load_data(from, options.seed);
-  if (all.train.size() > images_used) {
-    double const share = static_cast<double>(images_used) / static_cast<double>(all.train.size());
-    all = {all.train.split(share, options.seed).test, all.test, "MNIST"};
-  }
-  return {std::move(all), {.model = model_kind::mlp, .evaluated_rows = rows_evaluated}};
+  return {load_digits(options, images_used),
+          {.model = model_kind::mlp, .evaluated_rows = rows_evaluated}};
 }
 
 material material::chillers(reproduce_options const& options) {
   return {load_data({.labels = label_use::numbers}, options.seed), {.model = model_kind::svr}};
-}
-
-material::material(loaded_data data, workload_options model)
-    : data_(std::move(data)), model_(std::move(model)) {}
-
-workload const& material::with_seed(std::uint64_t seed) {
-  for (auto const& [s, w] : by_seed_)
-    if (s == seed) return *w;
-  model_.seed = seed;
-  by_seed_.emplace_back(seed,
-                        std::make_unique<workload>(model_, data_.train.shuffled(seed), data_.test));
-  return *by_seed_.back().second;
 }
 
 // ---- settings

@@ -2,20 +2,17 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "bench/compare/tune.hpp"
 #include "bench/reproduce/claims.hpp"
 #include "bench/reproduce/registry.hpp"
+#include "bench/reproduce/workloads.hpp"
 #include "bench/result/text.hpp"
-#include "bench/train/load_data.hpp"
 #include "bench/train/protocols.hpp"
 #include "bench/train/training.hpp"
-#include "bench/train/workload.hpp"
 
 /// What the experiments of "Distributed Machine Learning through Heterogeneous Edge Systems" (ADSP,
 /// AAAI 2020) share.
@@ -27,7 +24,7 @@ namespace rubato::bench::aaai20 {
 constexpr double minute = 0.6;
 
 /// Data, and what is trained on it.
-class material {
+class material : public workloads_by_seed {
  public:
   /// Image classification with a network of 32 hidden units, in place of the paper's CNN on
   /// Cifar-10: 6000 images of MNIST in 14 x 14, or synthetic digits where MNIST is not there.
@@ -35,17 +32,7 @@ class material {
   /// The linear support vector machine for regression of App. D.1 on synthetic chillers.
   [[nodiscard]] static material chillers(reproduce_options const& options);
 
-  [[nodiscard]] std::string const& name() const noexcept { return data_.name; }
-  [[nodiscard]] std::size_t rows() const noexcept { return data_.train.size(); }
-  /// The rows in an order, and a model with initial weights, of the seed's own.
-  [[nodiscard]] workload const& with_seed(std::uint64_t seed);
-
- private:
-  material(loaded_data data, workload_options model);
-
-  loaded_data data_;
-  workload_options model_;
-  std::vector<std::pair<std::uint64_t, std::unique_ptr<workload>>> by_seed_;
+  using workloads_by_seed::workloads_by_seed;
 };
 
 /// A cluster and how it trains, with the settings of 003 §5.1.

@@ -67,4 +67,25 @@ void reproduce_adsp_figure13(reproduce_options const& options);
 /// The same, what the online search finds beside the best of all fixed rates.
 void reproduce_adsp_search(reproduce_options const& options);
 
+/// Hop paper, Figure 12: three graphs with and without random slowdown.
+void reproduce_hop_figure12(reproduce_options const& options);
+/// The same, Figure 13: peers beside a parameter server.
+void reproduce_hop_figure13(reproduce_options const& options);
+/// The same, Figure 14: a backup worker, loss over time.
+void reproduce_hop_figure14(reproduce_options const& options);
+/// The same, Figure 15: a backup worker, loss over steps.
+void reproduce_hop_figure15(reproduce_options const& options);
+/// The same, Figure 16: a backup worker, speed of iterations.
+void reproduce_hop_figure16(reproduce_options const& options);
+/// The same, Figure 17: staleness.
+void reproduce_hop_figure17(reproduce_options const& options);
+/// The same, Figure 18: a straggler that leaves iterations out, duration of an iteration.
+void reproduce_hop_figure18(reproduce_options const& options);
+/// The same, Figure 19: a straggler that leaves iterations out, loss over time.
+void reproduce_hop_figure19(reproduce_options const& options);
+/// The same, Figure 20: three graphs of 8 workers unevenly on 3 machines.
+void reproduce_hop_figure20(reproduce_options const& options);
+/// The same, Figure 21: the spectral gaps of these graphs.
+void reproduce_hop_figure21(reproduce_options const& options);
+
 }  // namespace rubato::bench

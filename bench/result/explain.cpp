@@ -16,11 +16,19 @@ constexpr double notable = 1.1;
 struct comparison {
   double updates;
   double per_update;
+  char const* unit;
 };
 
+/// Updates of workers are commits of several local steps, those of peers are one each: side by side
+/// they are counted in local steps.
 comparison compare_efficiency(run_result const& slow, run_result const& fast) {
-  return {static_cast<double>(slow.counted_updates()) / static_cast<double>(fast.counted_updates()),
-          slow.counted_seconds_per_update() / fast.counted_seconds_per_update()};
+  bool const steps = (slow.servers == 0) != (fast.servers == 0);
+  auto const count = [&](run_result const& r) {
+    return static_cast<double>(steps ? r.counted_steps() : r.counted_updates());
+  };
+  double const updates = count(slow) / count(fast);
+  return {updates, slow.counted_seconds() / fast.counted_seconds() / updates,
+          steps ? "local steps" : "updates"};
 }
 
 /// What lies behind a difference in the time per update: where the workers' time goes.
@@ -49,19 +57,19 @@ std::string what_rates_say(run_result const& slow, run_result const& fast) {
 
 /// A phrase with `slow` as its subject: "needs 1.3x the updates and …".
 std::string why_slower(run_result const& slow, run_result const& fast) {
-  auto const [updates, per_update] = compare_efficiency(slow, fast);
+  auto const [updates, per_update, unit] = compare_efficiency(slow, fast);
   bool const more = updates > notable;
   bool const longer = per_update > notable;
   std::string const count =
-      show_ratio(updates) + " the updates" + (more ? what_rates_say(slow, fast) : "");
+      show_ratio(updates) + " the " + unit + (more ? what_rates_say(slow, fast) : "");
   std::string const time =
       show_ratio(per_update) + " the time for each" + (longer ? where_time_goes(slow, fast) : "");
   if (more && longer) return "needs " + count + " and " + time;
   if (more && per_update < 1 / notable) return "needs " + count + ", if only " + time;
   if (more) return "needs " + count + ", at about the same time for each";
   if (longer && updates < 1 / notable) return "needs only " + count + ", but " + time;
-  if (longer) return "needs about as many updates, but " + time;
-  return "hardly differs, neither in the number of updates nor in the time for each";
+  if (longer) return fmt::format("needs about as many {}, but {}", unit, time);
+  return fmt::format("hardly differs, neither in the number of {} nor in the time for each", unit);
 }
 
 std::string against_next(run_result const& next, run_result const& best) {

@@ -83,6 +83,7 @@ ordered_json object_of(run_result const& r) {
       {"steps_to_target", or_null(r.steps_to_target)},
       {"implicit_momentum", r.implicit_momentum},
       {"pace_changes", changes_of(r)},
+      {"jumped_over", r.jumped_over},
   };
 }
 

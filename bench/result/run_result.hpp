@@ -68,6 +68,7 @@ struct run_result {
   std::vector<tuning_trial> trials{};  ///< empty where the rate was given
   std::uint64_t steps = 0;             ///< local steps of all workers
   std::optional<std::uint64_t> steps_to_target{};
+  std::uint64_t jumped_over = 0;  ///< iterations that peers have left out
   double implicit_momentum = 0;            ///< what local steps between commits amount to (003 Eq. 3)
   std::vector<pace_decision> pace_changes{};  ///< of the pace's conductor, where there is one
 
@@ -80,6 +81,11 @@ struct run_result {
   [[nodiscard]] std::uint64_t counted_steps() const { return steps_to_target.value_or(steps); }
   [[nodiscard]] double counted_seconds_per_update() const {
     return counted_updates() == 0 ? 0 : counted_seconds() / static_cast<double>(counted_updates());
+  }
+  /// What an iteration takes a peer, on average, one that it jumps over included.
+  [[nodiscard]] double seconds_per_iteration() const {
+    auto const all = static_cast<double>(updates + jumped_over);
+    return all == 0 ? 0 : (compute_seconds + send_seconds + wait_seconds) / all;
   }
 };
 

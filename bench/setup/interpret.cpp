@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench/setup/peers.hpp"
 #include "bench/setup/scenario_file.hpp"
 #include "bench/setup/settings.hpp"
 #include "rubato/core/error.hpp"
+#include "rubato/peer/topologies.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -35,6 +37,13 @@ versions versions_of(std::string const& name) {
   require(name == "capped",
           "--versions: there is no rule \"" + name + "\", expected exact or capped");
   return versions::capped;
+}
+
+iteration_order order_of(std::string const& name) {
+  if (name == "parallel") return iteration_order::parallel;
+  require(name == "serial",
+          "--order: there is no order \"" + name + "\", expected parallel or serial");
+  return iteration_order::serial;
 }
 
 /// A positive number, or nothing where the text is `word`.
@@ -93,8 +102,20 @@ std::optional<duration> period_of(std::string const& option, std::string const& 
   return t;
 }
 
+peer_parameters peers_of(compare_options const& o) {
+  peer_parameters p{.graph = o.graph,
+                    .gap_max = o.gap_max,
+                    .backups = o.backups,
+                    .jump_trigger = o.jump_trigger,
+                    .jump_max = o.jump_max,
+                    .order = order_of(o.order)};
+  if (o.staleness) p.staleness = *o.staleness;
+  return p;
+}
+
 protocol_parameters parameters_of(compare_options const& o) {
-  return {.staleness = o.staleness,
+  constexpr std::int64_t usual_staleness = 3;
+  return {.staleness = o.staleness.value_or(usual_staleness),
           .partition_sync = o.partition_sync,
           .kept = versions_of(o.versions),
           .local_steps = o.local_steps,
@@ -103,7 +124,8 @@ protocol_parameters parameters_of(compare_options const& o) {
           .probe_period = period_of("--probe-period", o.probe_period),
           .commit_rate = o.commit_rate,
           .global_momentum = o.global_momentum,
-          .batch_tune = o.batch_tune};
+          .batch_tune = o.batch_tune,
+          .peers = peers_of(o)};
 }
 
 training job_of(compare_options const& o) {
@@ -128,7 +150,7 @@ training job_of(compare_options const& o) {
 }
 
 void check_numbers(compare_options const& o) {
-  require(o.staleness >= 0, "--staleness: must be 0 or more");
+  require(!o.staleness || *o.staleness >= 0, "--staleness: must be 0 or more");
   require(!o.heterogeneity || *o.heterogeneity >= 1, "--heterogeneity: must be 1 or more");
   require(o.decay >= 0, "--decay: must be 0 or more");
   require(o.l2 >= 0, "--l2: must be 0 or more");
@@ -141,6 +163,11 @@ void check_numbers(compare_options const& o) {
   require(!o.steps_per_commit || *o.steps_per_commit >= 1, "--steps-per-commit: must be 1 or more");
   require(!o.local_steps || *o.local_steps >= 1, "--local-steps: must be 1 or more");
   require(!o.commit_rate || *o.commit_rate >= 1, "--commit-rate: must be 1 or more");
+  require(!o.gap_max || *o.gap_max >= 1, "--max-gap: must be 1 or more");
+  require(o.backups >= 0, "--backups: must be 0 or more");
+  require(o.jump_trigger >= 2,
+          "--jump-trigger: must be 2 or more, for by 1 every peer goes anyway");
+  require(o.jump_max >= 2, "--jump-max: must be 2 or more, for by 1 every peer goes anyway");
   require(o.momentum >= 0 && o.momentum < 1, "--momentum: must be 0 or more and below 1");
   require(!o.global_momentum || (*o.global_momentum >= 0 && *o.global_momentum < 1),
           "--global-momentum: must be 0 or more and below 1");
@@ -150,6 +177,15 @@ void check_numbers(compare_options const& o) {
   require(!o.protocols.empty(), "--protocols: names at least one protocol, or all");
 }
 
+/// Also where no protocol asks for it.
+void check_graph(compare_options const& o, std::uint32_t workers) {
+  try {
+    (void)parse_graph(o.graph, workers);
+  } catch (option_error const& e) {
+    throw option_error(std::string("--graph: ") + e.what());
+  }
+}
+
 }  // namespace
 
 compare_settings interpret(compare_options const& o) {
@@ -157,6 +193,8 @@ compare_settings interpret(compare_options const& o) {
   compare_settings s;
   s.protocols = parse_protocols(o.protocols, parameters_of(o));
   s.job = job_of(o);
+  check_graph(o, s.job.workers);
+  s.left_out = leave_out_impossible(s.protocols, s.job);
   s.model = workload_of(o, s.job.seed);
   s.data = o.data;
   s.data.labels = labels_of(s.model.model);

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "bench/setup/scenario_file.hpp"
 #include "bench/setup/settings.hpp"
+#include "rubato/peer/topologies.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -47,11 +48,16 @@ void add_training_options(CLI::App& command, compare_options& o) {
   auto* const group = "How";
   command
       .add_option("--protocols", o.protocols,
-                  "bsp, ssp, asp, con_sgd, dyn_sgd, fixed_ada_comm, ada_comm, adsp; ssp:STALENESS, "
-                  "fixed_ada_comm:STEPS, adsp:RATE, …; or all")
+                  "bsp, ssp, asp, con_sgd, dyn_sgd, fixed_ada_comm, ada_comm, adsp; without "
+                  "servers hop, hop_backup, hop_stale, hop_hybrid, hop_skip, notify_ack, ad_psgd, "
+                  "all_reduce; "
+                  "ssp:STALENESS, fixed_ada_comm:STEPS, adsp:RATE, hop_backup:BACKUPS, …; or all")
       ->delimiter(',')
       ->group(group);
-  command.add_option("--staleness", o.staleness, "of the protocols that have one")->group(group);
+  command
+      .add_option("--staleness", o.staleness,
+                  "of the protocols that have one; 3 unless given, of hop_stale and hop_hybrid 5")
+      ->group(group);
   command
       .add_flag("--partition-sync", o.partition_sync,
                 "dyn_sgd only: a pull sees the same commits on all servers")
@@ -75,7 +81,8 @@ void add_training_options(CLI::App& command, compare_options& o) {
   command
       .add_option("--clocks", o.clocks,
                   "commits of --steps-per-commit steps of each worker, and a fast one then leaves; "
-                  "with ada_comm and adsp all go on until the slowest has made as many local steps")
+                  "with ada_comm and adsp all go on until the slowest has made as many local "
+                  "steps; peers, who send after each local step, make as many iterations")
       ->group(group);
   command
       .add_option("--target", o.target,
@@ -128,6 +135,32 @@ void add_pace_options(CLI::App& command, compare_options& o) {
       ->group(group);
 }
 
+void add_peer_options(CLI::App& command, compare_options& o) {
+  auto* const group = "Without servers";
+  command.add_option("--graph", o.graph, "who sends to whom: " + graph_names())->group(group);
+  command
+      .add_option("--max-gap", o.gap_max,
+                  "iterations that a peer may be ahead of one that it sends to, by token queues: 8 "
+                  "unless given; hop has them only if it is given, notify_ack never")
+      ->group(group);
+  command
+      .add_option("--backups", o.backups,
+                  "updates of an iteration that hop_backup, hop_skip and hop_hybrid do not wait "
+                  "for")
+      ->group(group);
+  command
+      .add_option("--jump-trigger", o.jump_trigger,
+                  "hop_skip: iterations that a peer must lag behind to jump")
+      ->group(group);
+  command.add_option("--jump-max", o.jump_max, "hop_skip: iterations that it goes forward at most")
+      ->group(group);
+  command
+      .add_option("--order", o.order,
+                  "of hop's iterations and notify_ack's: parallel (sends, and computes meanwhile) "
+                  "or serial (computes, then sends)")
+      ->group(group);
+}
+
 void add_cluster_options(CLI::App& command, compare_options& o) {
   auto* const group = "On what";
   command.add_option("--transport", o.transport, "simulated or in-process")->group(group);
@@ -165,6 +198,7 @@ void compare_options::add_to(CLI::App& command) {
   add_data_options(command, *this);
   add_training_options(command, *this);
   add_pace_options(command, *this);
+  add_peer_options(command, *this);
   add_cluster_options(command, *this);
   add_output_options(command, *this);
 }

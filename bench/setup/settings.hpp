@@ -25,7 +25,7 @@ struct compare_options {
   data_source data{};
   std::string transport = "simulated";
   std::optional<std::uint32_t> workers{}, servers{};
-  std::int64_t staleness = 3;
+  std::optional<std::int64_t> staleness{};
   bool partition_sync = false;
   std::string versions = "exact";
   std::optional<std::int64_t> local_steps{}, commit_rate{};
@@ -33,6 +33,11 @@ struct compare_options {
   double momentum = 0;
   std::optional<double> global_momentum{};
   bool batch_tune = false;
+  std::string graph = "ring-based";
+  std::optional<std::int64_t> gap_max{};
+  std::int64_t backups = 1;
+  std::int64_t jump_trigger = 2, jump_max = 10;
+  std::string order = "parallel";
   std::optional<double> heterogeneity{};
   std::string scenario = "paper-cluster";
   std::string extra_delay{};
@@ -58,6 +63,7 @@ struct compare_options {
 /// What they mean, checked.
 struct compare_settings {
   std::vector<protocol_choice> protocols;
+  std::vector<std::string> left_out;  ///< of "all", and why
   training job;  ///< of each run; the workload, learning rate and target are still to be filled in
   workload_options model;
   data_source data;

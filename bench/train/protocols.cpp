@@ -26,13 +26,53 @@ constexpr std::array entries{
                    .tunes_batches = true},
     protocol_entry{.name = "ada_comm", .number = local_steps, .run = run_ada_comm},
     protocol_entry{.name = "adsp", .number = commit_rate, .run = run_adsp},
+    protocol_entry{.name = "hop",
+                   .number = none,
+                   .run = run_hop,
+                   .family = protocol_family::hop,
+                   .bears_loss = false},
+    protocol_entry{.name = "hop_backup",
+                   .number = backups,
+                   .run = run_hop_backup,
+                   .family = protocol_family::hop,
+                   .needs_backups = true},
+    protocol_entry{.name = "hop_stale",
+                   .number = peer_staleness,
+                   .run = run_hop_stale,
+                   .family = protocol_family::hop},
+    protocol_entry{.name = "hop_hybrid",
+                   .number = none,
+                   .run = run_hop_hybrid,
+                   .family = protocol_family::hop,
+                   .needs_backups = true},
+    protocol_entry{.name = "hop_skip",
+                   .number = jump_max,
+                   .run = run_hop_skip,
+                   .family = protocol_family::hop,
+                   .needs_backups = true},
+    protocol_entry{.name = "notify_ack",
+                   .number = none,
+                   .run = run_notify_ack,
+                   .family = protocol_family::hop,
+                   .bears_loss = false},
+    protocol_entry{.name = "ad_psgd",
+                   .number = none,
+                   .run = run_ad_psgd,
+                   .family = protocol_family::peers,
+                   .needs_sides = true},
+    protocol_entry{.name = "all_reduce",
+                   .number = none,
+                   .run = run_all_reduce,
+                   .family = protocol_family::peers,
+                   .bears_loss = false},
 };
 
 [[noreturn]] void reject(std::string const& what) {
   std::string known;
   for (protocol_entry const& e : entries) known += std::string(e.name) + ", ";
   throw option_error("--protocols: " + what + "; known are " + known +
-                     "all; and NAME:STALENESS, NAME:LOCAL_STEPS or adsp:COMMIT_RATE where there is one");
+                     "all; and NAME:STALENESS, NAME:LOCAL_STEPS, adsp:COMMIT_RATE, "
+                     "hop_backup:BACKUPS or hop_skip:ITERATIONS where there is one");
 }
 
 protocol_entry const& find(std::string_view name) {
@@ -47,21 +87,55 @@ struct number_kind {
   std::int64_t least;
 };
 number_kind kind_of(protocol_number n) {
-  if (n == staleness) return {"staleness", 0};
-  return n == local_steps ? number_kind{"number of local steps", 1} : number_kind{"commit rate", 1};
+  switch (n) {
+    case local_steps:
+      return {"number of local steps", 1};
+    case commit_rate:
+      return {"commit rate", 1};
+    case backups:
+      return {"number of backup workers", 0};
+    case jump_max:
+      return {"number of iterations to jump", 2};
+    default:
+      return {"staleness", 0};
+  }
 }
 
 void set_number(protocol_parameters& parameters, protocol_number n, std::int64_t value) {
   if (n == staleness) parameters.staleness = value;
   if (n == local_steps) parameters.local_steps = value;
   if (n == commit_rate) parameters.commit_rate = value;
+  if (n == backups) parameters.peers.backups = value;
+  if (n == peer_staleness) parameters.peers.staleness = value;
+  if (n == jump_max) parameters.peers.jump_max = value;
+}
+
+std::optional<std::int64_t> number_of(protocol_choice const& p) {
+  switch (p.entry->number) {
+    case none:
+      break;
+    case staleness:
+      return p.with.staleness;
+    case local_steps:
+      return p.with.local_steps;
+    case commit_rate:
+      return p.with.commit_rate;
+    case backups:
+      return p.with.peers.backups;
+    case peer_staleness:
+      return p.with.peers.staleness;
+    case jump_max:
+      return p.with.peers.jump_max;
+  }
+  return std::nullopt;
 }
 
 protocol_choice parse(std::string_view text, protocol_parameters parameters) {
   std::size_t const colon = text.find(':');
   protocol_entry const& entry = find(text.substr(0, colon));
   if (colon == std::string_view::npos) return {&entry, parameters};
-  if (entry.number == none) reject(std::string(entry.name) + " takes no staleness");
+  if (entry.number == none)
+    reject(std::string(entry.name) + " takes no staleness, nor another number");
   std::string_view const number = text.substr(colon + 1);
   number_kind const kind = kind_of(entry.number);
   char const* const end = number.data() + number.size();
@@ -86,14 +160,13 @@ run_result protocol_choice::run(training const& job) const {
 
 std::string protocol_choice::label() const {
   std::string text(entry->name);
-  std::optional<std::int64_t> number;
-  if (entry->number == staleness) number = with.staleness;
-  if (entry->number == local_steps) number = with.local_steps;
-  if (entry->number == commit_rate) number = with.commit_rate;
-  if (number) text += '(' + std::to_string(*number) + ')';
+  if (auto const number = number_of(*this)) text += '(' + std::to_string(*number) + ')';
   if (entry->keeps_versions && with.kept == versions::capped) text += "+capped";
   if (entry->keeps_versions && with.partition_sync) text += "+sync";
   if (entry->tunes_batches && with.batch_tune) text += "+batch_tune";
+  if (entry->run == run_hop && with.peers.gap_max) text += "+tokens";
+  if (entry->family == protocol_family::hop && with.peers.order == iteration_order::serial)
+    text += "+serial";
   return text;
 }
 
@@ -105,7 +178,7 @@ std::vector<protocol_choice> parse_protocols(std::span<std::string const> names,
       chosen.push_back(parse(name, parameters));
       continue;
     }
-    for (protocol_entry const& entry : entries) chosen.push_back({&entry, parameters});
+    for (protocol_entry const& entry : entries) chosen.push_back({&entry, parameters, false});
   }
   return chosen;
 }

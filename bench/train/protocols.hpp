@@ -11,9 +11,21 @@
 #include "bench/result/run_result.hpp"
 #include "bench/train/training.hpp"
 #include "rubato/core/time.hpp"
+#include "rubato/peer/concepts.hpp"
 #include "rubato/protocol/revise.hpp"
 
 namespace rubato::bench {
+
+/// What protocols without a server can be told.
+struct peer_parameters {
+  std::string graph = "ring-based";       ///< see `parse_graph`
+  std::optional<std::int64_t> gap_max{};  ///< max_ig; 8 unless set. If set, hop has tokens, too
+  std::int64_t backups = 1;               ///< hop_backup, hop_skip, hop_hybrid
+  std::int64_t staleness = 5;             ///< hop_stale, hop_hybrid
+  std::int64_t jump_trigger = 2;          ///< hop_skip
+  std::int64_t jump_max = 10;             ///< hop_skip
+  iteration_order order = iteration_order::parallel;  ///< of all of Hop
+};
 
 /// What protocols can be told. Each takes what concerns it.
 struct protocol_parameters {
@@ -32,10 +44,27 @@ struct protocol_parameters {
   std::optional<std::int64_t> commit_rate{};  ///< adsp: R throughout, without a search
   std::optional<double> global_momentum{};    ///< bsp, fixed_ada_comm, adsp: of the servers' steps
   bool batch_tune = false;                    ///< bsp, fixed_ada_comm: see `training::batch_tune`
+
+  peer_parameters peers{};
 };
 
 /// What may stand behind a protocol's name and a colon.
-enum class protocol_number { none, staleness, local_steps, commit_rate };
+enum class protocol_number {
+  none,
+  staleness,
+  local_steps,
+  commit_rate,
+  backups,
+  peer_staleness,
+  jump_max
+};
+
+/// Who holds the parameters.
+enum class protocol_family {
+  servers,
+  hop,    ///< peers, by the rules of Hop
+  peers,  ///< peers, by other rules
+};
 
 /// A protocol that can be compared.
 struct protocol_entry {
@@ -44,6 +73,10 @@ struct protocol_entry {
   run_result (*run)(training const& job, protocol_parameters const& with);
   bool keeps_versions = false;
   bool tunes_batches = false;
+  protocol_family family = protocol_family::servers;
+  bool needs_backups = false;  ///< does not wait for `peer_parameters::backups` of the updates
+  bool needs_sides = false;    ///< runs on bipartite graphs only
+  bool bears_loss = true;      ///< goes on without a worker that is lost
 };
 
 /// All of them, in the order in which "all" runs them. A new one is a line in protocols.cpp and a
@@ -54,13 +87,18 @@ struct protocol_entry {
 struct protocol_choice {
   protocol_entry const* entry = nullptr;
   protocol_parameters with{};
+  bool by_name = true;  ///< not as one of "all"
 
+  [[nodiscard]] bool has_servers() const noexcept {
+    return entry->family == protocol_family::servers;
+  }
   [[nodiscard]] run_result run(training const& job) const;
-  /// "ssp(3)", "dyn_sgd(3)+sync", "fixed_ada_comm(20)", "adsp"
+  /// "ssp(3)", "dyn_sgd(3)+sync", "fixed_ada_comm(20)", "adsp", "hop_skip(10)+serial"
   [[nodiscard]] std::string label() const;
 };
 
-/// Reads "bsp", "ssp", "ssp:10", "adsp:2" or "all"; `parameters` hold where a name says nothing else.
+/// Reads "bsp", "ssp:10", "adsp:2", "hop_skip:2" or "all"; `parameters` hold where a name says
+/// nothing else.
 /// @throws option_error that lists the known protocols
 [[nodiscard]] std::vector<protocol_choice> parse_protocols(std::span<std::string const> names,
                                                            protocol_parameters const& parameters);
@@ -74,5 +112,13 @@ struct protocol_choice {
 [[nodiscard]] run_result run_fixed_ada_comm(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_ada_comm(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_adsp(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_hop(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_hop_backup(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_hop_stale(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_hop_hybrid(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_hop_skip(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_notify_ack(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_ad_psgd(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_all_reduce(training const& job, protocol_parameters const& with);
 
 }  // namespace rubato::bench

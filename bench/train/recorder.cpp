@@ -20,23 +20,23 @@ std::size_t affordable_points(training const& job) {
 
 }  // namespace
 
-checkpoints::checkpoints(std::uint32_t workers, std::int64_t clocks, std::size_t points)
-    : workers_(workers) {
+checkpoints::checkpoints(std::uint64_t updates_in_clock, std::int64_t clocks, std::size_t points)
+    : updates_in_clock_(updates_in_clock) {
   auto const n = static_cast<std::uint64_t>(std::max<std::int64_t>(1, clocks));
-  per_clock_ = std::clamp<std::uint64_t>(points / n, 1, workers);
+  per_clock_ = std::clamp<std::uint64_t>(points / n, 1, updates_in_clock);
 }
 
 std::uint64_t checkpoints::at(std::uint64_t k) const noexcept {
-  std::uint64_t const part = k % per_clock_ * workers_;
-  return k / per_clock_ * workers_ + (part + per_clock_ - 1) / per_clock_;
+  std::uint64_t const part = k % per_clock_ * updates_in_clock_;
+  return k / per_clock_ * updates_in_clock_ + (part + per_clock_ - 1) / per_clock_;
 }
 
-recorder::recorder(training const& job)
+recorder::recorder(training const& job, std::uint64_t updates_in_clock)
     : job_(job),
-      checkpoints_(job.workers, job.clocks, affordable_points(job)),
+      checkpoints_(updates_in_clock, job.clocks, affordable_points(job)),
       next_updates_(checkpoints_.at(1)),
       next_seconds_(job.look_every.value_or(0)),
-      arrival_(job.target.value_or(-std::numeric_limits<double>::infinity()), job.workers),
+      arrival_(job.target.value_or(-std::numeric_limits<double>::infinity()), updates_in_clock),
       objective_(*job.work) {
   auto const start = job.start();
   curve_.push_back({.loss = objective_({start.begin(), start.end()})});

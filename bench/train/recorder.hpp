@@ -36,14 +36,14 @@ class remembered_objective {
 /// at its end, for it is there that a barrier lets all of a clock's updates in at once.
 class checkpoints {
  public:
-  checkpoints(std::uint32_t workers, std::int64_t clocks, std::size_t points);
+  checkpoints(std::uint64_t updates_in_clock, std::int64_t clocks, std::size_t points);
 
   /// The updates of the k-th look.
   [[nodiscard]] std::uint64_t at(std::uint64_t k) const noexcept;
   [[nodiscard]] bool ends_clock(std::uint64_t k) const noexcept { return k % per_clock_ == 0; }
 
  private:
-  std::uint64_t workers_;
+  std::uint64_t updates_in_clock_;
   std::uint64_t per_clock_;
 };
 
@@ -52,7 +52,9 @@ class checkpoints {
 /// takes no time from the workers.
 class recorder {
  public:
-  explicit recorder(training const& job);
+  /// @param updates_in_clock what all workers together make in a clock
+  recorder(training const& job, std::uint64_t updates_in_clock);
+  explicit recorder(training const& job) : recorder(job, job.workers) {}
 
   /// Whether a look is due: cheap, so that it can be asked after every commit.
   [[nodiscard]] bool due(double seconds, std::uint64_t updates) const noexcept {

@@ -32,12 +32,17 @@ void fill_in(run_result& r, training const& job, run_report const& report,
   r.counted_split = {r.compute_seconds, r.send_seconds, r.wait_seconds};
   r.bytes_sent = total.bytes_sent;
   r.bytes_received = total.bytes_received;
+  r.steps = total.steps;
   r.staleness_histogram.assign(total.staleness.begin(), total.staleness.end());
   r.versions_peak = report.versions_peak;
-  r.steps = total.steps;
   r.implicit_momentum = report.implicit_momentum();
   for (pace_change const& c : report.pace_changes)
     r.pace_changes.push_back({to_seconds(c.at.since_start()), c.value, c.reason});
+  fill_in_end(r, job, job.workers, std::move(curve), parameters);
+}
+
+void fill_in_end(run_result& r, training const& job, std::uint64_t updates_in_clock,
+                 std::vector<curve_point> curve, std::vector<float> const& parameters) {
   r.curve = std::move(curve);
   r.final_loss = r.curve.back().loss;
   end_of_run const end = last_five_clocks(r.curve);
@@ -46,12 +51,12 @@ void fill_in(run_result& r, training const& job, run_report const& report,
   r.accuracy = job.work->accuracy(parameters);
   r.parameters = parameters;
   if (!job.target) return;
-  if (auto const reached = reaches(r.curve, *job.target, job.workers)) {
+  if (auto const reached = reaches(r.curve, *job.target, updates_in_clock)) {
     r.seconds_to_target = reached->seconds;
     r.updates_to_target = reached->updates;
     r.steps_to_target = reached->steps;
     r.counted_split = reached->spent;
-    r.clocks_to_target = (reached->updates + job.workers - 1) / job.workers;
+    r.clocks_to_target = (reached->updates + updates_in_clock - 1) / updates_in_clock;
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "bench/result/run_result.hpp"
 #include "bench/train/recorder.hpp"
+#include "bench/train/result_of.hpp"
 #include "bench/train/timing.hpp"
 #include "bench/train/training.hpp"
 #include "rubato/cluster/cluster.hpp"
@@ -99,8 +100,6 @@ template <class Cluster>
   return least;
 }
 
-/// The part of a result that says what was run.
-[[nodiscard]] run_result describe(training const& job, std::string_view protocol, staleness s);
 /// Fills in what was measured.
 void fill_in(run_result& r, training const& job, run_report const& report,
              std::vector<curve_point> curve, std::vector<float> const& parameters);

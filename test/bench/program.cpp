@@ -45,7 +45,7 @@ TEST_CASE("compare prints a table and a verdict, and writes JSON") {
   CHECK_THAT(o.output, !Contains("\r"));  // no progress bar in a pipe
   std::ifstream in(file);
   auto const results = nlohmann::json::parse(in);
-  CHECK(results.size() == 8);
+  CHECK(results.size() == 16);
   for (auto const& r : results) CHECK(r["curve"].size() > 5);
   std::filesystem::remove(file);
 }

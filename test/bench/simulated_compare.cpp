@@ -43,11 +43,12 @@ TEST_CASE("the same seed gives the same bytes, another seed others") {
   CHECK(first != bytes("6"));
 }
 
-TEST_CASE("every protocol's books balance, in each transport") {
+TEST_CASE("the books of every protocol with servers balance, in each transport") {
   for (char const* transport : {"simulated", "in-process"}) {
     INFO(transport);
     for (run_result const& r :
          run(small(std::string("--learning-rate 0.05 --transport ") + transport))) {
+      if (r.servers == 0) continue;
       INFO(r.label);
       CHECK(r.curve.front().updates == 0);
       if (r.pace_changes.empty()) {

@@ -1,0 +1,21 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "bench/result/run_result.hpp"
+#include "bench/train/training.hpp"
+#include "rubato/core/clock.hpp"
+
+namespace rubato::bench {
+
+/// The part of a result that says what was run.
+[[nodiscard]] run_result describe(training const& job, std::string_view protocol, staleness s);
+/// The part that follows from the curve and the parameters at the end.
+/// @param updates_in_clock what all workers together make in a clock
+void fill_in_end(run_result& r, training const& job, std::uint64_t updates_in_clock,
+                 std::vector<curve_point> curve, std::vector<float> const& parameters);
+
+}  // namespace rubato::bench
