@@ -118,7 +118,7 @@ class hop_node {
                            " iterations, but is given " + std::to_string(p.gap().gap_max()));
     }
     if constexpr (decltype(p.jump())::jumps)
-      if (needed == n && p.gather().oldest(iteration_index{0}).value() == 0)
+      if (p.gather().kept == keeping::by_iteration && needed == n && n > 1)
         throw option_error("hop: a jump needs backup workers or bounded staleness, but " + node +
                            " waits for this iteration's update of everybody");
     if constexpr (requires { p.jump().check(); }) p.jump().check();

@@ -25,8 +25,8 @@ namespace rubato::testing {
 struct peer_outcome {
   std::vector<std::string> violations;  ///< empty: all rules held
   peer_report report;
-  std::uint64_t events = 0;         ///< a hash of what happened when; no floats in it
-  std::vector<double> parameters;   ///< in the end, of all peers one after the other
+  std::uint64_t events = 0;        ///< a hash of what happened when; no floats in it
+  std::vector<double> parameters;  ///< in the end, of all peers one after the other
 
   friend bool same_run(peer_outcome const& a, peer_outcome const& b) {
     return a.events == b.events && a.report.events == b.report.events &&

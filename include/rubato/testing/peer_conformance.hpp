@@ -17,18 +17,18 @@
 #include "rubato/testing/peer_schedule.hpp"
 
 /// Checks parts of Hop of your own, without a test framework, as conformance.hpp does for protocols
-/// with servers: each function returns what is wrong, as sentences; an empty list means that the part
-/// conforms.
+/// with servers: each function returns what is wrong, as sentences; an empty list means that the
+/// part conforms.
 ///
 /// @code
-/// for (auto const& sentence : rubato::testing::check_hop(rubato::hop(my_gather{}))) fail(sentence);
+/// for (auto const& sentence : testing::check_hop(hop(my_gather{}))) fail(sentence);
 /// @endcode
 namespace rubato::testing {
 
 namespace detail {
 
-/// The fewest updates, the peer's own included, of which the gather waits for one or more; nothing if
-/// it does so for none.
+/// The fewest updates, the peer's own included, of which the gather waits for one or more; nothing
+/// if it does so for none.
 template <gather_policy G>
 [[nodiscard]] std::optional<std::size_t> fewest_updates(G const& g) {
   for (std::size_t n = 1; n <= 64; ++n)
@@ -92,19 +92,25 @@ template <reduce_policy R, class Oldest>
   detail::findings found;
   auto const check = [&](update_info const& u, char const* whose) {
     double const weight = r.weight(u);
-    auto const what = detail::text("reduce: the weight of ", whose, " update of iteration ",
-                                   u.made.value(), " in iteration ", u.now.value(), ", mixing ",
-                                   u.mixing, ", is ", weight);
-    found.expect(std::isfinite(weight) && weight >= 0, what, ", expected a finite number, 0 or more");
+    auto const what =
+        detail::text("reduce: the weight of ", whose, " update of iteration ", u.made.value(),
+                     " in iteration ", u.now.value(), ", mixing ", u.mixing, ", is ", weight);
+    found.expect(std::isfinite(weight) && weight >= 0, what,
+                 ", expected a finite number, 0 or more");
     found.expect(!std::isfinite(weight) || R(r).weight(u) == weight, what,
                  ", and another one when asked again");
-    found.expect(u.from != u.to || !std::isfinite(weight) || weight > 0, what,
-                 ", expected more than 0: where no other is there, there would be nothing to average");
+    found.expect(
+        u.from != u.to || !std::isfinite(weight) || weight > 0, what,
+        ", expected more than 0: where no other is there, there would be nothing to average");
   };
   for (iteration_index const now : detail::sample_clocks())
     for (double const mixing : {0.001, 1.0 / 3, 1.0}) {
-      update_info u{.from = worker_id{1}, .to = worker_id{1}, .made = now, .now = now,
-                    .oldest = oldest(now), .mixing = mixing};
+      update_info u{.from = worker_id{1},
+                    .to = worker_id{1},
+                    .made = now,
+                    .now = now,
+                    .oldest = oldest(now),
+                    .mixing = mixing};
       check(u, "a peer's own");
       u.from = worker_id{0};
       std::int64_t const before = std::min(distance(u.oldest, now), now.value());
@@ -157,8 +163,8 @@ template <jump_policy J>
 
 /// Runs a whole Hop protocol in the simulator on random schedules: graphs of all kinds, peers that
 /// differ in speed, slow and jittery links, and losses, if the gather outlives them; and checks the
-/// rules after every event, see `peer_observer`. Before that, its parts one by one. Each sentence of a
-/// run names the seed of its schedule.
+/// rules after every event, see `peer_observer`. Before that, its parts one by one. Each sentence
+/// of a run names the seed of its schedule.
 template <hop_protocol P>
 [[nodiscard]] sentences check_hop(P const& p, search const& where = {}) {
   sentences all;
@@ -172,9 +178,8 @@ template <hop_protocol P>
   add(check_jump(p.jump()));
   auto const fewest = detail::fewest_updates(gather);
   if (!fewest) return all;
-  peer_schedule_limits const limits{.in_min = *fewest - 1,
-                                    .crashes = gather.outlives_loss,
-                                    .leaves = gather.outlives_loss};
+  peer_schedule_limits const limits{
+      .in_min = *fewest - 1, .crashes = gather.outlives_loss, .leaves = gather.outlives_loss};
   std::size_t const enough = all.size() + 10;
   for (std::uint64_t i = 0; i < where.schedules && all.size() < enough; ++i) {
     std::uint64_t const seed = where.first_seed + i;

@@ -19,8 +19,8 @@
 
 namespace rubato::testing {
 
-/// What a peer_observer holds a run of Hop to: the row of 002 Table 1 that the protocol is in, given as
-/// what it allows on one edge; a path allows that for each of its edges.
+/// What a peer_observer holds a run of Hop to: the row of 002 Table 1 that the protocol is in,
+/// given as what it allows on one edge; a path allows that for each of its edges.
 struct hop_rules {
   /// On an edge j → i, how far i may be past j, which it waits for; nothing if that is not bounded.
   std::optional<std::int64_t> past_sender{};
@@ -30,6 +30,7 @@ struct hop_rules {
   bool acks = false;
   bool by_iteration = true;  ///< updates wait in slots, else the newest of each neighbor
   bool jumps = false;
+  bool outlives_loss = false;  ///< peers go on without those that are lost
 };
 
 /// The rules of a protocol, in runs of so many iterations.
@@ -39,7 +40,8 @@ template <hop_protocol P>
   auto const gap = p.gap();
   hop_rules r{.acks = gap.acks,
               .by_iteration = gather.kept == keeping::by_iteration,
-              .jumps = p.jump().jumps};
+              .jumps = p.jump().jumps,
+              .outlives_loss = gather.outlives_loss};
   if (gather.bounds_gap) {
     std::int64_t s = 0;
     for (iteration_index k; k.value() < iterations; k = k.next())
@@ -57,11 +59,11 @@ template <hop_protocol P>
 /// - HOP-1: tokens held for an edge are 0 or more, never more than put in, and none gets lost;
 /// - HOP-2: no peer is further ahead of another one than 002 Table 1 allows;
 /// - HOP-4: in the end every peer has made, or jumped over, all its iterations;
-/// - a peer's iteration goes up by one, but for jumps, which pass nobody that it sends to; queues stay
-///   within their bounds; nobody is taken for lost who is there.
+/// - a peer's iteration goes up by one, but for jumps, which pass nobody that it sends to;
+/// - queues stay within their bounds, and nobody is taken for lost who is there.
 ///
-/// The truth is what can be seen of the peers' iterations, and who has crashed or left too early. These
-/// leave the checks: what a path through them allowed holds no more.
+/// The truth is what can be seen of the peers' iterations, and who has crashed or left too early.
+/// These leave the checks: what a path through them allowed holds no more.
 ///
 /// @code
 /// peer_observer o(hop_rules_of(protocol, 20), group.mixing().topology(), 20);
@@ -69,8 +71,8 @@ template <hop_protocol P>
 /// o.finish(group, group.run(body));  // where each peer goes through `iterations(20)`
 /// @endcode
 ///
-/// One observer is for one run. Cost of a look: O(peers + edges + updates that wait); when a peer goes
-/// on O(peers) more, when one is lost O(peers·edges). Thread safety: none.
+/// One observer is for one run. Cost of a look: O(peers + edges + updates that wait); when a peer
+/// goes on O(peers) more, when one is lost O(peers·edges). Thread safety: none.
 class peer_observer {
  public:
   /// @param iterations what each peer is to make
@@ -161,9 +163,7 @@ class peer_observer {
     }
     if (lost) measure_paths();
   }
-  [[nodiscard]] bool any_gone() const {
-    return std::ranges::any_of(peers_, &peer_state::gone);
-  }
+  [[nodiscard]] bool any_gone() const { return std::ranges::any_of(peers_, &peer_state::gone); }
 
   /// The lengths of the shortest paths from each peer to each, through those who are there.
   void measure_paths() {
@@ -184,8 +184,8 @@ class peer_observer {
 
   // ---- one peer by itself
 
-  /// (1 + max_ig)·|N_in| with token queues; one of each in-neighbor where only the newest or only the
-  /// acknowledged one can be there; without either as many as Theorem 1 lets them lead.
+  /// (1 + max_ig)·|N_in| with token queues; one of each in-neighbor where only the newest or only
+  /// the acknowledged one can be there; without either as many as Theorem 1 lets them lead.
   [[nodiscard]] std::size_t most_updates_at(std::uint32_t i) const {
     std::size_t lead = 0;
     if (rules_.by_iteration && rules_.gap_max) lead = static_cast<std::size_t>(*rules_.gap_max);
@@ -223,14 +223,15 @@ class peer_observer {
       breach("peer ", i, " is in iteration ", now, ", but the last one is ", iterations_ - 1);
     p.moved = true;
     p.jumped = left_out != 0;
-    if (left_out != 0 && !hears_all_it_sends_to(i)) p.ahead = left_out;
+    if (left_out != 0 && !sends_to_all_it_hears(i)) p.ahead = left_out;
     p.iteration = now;
     p.jumped_over = jumped_over;
   }
 
   /// A jump passes nobody that the peer sends to. So where all that send to it are among these, it
-  /// keeps the bounds at all times; else until it has heard of the iteration before that it goes to.
-  [[nodiscard]] bool hears_all_it_sends_to(std::uint32_t i) const {
+  /// keeps the bounds at all times; else not until it has reduced, just before it enters the
+  /// iteration that it jumps to.
+  [[nodiscard]] bool sends_to_all_it_hears(std::uint32_t i) const {
     return std::ranges::all_of(graph_.in(worker_id{i}),
                                [&](worker_id j) { return graph_.has_edge(worker_id{i}, j); });
   }
@@ -243,7 +244,7 @@ class peer_observer {
       if (core.is_live_in(n)) continue;
       if (!peers_[in[n].index()].gone)
         breach("peer ", i, " does without peer ", in[n].value(), ", which is not lost");
-      if (holds_updates_of(core.updates(), n, in[n]))
+      if (rules_.outlives_loss && holds_updates_of(core.updates(), n, in[n]))
         breach("peer ", i, " keeps updates of peer ", in[n].value(), ", which is lost");
     }
     for (std::size_t n = 0; n < out.size(); ++n)
@@ -253,8 +254,10 @@ class peer_observer {
 
   template <class Queue>
   static bool holds_updates_of(Queue const& q, std::size_t box, worker_id from) {
-    if constexpr (requires { q.fresh(box); }) return q.fresh(box);
-    else return q.size({}, from) != 0;
+    if constexpr (requires { q.fresh(box); })
+      return q.fresh(box);
+    else
+      return q.size({}, from) != 0;
   }
 
   // ---- HOP-1
@@ -279,8 +282,8 @@ class peer_observer {
       std::int64_t const put = j.started ? j.iteration + 1 : 0;
       if (!j.gone && peers_[i].received[o] > put)
         breach("peer ", i, " in iteration ", peers_[i].iteration, " has received ",
-               peers_[i].received[o], " tokens of peer ", out[o].value(),
-               ", which has put in ", put, " (HOP-1)");
+               peers_[i].received[o], " tokens of peer ", out[o].value(), ", which has put in ",
+               put, " (HOP-1)");
     }
   }
 

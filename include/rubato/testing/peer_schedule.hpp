@@ -58,7 +58,8 @@ struct peer_schedule_limits {
 namespace detail {
 
 /// A tree, and on top each other edge with probability `density`: connected, of any shape.
-[[nodiscard]] inline graph random_undirected(random_stream& random, std::uint32_t n, double density) {
+[[nodiscard]] inline graph random_undirected(random_stream& random, std::uint32_t n,
+                                             double density) {
   std::vector<std::vector<std::uint32_t>> out(n);
   for (std::uint32_t i = 1; i < n; ++i) {
     auto const parent = static_cast<std::uint32_t>(random.below(i));
@@ -71,8 +72,8 @@ namespace detail {
   return graph::from_numbers(out, "random");
 }
 
-/// An average of permutation matrices, which is doubly stochastic: the identity, for every peer's own
-/// update; a cycle through all, so that it is strongly connected; and some at random.
+/// An average of permutation matrices, which is doubly stochastic: the identity, for every peer's
+/// own update; a cycle through all, so that it is strongly connected; and some at random.
 [[nodiscard]] inline mixing_matrix random_directed(random_stream& random, std::uint32_t n) {
   std::vector<std::uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0U);
@@ -125,8 +126,7 @@ namespace detail {
 
 [[nodiscard]] inline std::size_t fewest_in(graph const& g) {
   std::size_t fewest = g.size();
-  for (std::uint32_t i = 0; i < g.size(); ++i)
-    fewest = std::min(fewest, g.in(worker_id{i}).size());
+  for (std::uint32_t i = 0; i < g.size(); ++i) fewest = std::min(fewest, g.in(worker_id{i}).size());
   return fewest;
 }
 
@@ -147,7 +147,8 @@ namespace detail {
   sim::network_options network = random_network(random);
   network.local_link.latency = one_of(random, std::array<duration, 3>{0ns, 5us, 3ms});
   network.local_link.jitter = random_jitter(random);
-  network.local_link.bandwidth = one_of(random, std::array<std::uint64_t, 3>{0, 100'000, 10'000'000});
+  network.local_link.bandwidth =
+      one_of(random, std::array<std::uint64_t, 3>{0, 100'000, 10'000'000});
   return network;
 }
 
@@ -165,8 +166,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// A schedule in the manner of a swarm, as `random_schedule`: each one leaves out some kinds of trouble
-/// altogether and exaggerates others. The same for the same seed, everywhere.
+/// A schedule in the manner of a swarm, as `random_schedule`: each one leaves out some kinds of
+/// trouble altogether and exaggerates others. The same for the same seed, everywhere.
 [[nodiscard]] inline peer_schedule random_peers(std::uint64_t seed,
                                                 peer_schedule_limits const& limits = {}) {
   using namespace std::chrono_literals;
@@ -176,9 +177,9 @@ namespace detail {
   auto const n = 1 + static_cast<std::uint32_t>(random.below(most));
   peer_schedule s{.seed = seed, .mixing = detail::fitting_mixing(random, n, limits)};
   std::uint32_t const peers = s.peers();
-  s.iterations = limits.iterations_min +
-                 static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(
-                     limits.iterations_max - limits.iterations_min + 1)));
+  s.iterations =
+      limits.iterations_min + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(
+                                  limits.iterations_max - limits.iterations_min + 1)));
   s.scenario.seed = seed;
   s.scenario.network = detail::random_peer_network(random);
   s.scenario.speed = detail::random_speed(random, peers);

@@ -169,8 +169,11 @@ class in_process_peers {
     participants_.clear();
     auto const count = static_cast<std::uint32_t>(nodes_.size());
     for (std::uint32_t i = 0; i < count; ++i) {
-      nodes_[i].reset();
-      locks_[i].bytes_answered = 0;
+      {
+        std::lock_guard const guard(locks_[i].lock);  // somebody may observe
+        nodes_[i].reset();
+        locks_[i].bytes_answered = 0;
+      }
       participants_.push_back(std::make_unique<participant>(*this, i, count));
     }
     ended_ = {};

@@ -1,0 +1,229 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Peers that are used, or treated, as they should not be; and the baselines that Hop is compared with.
+#include <Eigen/Core>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <rubato/cluster/peer_group.hpp>
+#include <rubato/peer/ad_psgd.hpp>
+#include <rubato/peer/all_reduce.hpp>
+#include <rubato/peer/hop.hpp>
+#include <rubato/peer/topologies.hpp>
+#include <rubato/transport/simulated.hpp>
+#include <rubato/transport/simulated_peers.hpp>
+#include <string>
+#include <vector>
+
+using namespace rubato;
+using namespace std::chrono_literals;
+using Catch::Matchers::Contains;
+
+namespace {
+
+simulated slow_first(double factor) {
+  return {.scenario = {.speed = {.work_cost = 10ms, .slowness = {factor}},
+                       .network = {.worker_link = {.latency = 1ms}}}};
+}
+
+/// Every peer makes `n` iterations in which nothing is added.
+auto idle(std::int64_t n, std::size_t size) {
+  return [n, size](auto& peer) {
+    std::vector<double> const zero(size);
+    for ([[maybe_unused]] auto k : peer.iterations(n)) peer.step(zero);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("peer: a body that catches lost_error has no further iterations", "[peer]") {
+  auto const catches = [](auto protocol) {
+    peer_group group{simulated{}, ring(3), protocol, plain_step{}, std::vector<double>{1}};
+    int caught = 0;
+    group.run([&](auto& peer) {
+      for (auto k : peer.iterations(10)) {
+        if (peer.rank() == 0 && k == 3) break;
+        try {
+          peer.step(std::vector<double>{0});
+        } catch (lost_error const&) {
+          ++caught;
+          CHECK_THROWS_AS(peer.step(std::vector<double>{0}), usage_error);
+        }
+      }
+    });
+    CHECK(caught == 2);
+  };
+  catches(hop());
+  catches(all_reduce{});
+}
+
+TEST_CASE("peer: work that is none is an error", "[peer]") {
+  peer_group group{simulated{}, ring(2), hop(), plain_step{}, std::vector<double>{1}};
+  for (double const work : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()})
+    CHECK_THROWS_AS(group.run([&](auto& peer) {
+      for ([[maybe_unused]] auto k : peer.iterations(1)) peer.step(std::vector<double>{0}, work);
+    }), usage_error);
+}
+
+TEST_CASE("peer: computing and waiting make up the run time, of a peer that dies too", "[peer]") {
+  simulated cluster = slow_first(3);
+  cluster.scenario.crashes = {{.worker = worker_id{1}, .at = 45ms}, {.worker = worker_id{2}, .at = 55ms}};
+  peer_group group{cluster, complete(4), hop(gather_all_but{3}, token_queues{1}), plain_step{},
+                   std::vector<double>{1}};
+  peer_report const r = group.run(idle(10, 1));
+  auto const time = [&](std::size_t i) { return r.peers[i].compute + r.peers[i].wait(); };
+  CHECK(time(1) == 45ms);
+  CHECK(time(2) == 55ms);
+  CHECK(time(0) == r.elapsed);
+  CHECK(r.peers[1].wait() > 0ms);
+  CHECK(r.crashes == 2);
+}
+
+TEST_CASE("peer: momentum starts anew with each run", "[peer]") {
+  peer_group group{simulated{}, ring(1), hop(), sgd{.rate = 1, .momentum = 0.5},
+                   std::vector<double>{0}};
+  auto const one_step = [&](double gradient) {
+    group.run([&](auto& peer) {
+      for ([[maybe_unused]] auto k : peer.iterations(1)) peer.step(std::vector<double>{gradient});
+    });
+    return group.parameters()[0];
+  };
+  CHECK(one_step(-1) == 1);
+  CHECK(one_step(0) == 1);
+}
+
+TEST_CASE("hop: options that cannot be meant at a place in the graph", "[peer]") {
+  auto const made = [](mixing_matrix const& m, auto protocol, auto step) {
+    peer_group group{simulated{}, m, protocol, step, std::vector<float>{1}};
+  };
+  auto const uniform = mixing_matrix::uniform(ring(4));
+  Eigen::MatrixXd swap(2, 2);
+  swap << 0, 1, 1, 0;
+  auto const no_own = mixing_matrix::given(graph_of(swap), swap);
+  CHECK_NOTHROW(made(no_own, hop(), plain_step{}));
+  CHECK_THROWS_WITH(made(no_own, hop(gather_newest{5}), plain_step{}),
+                    Contains("own update of node 0 counts 0"));
+  CHECK_THROWS_WITH(made(uniform, hop(gather_newest{staleness::infinite()}), plain_step{}),
+                    Contains("staleness must be finite"));
+  CHECK_THROWS_WITH(
+      made(uniform, hop(gather_newest{std::numeric_limits<std::int64_t>::max() - 1}), plain_step{}),
+      Contains("staleness must be finite"));
+  CHECK_THROWS_WITH(made(uniform, hop(gather_all_but{0}, token_queues{2}, bounded_jump{}), plain_step{}),
+                    Contains("jump needs backup workers") && Contains("node 0"));
+  CHECK_THROWS_WITH(made(uniform, hop(gather_all_but{3}, token_queues{2}), plain_step{}),
+                    Contains("node 0 has 3 updates"));
+  CHECK_THROWS_WITH(made(uniform, hop(token_queues{0}), plain_step{}), Contains("given 0"));
+  CHECK_THROWS_WITH(made(uniform, hop(), sgd{.rate = 1e300}), Contains("rate") && Contains("1e+300"));
+  CHECK_THROWS_WITH(made(uniform, hop(), sgd{.rate = -1e-9}), Contains("-1e-09"));
+  CHECK_THROWS_WITH(made(uniform, hop(), sgd{.momentum = 1 - 1e-12}), Contains("momentum"));
+}
+
+TEST_CASE("hop: a reduce whose weights add up to nothing ends the run", "[peer]") {
+  struct minus {
+    double weight(update_info const& u) const noexcept { return u.from == u.to ? 1 : -1; }
+  };
+  peer_group group{simulated{}, ring(3), hop(minus{}), plain_step{}, std::vector<double>{1}};
+  CHECK_THROWS_WITH(group.run(idle(3, 1)), Contains("weights of a reduce"));
+}
+
+TEST_CASE("ad_psgd: exchanges keep the sum, also of a peer that leaves in the middle", "[peer]") {
+  simulated cluster = slow_first(2.5);
+  cluster.scenario.speed.jitter = sim::lognormal{.sigma = 0.5};
+  std::int64_t const stay = GENERATE(0, 1, 7, 40);
+  peer_group group{cluster, ring(4), ad_psgd{.seed = 3}, plain_step{}, std::vector<double>{0}};
+  group.run([](auto& peer) {  // parameters differ, and are sums of powers of two
+    for ([[maybe_unused]] auto k : peer.iterations(1))
+      peer.step(std::vector{static_cast<double>(1U << (40 + 3 * peer.rank() % 8))});
+  });
+  auto const sum = [&] {
+    double all = 0;
+    for (std::uint32_t i = 0; i < 4; ++i) all += group.parameters(i)[0];
+    return all;
+  };
+  double const before = sum();
+  double const spread = group.spread();
+  group.run([stay](auto& peer) {
+    for (auto k : peer.iterations(40)) {
+      if (peer.rank() < 2 && k == stay) break;
+      peer.step(std::vector<double>{0});
+    }
+  });
+  CHECK(sum() == before);
+  CHECK(group.spread() < spread);
+}
+
+TEST_CASE("ad_psgd: only on undirected bipartite graphs", "[peer]") {
+  auto const made = [](graph const& g) {
+    peer_group group{simulated{}, g, ad_psgd{}, plain_step{}, std::vector<double>{1}};
+    group.run(idle(5, 1));
+  };
+  CHECK_THROWS_WITH(made(ring(5)), Contains("not bipartite"));
+  CHECK_THROWS_WITH(made(directed_ring(4)), Contains("directed"));
+  for (std::uint32_t n : {1U, 2U, 6U}) CHECK_NOTHROW(made(ring(n)));
+}
+
+TEST_CASE("ad_psgd: a dead partner holds nobody up", "[peer]") {
+  simulated cluster = slow_first(1);
+  cluster.scenario.crashes = {{.worker = worker_id{1}, .at = 25ms}, {.worker = worker_id{3}, .at = 41ms}};
+  peer_group group{cluster, ring(4), ad_psgd{}, plain_step{}, std::vector<double>{1}};
+  peer_report const r = group.run(idle(20, 1));
+  CHECK(r.peers[0].iterations == 20);
+  CHECK(r.peers[2].iterations == 20);
+  CHECK(group.parameters() == std::vector<double>{1});
+}
+
+TEST_CASE("all_reduce: replicas are those of one worker with the mean gradient, to the last bit", "[peer]") {
+  std::uint32_t const peers = GENERATE(1, 2, 3, 7);
+  std::size_t const size = GENERATE(1, 5, 23);
+  auto const gradient = [](std::uint32_t rank, std::int64_t k, std::size_t i) {
+    return static_cast<double>((rank * 7 + static_cast<std::size_t>(k) * 3 + i) % 16);  // sums are exact
+  };
+  peer_group group{slow_first(3), ring(peers), all_reduce{}, sgd{.rate = 0.125, .momentum = 0.5},
+                   std::vector<double>(size)};
+  peer_report const r = group.run([&](auto& peer) {
+    std::vector<double> g(size);
+    for (auto k : peer.iterations(9)) {
+      for (std::size_t i = 0; i < size; ++i) g[i] = gradient(peer.rank(), k, i);
+      peer.step(g);
+    }
+  });
+  std::vector<double> x(size), v(size);
+  for (std::int64_t k = 0; k < 9; ++k)
+    for (std::size_t i = 0; i < size; ++i) {
+      double mean = 0;
+      for (std::uint32_t p = 0; p < peers; ++p) mean += gradient(p, k, i);
+      v[i] = 0.5 * v[i] + mean / peers;
+      x[i] -= 0.125 * v[i];
+    }
+  for (std::uint32_t i = 0; i < peers; ++i) CHECK(group.parameters(i) == x);
+  CHECK(r.peers[0].updates_sent == 9 * 2 * (peers - 1));
+}
+
+TEST_CASE("all_reduce: costs 2(n - 1) messages of an n-th, one after the other", "[peer]") {
+  simulated cluster = slow_first(1);
+  cluster.scenario.network.header_bytes = 0;
+  peer_group group{cluster, ring(4), all_reduce{}, plain_step{}, std::vector<double>(400)};
+  peer_report const r = group.run(idle(5, 400));
+  CHECK(r.elapsed == 5 * (10ms + 6 * 1ms));  // without a limit of bandwidth: latencies only
+  CHECK(r.peers[2].bytes_sent == 5 * 6 * (100 * sizeof(double) + 1) + 1);  // a goodbye as well
+}
+
+TEST_CASE("all_reduce: a dead peer ends the run", "[peer]") {
+  simulated cluster = slow_first(1);
+  cluster.scenario.crashes = {{.worker = worker_id{2}, .at = 25ms}};
+  peer_group group{cluster, ring(4), all_reduce{}, plain_step{}, std::vector<double>(8)};
+  CHECK_THROWS_WITH(group.run(idle(20, 8)), Contains("peer 2 is lost"));
+}
+
+TEST_CASE("all_reduce: chunks that cannot be are refused", "[peer]") {
+  auto const mixing = mixing_matrix::uniform(ring(4));
+  all_reduce_node<double, plain_step> node(all_reduce{}, mixing, worker_id{1}, plain_step{},
+                                           std::vector<double>(8));
+  outbox<chunk_message<double>> out;
+  CHECK_FALSE(node.deliver(worker_id{2}, {.bye = false, .numbers = {1, 2}}, out));
+  CHECK_FALSE(node.deliver(worker_id{0}, {.bye = false, .numbers = {1, 2, 3, 4}}, out));
+  int taken = 0;
+  while (taken < 100 && node.deliver(worker_id{0}, {.bye = false, .numbers = {1, 2}}, out)) ++taken;
+  CHECK(taken == 8);
+}

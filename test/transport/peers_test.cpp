@@ -1,0 +1,726 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Peers without a server, as threads and in virtual time: what both transports promise, and what
+// each of them measures. Nothing here depends on how fast the machine is.
+#include <Eigen/Core>
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <mutex>
+#include <rubato/cluster/peer_group.hpp>
+#include <rubato/peer/hop.hpp>
+#include <rubato/peer/topologies.hpp>
+#include <rubato/transport/in_process.hpp>
+#include <rubato/transport/in_process_peers.hpp>
+#include <rubato/transport/simulated.hpp>
+#include <rubato/transport/simulated_peers.hpp>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "simulated/peers_in_one_place.hpp"
+
+using namespace rubato;
+using namespace std::chrono_literals;
+using Catch::Contains;
+
+namespace {
+
+using floats = std::vector<float>;
+using states = test::peer_states<float>;
+
+constexpr auto standard = [](iteration_order order = iteration_order::parallel) {
+  return hop(order);
+};
+constexpr auto with_backup = [](std::int64_t gap_max = 4) {
+  return hop(gather_all_but{1}, token_queues{gap_max}, bounded_jump{});
+};
+
+template <class Transport, class Protocol>
+auto make_group(Transport const& t, mixing_matrix const& on, Protocol const& p,
+                floats const& initial = {1, -2, 0.5F, 4}, sgd const& step = {}) {
+  return peer_group{t, on, p, step, initial};
+}
+template <class Transport, class Protocol>
+auto make_group(Transport const& t, graph const& on, Protocol const& p) {
+  return make_group(t, mixing_matrix::automatic(on), p);
+}
+
+/// The usual training body, of so many iterations.
+auto training(std::int64_t iterations) {
+  return [iterations](auto& peer) {
+    for (std::int64_t const k : peer.iterations(iterations))
+      peer.step(test::gradient_at(peer.parameters(), peer.rank(), k));
+  };
+}
+
+template <class Group>
+states parameters_of(Group const& group) {
+  states all;
+  for (std::uint32_t i = 0; i < group.size(); ++i) all.push_back(group.parameters(i));
+  return all;
+}
+bool same_bits(states const& a, states const& b) {
+  return std::ranges::equal(
+      a, b, [](floats const& x, floats const& y) { return test::same_bits<float>(x, y); });
+}
+
+/// Runs so many iterations and compares every one with the computation in one place (HOP-3).
+template <class Transport>
+void check_trajectories(Transport const& t, graph const& on, iteration_order order,
+                        std::int64_t iterations, floats const& initial) {
+  sgd const options{.rate = 0.1, .momentum = 0.9, .decay = 0.01};
+  auto const mixing = mixing_matrix::automatic(on);
+  auto group = make_group(t, mixing, standard(order), initial, options);
+  auto const expected =
+      test::in_one_place<float>(mixing, order, options, states(on.size(), initial), iterations);
+  std::atomic<int> wrong = 0;
+  auto const report = group.run([&](auto& peer) {
+    wrong += peer.count() != on.size();
+    for (std::int64_t const k : peer.iterations(iterations)) {
+      auto const& x = expected[static_cast<std::size_t>(k)][peer.rank()];
+      wrong += !test::same_bits<float>(peer.parameters(), x);
+      peer.step(test::gradient_at(peer.parameters(), peer.rank(), k));
+    }
+  });
+  CHECK(wrong == 0);
+  CHECK(same_bits(parameters_of(group), expected.back()));
+  CHECK(report.iterations() == static_cast<std::uint64_t>(iterations) * on.size());
+}
+
+/// Calls `check(transport)` with both.
+template <class Check>
+void on_both(Check check) {
+  check(in_process{});
+  check(simulated{});
+}
+
+/// What `f` throws, as "code: sentence".
+template <class F>
+std::string thrown_by(F f) {
+  try {
+    f();
+  } catch (error const& e) {
+    return std::to_string(static_cast<int>(e.code())) + ": " + e.what();
+  }
+  return "nothing";
+}
+std::string code(errc c) { return std::to_string(static_cast<int>(c)) + ": "; }
+
+}  // namespace
+
+// ---- what is computed
+
+TEST_CASE(
+    "peers: in threads each trajectory is that of a computation in one place, bit for bit "
+    "(HOP-3)",
+    "[transport][peers]") {
+  floats initial(3000);  // more than a block of combine()
+  random_stream random(7);
+  for (float& x : initial) x = static_cast<float>(random.normal());
+  for (auto const order : {iteration_order::parallel, iteration_order::serial}) {
+    check_trajectories(in_process{}, ring_based(8), order, 50, initial);
+    for (int round = 0; round < 4; ++round)
+      check_trajectories(in_process{}, ring_based(8), order, 50, {1, 2, -3});
+    check_trajectories(simulated{}, ring_based(8), order, 50, {1, 2, -3});
+  }
+}
+
+TEST_CASE("peers: one peer is plain sgd, two average with each other", "[transport][peers]") {
+  on_both([](auto transport) {
+    for (std::uint32_t const n : {1U, 2U})
+      for (auto const order : {iteration_order::parallel, iteration_order::serial})
+        check_trajectories(transport, ring(n), order, 20, {3, -1});
+    auto two = make_group(transport, complete(2), with_backup());
+    CHECK(two.run(training(30)).iterations() <= 60);
+    CHECK_THROWS_WITH(make_group(transport, ring(1), with_backup()),
+                      Contains("node 0") && Contains("expected 1 to 1"));
+  });
+}
+
+TEST_CASE("peers: a run begins where the last one ended", "[transport][peers]") {
+  on_both([](auto transport) {
+    auto group = make_group(transport, ring(5), standard());
+    states const initial = parameters_of(group);
+    auto const first =
+        test::in_one_place<float>(group.mixing(), iteration_order::parallel, sgd{}, initial, 10);
+    auto const second = test::in_one_place<float>(group.mixing(), iteration_order::parallel, sgd{},
+                                                  first.back(), 7);
+    group.run(training(10));
+    CHECK(same_bits(parameters_of(group), first.back()));
+    CHECK(group.run(training(7)).iterations() == 5 * 7);
+    CHECK(same_bits(parameters_of(group), second.back()));
+    CHECK(group.run(training(0)).iterations() == 0);
+    CHECK(same_bits(parameters_of(group), second.back()));
+  });
+}
+
+TEST_CASE("peers: a run keeps nothing of the last one but the parameters, no momentum either",
+          "[transport][peers]") {
+  on_both([](auto transport) {
+    sgd const options{.rate = 0.1, .momentum = 0.9};
+    auto group = make_group(transport, mixing_matrix::automatic(ring(3)), standard(), {1, -2, 0.5F},
+                            options);
+    group.run(training(5));
+    auto const expected = test::in_one_place<float>(group.mixing(), iteration_order::parallel,
+                                                    options, parameters_of(group), 5);
+    group.run(training(5));
+    CHECK(same_bits(parameters_of(group), expected.back()));
+  });
+}
+
+TEST_CASE("peers: the consensus is the average, and the spread the greatest distance from it",
+          "[transport][peers]") {
+  on_both([](auto transport) {
+    auto group = make_group(transport, ring(4), standard());
+    CHECK(group.parameters() == floats{1, -2, 0.5F, 4});
+    CHECK(group.spread() == 0);
+    group.run([](auto& peer) {
+      for ([[maybe_unused]] auto const k : peer.iterations(1))
+        peer.step(floats{-30.0F * static_cast<float>(peer.rank()), 0, 0, 0});
+    });
+    CHECK(group.parameters()[0] == Approx(1 + 4.5));  // 0.1 times 0, 30, 60, 90
+    CHECK(group.observe() == group.parameters());
+    CHECK(group.spread() == Approx(4.5));
+    CHECK(group.size() == 4);
+    CHECK_THROWS_WITH(group.parameters(4), Contains("no peer 4 among 4"));
+  });
+}
+
+// ---- misuse
+
+TEST_CASE("peers: calls that make no sense are errors, and change nothing", "[transport][peers]") {
+  on_both([](auto transport) {
+    auto group = make_group(transport, ring(3), standard());
+    auto const expected = test::in_one_place<float>(group.mixing(), iteration_order::parallel,
+                                                    sgd{}, parameters_of(group), 3);
+    std::vector<std::string> said;  // by peer 0 alone
+    group.run([&](auto& peer) {
+      auto const expect_error = [&](auto call) {
+        if (peer.rank() == 0) said.push_back(thrown_by(call));
+      };
+      expect_error([&] { peer.step(floats(4)); });
+      expect_error([&] { (void)peer.iterations(-1); });
+      for (std::int64_t const k : peer.iterations(3)) {
+        auto const gradient = test::gradient_at(peer.parameters(), peer.rank(), k);
+        if (k == 1) expect_error([&] { peer.step(floats(3)); });
+        if (k == 1) expect_error([&] { (void)peer.iterations(3); });
+        if (k == 1) expect_error([&] { peer.step(gradient, -1); });
+        if (k == 1) expect_error([&] { peer.step(gradient, std::nan("")); });
+        peer.step(gradient);
+        if (k == 1) expect_error([&] { peer.step(gradient); });
+      }
+      expect_error([&] { peer.step(floats(4)); });
+    });
+    REQUIRE(said.size() == 8);
+    CHECK_THAT(said[0], Contains(code(errc::bad_option)) && Contains("once in each"));
+    CHECK_THAT(said[1], Contains(code(errc::bad_option)) && Contains("0 or more, but is -1"));
+    CHECK_THAT(said[2], Contains(code(errc::wrong_size)) && Contains("3 numbers, expected 4"));
+    CHECK_THAT(said[3], Contains(code(errc::bad_option)) && Contains("only once"));
+    CHECK_THAT(said[4], Contains(code(errc::bad_option)) && Contains("work must be finite"));
+    CHECK_THAT(said[5], Contains(code(errc::bad_option)) && Contains("work must be finite"));
+    CHECK_THAT(said[6], Contains(code(errc::bad_option)) && Contains("once in each"));
+    CHECK_THAT(said[7], Contains(code(errc::bad_option)) && Contains("once in each"));
+    CHECK(same_bits(parameters_of(group), expected.back()));
+  });
+}
+
+TEST_CASE("peers: an iteration without a step ends the run with an error", "[transport][peers]") {
+  on_both([](auto transport) {
+    auto group = make_group(transport, ring(3), standard());
+    auto const forgets = [](auto& peer) {
+      for (std::int64_t const k : peer.iterations(5))
+        if (k < 2) peer.step(floats(4));
+    };
+    CHECK_THROWS_WITH(group.run(forgets), Contains("iteration 2 had no step()"));
+    CHECK(group.run(training(5)).iterations() == 15);
+  });
+}
+
+TEST_CASE("peers: a handle is of no use when its run is over", "[transport][peers]") {
+  on_both([](auto transport) {
+    auto group = make_group(transport, ring(2), standard());
+    typename decltype(group)::peer_type* kept = nullptr;
+    group.run([&](auto& peer) {
+      if (peer.rank() == 1) kept = &peer;
+      training(2)(peer);
+    });
+    REQUIRE(kept != nullptr);
+    CHECK_THAT(thrown_by([&] { kept->step(floats(4)); }), Contains(code(errc::stale_handle)));
+    CHECK_THAT(thrown_by([&] { (void)kept->iterations(1); }), Contains(code(errc::stale_handle)));
+  });
+}
+
+TEST_CASE("peers: what a body throws ends the run for all, and the next run is fine",
+          "[transport][peers]") {
+  on_both([](auto transport) {
+    for (auto const order : {iteration_order::parallel, iteration_order::serial}) {
+      auto group = make_group(transport, ring(4), standard(order));
+      std::atomic<int> ended = 0;
+      auto const body = [&](auto& peer) {
+        struct at_exit {
+          std::atomic<int>& count;
+          ~at_exit() { ++count; }
+        } const unwound{ended};
+        for (std::int64_t const k : peer.iterations(1'000'000)) {
+          if (peer.rank() == 2 && k == 3) throw std::domain_error("the data have run out");
+          peer.step(floats(4));
+        }
+      };
+      CHECK_THROWS_AS(group.run(body), std::domain_error);
+      CHECK(ended == 4);
+      CHECK(group.run(training(5)).iterations() == 20);
+    }
+  });
+}
+
+TEST_CASE("peers: a run that a body starts is refused", "[transport][peers]") {
+  on_both([](auto transport) {
+    auto group = make_group(transport, ring(2), standard());
+    CHECK_THROWS_WITH(group.run([&](auto&) { group.run(training(1)); }),
+                      Contains("under way already"));
+    CHECK(group.run(training(2)).iterations() == 4);
+  });
+}
+
+TEST_CASE("peers: options that cannot be meant are errors before anything starts",
+          "[transport][peers]") {
+  auto const p = standard();
+  on_both([&](auto transport) {
+    transport.workers = 3;
+    CHECK_NOTHROW(make_group(transport, ring(3), p));
+    CHECK_THROWS_WITH(make_group(transport, ring(4), p),
+                      Contains("4 nodes") && Contains("workers is 3"));
+    transport.workers = 1;
+    CHECK_THROWS_WITH(make_group(transport, mixing_matrix::automatic(ring(3)), p, floats{}),
+                      Contains("no initial parameters"));
+    CHECK_THROWS_WITH(
+        make_group(transport, mixing_matrix::automatic(ring(3)), p, floats{1}, sgd{.rate = 0}),
+        Contains("sgd: rate"));
+    CHECK_THROWS_WITH(make_group(transport, ring(4), with_backup(0)), Contains("token_queues"));
+  });
+  CHECK_THROWS_WITH(make_group(in_process{.slowness = {0.5}}, ring(3), p), Contains("slowness"));
+  CHECK_THROWS_WITH(make_group(in_process{.slowness = {1, 1, 1, 1}}, ring(3), p),
+                    Contains("4 entries") && Contains("3 peers"));
+  auto const scenario_error = [&](sim::scenario const& s) {
+    return thrown_by([&] { make_group(simulated{.scenario = s}, ring(3), p); });
+  };
+  CHECK_THAT(scenario_error({.joins = {{.at = 1ms}}}),
+             Contains(code(errc::bad_option)) && Contains("joins"));
+  CHECK_THAT(scenario_error({.server_delay = {1ms}}),
+             Contains(code(errc::bad_option)) && Contains("server_delay"));
+  CHECK_THAT(scenario_error({.crashes = {{.worker = worker_id{3}, .at = 1ms}}}),
+             Contains(code(errc::bad_option)) && Contains("crashes"));
+}
+
+// A permutation matrix is doubly stochastic, and nothing forbids it with gather_all: parameters go
+// round. Where a peer may be left with its own update alone, it would average nothing.
+TEST_CASE("peers: an own update that weighs nothing is for those who wait for all",
+          "[transport][peers]") {
+  Eigen::MatrixXd const swap{{0, 1}, {1, 0}};
+  auto const mixing = mixing_matrix::given(graph_of(swap), swap);
+  auto all = make_group(simulated{}, mixing, standard());
+  auto const expected =
+      test::in_one_place<float>(mixing, iteration_order::parallel, sgd{}, parameters_of(all), 5);
+  all.run(training(5));
+  CHECK(same_bits(parameters_of(all), expected.back()));
+  CHECK_THROWS_WITH(make_group(simulated{}, mixing, with_backup()),
+                    Contains("own update of node 0 counts 0"));
+}
+
+// ---- the end of a run
+
+TEST_CASE("peers: stop() from a body ends the run for all, without an error",
+          "[transport][peers]") {
+  on_both([](auto transport) {
+    auto group = make_group(transport, ring(4), standard());
+    auto const report = group.run([&](auto& peer) {
+      for (std::int64_t const k : peer.iterations(1'000'000'000)) {
+        if (peer.rank() == 1 && k == 5) group.stop();
+        peer.step(floats(4));
+      }
+    });
+    CHECK(report.peers[1].iterations == 5);
+    for (auto const& p : report.peers) CHECK(p.iterations <= 9);
+    CHECK(group.run(training(5)).iterations() == 20);
+  });
+}
+
+TEST_CASE("peers: stop() from another thread ends the run, whoever waits or sleeps",
+          "[transport][peers]") {
+  // Peer 0 waits for nobody to come; peer 3 sleeps for its slowness.
+  auto group = make_group(in_process{.slowness = {1, 1, 1, 1e6}}, ring(4), standard());
+  std::atomic<bool> slow_is_there = false;
+  std::thread other([&] {
+    while (!slow_is_there) std::this_thread::sleep_for(100us);
+    std::this_thread::sleep_for(5ms);
+    group.stop();
+  });
+  auto const report = group.run([&](auto& peer) {
+    for ([[maybe_unused]] auto const k : peer.iterations(1'000'000)) {
+      if (peer.rank() == 3) {
+        std::this_thread::sleep_for(2ms);  // so that its slowness asks for half an hour
+        slow_is_there = true;
+      }
+      peer.step(floats(4));
+    }
+  });
+  other.join();
+  CHECK(report.peers[3].iterations <= 1);
+  CHECK(report.elapsed < 10min);
+}
+
+TEST_CASE(
+    "peers: who waits for all and misses one that has left ends with a lost_error that names "
+    "both",
+    "[transport][peers]") {
+  on_both([](auto transport) {
+    for (auto const order : {iteration_order::parallel, iteration_order::serial})
+      for (bool const announced : {false, true}) {
+        auto group = make_group(transport, directed_ring(4), standard(order));
+        auto const leaves = [&](auto& peer) {
+          bool const early = peer.rank() == 2;
+          for (std::int64_t const k : peer.iterations(early && announced ? 4 : 100)) {
+            if (early && k == 4) return;
+            peer.step(floats(4));
+          }
+        };
+        CHECK_THROWS_WITH(group.run(leaves),
+                          Contains("peer 2 is lost") && Contains("peer 3 cannot end iteration"));
+        CHECK_THROWS_AS(group.run(leaves), lost_error);
+        CHECK(group.run(training(5)).iterations() == 20);
+      }
+  });
+}
+
+TEST_CASE("peers: who handles a lost_error leaves, and so does everybody else in the end",
+          "[transport][peers]") {
+  on_both([](auto transport) {
+    auto group = make_group(transport, directed_ring(5), standard());
+    std::atomic<int> lost = 0;
+    auto const report = group.run([&](auto& peer) {
+      if (peer.rank() == 4) return;
+      for ([[maybe_unused]] auto const k : peer.iterations(50)) {
+        try {
+          peer.step(floats(4));
+        } catch (lost_error const&) {
+          ++lost;  // and has no further iterations
+        }
+      }
+    });
+    CHECK(lost == 4);
+    for (auto const& p : report.peers) CHECK(p.iterations < 50);
+  });
+}
+
+TEST_CASE("peers: with backup workers the others go on without one that has left",
+          "[transport][peers]") {
+  on_both([](auto transport) {
+    auto group = make_group(transport, ring_based(8), with_backup());
+    auto const report = group.run([&](auto& peer) {
+      if (peer.rank() == 6) return;
+      for (std::int64_t const k : peer.iterations(peer.rank() == 5 ? 7 : 60)) {
+        if (peer.rank() == 2 && k >= 10) return;
+        peer.step(floats(4));
+      }
+    });
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      INFO("peer " << i);
+      auto const& p = report.peers[i];
+      std::uint64_t const wanted = i == 6 ? 0 : i == 5 ? 7 : 60;
+      if (i == 2)
+        CHECK(p.iterations + p.jumped_over >= 10);
+      else
+        CHECK(p.iterations + p.jumped_over == wanted);
+    }
+  });
+}
+
+// ---- what is measured: to the nanosecond in virtual time
+
+namespace {
+
+/// Steps take `step`, messages `latency`.
+simulated exact(duration step, duration latency) {
+  return {
+      .scenario = {.speed = {.work_cost = step}, .network = {.worker_link = {.latency = latency}}}};
+}
+
+template <class Protocol>
+peer_report exact_run(duration step, duration latency, Protocol const& p, std::int64_t iterations) {
+  auto group = make_group(exact(step, latency), ring(3), p);
+  return group.run(training(iterations));
+}
+
+void check_times(peer_report const& r, duration compute, duration updates, duration tokens) {
+  CHECK(r.virtual_time);
+  CHECK(r.crashes == 0);
+  CHECK(r.elapsed == compute + updates + tokens);
+  for (auto const& p : r.peers) {
+    CHECK(p.compute == compute);
+    CHECK(p.wait_updates == updates);
+    CHECK(p.wait_tokens == tokens);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("peers: in parallel order what a message takes is hidden behind the step",
+          "[transport][peers]") {
+  auto const report = exact_run(2ms, 1ms, standard(), 5);
+  check_times(report, 10ms, 0ms, 0ms);
+  for (auto const& p : report.peers) {
+    CHECK(p.iterations == 5);
+    CHECK(p.updates_sent == 10);
+    CHECK(p.updates_reduced == 10);
+    CHECK(p.updates_late + p.updates_spared + p.jumps + p.jumped_over == 0);
+    CHECK(p.queue_peak == 2);
+    // An update: what it is, its iteration, and 4 floats; two farewells without the floats.
+    CHECK(p.bytes_sent == 10 * (1 + 8 + 16) + 2 * (1 + 8));
+  }
+  // Per peer one start, 5 steps, and 10 updates and 2 farewells received.
+  CHECK(report.events == 3 * (1 + 5 + 10 + 2));
+  // The slower of the two is what counts.
+  check_times(exact_run(2ms, 3ms, standard(), 5), 10ms, 5ms, 0ms);
+}
+
+TEST_CASE("peers: in serial order a message's time comes on top of the step's",
+          "[transport][peers]") {
+  check_times(exact_run(2ms, 1ms, standard(iteration_order::serial), 5), 10ms, 5ms, 0ms);
+}
+
+TEST_CASE("peers: NOTIFY-ACK adds the way of the acknowledgement to all but the first step",
+          "[transport][peers]") {
+  check_times(exact_run(2ms, 1ms, hop(notify_ack{}), 5), 10ms, 0ms, 4ms);
+  check_times(exact_run(2ms, 1ms, hop(notify_ack{}, iteration_order::serial), 5), 10ms, 5ms, 0ms);
+}
+
+TEST_CASE("peers: messages leave a card of finite bandwidth one after the other",
+          "[transport][peers]") {
+  simulated transport = exact(1ms, 1ms);
+  transport.scenario.network.worker_link.bandwidth = 1'000'000;  // a byte takes 1 us
+  auto group = make_group(transport, ring(3), standard());
+  // Two updates of 25 bytes with headers of 64 take 178 us.
+  check_times(group.run(training(5)), 5ms, 5 * 178us, 0ms);
+}
+
+TEST_CASE("peers: a slow one holds up its neighbors, and these theirs", "[transport][peers]") {
+  simulated transport = exact(1ms, 1ms);
+  transport.scenario.speed.slowness = {1, 1, 5};
+  auto group = make_group(transport, directed_ring(3), standard());
+  auto const report = group.run(training(4));
+  CHECK(report.peers[2].compute == 20ms);
+  CHECK(report.peers[2].wait() == 0ms);
+  // Its update k leaves at 5k ms. Peer 0 gets it 1 ms later, and so ends iteration k at 5k + 1 ms,
+  // when its own update k + 1 leaves: peer 1 is one iteration ahead, and waits once less.
+  CHECK(report.peers[0].wait_updates == 3 * 4ms);
+  CHECK(report.peers[1].wait_updates == 2 * 4ms);
+  CHECK(report.elapsed == 20ms);
+}
+
+TEST_CASE("peers: with backup workers a crash holds the others up until it is noticed",
+          "[transport][peers]") {
+  simulated transport = exact(2ms, 1ms);
+  transport.scenario.crashes = {{.worker = worker_id{2}, .at = 5ms}};
+  transport.scenario.detection_delay = 10ms;
+  auto group = make_group(transport, ring(3), hop(gather_all_but{1}, token_queues{2}));
+  auto const report = group.run(training(8));
+  // It dies in iteration 2, having put in 3 tokens. With one more at the start the others come to
+  // iteration 4, end that at 10 ms, wait until 15 ms, and have 3 more to make.
+  CHECK(report.crashes == 1);
+  CHECK(report.elapsed == 21ms);
+  CHECK(report.peers[2].iterations == 2);
+  for (std::uint32_t const i : {0U, 1U}) {
+    auto const& p = report.peers[i];
+    CHECK(p.iterations == 8);
+    CHECK(p.compute == 16ms);
+    CHECK(p.wait_tokens == 5ms);
+    CHECK(p.wait_updates == 0ms);
+    CHECK(p.updates_sent == 2 * 5 + 3);
+    CHECK(p.updates_reduced == 8 + 3);
+    CHECK(p.bytes_sent == 13 * (9 + 16) + (13 + 1) * 9);  // updates, tokens, a farewell
+  }
+  CHECK(group.runtime().crashed(2));
+  // Only those that live count in the consensus.
+  auto const& one = group.parameters(0);
+  auto const& other = group.parameters(1);
+  for (std::size_t i = 0; i < one.size(); ++i)
+    CHECK(group.parameters()[i] == Approx((one[i] + other[i]) / 2));
+  // In the next run it is there again, as the scenario has it: until it dies at 5 ms.
+  CHECK(group.run(training(1)).crashes == 0);
+}
+
+TEST_CASE("peers: a crashed peer sends nothing more, whatever its body catches",
+          "[transport][peers]") {
+  simulated transport = exact(1ms, 1ms);
+  transport.scenario.crashes = {{.worker = worker_id{0}, .at = 2500us}};
+  auto group = make_group(transport, ring(3), hop(gather_all_but{1}, token_queues{2}));
+  int caught = 0;
+  auto const report = group.run([&](auto& peer) {
+    for ([[maybe_unused]] auto const k : peer.iterations(6)) {
+      try {
+        peer.step(floats(4));
+      } catch (...) {  // and goes on as if all were well
+        ++caught;
+        return;
+      }
+    }
+  });
+  CHECK(caught == 1);
+  CHECK(report.crashes == 1);
+  CHECK(report.peers[0].iterations == 2);
+  CHECK(report.peers[0].updates_sent == 2 * 3);
+  CHECK(report.peers[1].iterations == 6);
+}
+
+TEST_CASE("peers: what an observer throws ends a simulated run as it is, not as a deadlock",
+          "[transport][peers]") {
+  auto group = make_group(simulated{}, ring(3), standard());
+  group.runtime().on_event([] { throw std::domain_error("an invariant is broken"); });
+  CHECK_THROWS_AS(group.run(training(5)), std::domain_error);
+  int events = 0;
+  group.runtime().on_event([&] {
+    if (++events == 20) group.stop();
+  });
+  CHECK(group.run(training(1'000'000)).events == 20);
+  group.runtime().on_event({});
+  CHECK(group.run(training(5)).iterations() == 15);
+}
+
+// ---- threads
+
+TEST_CASE("peers: observe() may be called by any thread while peers train", "[transport][peers]") {
+  auto group = make_group(in_process{}, ring_based(6), standard());
+  std::atomic<bool> over = false;
+  std::atomic<int> observed = 0;
+  std::atomic<bool> wrong = false;
+  std::thread reader([&] {
+    while (!over) {
+      floats const x = group.observe();
+      wrong = wrong || x.size() != 4 ||
+              !std::ranges::all_of(x, [](float v) { return std::isfinite(v); }) ||
+              group.spread() < 0 || group.now() < time_point{};
+      ++observed;
+    }
+  });
+  group.run([&](auto& peer) {
+    training(200)(peer);
+    while (observed < 3) std::this_thread::sleep_for(100us);
+    wrong = wrong || group.observe().size() != 4;  // by a body
+  });
+  over = true;
+  reader.join();
+  CHECK_FALSE(wrong);
+}
+
+TEST_CASE("peers: nodes may be looked at from any thread, as a run begins as well",
+          "[transport][peers]") {
+  auto group = make_group(in_process{}, ring(4), standard());
+  std::atomic<bool> over = false;
+  std::atomic<bool> wrong = false;
+  std::thread reader([&] {
+    while (!over)
+      for (std::uint32_t i = 0; i < 4; ++i)
+        group.runtime().look_at(i, [&](auto const& node) {
+          auto const k = node.core().iteration().value();
+          auto const made = static_cast<std::int64_t>(node.core().counters().iterations);
+          wrong = wrong || made < k || made > k + 1;
+        });
+  });
+  for (int run = 0; run < 20; ++run) group.run(training(20));
+  over = true;
+  reader.join();
+  CHECK_FALSE(wrong);
+}
+
+TEST_CASE("peers: a slowed peer in threads takes so many times as long", "[transport][peers]") {
+  auto group = make_group(in_process{.slowness = {1, 4}}, ring(3), standard());
+  auto const report = group.run([](auto& peer) {
+    for ([[maybe_unused]] auto const k : peer.iterations(5)) {
+      std::this_thread::sleep_for(1ms);
+      peer.step(floats(4));
+    }
+  });
+  CHECK(report.peers[1].compute >= 5 * 4ms);
+  CHECK(report.elapsed >= 5 * 4ms);
+  CHECK_FALSE(report.virtual_time);
+  for (auto const& p : report.peers) {
+    CHECK(p.iterations == 5);
+    CHECK(p.compute >= 5ms);
+    CHECK(p.compute + p.wait() <= report.elapsed);
+    CHECK(p.bytes_sent == 10 * (1 + 8 + 16) + 2 * (1 + 8));
+  }
+}
+
+TEST_CASE("peers: the random streams of peers differ, and are those of the seed",
+          "[transport][peers]") {
+  auto const draws = [](auto transport) {
+    auto group = make_group(transport, ring(4), standard());
+    std::mutex lock;
+    std::set<std::uint64_t> drawn;
+    group.run([&](auto& peer) {
+      std::lock_guard const guard(lock);
+      drawn.insert(peer.random()());
+    });
+    return drawn;
+  };
+  auto const first = draws(in_process{.seed = 3});
+  CHECK(first.size() == 4);
+  CHECK(first == draws(in_process{.seed = 3}));
+  CHECK(first == draws(simulated{.scenario = {.seed = 3}}));
+  CHECK(first != draws(in_process{.seed = 4}));
+}
+
+namespace {
+
+/// 64 threads that sleep at random, the last ones much longer.
+template <class Protocol>
+peer_report stress(Protocol const& p, std::int64_t iterations) {
+  auto group = make_group(in_process{}, ring_based(64), p);
+  auto const report = group.run([&](auto& peer) {
+    for ([[maybe_unused]] auto const k : peer.iterations(iterations)) {
+      auto const most = peer.rank() >= 60 ? 1000U : 100U;
+      std::this_thread::sleep_for(std::chrono::microseconds(peer.random().below(most)));
+      peer.step(floats(4, 0.5F));
+    }
+  });
+  std::uint64_t sent = 0;
+  std::uint64_t used = 0;
+  for (auto const& m : report.peers) {
+    CHECK(m.iterations + m.jumped_over == static_cast<std::uint64_t>(iterations));
+    CHECK(m.updates_sent + m.updates_spared == m.iterations * 3);
+    CHECK(m.updates_reduced <= (m.iterations + m.jumps) * 3);
+    sent += m.updates_sent;
+    used += m.updates_reduced + m.updates_late;
+  }
+  CHECK(used <= sent);
+  CHECK(group.observe().size() == 4);
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("peers: 64 threads with backup workers and jumps keep count", "[transport][peers]") {
+  auto const report = stress(with_backup(), 100);
+  for (auto const& m : report.peers) {
+    CHECK(m.updates_reduced >= (m.iterations + m.jumps) * 2);
+    CHECK(m.queue_peak <= (1 + 4) * 3);
+  }
+}
+
+TEST_CASE("peers: 64 threads with bounded staleness keep count", "[transport][peers]") {
+  auto const report = stress(hop(gather_newest{3}), 100);
+  for (auto const& m : report.peers) {
+    CHECK(m.iterations == 100);
+    CHECK(m.updates_sent == 300);
+    // It goes on for s + 1 iterations at most with what it has, which is at most as new as a
+    // neighbor may be ahead: s + 1. So of each one it reduces an update in any 8 iterations.
+    CHECK(m.updates_reduced >= 3 * (100 / 8));
+    CHECK(m.queue_peak <= 3);
+  }
+}
