@@ -442,12 +442,13 @@ class hop_core {
 
   void lose_sender(std::size_t i) {
     in_[i].live = false;
-    if constexpr (!gather_type::outlives_loss)
-      lost_ = lost_.value_or(site_.in[i]);  // a reduce under way is still of all
-    else if constexpr (by_iteration)
+    if constexpr (!gather_type::outlives_loss) {
+      if (!lost_) lost_ = site_.in[i];  // a reduce under way is still of all
+    } else if constexpr (by_iteration) {
       updates_.drop_from(site_.in[i]);
-    else
+    } else {
       updates_.drop(i);
+    }
     recount();
   }
 

@@ -149,7 +149,7 @@ class hop_node {
       switch (next(e)) {
         case todo::send: send(e); break;
         case todo::reduce: reduce(e); break;
-        case todo::stop: throw lost();
+        case todo::stop: throw e.guard([&] { return lost(); });
         default: return;
       }
     }

@@ -213,7 +213,7 @@ class in_process_peers {
       fail(std::current_exception());
     }
     p.handle.end();
-    try {
+    if (!stopping()) try {  // else neighbors could take it for a loss before they notice
       outbox<message> out;
       {
         std::lock_guard const guard(locks_[rank].lock);
