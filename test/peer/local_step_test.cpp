@@ -210,7 +210,7 @@ TEMPLATE_TEST_CASE("combine: a weighted sum in the order of the parts, to the la
                    "[peer][local_step]", float, double) {
   using T = TestType;
   random_stream random(7);
-  for (std::size_t const n : {0, 1, 2047, 2048, 2049, 4095, 4096, 4097, 6145}) {
+  for (std::size_t const n : {0u, 1u, 2047u, 2048u, 2049u, 4095u, 4096u, 4097u, 6145u}) {
     for (std::size_t const count : {1u, 2u, 5u}) {
       INFO(n << " parameters, " << count << " parts");
       auto const own = random_numbers<T>(random, n);
