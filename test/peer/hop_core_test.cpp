@@ -37,8 +37,10 @@ constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
 
 constexpr worker_id id(std::uint32_t w) { return worker_id{w}; }
 
-/// The parameters that worker w sends in iteration k.
-constexpr int value(std::uint32_t w, std::int64_t k) { return static_cast<int>(1000 * w + k); }
+/// The parameters that worker w sends in iteration k; of some number also where k is none.
+constexpr int value(std::uint32_t w, std::int64_t k) {
+  return static_cast<int>(1000 * (w % 1000) + static_cast<std::uint64_t>(k) % 1000);
+}
 
 std::vector<worker_id> ids(std::vector<std::uint32_t> const& numbers) {
   std::vector<worker_id> all;

@@ -11,7 +11,7 @@ namespace rubato {
 
 /// What a peer counted of a run.
 struct peer_counters {
-  std::uint64_t iterations = 0;       ///< made: computed and reduced
+  std::uint64_t iterations = 0;       ///< made: their gradients computed
   std::uint64_t jumps = 0;
   std::uint64_t jumped_over = 0;      ///< iterations that jumps left out
   std::uint64_t updates_sent = 0;

@@ -16,15 +16,16 @@ namespace rubato {
 /// A Hop protocol put together from its parts; `hop` leaves out what is usual.
 template <gather_policy Gather, reduce_policy Reduce, gap_policy Gap, jump_policy Jump>
 class composed_hop {
+  // First, because it says what to do where the next ones hold too.
+  static_assert(!Gap::acks || (Gather::bounds_gap && Gather::kept == keeping::by_iteration),
+                "hop: notify_ack holds a peer back until each neighbor has caught up, so only "
+                "gather_all goes with it (002 sections 3.4 and 3.5); take token_queues");
   static_assert(Gather::bounds_gap || Gap::tokens,
                 "hop: with backup workers nothing bounds the gap between neighbors, so updates would "
                 "pile up: add token_queues (002 section 4.3)");
   static_assert(Gap::tokens || Gap::acks || !Gather::outlives_loss || Gather::kept == keeping::newest,
                 "hop: once a peer is lost nothing bounds by how far a sender leads, so the slots may run "
                 "out: add token_queues");
-  static_assert(!Gap::acks || (Gather::bounds_gap && Gather::kept == keeping::by_iteration),
-                "hop: notify_ack holds a peer back until each neighbor has caught up, so only "
-                "gather_all goes with it (002 sections 3.4 and 3.5); take token_queues");
   static_assert(!Jump::jumps || Gap::tokens,
                 "hop: a peer knows from its tokens how far it lags: bounded_jump needs token_queues "
                 "(002 section 5)");

@@ -115,7 +115,7 @@ class hop_core {
     return todo::end;
   }
 
-  /// Whether `poll` would answer anything but `wait`.
+  /// Whether there is anything to go on with: what `poll` waited for is there.
   [[nodiscard]] bool can_go_on() const noexcept {
     if (lost_) return true;
     switch (phase_) {
