@@ -134,7 +134,7 @@ TEST_CASE("ad_psgd: exchanges keep the sum, also of a peer that leaves in the mi
   peer_group group{cluster, ring(4), ad_psgd{.seed = 3}, plain_step{}, std::vector<double>{0}};
   group.run([](auto& peer) {  // parameters differ, and are sums of powers of two
     for ([[maybe_unused]] auto k : peer.iterations(1))
-      peer.step(std::vector{static_cast<double>(1U << (40 + 3 * peer.rank() % 8))});
+      peer.step(std::vector{std::ldexp(1.0, static_cast<int>(40 + 3 * peer.rank() % 8))});
   });
   auto const sum = [&] {
     double all = 0;
