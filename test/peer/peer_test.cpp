@@ -174,8 +174,8 @@ TEST_CASE("ad_psgd: a dead partner holds nobody up", "[peer]") {
 }
 
 TEST_CASE("all_reduce: replicas are those of one worker with the mean gradient, to the last bit", "[peer]") {
-  std::uint32_t const peers = GENERATE(1, 2, 3, 7);
-  std::size_t const size = GENERATE(1, 5, 23);
+  std::uint32_t const peers = GENERATE(1U, 2U, 3U, 7U);
+  std::size_t const size = GENERATE(std::size_t{1}, std::size_t{5}, std::size_t{23});
   auto const gradient = [](std::uint32_t rank, std::int64_t k, std::size_t i) {
     return static_cast<double>((rank * 7 + static_cast<std::size_t>(k) * 3 + i) % 16);  // sums are exact
   };
