@@ -14,11 +14,11 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/peer/combine.hpp"
+#include "rubato/peer/endpoint.hpp"
 #include "rubato/peer/hop_core.hpp"
 #include "rubato/peer/local_step.hpp"
 #include "rubato/peer/parameter_pool.hpp"
 #include "rubato/peer/peer_site.hpp"
-#include "rubato/peer/endpoint.hpp"
 
 namespace rubato {
 
