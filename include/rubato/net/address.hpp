@@ -1,0 +1,26 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rubato::net {
+
+/// Where a process listens: `host:port`, `[::1]:port`, or `unix:/path`.
+struct address {
+  std::string host;        ///< a name or number; empty for a Unix-domain socket
+  std::uint16_t port = 0;  ///< 0: the system picks a free one
+  std::string path = {};   ///< of a Unix-domain socket
+
+  /// @throws option_error that shows the text and the forms expected
+  [[nodiscard]] static address parse(std::string_view text);
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] bool is_unix() const noexcept { return !path.empty(); }
+  /// A Unix-domain socket, `localhost`, or a number of the loopback network.
+  [[nodiscard]] bool is_loopback() const;
+
+  friend bool operator==(address const&, address const&) = default;
+};
+
+}  // namespace rubato::net

@@ -1,0 +1,116 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rubato/net/address.hpp"
+#include "rubato/net/reactor.hpp"
+#include "rubato/net/security.hpp"
+#include "rubato/wire/frame.hpp"
+
+namespace rubato::net {
+
+/// The bytes of a frame's body, given piece by piece as the link takes them, so that large arrays
+/// are sent from where they are.
+class body_source {
+ public:
+  virtual ~body_source() = default;
+  /// The next piece; it stays as it is until the next call. All together are as long as the frame's
+  /// header says; an empty one before that is a mistake of the caller's.
+  [[nodiscard]] virtual std::span<std::byte const> next() = 0;
+};
+
+/// What a connection tells its owner, from inside `reactor::run_one` or `poll`. An owner may close
+/// or destroy its connection from any of these but `begin`.
+class frame_receiver {
+ public:
+  virtual ~frame_receiver() = default;
+  /// A frame's header and meta have arrived: says where its body goes, as buffers that together are
+  /// as long as the header says. @throws wire::frame_error to close the connection for that reason;
+  /// must check all sizes before it takes memory
+  virtual void begin(wire::frame_header const& header, std::span<std::byte const> meta,
+                     std::vector<std::span<std::byte>>& body) = 0;
+  /// The body is there. @throws wire::frame_error as `begin`
+  virtual void end(wire::frame_header const& header) = 0;
+  /// All that had arrived has been handed over: a good time for acknowledgements.
+  virtual void drained() {}
+  /// Room for more: what was waiting to be sent has gone below the mark.
+  virtual void writable() {}
+  /// The connection is closed, by the other end or for a reason of this one; nothing more comes.
+  virtual void closed(std::string const& reason) = 0;
+};
+
+/// Limits and times of a connection.
+struct connection_options {
+  std::size_t meta_max = 64 * 1024;                 ///< bytes of a frame's meta
+  std::chrono::milliseconds silence{5000};          ///< closed when nothing is heard for so long
+  std::chrono::milliseconds handshake{5000};        ///< for connecting and proving who one is
+};
+
+/// A stream of frames to one other process: over TCP or a Unix-domain socket, with TLS or without.
+/// Sends heartbeats, and closes itself when nothing is heard for too long. Belongs to its reactor.
+class connection {
+ public:
+  virtual ~connection() = default;
+
+  /// Who is told; must be set before the next use of the reactor.
+  virtual void attach(frame_receiver& owner) = 0;
+
+  /// Sends a frame, soon: small ones are gathered until `flush`, or until there are 64 KiB of them.
+  /// `meta` and `body` are copied. Sizes in the header are filled in. Nothing happens once closed.
+  virtual void send(wire::frame_header header, std::span<std::byte const> meta,
+                    std::span<std::byte const> body = {}) = 0;
+  /// The same for a body of `length` bytes that is large; the source is destroyed when it has been
+  /// sent, or when the connection closes.
+  virtual void send(wire::frame_header header, std::span<std::byte const> meta, std::uint64_t length,
+                    std::unique_ptr<body_source> body) = 0;
+  virtual void flush() = 0;
+  /// Bytes accepted by `send` and not yet by the operating system.
+  [[nodiscard]] virtual std::size_t unsent() const noexcept = 0;
+
+  /// Sends what is left, as far as the system takes it at once, and closes. The owner is not told.
+  virtual void close() noexcept = 0;
+  [[nodiscard]] virtual bool is_open() const noexcept = 0;
+  /// For messages: the other end's address.
+  [[nodiscard]] virtual std::string peer() const = 0;
+};
+
+/// Connects and goes through the handshake; then calls `done` from inside the reactor, with the
+/// connection, or with nullptr and the reason. The handle that it returns gives up when destroyed.
+[[nodiscard]] std::shared_ptr<void> connect(
+    reactor& where, address const& to, security const& keys, connection_options const& options,
+    std::function<void(std::unique_ptr<connection>, std::string const& reason)> done);
+
+/// Accepts connections that have passed the handshake. What goes wrong with others is logged, and
+/// touches nothing.
+class listener {
+ public:
+  struct options : connection_options {
+    std::size_t connections_max = 4096;  ///< open ones, those in their handshake included
+  };
+
+  /// @throws option_error when the address is beyond loopback and that was not asked for, or when
+  /// files of `keys` cannot be used; error (errc::io) when it cannot be bound. A Unix-domain path
+  /// that nobody listens on any more is taken over.
+  listener(reactor& where, address const& at, security const& keys, options const& limits,
+           std::function<void(std::unique_ptr<connection>)> accepted);
+  ~listener();
+  listener(listener const&) = delete;
+  listener& operator=(listener const&) = delete;
+
+  /// The address with the port that the system picked.
+  [[nodiscard]] address bound() const;
+
+ private:
+  struct state;
+  std::shared_ptr<state> state_;
+};
+
+}  // namespace rubato::net

@@ -1,0 +1,82 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rubato/net/address.hpp"
+#include "rubato/net/security.hpp"
+
+namespace rubato::net {
+
+/// What a process does in a run.
+enum class role : std::uint8_t { worker, server, coordinator };
+
+[[nodiscard]] constexpr char const* to_string(role r) noexcept {
+  switch (r) {
+    case role::worker: return "worker";
+    case role::server: return "server";
+    case role::coordinator: return "coordinator";
+  }
+  return "unknown";
+}
+
+/// What becomes of a run when a worker is lost.
+enum class on_loss : std::uint8_t {
+  end,      ///< it ends with an error, everywhere
+  go_on,    ///< it goes on without the worker
+};
+
+/// A process's place in a run of several processes.
+struct deployment {
+  role as = role::worker;
+  /// Its number among those of its role, from 0; without one the coordinator gives the next.
+  std::optional<std::uint32_t> rank = {};
+  std::uint32_t workers = 1;  ///< worker processes that a run begins with
+  std::uint32_t servers = 1;  ///< server processes
+  address coordinator = {};   ///< where the coordinator listens
+  /// Where this server listens; nothing needs to be said on one machine.
+  address listen = {.host = "127.0.0.1", .port = 0};
+  security keys = {};
+  on_loss when_lost = on_loss::end;
+  /// A process that says nothing for so long is lost.
+  std::chrono::milliseconds silence{5000};
+  /// A process whose connection broke may come back within this time.
+  std::chrono::milliseconds reconnect{2000};
+  /// How long to wait for the others when a run is started.
+  std::chrono::milliseconds patience{60000};
+
+  /// As launchers say it. `look_up` is asked for each variable.
+  ///
+  /// | variable | meaning |
+  /// |---|---|
+  /// | `RUBATO_ROLE` | `worker`, `server` or `coordinator`; `RANK` and `WORLD_SIZE` then count workers only |
+  /// | `RUBATO_SERVERS` | number of server processes, 1 if not set |
+  /// | `RUBATO_COORDINATOR` | its address, in any form; wins over the next two |
+  /// | `MASTER_ADDR`, `MASTER_PORT` | its host and port, 127.0.0.1 and 29500 if not set; under Slurm the job's first node |
+  /// | `RANK`, else `OMPI_COMM_WORLD_RANK`, else `SLURM_PROCID` | this process's number |
+  /// | `WORLD_SIZE`, else `OMPI_COMM_WORLD_SIZE`, else `SLURM_NTASKS` | how many processes there are |
+  /// | `RUBATO_LISTEN` | where a server listens |
+  /// | `RUBATO_TOKEN`, `RUBATO_TOKEN_FILE` | the shared secret, or the file that holds it |
+  /// | `RUBATO_TLS_CERTIFICATE`, `RUBATO_TLS_KEY`, `RUBATO_TLS_AUTHORITY` | files; all three or none |
+  /// | `RUBATO_BEYOND_LOOPBACK` | `1` allows listening beyond this machine |
+  /// | `RUBATO_ON_LOSS` | `end` or `go-on` |
+  /// | `RUBATO_SILENCE`, `RUBATO_RECONNECT`, `RUBATO_PATIENCE` | seconds, fractions allowed |
+  ///
+  /// Without `RUBATO_ROLE` and with more than one process, all run the same command: number 0 is the
+  /// coordinator, the next are the servers, all others workers, whose ranks start at 0.
+  /// @throws option_error that names the variable, its value and what was expected
+  [[nodiscard]] static deployment from_environment(
+      std::function<std::optional<std::string>(std::string_view)> const& look_up);
+  /// From this process's environment.
+  [[nodiscard]] static deployment from_environment();
+
+  /// @throws option_error for what cannot be meant
+  void check() const;
+};
+
+}  // namespace rubato::net

@@ -1,0 +1,21 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace rubato::net {
+
+enum class log_level { warning, info };
+
+/// Where the network's log lines go: the one place of a process. Lines at `info` tell of
+/// connections that come and go, warnings of what was refused or lost.
+using log_sink = std::function<void(log_level, std::string_view)>;
+
+/// Sets the sink; by default warnings go to stderr and the rest nowhere. Any thread.
+void set_log(log_sink sink);
+/// Any thread.
+void log(log_level level, std::string const& line);
+
+}  // namespace rubato::net

@@ -1,0 +1,26 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace rubato::net {
+
+/// Mutual TLS: both ends show a certificate that the authority has signed. PEM files.
+struct tls_files {
+  std::string certificate;
+  std::string key;
+  std::string authority;
+};
+
+/// Who may talk to this process. The same on every process of a run.
+struct security {
+  /// A shared secret, for trusted networks: each end proves to the other that it knows it (HMAC of a
+  /// challenge), and neither sends it. What travels afterwards is not encrypted. Empty: none.
+  std::string token = {};
+  std::optional<tls_files> tls = {};
+  /// Without it, listening on anything but the loopback network is an error.
+  bool beyond_loopback = false;
+};
+
+}  // namespace rubato::net
