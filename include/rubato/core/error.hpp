@@ -19,6 +19,7 @@ enum class errc {
   deadlock,       ///< every worker waits and nothing can happen any more
   refused,        ///< a message of another stage, incarnation or clock reached a shard
   lost,           ///< a peer that others cannot go on without has died, or left too early
+  stopped,        ///< another process ended the run, for a reason of its own
   bad_frame,      ///< another process sent what it must not
 };
 

@@ -124,6 +124,18 @@ class shard {
     answer<I>(guard, header, slot);
   }
 
+  /// The worker does not wait for its read any more: its question was lost, and will come again.
+  void withdraw(worker_id reader) {
+    std::lock_guard const guard(lock_);
+    control_.withdraw(reader);
+  }
+
+  /// Nothing more will come of a worker that has left by itself: it goes with what is here.
+  void abandon(worker_id leaver, std::vector<worker_id>& released) {
+    std::unique_lock guard(lock_);
+    if (control_.abandon(leaver)) settle(guard, released);
+  }
+
   /// No synchronized read asks for less than this cut any more.
   void advance(stage_id stage, commit_cut const& mark, std::vector<worker_id>& released) {
     std::unique_lock guard(lock_);

@@ -192,6 +192,9 @@ class shard_control {
     return {.server_clock = cut.c_min(), .included = cut.of(reader)};
   }
 
+  /// Forgets a read that waits.
+  void withdraw(worker_id reader) { waiting_.remove(reader); }
+
   // ---- synchronized reads
 
   /// Whether this shard can answer from exactly this cut: it has received all of it, and folded
@@ -309,6 +312,14 @@ class shard_control {
       counters_.partly_folded += beyond - dropped;
     }
     retire(w);
+  }
+
+  /// A worker that left by itself was lost before all of its commits had come: those that have
+  /// count. Says whether there was such a worker.
+  bool abandon(worker_id w) {
+    if (w.index() >= members_.size() || members_[w.index()].state != standing::leaving) return false;
+    retire(w);
+    return true;
   }
 
   // ---- for reports and observers

@@ -63,6 +63,14 @@ std::size_t add_rows_of_chunk(T* to, std::size_t chunk_size, update<T> const& u,
   return i;
 }
 
+inline constexpr std::size_t chunk_bytes = 64 * 1024;
+
+/// Elements in a chunk: about as many, in whole rows.
+template <class T>
+[[nodiscard]] constexpr std::size_t chunk_elements(std::size_t width) noexcept {
+  return std::max<std::size_t>(1, chunk_bytes / (width * sizeof(T))) * width;
+}
+
 }  // namespace detail
 
 template <class T>
@@ -91,6 +99,20 @@ class dense_snapshot {
     for_each_piece(first, count, [&](T const* from, std::size_t n, std::size_t offset) {
       std::copy_n(from, n, out + offset);
     });
+  }
+
+  /// Becomes a state of `elements` elements, to be written by the caller: `pieces(data, n)` gets each
+  /// stretch. Memory of a state that nobody else refers to is used again.
+  template <class F>
+  void receive(std::size_t elements, std::size_t width, F pieces) {
+    chunk_size_ = detail::chunk_elements<T>(width);
+    chunks_.resize((elements + chunk_size_ - 1) / chunk_size_);
+    for (std::size_t i = 0; i < chunks_.size(); ++i) {
+      std::size_t const n = std::min(chunk_size_, elements - i * chunk_size_);
+      block_ref<T>& c = chunks_[i];
+      if (!c || c.size() != n || !c.unique()) c = block_ref<T>(n);
+      pieces(c.mutable_data(), n);
+    }
   }
 
   /// Calls `piece(data, n, offset)` for each contiguous stretch of the elements asked for.
@@ -164,14 +186,14 @@ class dense_store {
  public:
   using value_type = T;
   using snapshot_type = dense_snapshot<T>;
-  static constexpr std::size_t chunk_bytes = 64 * 1024;
+  static constexpr std::size_t chunk_bytes = detail::chunk_bytes;
 
   /// `init(first, count, out)` fills elements; called chunk by chunk.
   template <class Init>
   dense_store(std::uint64_t rows, std::size_t width, Init init)
       : width_(width),
         elements_(static_cast<std::size_t>(rows) * width),
-        chunk_size_(std::max<std::size_t>(1, chunk_bytes / (width * sizeof(T))) * width),
+        chunk_size_(detail::chunk_elements<T>(width)),
         chunk_count_((elements_ + chunk_size_ - 1) / chunk_size_),
         chunks_(std::make_unique<chunk[]>(chunk_count_)) {
     for (std::size_t c = 0; c < chunk_count_; ++c) {
@@ -179,6 +201,13 @@ class dense_store {
       init(c * chunk_size_, size_of(c), values.mutable_data());
       chunks_[c].values = std::move(values);
     }
+  }
+
+  /// Sets all elements before the run. Not synchronized.
+  void set_all(std::span<T const> values) {
+    RUBATO_ASSERT(values.size() == elements_);
+    for (std::size_t i = 0; i < chunk_count_; ++i)
+      std::copy_n(values.data() + i * chunk_size_, size_of(i), detail::writable(chunks_[i].values));
   }
 
   void fold(std::span<weighted_update<T> const> step, std::optional<double> decay) {

@@ -59,6 +59,12 @@ class multi_version_store {
     base_.set(row, values);
   }
 
+  void set_all(std::span<value_type const> values)
+    requires(bounded)
+  {
+    base_.set_all(values);
+  }
+
   /// Folds into the base at once, for merges without versions.
   void fold(std::span<weighted_update<value_type> const> step, std::optional<double> decay) {
     base_.fold(step, decay);

@@ -18,7 +18,7 @@ template <class T>
 class update_pool {
  public:
   /// An empty update, to be filled.
-  [[nodiscard]] std::shared_ptr<update<T>> take() {
+  [[nodiscard]] std::shared_ptr<update<T>> take() const {
     return {shelf_->take().release(), [shelf = shelf_](update<T>* used) noexcept {
               shelf->put(std::unique_ptr<update<T>>(used));
             }};

@@ -1,0 +1,193 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rubato/net/connection.hpp"
+#include "rubato/net/deployment.hpp"
+
+namespace rubato::net {
+
+/// Frames with this bit in their kind are kept until the other end has acknowledged them, and sent
+/// again after a break: each arrives exactly once, in the order sent. Others are lost with their
+/// connection.
+inline constexpr std::uint8_t reliable_bit = 0x80;
+/// Kinds below it are the link's own.
+inline constexpr std::uint8_t first_user_kind = 16;
+
+/// Who dials: sent first on every connection of a link.
+struct hello {
+  role as = role::worker;
+  std::uint32_t number = 0;       ///< of the process, among those of its role
+  std::uint32_t incarnation = 0;
+  std::uint64_t session = 0;      ///< names the link: the same on all its connections, and on no other
+  std::uint64_t received = 0;     ///< the reliable frames that have arrived there
+
+  friend bool operator==(hello const&, hello const&) = default;
+};
+
+/// A frame that is kept until it has been acknowledged. Immutable once sent.
+class reliable_frame {
+ public:
+  virtual ~reliable_frame() = default;
+  [[nodiscard]] virtual wire::frame_header header() const = 0;
+  [[nodiscard]] virtual std::span<std::byte const> meta() const = 0;
+  /// Appends where the body lies; it stays there as long as the frame lives.
+  virtual void gather(std::vector<std::span<std::byte const>>& body) const = 0;
+};
+
+class link;
+
+/// What a link tells its owner, from inside the reactor. Close and destroy links from outside only.
+class link_user {
+ public:
+  virtual ~link_user() = default;
+  /// As `frame_receiver::begin`. After a break the same frame may begin again; the body that was
+  /// under way then is void.
+  virtual void begin(link& from, wire::frame_header const& header, std::span<std::byte const> meta,
+                     std::vector<std::span<std::byte>>& body) = 0;
+  virtual void end(link& from, wire::frame_header const& header) = 0;
+  virtual void drained(link&) {}
+  virtual void writable(link&) {}
+  /// Connected, for the first time or again: unreliable frames that were under way are lost.
+  virtual void resumed(link&) {}
+  virtual void broken(link&, std::string const& /*reason*/) {}
+  /// Nothing more will come. `expected`: the other end said goodbye.
+  virtual void lost(link& from, std::string const& reason, bool expected) = 0;
+};
+
+/// A conversation with one other process that outlives its connections: one end dials, and dials
+/// again when a connection breaks; what had not arrived is sent again. Belongs to its reactor.
+class link final : public frame_receiver {
+ public:
+  struct options : connection_options {
+    std::chrono::milliseconds reconnect{2000};  ///< lost when a break lasts longer
+  };
+
+  /// `who` names the other end in messages: "server 1".
+  link(reactor& where, link_user& user, options const& limits, std::string who);
+  ~link() override;
+  link(link const&) = delete;
+  link& operator=(link const&) = delete;
+
+  /// The end that dials. Tries for `patience` until the first connection is there.
+  void dial(address const& to, security const& keys, hello const& self,
+            std::chrono::milliseconds patience);
+  /// The end that listens: a connection of this link, whose hello has been read.
+  void adopt(std::unique_ptr<connection> fresh, hello const& said);
+
+  /// Takes the next number and goes out now, or when there is a connection again.
+  void send(std::shared_ptr<reliable_frame const> frame);
+  /// The same for a small body.
+  void send_reliable(std::uint8_t kind, std::span<std::byte const> body);
+  /// Goes out if there is a connection. See `connection::send`.
+  void send(wire::frame_header const& header, std::span<std::byte const> meta,
+            std::span<std::byte const> body = {});
+  void send(wire::frame_header const& header, std::span<std::byte const> meta, std::uint64_t length,
+            std::unique_ptr<body_source> body);
+  void flush();
+  /// Says goodbye and closes; the owner is not told. Frames not yet sent are lost.
+  void close() noexcept;
+  /// Tells the other end why, and closes for good; the owner is not told.
+  void refuse(std::string const& reason) noexcept;
+
+  [[nodiscard]] bool is_up() const noexcept { return connection_ && ready_; }
+  [[nodiscard]] bool is_over() const noexcept { return over_; }
+  /// Reliable frames that the other end has not acknowledged, and their bytes.
+  [[nodiscard]] std::size_t unacknowledged() const noexcept { return kept_.size(); }
+  [[nodiscard]] std::size_t unacknowledged_bytes() const noexcept { return kept_bytes_; }
+  [[nodiscard]] std::size_t unsent() const noexcept {
+    return connection_ ? connection_->unsent() : 0;
+  }
+  [[nodiscard]] std::string const& who() const noexcept { return who_; }
+  /// For tests: breaks the connection as a failing network would.
+  void cut();
+
+  // frame_receiver
+  void begin(wire::frame_header const& header, std::span<std::byte const> meta,
+             std::vector<std::span<std::byte>>& body) override;
+  void end(wire::frame_header const& header) override;
+  void drained() override;
+  void writable() override { user_.writable(*this); }
+  void closed(std::string const& reason) override;
+
+ private:
+  struct kept {
+    std::shared_ptr<reliable_frame const> frame;
+    std::size_t bytes;
+  };
+
+  void try_connect();
+  void connected(std::unique_ptr<connection> fresh, std::string const& reason);
+  void retry(std::string const& reason);
+  void begin_own(wire::frame_header const& header, std::span<std::byte const> meta);
+  void welcomed(std::uint64_t received);
+  void acknowledged(std::uint64_t received);
+  void resume();
+  void transmit(std::shared_ptr<reliable_frame const> const& frame, std::uint64_t sequence);
+  void fail(std::string const& reason);
+  void give_up(std::string const& reason, bool expected);
+  void discard(std::uint64_t length, std::vector<std::span<std::byte>>& body);
+
+  reactor& reactor_;
+  link_user& user_;
+  options limits_;
+  std::string who_;
+
+  // the end that dials
+  bool dials_ = false;
+  address to_;
+  security keys_;
+  hello self_;
+  std::shared_ptr<void> attempt_;
+  std::chrono::milliseconds delay_{0};
+  std::string last_reason_;
+
+  std::unique_ptr<connection> connection_;
+  bool ready_ = false;  ///< both hellos have been exchanged
+  bool over_ = false;
+  bool begun_ = false;  ///< there has been a connection
+  std::optional<std::string> fatal_;  ///< the connection is closing for this reason, for good
+  bool farewell_ = false;
+  reactor::clock::time_point deadline_{};
+  std::shared_ptr<void> timer_;
+
+  std::deque<kept> kept_;        ///< numbers `sent_ - kept_.size() + 1` to `sent_`
+  std::size_t kept_bytes_ = 0;
+  std::uint64_t sent_ = 0;
+  std::uint64_t received_ = 0;   ///< numbers of reliable frames that have arrived, without gaps
+  std::uint64_t acknowledged_ = 0;  ///< and of which the other end has been told
+  bool discarding_ = false;
+  std::vector<std::byte> scratch_;
+  std::vector<std::span<std::byte const>> pieces_;
+};
+
+/// Reads the hello of a fresh connection, and hands both over. Lives in the reactor until then.
+class doorkeeper {
+ public:
+  using visitor = std::function<void(std::unique_ptr<connection>, hello const&)>;
+  doorkeeper(reactor& where, connection_options const& limits, visitor welcome);
+  ~doorkeeper();
+  void receive(std::unique_ptr<connection> fresh);
+
+ private:
+  class guest;
+  reactor& reactor_;
+  connection_options limits_;
+  visitor welcome_;
+  std::vector<std::unique_ptr<guest>> guests_;
+};
+
+/// Refuses a connection whose hello has been read.
+void refuse(connection& guest, std::string const& reason);
+
+}  // namespace rubato::net

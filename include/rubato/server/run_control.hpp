@@ -1,0 +1,208 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rubato/core/clock.hpp"
+#include "rubato/core/ids.hpp"
+#include "rubato/core/time.hpp"
+#include "rubato/net/deployment.hpp"
+#include "rubato/protocol/conductor.hpp"
+#include "rubato/server/coordinator.hpp"
+#include "rubato/wire/control.hpp"
+
+namespace rubato {
+
+/// A pace's conductor, of whatever type, whose orders are bytes.
+class any_conductor {
+ public:
+  using orders = std::vector<std::pair<worker_id, std::vector<std::byte>>>;
+
+  virtual ~any_conductor() = default;
+  virtual void join(worker_id w, clock_index at, time_point now, orders& out) = 0;
+  virtual void leave(worker_id w) = 0;
+  virtual void commit(worker_id w, clock_index at, time_point now) = 0;
+  virtual void observe(time_point at, double loss) = 0;
+  virtual void tick(time_point now, orders& out) = 0;
+  [[nodiscard]] virtual time_point next_tick() const = 0;
+  [[nodiscard]] virtual time_point next_sample() const = 0;
+  [[nodiscard]] virtual std::span<pace_change const> changes() const = 0;
+};
+
+/// The coordinator of a run of several processes: who is there, when a run begins and ends, and
+/// what becomes of it when somebody is lost. A state machine without I/O: what processes say comes
+/// in, what they are to be told goes out. Not synchronized.
+///
+///     gathering ── all servers and workers are there ──> idle
+///     idle ── every worker process is ready ──> running: servers begin a stage, workers join
+///     running ── every worker has ended or is lost ──> ending: servers say when all is in
+///     ending ── all servers have ──> idle, and every process hears what the run measured
+///
+/// A process that comes later joins the run under way, or the next one. A server that is lost ends
+/// everything.
+class run_control {
+ public:
+  struct options {
+    std::uint32_t workers = 1;  ///< processes that a run begins with
+    std::uint32_t servers = 1;
+    net::on_loss when_lost = net::on_loss::end;
+    bool synchronized = false;  ///< grants cuts
+    /// The protocol's threshold for a read, for cuts.
+    std::function<clock_index(clock_index, staleness)> need = {};
+    /// Makes the conductor of a run; nothing where the pace has none.
+    std::function<std::unique_ptr<any_conductor>()> make_conductor = {};
+  };
+  struct place {
+    net::role as{};
+    std::uint32_t number = 0;
+    friend auto operator<=>(place const&, place const&) = default;
+  };
+  struct outgoing {
+    place to;
+    wire::control_message message;
+  };
+  struct enrolment {
+    place at;
+    std::uint32_t incarnation = 0;
+  };
+
+  explicit run_control(options const& o);
+
+  /// A new process. Returns its place; throws error (errc::refused) saying why there is none.
+  [[nodiscard]] enrolment enroll(wire::registration const& r, time_point now);
+  /// @throws wire::frame_error when the sender must not say this, or not now
+  void receive(place from, wire::control_message const& message, time_point now);
+  /// The process will not be heard of any more. `expected`: it said goodbye.
+  void lose(place who, std::string const& reason, bool expected, time_point now);
+  /// The conductor's time has come.
+  void tick(time_point now);
+  [[nodiscard]] time_point next_tick() const;
+
+  /// What is to be sent, in order; per receiver it must stay in order.
+  [[nodiscard]] std::vector<outgoing> take() { return std::exchange(out_, {}); }
+  /// Nothing will happen any more: everybody has left, or something is lost that cannot be replaced.
+  [[nodiscard]] bool is_over() const noexcept { return over_; }
+  /// Whether servers and workers to begin with are all there.
+  [[nodiscard]] bool is_complete() const noexcept;
+  /// "2 of 2 servers and 1 of 3 workers are here".
+  [[nodiscard]] std::string attendance() const;
+  [[nodiscard]] stage_id stage() const noexcept { return stage_; }
+  [[nodiscard]] bool is_running() const noexcept { return phase_ == phase::running; }
+
+ private:
+  enum class phase : std::uint8_t { idle, running, ending };
+  enum class standing : std::uint8_t { joining, live, over };
+  struct server {
+    std::string listens;
+    bool here = false;
+    bool stage_over = false;
+  };
+  struct process {
+    std::uint32_t incarnation = 0;
+    bool here = false;
+    bool welcomed = false;
+    bool ready = false;
+    bool takes_part = false;  ///< in the stage under way
+    bool has_loss = false;
+    std::uint32_t threads = 0;
+    std::uint32_t pid = 0;
+    std::vector<worker_id> workers = {};  ///< in the stage under way, an earlier life's too
+  };
+  struct member {
+    std::uint32_t process = 0;
+    standing now = standing::joining;
+    worker_metrics metrics{};
+  };
+  struct waiting_cut {
+    wire::cut_request request;
+    time_point since;
+  };
+
+  [[nodiscard]] enrolment enroll_server(wire::registration const& r);
+  [[nodiscard]] enrolment enroll_worker(wire::registration const& r);
+  void welcome_all();
+
+  // what processes say
+  void on(place from, wire::ready const& m, time_point now);
+  void on(place from, wire::add_worker const& m, time_point now);
+  void on(place from, wire::worker_ended const& m, time_point now);
+  void on(place from, wire::end_run const& m, time_point now);
+  void on(place from, wire::pace_note const& m, time_point now);
+  void on(place from, wire::loss_sample const& m, time_point now);
+  void on(place from, wire::cut_request const& m, time_point now);
+  void on(place from, wire::cut_release const& m, time_point now);
+  void on(place from, wire::farewell const& m, time_point now);
+  void on(place from, wire::order_done const& m, time_point now);
+  void on(place from, wire::stage_over const& m, time_point now);
+  void on(place from, wire::progress_note const& m, time_point now);
+  template <class Message>
+  void on(place from, Message const&, time_point);
+
+  void begin_when_ready(time_point now);
+  void begin_stage(time_point now);
+  void admit(std::uint32_t process, std::vector<worker_id> const& workers, time_point now);
+  [[nodiscard]] std::vector<worker_id> new_workers(std::uint32_t number, std::uint32_t count);
+  void join_late(time_point now);
+  void started(worker_id w, membership_order const& o, time_point now);
+  void end_worker(worker_id w);
+  void end_when_over(time_point now);
+  void finish_stage(time_point now);
+  void lose_worker(worker_id w);
+  void lose_server(std::uint32_t number, std::string const& reason);
+  void lose_process(std::uint32_t number, std::string const& reason, bool expected, time_point now);
+  void close_when_empty();
+  void fail(std::string const& sentence);
+  void stop(bool failed, errc code, std::string const& sentence);
+
+  void order(membership_order const& o);
+  void follow_cuts(time_point now);
+  void grant(worker_id w, wire::cut_request const& request, duration held);
+  void command(any_conductor::orders const& orders);
+
+  void tell(place to, wire::control_message message) { out_.push_back({to, std::move(message)}); }
+  void tell_servers(wire::control_message const& message);
+  /// The processes of the run under way.
+  void tell_run(wire::control_message const& message);
+  void tell_workers(wire::control_message const& message);
+  [[nodiscard]] duration since_begin(time_point now) const { return now - began_; }
+  [[nodiscard]] bool in_stage(stage_id s) const noexcept {
+    return s == stage_ && phase_ != phase::idle;
+  }
+  [[nodiscard]] member& member_of(place from, worker_id w);
+
+  options options_;
+  coordinator coordinator_;
+  std::unique_ptr<any_conductor> conductor_;
+  std::vector<server> servers_;
+  std::map<std::uint32_t, process> processes_;
+  std::vector<member> members_;  ///< by worker, of the stage under way
+  struct unconfirmed {
+    worker_id worker;
+    std::uint32_t servers;  ///< that have yet to carry it out
+  };
+  std::map<epoch_id, unconfirmed> unconfirmed_;  ///< orders
+  std::map<worker_id, waiting_cut> waiting_cuts_;
+  phase phase_ = phase::idle;
+  stage_id stage_{0};
+  std::uint32_t begun_with_ = 0;  ///< workers of the stage
+  std::uint32_t active_ = 0;      ///< workers that have not ended
+  time_point began_{};
+  time_point ended_{};
+  bool stopping_ = false;
+  bool sampling_ = false;  ///< a loss has been asked for
+  bool over_ = false;
+  std::string failure_;
+  wire::run_over report_{};
+  std::vector<outgoing> out_;
+};
+
+}  // namespace rubato

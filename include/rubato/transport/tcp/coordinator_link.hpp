@@ -1,0 +1,59 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rubato/net/deployment.hpp"
+#include "rubato/net/link.hpp"
+#include "rubato/net/reactor.hpp"
+#include "rubato/wire/control.hpp"
+
+namespace rubato::detail {
+
+[[nodiscard]] net::connection_options connection_limits(net::deployment const& place);
+[[nodiscard]] net::link::options link_limits(net::deployment const& place);
+[[nodiscard]] net::listener::options listener_limits(net::deployment const& place);
+/// Names a link; drawn at random, so that no two are alike.
+[[nodiscard]] std::uint64_t fresh_session();
+/// Where a process's control messages gather. @throws wire::frame_error when they are too long
+void receive_control(wire::frame_header const& header, std::span<std::byte const> meta,
+                     std::vector<std::byte>& into, std::vector<std::span<std::byte>>& body);
+
+/// What the coordinator tells a process.
+class coordinator_user {
+ public:
+  virtual ~coordinator_user() = default;
+  /// The process has its number; what is told later comes after it.
+  virtual void welcomed(wire::welcome const& w) = 0;
+  virtual void told(wire::control_message const& message) = 0;
+  /// @param expected the coordinator has ended, because all is over
+  virtual void coordinator_lost(std::string const& reason, bool expected) = 0;
+};
+
+/// A process's link to the coordinator.
+class coordinator_link final : net::link_user {
+ public:
+  coordinator_link(net::reactor& where, coordinator_user& user, net::deployment const& place,
+                   wire::registration self);
+
+  void send(wire::control_message const& message);
+  void flush() { link_.flush(); }
+  void close() noexcept { link_.close(); }
+  [[nodiscard]] std::size_t unacknowledged() const noexcept { return link_.unacknowledged(); }
+
+ private:
+  void begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
+             std::vector<std::span<std::byte>>& body) override;
+  void end(net::link&, wire::frame_header const& header) override;
+  void lost(net::link&, std::string const& reason, bool expected) override;
+
+  coordinator_user& user_;
+  net::link link_;
+  std::vector<std::byte> arriving_;
+};
+
+}  // namespace rubato::detail

@@ -1,0 +1,610 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "rubato/core/error.hpp"
+#include "rubato/core/null_mutex.hpp"
+#include "rubato/metrics/run_report.hpp"
+#include "rubato/transport/concepts.hpp"
+#include "rubato/transport/first_failure.hpp"
+#include "rubato/transport/run_stopped.hpp"
+#include "rubato/transport/tcp/agreement.hpp"
+#include "rubato/transport/tcp/coordinator_node.hpp"
+#include "rubato/transport/tcp/questions.hpp"
+#include "rubato/transport/tcp/server_node.hpp"
+#include "rubato/transport/tcp/worker_node.hpp"
+#include "rubato/worker/worker.hpp"
+
+namespace rubato {
+
+struct tcp;
+
+/// The servers' side of a run of several processes, as seen from one of them: what all agree on, and
+/// the means to ask the servers.
+template <protocol Protocol, table_spec... Tables>
+class tcp_system : public plan<null_mutex, Protocol, Tables...> {
+ public:
+  using base = plan<null_mutex, Protocol, Tables...>;
+  template <std::size_t I>
+  using snapshot_type = typename base::template snapshot_type<I>;
+
+  tcp_system(std::uint64_t sparse_max, Protocol p, std::uint32_t servers, Tables... tables)
+      : base(std::move(p), servers, std::move(tables)...), sparse_max_(sparse_max) {}
+
+  /// Whom to ask from now on; nobody: there are no servers to be asked.
+  void connect(detail::worker_node* node) noexcept { node_ = node; }
+
+  /// The folded state of a table. Any thread. @throws lost_error
+  template <std::size_t I, class Result>
+  void read_state(Result& out) const {
+    std::vector<read_slot<typename base::template store_type<I>>> slots(base::servers());
+    auto const asked = std::make_shared<detail::inquiry>();
+    for (std::uint32_t s = 0; s < base::servers(); ++s)
+      node().ask(server_id{s}, detail::make_observation<I>(*this, server_id{s}, slots[s], asked, sparse_max_));
+    wait_for(asked);
+    std::vector<snapshot_type<I>> states;
+    for (auto& slot : slots) states.push_back(std::move(slot.snapshot));
+    base::template assemble<I>(states, out);
+  }
+
+  /// Adds the updates that the servers have received so far.
+  void add_counters(run_report& r) const {
+    std::vector<std::uint64_t> counts(base::servers());
+    auto const asked = std::make_shared<detail::inquiry>();
+    for (std::uint32_t s = 0; s < base::servers(); ++s)
+      node().ask(server_id{s}, std::make_unique<detail::count_question>(counts[s], asked));
+    wait_for(asked);
+    r.updates = std::max(r.updates, std::ranges::max(counts));
+  }
+
+  [[nodiscard]] std::uint64_t sparse_max() const noexcept { return sparse_max_; }
+
+ private:
+  [[nodiscard]] detail::worker_node& node() const {
+    if (node_ == nullptr)
+      throw usage_error(errc::stale_handle,
+                        "only worker processes can read the parameters: this one serves them");
+    return *node_;
+  }
+  void wait_for(std::shared_ptr<detail::inquiry> const& asked) const {
+    node().wait_for(*asked, [] { return false; });
+    if (asked->missing.load(std::memory_order_acquire) != 0)
+      throw lost_error("the parameters cannot be read: " + node().why_broken());
+  }
+
+  std::uint64_t sparse_max_;
+  detail::worker_node* node_ = nullptr;
+};
+
+/// Runs a body on the workers of this process, among those of others; or serves them. Made by
+/// `cluster`; see `tcp`.
+template <protocol Protocol, table_spec... Tables>
+class tcp_runtime final : detail::worker_node::runtime {
+ public:
+  using system_type = tcp_system<Protocol, Tables...>;
+  using message = typename system_type::message;
+  class endpoint_type;
+  using worker_type = worker<endpoint_type, system_type>;
+
+  tcp_runtime(tcp const& options, Protocol p, Tables... tables);
+  ~tcp_runtime() override { system_.connect(nullptr); }
+  tcp_runtime(tcp_runtime const&) = delete;
+  tcp_runtime& operator=(tcp_runtime const&) = delete;
+
+  [[nodiscard]] system_type const& servers() const noexcept { return system_; }
+  /// Worker processes that the run begins with.
+  [[nodiscard]] std::uint32_t workers() const noexcept { return place_.workers; }
+  [[nodiscard]] net::role role() const noexcept { return place_.as; }
+  /// This process's number among those of its role.
+  [[nodiscard]] std::uint32_t rank() const noexcept { return node_ ? node_->number() : place_.rank.value_or(0); }
+
+  run_report run(std::function<void(worker_type&)> body, std::function<double()> loss = {}) {
+    static_assert(endpoint<endpoint_type, system_type>);
+    if (!node_) return serve();
+    if (busy_.exchange(true))
+      throw usage_error(errc::bad_option, "run: a run of this cluster is under way already");
+    idle_at_exit const idle{busy_};
+    begin(std::move(body), std::move(loss));
+    node_->tell(wire::ready{threads_, loss_ != nullptr});
+    drive();
+    finish_threads();
+    failure_.rethrow();
+    if (node_->is_broken()) throw lost_error(node_->why_broken());
+    if (stop_failed_) throw_stop();
+    return report();
+  }
+
+  /// Starts one more worker in this process, with the body of the run under way; returns its rank.
+  /// @throws usage_error when no run is under way
+  std::uint32_t add_worker() {
+    std::lock_guard const one(adding_);
+    std::unique_lock guard(lock_);
+    if (running_ == 0) throw usage_error(errc::stale_handle, "add_worker: no run is under way");
+    std::size_t const before = participants_.size();
+    guard.unlock();
+    node_->tell(wire::add_worker{});
+    guard.lock();
+    changed_.wait(guard, [&] { return participants_.size() > before || stopping(); });
+    if (participants_.size() == before)
+      throw usage_error(errc::stale_handle, "add_worker: the run is ending");
+    return participants_[before]->handle.rank();
+  }
+
+  /// Ends the run for all processes; in a process that serves, ends serving.
+  void stop() {
+    if (server_) return server_->stop();
+    if (coordinator_) return coordinator_->stop();
+    end_for_all(false, errc::bad_option, {});
+  }
+
+  [[nodiscard]] time_point now() const {
+    return time_point(std::chrono::steady_clock::now() - began_);
+  }
+
+  /// For tests: breaks this process's connection to a server.
+  void cut(server_id s) { node_->cut(s); }
+  /// Where this server or coordinator listens.
+  [[nodiscard]] net::address bound() const { return server_ ? server_->bound() : coordinator_->bound(); }
+
+  class endpoint_type {
+   public:
+    endpoint_type(tcp_runtime& run, worker_id self) : run_(run), self_(self) {}
+
+    void post(server_id s, message m) {
+      checkpoint();
+      run_.node_->post(s, std::make_shared<detail::commit_frame<message> const>(std::move(m)));
+    }
+
+    template <std::size_t I>
+    void request(server_id s, table_tag<I>, read_header const& read,
+                 read_slot<typename system_type::template store_type<I>>& slot) {
+      checkpoint();
+      slot.arrived = slot.admitted = time_point{};
+      run_.node_->ask(s, detail::make_question<I>(run_.system_, s, read, slot, asked_, keep_.lock(),
+                                                  run_.system_.sparse_max()));
+    }
+
+    void request_cut(read_header const& read, cut_slot& slot) {
+      checkpoint();
+      slot.arrived = slot.admitted = time_point{};
+      {
+        std::lock_guard const mine(run_.node_->turns());
+        cut_ = &slot;
+      }
+      asked_->missing.fetch_add(1, std::memory_order_relaxed);
+      run_.node_->tell(wire::cut_request{read.from, read.clock, read.bound, slot.pull});
+    }
+    void release_cut(worker_id) { run_.node_->tell(wire::cut_release{handle_->identity()}); }
+
+    void wait() {
+      run_.node_->wait_for(*asked_, [this] { return run_.stopping() || run_.refused(self_); });
+      checkpoint();
+      if (refusal const r = asked_->refused.exchange(refusal::none); r != refusal::none)
+        throw error(errc::refused, std::string("a read was refused, for ") + to_string(r));
+    }
+
+    [[nodiscard]] time_point now() const { return run_.now(); }
+    /// Compute has taken its own time.
+    void charge(double) { checkpoint(); }
+    void pause(time_point until) {
+      run_.node_->turns().wait([this] { return run_.stopping(); },
+                               run_.began_ + until.since_start());
+      checkpoint();
+    }
+
+    void report_commit(clock_index now_at) { report({self_, now_at, {}}); }
+    void report_loss(double loss) {
+      if (!run_.loss_) report({self_, {}, loss});
+    }
+    [[nodiscard]] std::optional<typename system_type::pace_order> take_order() {
+      if (!has_orders_.load(std::memory_order_acquire)) return std::nullopt;
+      std::lock_guard const guard(run_.lock_);
+      std::optional const first = orders_.front();
+      orders_.erase(orders_.begin());
+      has_orders_.store(!orders_.empty(), std::memory_order_relaxed);
+      return first;
+    }
+
+    void checkpoint() const {
+      if (run_.stopping()) throw run_stopped{};
+      if (run_.any_refused_.load(std::memory_order_acquire)) run_.throw_refusal(self_);
+    }
+
+   private:
+    friend class tcp_runtime;
+
+    void report(pace_report const& said) {
+      checkpoint();
+      run_.node_->tell(wire::pace_note{handle_->identity().stage, said});
+    }
+
+    tcp_runtime& run_;
+    worker_id self_;
+    worker_type* handle_ = nullptr;
+    std::weak_ptr<void> keep_;
+    std::shared_ptr<detail::inquiry> asked_ = std::make_shared<detail::inquiry>();
+    cut_slot* cut_ = nullptr;
+    std::vector<typename system_type::pace_order> orders_;
+    std::atomic<bool> has_orders_ = false;
+  };
+
+ private:
+  struct participant {
+    participant(tcp_runtime& run, sender self, std::uint32_t count_of_run)
+        : link(run, self.worker),
+          handle(link, run.system_, self, self.worker.value(), run.seed_),
+          count(count_of_run) {
+      link.handle_ = &handle;
+    }
+    endpoint_type link;
+    worker_type handle;
+    std::uint32_t count;
+    std::atomic<bool> may_start = false;
+    starting_point start{};
+  };
+  struct idle_at_exit {
+    std::atomic<bool>& busy;
+    ~idle_at_exit() { busy = false; }
+  };
+
+  tcp_runtime(net::deployment const& place, std::uint32_t threads, std::uint64_t seed,
+              std::uint64_t sparse_max, Protocol p, Tables... tables)
+      : place_(place),
+        threads_(threads),
+        seed_(seed),
+        system_(sparse_max, std::move(p), place.servers, std::move(tables)...) {
+    std::string const agreed = detail::agreement(system_);
+    switch (place_.as) {
+      case net::role::worker:
+        node_ = std::make_unique<detail::worker_node>(static_cast<detail::worker_node::runtime&>(*this),
+                                                       place_, agreed);
+        system_.connect(node_.get());
+        if (node_->number() == 0 && node_->incarnation() == 0)
+          detail::send_initial_values(system_, *node_);
+        break;
+      case net::role::server:
+        server_ = std::make_unique<detail::server_node<typename system_type::base>>(
+            system_, agreed, place_, sparse_max);
+        break;
+      case net::role::coordinator:
+        coordinator_ = std::make_unique<detail::coordinator_node>(
+            place_, detail::control_options<typename system_type::base>(system_, place_), agreed);
+        break;
+    }
+    system_.forget_initial_values();
+  }
+
+  [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_acquire); }
+
+  run_report serve() {
+    if (server_) server_->run();
+    else coordinator_->run();
+    return {};
+  }
+
+  // ---- a run
+
+  void begin(std::function<void(worker_type&)> body, std::function<double()> loss) {
+    std::lock_guard const guard(lock_);
+    participants_.clear();
+    refusals_.clear();
+    any_refused_ = false;
+    stopping_ = node_->is_broken();
+    stop_failed_ = false;
+    over_.reset();
+    launched_ = 0;
+    failure_.forget();
+    body_ = std::move(body);
+    loss_ = std::move(loss);
+  }
+
+  /// Waits for the coordinator, starts threads as it says, and deals with it once all have ended.
+  void drive() {
+    std::unique_lock guard(lock_);
+    while (true) {
+      for (; launched_ < participants_.size(); ++launched_)
+        live_threads_.emplace_back([this, p = participants_[launched_]] { live(*p); });
+      if (node_->is_broken() && running_ == 0) break;
+      if (over_) break;
+      if (!participants_.empty() && running_ != 0) {
+        changed_.wait(guard);  // a worker that waits serves the links
+        continue;
+      }
+      guard.unlock();  // nobody else does
+      node_->turns().wait([this] { return has_news_.exchange(false) || node_->is_broken(); });
+      guard.lock();
+    }
+    end_loss_thread(guard);
+  }
+
+  void live(participant& p) {
+    try {
+      node_->turns().wait([&] { return p.may_start.load(std::memory_order_acquire) || stopping(); });
+      if (p.may_start) {
+        p.handle.start(p.start, p.count);
+        body_(p.handle);
+        p.handle.finish();
+      }
+    } catch (run_stopped const&) {
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    p.handle.end();
+    try {
+      node_->flush();
+      node_->tell(wire::worker_ended{p.handle.identity().stage, p.handle.id(), p.handle.clock(),
+                                     p.handle.metrics()});
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    {
+      std::lock_guard const guard(lock_);
+      --running_;
+    }
+    changed_.notify_all();
+  }
+
+  void fail(std::exception_ptr e) {
+    std::string sentence = "a body threw something that is no std::exception";
+    errc code = errc::stopped;
+    try {
+      std::rethrow_exception(e);
+    } catch (error const& known) {
+      code = known.code();
+      sentence = known.what();
+    } catch (std::exception const& other) {
+      sentence = other.what();
+    } catch (...) {
+    }
+    {
+      std::lock_guard const guard(lock_);
+      failure_.note(std::move(e));
+    }
+    end_for_all(true, code, "worker process " + std::to_string(rank()) + ": " + sentence);
+  }
+
+  void end_for_all(bool failed, errc code, std::string const& sentence) {
+    stage_id stage{};
+    {
+      std::lock_guard const guard(lock_);
+      stage = stage_;
+      stopping_ = true;
+    }
+    node_->tell(wire::end_run{stage, failed, code, sentence});
+    wake();
+  }
+
+  void wake() {
+    { std::lock_guard const guard(lock_); }
+    changed_.notify_all();
+    node_->turns().wake();
+  }
+
+  void finish_threads() {
+    for (auto& t : live_threads_) t.join();
+    live_threads_.clear();
+  }
+
+  [[noreturn]] void throw_stop() {
+    if (stop_code_ == errc::lost) throw lost_error(stop_sentence_);
+    throw error(stop_code_, "the run was ended by another process: " + stop_sentence_);
+  }
+
+  [[nodiscard]] run_report report() {
+    run_report r;
+    r.elapsed = over_->elapsed;
+    r.updates = over_->updates;
+    r.workers = over_->workers;
+    r.servers = over_->servers;
+    r.versions_peak = over_->versions_peak;
+    r.crashes = over_->crashes;
+    for (std::size_t i = 0; i < over_->change_times.size(); ++i)
+      r.pace_changes.push_back({over_->change_times[i], over_->change_values.at(i),
+                                reasons_.insert(over_->change_reasons.at(i)).first->c_str()});
+    return r;
+  }
+
+  // ---- what the coordinator says; in the turn of whoever heard it
+
+  void told(wire::control_message const& m) override {
+    std::visit([this](auto const& one) { on(one); }, m);
+  }
+  template <class Other>
+  void on(Other const&) {
+    throw wire::frame_error("the coordinator said something that is not for a worker process");
+  }
+  void on(wire::run_begins const& m) {
+    std::lock_guard const guard(lock_);
+    if (participants_.empty() || stage_ != m.stage) {
+      stage_ = m.stage;
+      began_ = std::chrono::steady_clock::now() - m.now.since_start();
+    }
+    for (worker_id const w : m.workers) {
+      auto p = std::make_shared<participant>(
+          *this, sender{w, incarnation_id{m.incarnation}, m.stage}, m.count);
+      p->link.keep_ = p;
+      participants_.push_back(std::move(p));
+      ++running_;
+    }
+    if (m.evaluates_loss && !loss_thread_.joinable() && loss_)
+      loss_thread_ = std::thread([this] { evaluate_losses(); });
+    news();
+  }
+  void on(wire::worker_starts const& m) {
+    if (participant* const p = find(m.stage, m.worker)) {
+      p->start = m.at;
+      p->may_start.store(true, std::memory_order_release);
+    }
+  }
+  void on(wire::stop_run const& m) {
+    std::lock_guard const guard(lock_);
+    if (m.stage != stage_) return;
+    if (m.failed && !stopping_) {
+      stop_failed_ = true;
+      stop_code_ = m.code;
+      stop_sentence_ = m.sentence;
+    }
+    stopping_ = true;
+    news();
+  }
+  void on(wire::run_over const& m) {
+    std::lock_guard const guard(lock_);
+    if (m.stage != stage_) return;
+    over_ = m;
+    news();
+  }
+  void on(wire::pace_command const& m) {
+    if constexpr (system_type::conducted) {
+      typename system_type::pace_order order;
+      if (m.order.size() != sizeof order)
+        throw wire::frame_error("an order of " + std::to_string(m.order.size()) +
+                                " bytes came, expected " + std::to_string(sizeof order));
+      std::memcpy(&order, m.order.data(), sizeof order);
+      participant* const p = find(m.stage, m.to);
+      if (p == nullptr) return;
+      std::lock_guard const guard(lock_);
+      p->link.orders_.push_back(order);
+      p->link.has_orders_.store(true, std::memory_order_release);
+    }
+  }
+  void on(wire::sample_loss const& m) {
+    std::lock_guard const guard(lock_);
+    if (m.stage != stage_) return;
+    loss_wanted_ = true;
+    changed_.notify_all();
+  }
+  void on(wire::cut_grant const& m) {
+    participant* const p = find(m.to.stage, m.to.worker);
+    if (p == nullptr || p->link.cut_ == nullptr) return;
+    cut_slot& slot = *std::exchange(p->link.cut_, nullptr);
+    slot.cut = std::make_shared<commit_cut const>(m.below, m.c_min);
+    slot.admitted = slot.arrived + m.held;
+    p->link.asked_->missing.fetch_sub(1, std::memory_order_release);
+  }
+
+  void commit_refused(worker_id w, stage_id stage, server_id by, refusal why) override {
+    std::lock_guard const guard(lock_);
+    if (stage != stage_ || stopping_) return;
+    refusals_[w] = "server " + std::to_string(by.value()) + ": a commit was refused, for " + to_string(why);
+    any_refused_.store(true, std::memory_order_release);
+  }
+  void broken(std::string const&) override {
+    std::lock_guard const guard(lock_);
+    stopping_ = true;
+    news();
+  }
+
+  /// @pre `lock_` is held
+  void news() {
+    has_news_ = true;
+    changed_.notify_all();
+  }
+  [[nodiscard]] participant* find(stage_id stage, worker_id w) {
+    std::lock_guard const guard(lock_);
+    if (stage != stage_) return nullptr;
+    auto const at = std::ranges::find_if(participants_, [&](auto const& p) { return p->handle.id() == w; });
+    return at == participants_.end() ? nullptr : at->get();
+  }
+
+  [[nodiscard]] bool refused(worker_id w) {
+    if (!any_refused_.load(std::memory_order_acquire)) return false;
+    std::lock_guard const guard(lock_);
+    return refusals_.contains(w);
+  }
+  void throw_refusal(worker_id w) {
+    std::string sentence;
+    {
+      std::lock_guard const guard(lock_);
+      auto const at = refusals_.find(w);
+      if (at == refusals_.end()) return;
+      sentence = at->second;
+    }
+    throw error(errc::refused, sentence);
+  }
+
+  // ---- the loss, for a pace that goes by it
+
+  void evaluate_losses() {
+    std::unique_lock guard(lock_);
+    while (true) {
+      changed_.wait(guard, [this] { return loss_wanted_ || losses_end_ || stopping(); });
+      if (losses_end_ || stopping()) return;
+      loss_wanted_ = false;
+      stage_id const stage = stage_;
+      guard.unlock();
+      try {
+        time_point const at = now();
+        double const loss = loss_();
+        node_->tell(wire::loss_sample{stage, at, loss});
+      } catch (...) {
+        fail(std::current_exception());
+      }
+      guard.lock();
+    }
+  }
+  void end_loss_thread(std::unique_lock<std::mutex>& guard) {
+    losses_end_ = true;
+    changed_.notify_all();
+    guard.unlock();
+    if (loss_thread_.joinable()) loss_thread_.join();
+    guard.lock();
+    losses_end_ = loss_wanted_ = false;
+  }
+
+  net::deployment place_;
+  std::uint32_t threads_;
+  std::uint64_t seed_;
+  system_type system_;
+  std::unique_ptr<detail::server_node<typename system_type::base>> server_;
+  std::unique_ptr<detail::coordinator_node> coordinator_;
+
+  std::function<void(worker_type&)> body_;
+  std::function<double()> loss_;
+  std::chrono::steady_clock::time_point began_{};
+  std::vector<std::thread> live_threads_;
+  std::thread loss_thread_;
+  std::set<std::string> reasons_;  ///< reports point to them
+
+  std::mutex adding_;
+  mutable std::mutex lock_;  ///< what follows
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<participant>> participants_;
+  std::map<worker_id, std::string> refusals_;
+  std::size_t launched_ = 0;
+  std::uint32_t running_ = 0;
+  stage_id stage_{};
+  detail::first_failure failure_;
+  bool stop_failed_ = false;
+  errc stop_code_{};
+  std::string stop_sentence_;
+  std::optional<wire::run_over> over_;
+  bool loss_wanted_ = false;
+  bool losses_end_ = false;
+
+  std::atomic<bool> has_news_ = false;
+  std::atomic<bool> any_refused_ = false;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> busy_ = false;
+
+  std::unique_ptr<detail::worker_node> node_;  ///< last: it may call until it is gone
+};
+
+}  // namespace rubato

@@ -1,0 +1,416 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "rubato/core/error.hpp"
+#include "rubato/net/deployment.hpp"
+#include "rubato/net/link.hpp"
+#include "rubato/net/log.hpp"
+#include "rubato/net/reactor.hpp"
+#include "rubato/transport/tcp/arrivals.hpp"
+#include "rubato/transport/tcp/bodies.hpp"
+#include "rubato/transport/tcp/coordinator_link.hpp"
+#include "rubato/wire/control.hpp"
+#include "rubato/wire/messages.hpp"
+
+namespace rubato::detail {
+
+/// A server process: one shard of every table, behind links to the worker processes, under the
+/// orders of the coordinator. All of it lives in one thread, so nothing is locked.
+template <class Plan>
+class server_node final : net::link_user, coordinator_user {
+ public:
+  using shard_type = typename Plan::shard_type;
+  using message = typename Plan::message;
+
+  server_node(Plan const& p, std::string agreed, net::deployment const& place,
+              std::uint64_t sparse_max)
+      : plan_(p),
+        place_(place),
+        sparse_max_(sparse_max),
+        door_(reactor_, connection_limits(place),
+              [this](auto guest, auto const& said) { welcome(std::move(guest), said); }),
+        listener_(reactor_, place.listen, place.keys, listener_limits(place),
+                  [this](auto fresh) { door_.receive(std::move(fresh)); }),
+        coordinator_(reactor_, *this, place,
+                     {.as = net::role::server,
+                      .rank = place.rank,
+                      .listens = listener_.bound().text(),
+                      .agreed = std::move(agreed),
+                      .pid = 0}) {}
+
+  /// Serves until all workers have left, or `stop` is called.
+  /// @throws lost_error when the coordinator is lost, or ends the run because somebody else is
+  void run() {
+    while (!over_ && !stop_asked_) reactor_.run_one();
+    for (auto& [id, s] : sessions_) s->link.close();
+    coordinator_.close();
+    if (failure_) throw lost_error(*failure_);
+  }
+  /// Makes `run` return. Any thread, and signal handlers' threads.
+  void stop() noexcept {
+    stop_asked_ = true;
+    reactor_.interrupt();
+  }
+
+ private:
+  static constexpr std::size_t tables = Plan::table_count;
+
+  template <class Sequence>
+  struct slots_of;
+  template <std::size_t... I>
+  struct slots_of<std::index_sequence<I...>> {
+    using type = std::tuple<read_slot<typename Plan::template store_type<I>>...>;
+  };
+  using slots = typename slots_of<std::make_index_sequence<tables>>::type;
+  using question = typename arrivals<Plan>::question;
+
+  /// A worker process, over one link.
+  struct session {
+    session(server_node& node, net::hello const& said, std::string const& who)
+        : process(said.number),
+          incarnation(said.incarnation),
+          link(node.reactor_, node, link_limits(node.place_), who),
+          arriving(node.plan_, *node.self_, node.sparse_max_) {}
+    std::uint32_t process;
+    std::uint32_t incarnation;
+    net::link link;
+    arrivals<Plan> arriving;
+    slots answers;  ///< of reads that are answered at once
+    bool over = false;
+  };
+
+  /// A read that waits. A worker has at most one.
+  struct waiting_read {
+    session* from;
+    question asked;
+    net::reactor::clock::time_point since;
+    bool cut_is_early = false;  ///< it waits for orders that this server has yet to get
+  };
+
+  // ---- worker processes
+
+  void welcome(std::unique_ptr<net::connection> guest, net::hello const& said) {
+    if (!self_) return net::refuse(*guest, "this server is not part of a run yet");
+    auto const at = sessions_.find(said.session);
+    if (at != sessions_.end() && !at->second->over)
+      return at->second->link.adopt(std::move(guest), said);
+    if (at != sessions_.end() || said.as != net::role::worker || is_expelled(said)) {
+      net::log(net::log_level::warning, guest->peer() + ": worker process " +
+                                            std::to_string(said.number) +
+                                            " was refused: it has been given up");
+      return net::refuse(*guest, "this process was given up as lost; it can only start anew");
+    }
+    auto fresh = std::make_unique<session>(*this, said, "worker process " + std::to_string(said.number));
+    session& s = *fresh;
+    sessions_.emplace(said.session, std::move(fresh));
+    by_link_[&s.link] = &s;
+    s.link.adopt(std::move(guest), said);
+  }
+
+  [[nodiscard]] bool is_expelled(net::hello const& said) const {
+    auto const at = expelled_.find(said.number);
+    return at != expelled_.end() && said.incarnation <= at->second;
+  }
+
+  [[nodiscard]] session& session_of(net::link& l) { return *by_link_.at(&l); }
+
+  void begin(net::link& from, wire::frame_header const& header, std::span<std::byte const> meta,
+             std::vector<std::span<std::byte>>& body) override {
+    session& s = session_of(from);
+    switch (static_cast<wire::kind>(header.kind)) {
+      case wire::kind::commit: return s.arriving.begin_commit(header, meta, body);
+      case wire::kind::request: return s.arriving.begin_request(header, meta, body);
+      case wire::kind::initial: return s.arriving.begin_initial(header, meta, body);
+      case wire::kind::count: return expect_length(header, 0);
+      default:
+        throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
+                                ", which is not for a server");
+    }
+  }
+
+  void end(net::link& from, wire::frame_header const& header) override {
+    session& s = session_of(from);
+    switch (static_cast<wire::kind>(header.kind)) {
+      case wire::kind::commit: return take_commit(s, s.arriving.take_commit());
+      case wire::kind::request: return take_request(s, s.arriving.take_request());
+      case wire::kind::initial:
+        if (stage_ != stage_id{})
+          throw wire::frame_error("initial values came after the first run began");
+        return s.arriving.take_initial(header.table, *shard_);
+      default: return count(s, header.sequence);
+    }
+  }
+
+  void broken(net::link& from, std::string const&) override { withdraw(session_of(from)); }
+  void lost(net::link& from, std::string const& reason, bool expected) override {
+    session& s = session_of(from);
+    if (!expected) net::log(net::log_level::warning, from.who() + ": " + reason);
+    s.over = true;
+    withdraw(s);
+  }
+
+  // ---- commits
+
+  void take_commit(session& s, message const& m) {
+    worker_id const from = m.from.worker;
+    released_.clear();
+    refusal const r = shard_->commit(m, released_);
+    if (r != refusal::none) return refuse(s, m.from, 0, r);
+    if constexpr (Plan::synchronized)
+      coordinator_.send(wire::progress_note{stage_, from, m.stamp.next()});
+    release();
+    retry_early();
+    report_when_over();
+  }
+
+  void refuse(session& s, sender const& whom, std::uint64_t ticket, refusal why) {
+    wire::frame_header h;
+    h.kind = +wire::kind::refused;
+    h.sender = whom.worker.value();
+    h.incarnation = whom.incarnation.value();
+    h.sequence = ticket;
+    s.link.send(h, wire::to_bytes(wire::refused_meta{whom.stage, why}));
+  }
+
+  // ---- reads
+
+  void take_request(session& s, question asked) {
+    auto const now = net::reactor::clock::now();
+    dispatch(asked.table, [&](auto tag) {
+      constexpr std::size_t I = decltype(tag)::index;
+      if (asked.by_observer) return observe<I>(s, asked);
+      read_slot<typename Plan::template store_type<I>>& slot = std::get<I>(s.answers);
+      slot.asked = asked.asked;
+      slot.rows = std::move(asked.rows);
+      auto const [refused, done] = shard_->template admit<I>(asked.read, slot);
+      if (done) return answer<I>(s, asked, slot, {});
+      asked.rows = std::move(slot.rows);
+      if (refused == refusal::none) {
+        waiting_[asked.read.from.worker] = {&s, std::move(asked), now};
+      } else if (refused == refusal::cut) {  // its cut knows of orders that are still on their way
+        waiting_[asked.read.from.worker] = {&s, std::move(asked), now, true};
+      } else {
+        refuse(s, asked.read.from, asked.ticket, refused);
+      }
+    });
+  }
+
+  template <std::size_t I>
+  void observe(session& s, question const& asked) {
+    auto& slot = std::get<I>(s.answers);
+    slot.asked = selection::all;
+    slot.stamp = {};
+    shard_->template observe<I>(slot.snapshot);
+    answer<I>(s, asked, slot, {});
+  }
+
+  template <std::size_t I, class Slot>
+  void answer(session& s, question const& asked, Slot& slot, duration held) {
+    wire::frame_header h;
+    h.kind = +wire::kind::reply;
+    h.table = I;
+    h.sender = asked.by_observer ? wire::observer : asked.read.from.worker.value();
+    h.incarnation = asked.read.from.incarnation.value();
+    h.sequence = asked.ticket;
+    wire::reply_meta meta{.server_clock = slot.stamp.server_clock,
+                          .included = slot.stamp.included,
+                          .version = slot.stamp.version,
+                          .held = held,
+                          .asked = slot.asked,
+                          .rows = 0};
+    if (slot.asked == selection::all) {
+      if constexpr (!is_dense_state<typename Plan::template snapshot_type<I>>)
+        meta.rows = slot.snapshot.keys.size();
+      std::uint64_t const bytes = slot.snapshot.bytes();
+      std::size_t const elements = bytes / sizeof(typename Plan::template value_type<I>);
+      s.link.send(h, wire::to_bytes(meta), bytes,
+                  std::make_unique<state_body<typename Plan::template snapshot_type<I>>>(
+                      std::move(slot.snapshot), elements));
+      slot.snapshot.clear();
+    } else if (slot.asked == selection::rows) {
+      s.link.send(h, wire::to_bytes(meta), wire::bytes_of(std::as_const(slot.values)));
+    } else {
+      s.link.send(h, wire::to_bytes(meta));
+    }
+    touched_.push_back(&s);
+  }
+
+  /// Answers those whom the last commit, order or mark let go on.
+  void release() {
+    for (worker_id const w : released_) {
+      auto node = waiting_.extract(w);
+      if (node.empty()) continue;
+      waiting_read& r = node.mapped();
+      duration const held = net::reactor::clock::now() - r.since;
+      dispatch(r.asked.table, [&](auto tag) {
+        constexpr std::size_t I = decltype(tag)::index;
+        auto& slot = std::get<I>(r.from->answers);
+        slot.asked = r.asked.asked;
+        slot.rows = std::move(r.asked.rows);
+        shard_->template read_released<I>(r.asked.read, slot);
+        answer<I>(*r.from, r.asked, slot, held);
+      });
+    }
+    flush();
+  }
+
+  void drained(net::link&) override { flush(); }
+  void flush() {
+    for (session* s : touched_) s->link.flush();
+    touched_.clear();
+  }
+
+  void retry_early() {
+    if constexpr (Plan::synchronized) {
+      std::vector<waiting_read> again;
+      for (auto at = waiting_.begin(); at != waiting_.end();)
+        if (at->second.cut_is_early) {
+          again.push_back(std::move(at->second));
+          at = waiting_.erase(at);
+        } else {
+          ++at;
+        }
+      for (waiting_read& r : again) take_request(*r.from, std::move(r.asked));
+    }
+  }
+
+  /// The connection is gone, and with it the questions; the other end asks again.
+  void withdraw(session& s) {
+    std::erase_if(waiting_, [&](auto const& entry) {
+      if (entry.second.from != &s) return false;
+      shard_->withdraw(entry.first);
+      return true;
+    });
+  }
+
+  void count(session& s, std::uint64_t ticket) {
+    wire::frame_header h;
+    h.kind = +wire::kind::counted;
+    h.sequence = ticket;
+    s.link.send(h, wire::to_bytes(counters().commits));
+  }
+
+  [[nodiscard]] shard_counters counters() const {
+    return shard_->inspect([](auto const& control) { return control.counters(); });
+  }
+
+  // ---- the coordinator
+
+  void welcomed(wire::welcome const& w) override {
+    self_ = server_id{w.process};
+    shard_ = plan_.make_shard(*self_);
+  }
+
+  void told(wire::control_message const& said) override {
+    std::visit([this](auto const& m) { on(m); }, said);
+  }
+  template <class Other>
+  void on(Other const&) {
+    throw wire::frame_error("the coordinator said something that is not for a server");
+  }
+  void on(wire::begin_stage const& m) {
+    stage_ = m.stage;
+    ending_ = false;
+    waiting_.clear();
+    workers_of_.clear();
+    shard_->begin_stage(stage_);
+  }
+  void on(wire::server_order const& m) {
+    released_.clear();
+    if (m.order.what == membership_order::kind::enlist)
+      workers_of_[m.process].push_back(m.order.worker);
+    wire::order_done done{m.order, shard_->order(m.order, released_)};
+    coordinator_.send(std::move(done));
+    release();
+    retry_early();
+    report_when_over();
+  }
+  void on(wire::cut_mark const& m) {
+    released_.clear();
+    shard_->advance(m.stage, commit_cut(m.below, m.c_min), released_);
+    release();
+    retry_early();
+  }
+  void on(wire::expel const& m) {
+    auto const [at, first] = expelled_.try_emplace(m.process, m.incarnation);
+    at->second = std::max(at->second, m.incarnation);
+    for (auto const& [id, s] : sessions_)
+      if (s->process == m.process && s->incarnation <= m.incarnation && !s->over) {
+        s->over = true;
+        withdraw(*s);
+        s->link.refuse("this process was given up as lost; it can only start anew");
+      }
+    released_.clear();
+    for (worker_id const w : workers_of_[m.process]) shard_->abandon(w, released_);
+    release();
+    report_when_over();
+  }
+  void on(wire::end_stage const& m) {
+    ending_ = m.stage == stage_;
+    report_when_over();
+  }
+  void on(wire::shut_down const&) { over_ = true; }
+
+  /// All of the stage is in once nobody is left whose commits may come.
+  void report_when_over() {
+    if (!ending_) return;
+    bool const empty =
+        shard_->inspect([](auto const& control) { return control.workers().live() == 0; });
+    if (!empty) return;
+    ending_ = false;
+    coordinator_.send(wire::stage_over{stage_, counters(), shard_->versions_peak()});
+  }
+
+  void coordinator_lost(std::string const& reason, bool expected) override {
+    over_ = true;
+    if (!expected) failure_ = "the coordinator was lost: " + reason;
+  }
+
+  /// Calls `f(table<I>)` for the table of this number.
+  template <class F>
+  static void dispatch(std::size_t table, F f) {
+    Plan::for_each_table([&](auto tag) {
+      if (table == decltype(tag)::index) f(tag);
+    });
+  }
+
+  Plan const& plan_;
+  net::deployment place_;
+  std::uint64_t sparse_max_;
+  net::reactor reactor_;
+  std::optional<server_id> self_;
+  std::unique_ptr<shard_type> shard_;
+  stage_id stage_{};
+  bool ending_ = false;
+  bool over_ = false;
+  std::atomic<bool> stop_asked_ = false;
+  std::optional<std::string> failure_;
+
+  std::map<std::uint64_t, std::unique_ptr<session>> sessions_;
+  std::map<net::link const*, session*> by_link_;
+  std::map<std::uint32_t, std::uint32_t> expelled_;  ///< by process: the last life that is over
+  std::map<std::uint32_t, std::vector<worker_id>> workers_of_;  ///< by process, in this stage
+  std::map<worker_id, waiting_read> waiting_;
+  std::vector<worker_id> released_;
+  std::vector<session*> touched_;
+
+  net::doorkeeper door_;
+  net::listener listener_;
+  coordinator_link coordinator_;
+};
+
+}  // namespace rubato::detail

@@ -1,0 +1,170 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "rubato/core/error.hpp"
+#include "rubato/net/deployment.hpp"
+#include "rubato/net/link.hpp"
+#include "rubato/net/reactor.hpp"
+#include "rubato/transport/tcp/bodies.hpp"
+#include "rubato/transport/tcp/coordinator_link.hpp"
+#include "rubato/transport/tcp/turn.hpp"
+#include "rubato/wire/control.hpp"
+#include "rubato/wire/messages.hpp"
+
+namespace rubato::detail {
+
+/// Questions that one thread has asked and waits to have answered.
+struct inquiry {
+  std::atomic<std::uint32_t> missing = 0;
+  std::atomic<refusal> refused = refusal::none;
+};
+
+/// A question under way, and where its answer goes.
+struct question {
+  virtual ~question() = default;
+  /// As `frame_receiver::begin`: where the answer goes.
+  virtual void begin(wire::frame_header const& header, std::span<std::byte const> meta,
+                     std::vector<std::span<std::byte>>& body) = 0;
+
+  wire::frame_header header{};
+  std::vector<std::byte> meta;
+  std::vector<std::byte> body;
+  std::shared_ptr<inquiry> asker;
+  /// What the answer is written into is alive as long as this is.
+  std::shared_ptr<void> keep;
+};
+
+/// What a worker process has beside its workers: links to the servers and the coordinator, and the
+/// thread that serves them while nobody waits.
+///
+/// Everything that touches links is done in one's turn. What the coordinator says is passed to
+/// `runtime`, in the turn of whoever heard it.
+class worker_node final : net::link_user, coordinator_user {
+ public:
+  using clock = net::reactor::clock;
+
+  /// What the coordinator tells, beyond what this class deals with.
+  class runtime {
+   public:
+    virtual ~runtime() = default;
+    virtual void told(wire::control_message const& message) = 0;
+    /// A commit of this worker was refused.
+    virtual void commit_refused(worker_id w, stage_id stage, server_id by, refusal why) = 0;
+    /// Nothing will work any more.
+    virtual void broken(std::string const& sentence) = 0;
+  };
+
+  /// Joins the run: returns when the coordinator has given this process its number, and servers
+  /// their addresses. @throws lost_error, or error with errc::refused
+  worker_node(runtime& user, net::deployment const& place, std::string agreed);
+  ~worker_node() override;
+  worker_node(worker_node const&) = delete;
+  worker_node& operator=(worker_node const&) = delete;
+
+  [[nodiscard]] std::uint32_t number() const noexcept { return welcome_->process; }
+  [[nodiscard]] std::uint32_t incarnation() const noexcept { return welcome_->incarnation; }
+  [[nodiscard]] wire::welcome const& welcome() const noexcept { return *welcome_; }
+  [[nodiscard]] turn& turns() noexcept { return turn_; }
+  [[nodiscard]] bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
+
+  /// Why. @pre `is_broken()`
+  [[nodiscard]] std::string const& why_broken() const noexcept { return why_; }
+
+  /// Says something to the coordinator.
+  void tell(wire::control_message const& message);
+
+  /// Sends a commit. Waits while too much is under way.
+  void post(server_id s, std::shared_ptr<net::reliable_frame const> frame);
+  /// Sends a frame that is to arrive before anything else happens, and waits until it has.
+  void post_and_wait(server_id s, std::shared_ptr<net::reliable_frame const> frame);
+  /// Asks a server; `asker` misses one answer more until it is there.
+  void ask(server_id s, std::unique_ptr<question> q);
+  /// Sends what has been asked, and waits until nothing is missing, or until `stop()` holds.
+  template <class Stop>
+  void wait_for(inquiry const& asked, Stop stop) {
+    flush();
+    turn_.wait([&] { return asked.missing.load(std::memory_order_acquire) == 0 || is_broken() || stop(); });
+  }
+  void flush();
+  /// For tests: breaks the connection to a server.
+  void cut(server_id s);
+  /// Bytes that the servers have yet to acknowledge.
+  [[nodiscard]] std::size_t unacknowledged();
+
+ private:
+  struct server {
+    server(worker_node& node, server_id s, std::string who)
+        : id(s), link(node.reactor_, node, link_limits(node.place_), std::move(who)) {}
+    server_id id;
+    net::link link;
+    std::map<std::uint64_t, std::unique_ptr<question>> asked;  ///< by ticket
+    clock::time_point posted{};
+    // For those who wait while another thread has the turn:
+    std::atomic<bool> full = false;
+    std::atomic<bool> settled = true;  ///< all that was posted has arrived
+
+    void note() noexcept;
+  };
+
+  [[nodiscard]] server& server_of(net::link& l);
+  void keep_up();
+  void await_welcome();
+  void connect_to_servers();
+  void discard(std::uint64_t length, std::vector<std::span<std::byte>>& body);
+  void answered(server& s, wire::frame_header const& header, refusal why);
+  void give_up(std::string const& sentence);
+
+  // link_user
+  void begin(net::link& from, wire::frame_header const& header, std::span<std::byte const> meta,
+             std::vector<std::span<std::byte>>& body) override;
+  void end(net::link& from, wire::frame_header const& header) override;
+  void drained(net::link& from) override;
+  void writable(net::link& from) override { drained(from); }
+  void resumed(net::link& from) override;
+  void lost(net::link& from, std::string const& reason, bool expected) override;
+  // coordinator_user
+  void welcomed(wire::welcome const& w) override { welcome_ = w; }
+  void told(wire::control_message const& message) override;
+  void coordinator_lost(std::string const& reason, bool expected) override;
+
+  runtime& user_;
+  net::deployment place_;
+  net::reactor reactor_;
+  turn turn_{reactor_};
+  std::optional<wire::welcome> welcome_;
+  std::vector<std::unique_ptr<server>> servers_;
+  std::uint64_t tickets_ = 0;
+  std::vector<std::byte> scratch_;
+  wire::refused_meta refused_{};
+  std::atomic<bool> broken_ = false;
+  std::string why_;
+  bool leaving_ = false;
+  coordinator_link coordinator_;
+
+  std::mutex keeping_;
+  std::condition_variable keeper_wakes_;
+  bool keeper_stops_ = false;
+  bool unflushed_ = false;  ///< small commits wait to be joined by others
+  std::thread keeper_;
+};
+
+}  // namespace rubato::detail

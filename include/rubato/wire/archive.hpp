@@ -1,0 +1,203 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <array>
+#include <boost/serialization/serialization.hpp>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "rubato/core/clock.hpp"
+#include "rubato/core/ids.hpp"
+#include "rubato/core/time.hpp"
+#include "rubato/wire/frame.hpp"
+
+namespace rubato::wire {
+
+template <class T>
+concept plain_number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
+/// An archive of Boost.Serialization that writes little-endian bytes without any framing of its own:
+/// what both ends know is not sent. Classes are written by their `serialize`.
+class output_archive {
+ public:
+  using is_saving = std::true_type;
+  using is_loading = std::false_type;
+
+  template <class T>
+  output_archive& operator&(T const& value) {
+    save(value);
+    return *this;
+  }
+  template <class T>
+  output_archive& operator<<(T const& value) {
+    return *this & value;
+  }
+
+  [[nodiscard]] std::vector<std::byte> const& bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::vector<std::byte> take() noexcept { return std::move(bytes_); }
+
+ private:
+  template <plain_number T>
+  void save(T value) {
+    std::size_t const at = bytes_.size();
+    bytes_.resize(at + sizeof value);
+    std::memcpy(bytes_.data() + at, &value, sizeof value);
+  }
+  template <class Tag, class Rep>
+  void save(rubato::detail::strong_id<Tag, Rep> id) {
+    save(id.value());
+  }
+  void save(clock_index c) { save(c.value()); }
+  void save(staleness s) { save(s.clocks()); }
+  void save(duration d) { save(static_cast<std::int64_t>(d.count())); }
+  void save(time_point t) { save(t.since_start()); }
+  void save(std::string const& text) {
+    save(static_cast<std::uint32_t>(text.size()));
+    for (char const c : text) save(c);
+  }
+  template <class T>
+  void save(std::vector<T> const& many) {
+    save(static_cast<std::uint32_t>(many.size()));
+    for (T const& one : many) save(one);
+  }
+  template <class T, std::size_t N>
+  void save(std::array<T, N> const& many) {
+    for (T const& one : many) save(one);
+  }
+  template <class T>
+  void save(std::optional<T> const& value) {
+    save(value.has_value());
+    if (value) save(*value);
+  }
+  template <class T>
+    requires(std::is_class_v<T>)
+  void save(T const& value) {
+    // One `serialize` serves both ways, so it takes what it saves by reference to non-const.
+    boost::serialization::serialize_adl(*this, const_cast<T&>(value), 0U);
+  }
+
+  std::vector<std::byte> bytes_;
+};
+
+/// Reads what an `output_archive` wrote, from bytes that may be anything: it never reads beyond their
+/// end, and takes memory in proportion to what is there.
+/// @throws frame_error when the bytes end early, or hold a value that cannot be
+class input_archive {
+ public:
+  using is_saving = std::false_type;
+  using is_loading = std::true_type;
+
+  explicit input_archive(std::span<std::byte const> bytes) noexcept : bytes_(bytes) {}
+
+  template <class T>
+  input_archive& operator&(T& value) {
+    load(value);
+    return *this;
+  }
+  template <class T>
+  input_archive& operator>>(T& value) {
+    return *this & value;
+  }
+
+  [[nodiscard]] std::size_t left() const noexcept { return bytes_.size(); }
+  void expect_end() const {
+    if (!bytes_.empty())
+      throw frame_error("a message has " + std::to_string(bytes_.size()) + " bytes too many");
+  }
+
+ private:
+  template <plain_number T>
+  void load(T& value) {
+    if constexpr (std::same_as<T, bool>) {
+      std::uint8_t byte = 0;
+      load(byte);
+      if (byte > 1) throw frame_error("a message holds a truth value of " + std::to_string(byte));
+      value = byte != 0;
+    } else {
+      if (bytes_.size() < sizeof value) throw frame_error("a message ends too early");
+      std::memcpy(&value, bytes_.data(), sizeof value);
+      bytes_ = bytes_.subspan(sizeof value);
+    }
+  }
+  template <class Tag, class Rep>
+  void load(rubato::detail::strong_id<Tag, Rep>& id) {
+    Rep value{};
+    load(value);
+    id = rubato::detail::strong_id<Tag, Rep>{value};
+  }
+  void load(clock_index& c) {
+    std::int64_t value = 0;
+    load(value);
+    c = clock_index{value};
+  }
+  void load(staleness& s) {
+    std::int64_t clocks = 0;
+    load(clocks);
+    if (clocks < 0) throw frame_error("a message holds a staleness of " + std::to_string(clocks));
+    s = staleness{clocks};
+  }
+  void load(duration& d) {
+    std::int64_t count = 0;
+    load(count);
+    d = duration(count);
+  }
+  void load(time_point& t) {
+    duration d{};
+    load(d);
+    t = time_point(d);
+  }
+  void load(std::string& text) {
+    std::size_t const size = load_size();
+    text.assign(reinterpret_cast<char const*>(bytes_.data()), size);
+    bytes_ = bytes_.subspan(size);
+  }
+  template <class T>
+  void load(std::vector<T>& many) {
+    std::size_t const size = load_size();
+    many.clear();
+    for (std::size_t i = 0; i < size; ++i) {
+      T one{};
+      load(one);
+      many.push_back(std::move(one));
+    }
+  }
+  template <class T, std::size_t N>
+  void load(std::array<T, N>& many) {
+    for (T& one : many) load(one);
+  }
+  template <class T>
+  void load(std::optional<T>& value) {
+    bool there = false;
+    load(there);
+    value.reset();
+    if (there) load(value.emplace());
+  }
+  template <class T>
+    requires(std::is_class_v<T>)
+  void load(T& value) {
+    boost::serialization::serialize_adl(*this, value, 0U);
+  }
+
+  /// Every element takes at least a byte.
+  [[nodiscard]] std::size_t load_size() {
+    std::uint32_t size = 0;
+    load(size);
+    if (size > bytes_.size())
+      throw frame_error("a message holds " + std::to_string(size) + " elements, but only " +
+                        std::to_string(bytes_.size()) + " bytes are left");
+    return size;
+  }
+
+  std::span<std::byte const> bytes_;
+};
+
+}  // namespace rubato::wire

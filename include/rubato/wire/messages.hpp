@@ -1,0 +1,129 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rubato/core/clock.hpp"
+#include "rubato/core/ids.hpp"
+#include "rubato/net/link.hpp"
+#include "rubato/server/messages.hpp"
+#include "rubato/server/read_slot.hpp"
+#include "rubato/wire/archive.hpp"
+
+namespace rubato::wire {
+
+/// Kinds of frames between the processes of a run. Those with the reliable bit arrive exactly once.
+enum class kind : std::uint8_t {
+  request = net::first_user_kind,  ///< of a read; sequence is its ticket
+  reply,                           ///< to it, with the same ticket
+  refused,                         ///< a read, or with ticket 0 a commit
+  count,                           ///< how many commits have been counted? with a ticket
+  counted,
+  control = net::reliable_bit | net::first_user_kind,
+  commit,
+  initial,  ///< initial values of a table, before any run
+};
+
+[[nodiscard]] constexpr std::uint8_t operator+(kind k) noexcept {
+  return static_cast<std::uint8_t>(k);
+}
+
+/// Who asks without being a worker: for the folded state, at once.
+inline constexpr std::uint32_t observer = ~std::uint32_t{0};
+
+/// What a commit's body holds of one table: row numbers, then values.
+struct part_size {
+  bool whole = false;
+  std::uint64_t rows = 0;
+  std::uint64_t values = 0;
+
+  template <class Archive>
+  void serialize(Archive& ar, unsigned) {
+    ar & whole & rows & values;
+  }
+};
+
+struct commit_meta {
+  stage_id stage{};
+  clock_index stamp{};
+  version_index version{};
+  std::vector<part_size> parts;
+
+  template <class Archive>
+  void serialize(Archive& ar, unsigned) {
+    ar & stage & stamp & version & parts;
+  }
+};
+
+/// The body holds the cut's clocks, then the rows.
+struct request_meta {
+  stage_id stage{};
+  clock_index clock{};
+  staleness bound{};
+  selection asked{};
+  std::uint64_t rows = 0;
+  bool has_cut = false;
+  std::uint64_t cut_size = 0;
+  clock_index cut_c_min{};
+
+  template <class Archive>
+  void serialize(Archive& ar, unsigned) {
+    ar & stage & clock & bound & asked & rows & has_cut & cut_size & cut_c_min;
+  }
+};
+
+/// The body holds the rows' values; of all rows of a sparse table first their numbers.
+struct reply_meta {
+  clock_index server_clock{};
+  clock_index included{};
+  version_index version{};
+  duration held{};  ///< how long the protocol did not let the read go on
+  selection asked{};
+  std::uint64_t rows = 0;  ///< numbers in the body
+
+  template <class Archive>
+  void serialize(Archive& ar, unsigned) {
+    ar & server_clock & included & version & held & asked & rows;
+  }
+};
+
+struct refused_meta {
+  stage_id stage{};
+  refusal reason{};
+
+  template <class Archive>
+  void serialize(Archive& ar, unsigned) {
+    ar & stage & reason;
+  }
+};
+
+template <class Meta>
+[[nodiscard]] std::vector<std::byte> to_bytes(Meta const& meta) {
+  output_archive out;
+  out << meta;
+  return out.take();
+}
+/// @throws frame_error
+template <class Meta>
+[[nodiscard]] Meta from_bytes(std::span<std::byte const> bytes) {
+  input_archive in(bytes);
+  Meta meta;
+  in >> meta;
+  in.expect_end();
+  return meta;
+}
+
+/// The bytes of an array, as they lie.
+template <class T>
+[[nodiscard]] std::span<std::byte> bytes_of(std::vector<T>& v) noexcept {
+  return std::as_writable_bytes(std::span(v));
+}
+template <class T>
+[[nodiscard]] std::span<std::byte const> bytes_of(std::vector<T> const& v) noexcept {
+  return std::as_bytes(std::span(v));
+}
+
+}  // namespace rubato::wire

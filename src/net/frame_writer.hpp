@@ -1,0 +1,57 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/buffer.hpp>
+
+#include "rubato/net/connection.hpp"
+
+namespace rubato::net {
+
+/// Frames that wait to be written, in order. Knows no socket: says what comes next, and is told how
+/// much of that has gone.
+class frame_writer {
+ public:
+  void add(wire::frame_header header, std::span<std::byte const> meta,
+           std::span<std::byte const> body);
+  void add(wire::frame_header header, std::span<std::byte const> meta, std::uint64_t length,
+           std::unique_ptr<body_source> body);
+
+  /// What is to be written next; holds until the next call of any other function. @throws error
+  /// when a body's source does not do what it must
+  [[nodiscard]] std::span<boost::asio::const_buffer const> next();
+  void written(std::size_t bytes);
+  void clear() noexcept;
+  [[nodiscard]] std::size_t unsent() const noexcept { return unsent_; }
+
+ private:
+  // Bytes in one piece; then a body, if there is one, of which `unread` bytes are still to be asked
+  // for. Its small pieces are gathered behind the bytes, a large one is `piece`.
+  struct segment {
+    std::vector<std::byte> bytes = {};
+    std::size_t gone = 0;  // of the bytes
+    std::unique_ptr<body_source> source = {};
+    std::uint64_t unread = 0;
+    std::span<std::byte const> piece = {};
+  };
+
+  segment& open_segment();
+  static void append(segment& to, std::span<std::byte const> bytes);
+  void add_head(segment& to, wire::frame_header header, std::span<std::byte const> meta);
+  static void pull(segment& from);
+  void pop_front();
+
+  std::deque<segment> segments_;
+  std::vector<std::byte> spare_;  // the memory of a segment that has gone
+  std::size_t unsent_ = 0;
+  std::vector<boost::asio::const_buffer> next_;
+};
+
+}  // namespace rubato::net

@@ -1,0 +1,80 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rubato::net {
+
+/// Why two processes do not talk to each other; `what()` is a sentence for both ends.
+class handshake_refused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// How two ends find out that they speak the same protocol and know the same token, before any
+/// frame. Knows no socket: says how many bytes it needs next, and what to send.
+///
+///     connecting -> greeting: magic 4 | version 1 | token 1 | nonce 32
+///     accepting  -> 0 | greeting | proof 32, where there is a token
+///     connecting -> 0 | proof 32, where there is a token
+///     accepting  -> 0
+///
+/// In place of 0, either end may send 1 | length 2 | a sentence that says why not.
+class handshake {
+ public:
+  enum class role { connecting, accepting };
+
+  handshake(role mine, std::string token);
+
+  /// How many bytes it needs now; 0 when it has come to its end.
+  [[nodiscard]] std::size_t wanted() const noexcept { return wanted_; }
+  /// These bytes have come, as many as wanted. @throws handshake_refused; there may still be
+  /// something to send then
+  void received(std::span<std::byte const> bytes);
+  /// What is to be sent; after that, nothing until more has come.
+  [[nodiscard]] std::vector<std::byte> output() { return std::exchange(output_, {}); }
+
+  /// A refusal as it travels.
+  [[nodiscard]] static std::vector<std::byte> refusal(std::string_view sentence);
+
+ private:
+  static constexpr std::size_t nonce_size = 32;
+  static constexpr std::size_t proof_size = 32;
+  static constexpr std::size_t head_size = 6;  // magic, version, token
+  using proof = std::array<std::byte, proof_size>;
+  enum class part { head, nonce, status, proof_of_other, refusal_length, refusal_text, nothing };
+
+  [[noreturn]] void refuse(std::string const& sentence);
+  void expect(part next, std::size_t bytes) noexcept;
+  void expect_status() noexcept { expect(part::status, 1); }
+  void on_head(std::span<std::byte const> bytes);
+  void on_nonce(std::span<std::byte const> bytes);
+  void on_status(std::byte status);
+  void on_proof(std::span<std::byte const> bytes);
+  void after_proof();
+  void put_greeting();
+  void put_proof();
+  [[nodiscard]] proof proof_of(role whose) const;
+  [[nodiscard]] bool has_token() const noexcept { return !token_.empty(); }
+
+  role mine_;
+  std::string token_;
+  std::array<std::byte, nonce_size> my_nonce_;
+  std::array<std::byte, nonce_size> other_nonce_ = {};
+  bool greeted_ = false;  // the other end's greeting has come
+  part expected_ = part::nothing;
+  std::size_t wanted_ = 0;
+  std::vector<std::byte> output_;
+};
+
+/// What another process has sent, fit to be shown: what cannot be printed becomes '?'.
+[[nodiscard]] std::string printable(std::span<std::byte const> bytes);
+
+}  // namespace rubato::net

@@ -1,0 +1,169 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <fmt/core.h>
+
+#include <cstring>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "rubato/core/error.hpp"
+#include "rubato/net/connection.hpp"
+#include "rubato/net/log.hpp"
+#include "src/net/acceptor.hpp"
+#include "src/net/make_connection.hpp"
+#include "src/net/opening.hpp"
+#include "src/net/reactor_state.hpp"
+#include "src/net/tls.hpp"
+
+namespace rubato::net {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::chrono::milliseconds pause_after_error{100};
+
+std::string name_of(socket_type const& socket, address const& at) {
+  if (at.is_unix()) return at.text();
+  error_code error;
+  auto const remote = socket.remote_endpoint(error);
+  if (error) return "a peer that has gone";
+  asio::ip::tcp::endpoint as_tcp;
+  std::memcpy(as_tcp.data(), remote.data(), remote.size());
+  return address{as_tcp.address().to_string(), as_tcp.port()}.text();
+}
+
+void require_loopback(address const& at, security const& keys) {
+  if (keys.beyond_loopback || at.is_loopback()) return;
+  throw option_error(
+      fmt::format("the address {} can be reached from other machines, which must be asked for; "
+                  "expected one of the loopback network, such as 127.0.0.1:0",
+                  at.text()));
+}
+
+acceptor_type checked_listen(asio::io_context& context, address const& at, security const& keys) {
+  require_loopback(at, keys);
+  return listen_at(context, at);
+}
+
+}  // namespace
+
+struct listener::state : std::enable_shared_from_this<listener::state> {
+  state(asio::io_context& where, address const& at, security const& keys, options const& given,
+        std::function<void(std::unique_ptr<connection>)> told)
+      : context(where),
+        limits(given),
+        token(keys.token),
+        tls(keys.tls ? make_tls_context(*keys.tls) : nullptr),
+        acceptor(checked_listen(where, at, keys)),
+        bound(bound_address(acceptor, at)),
+        file(at.path),
+        retry(where),
+        accepted(std::move(told)) {}
+
+  void accept_on();
+  void on_accept(error_code const& error, socket_type socket);
+  void open(socket_type socket);
+  void on_opened(opening const* which, std::unique_ptr<stream> opened, std::string const& peer,
+                 std::shared_ptr<void> ticket, std::string const& reason);
+  void close() noexcept;
+
+  asio::io_context& context;
+  options limits;
+  std::string token;
+  std::shared_ptr<tls_context const> tls;
+  acceptor_type acceptor;
+  address bound;
+  socket_file file;
+  asio::steady_timer retry;
+  std::function<void(std::unique_ptr<connection>)> accepted;
+  // Whoever holds a copy counts as an open connection.
+  std::shared_ptr<void> tickets = std::make_shared<char>();
+  std::unordered_map<opening const*, std::shared_ptr<opening>> openings;
+};
+
+void listener::state::accept_on() {
+  acceptor.async_accept([weak = weak_from_this()](error_code const& error, socket_type socket) {
+    if (auto const self = weak.lock()) self->on_accept(error, std::move(socket));
+  });
+}
+
+void listener::state::on_accept(error_code const& error, socket_type socket) {
+  if (!acceptor.is_open()) return;
+  if (error) {
+    // Such as too many open files: others close theirs in time.
+    log(log_level::warning, fmt::format("{}: cannot accept a connection: {}", bound.text(),
+                                        error.message()));
+    retry.expires_after(pause_after_error);
+    retry.async_wait([weak = weak_from_this()](error_code const& stopped) {
+      auto const self = weak.lock();
+      if (self && !stopped) self->accept_on();
+    });
+    return;
+  }
+  try {
+    open(std::move(socket));
+  } catch (std::exception const& e) {
+    log(log_level::warning, fmt::format("{}: a connection was given up: {}", bound.text(), e.what()));
+  }
+  accept_on();
+}
+
+void listener::state::open(socket_type socket) {
+  std::string const peer = name_of(socket, bound);
+  if (static_cast<std::size_t>(tickets.use_count() - 1) >= limits.connections_max) {
+    log(log_level::warning, fmt::format("{}: refused, since {} connections are open already", peer,
+                                        limits.connections_max));
+    return;
+  }
+  error_code unusable;
+  prepare_socket(socket, unusable);
+  if (unusable) return;  // it has gone already
+  auto over = tls ? tls_stream(tls, std::move(socket), handshake::role::accepting, {})
+                  : plain_stream(std::move(socket));
+  auto which = std::make_shared<opening const*>(nullptr);
+  auto const one = std::make_shared<opening>(
+      context, std::move(over), handshake::role::accepting, token,
+      [weak = weak_from_this(), which, peer, ticket = tickets](std::unique_ptr<stream> opened,
+                                                               std::string const& reason) {
+        if (auto const self = weak.lock())
+          self->on_opened(*which, std::move(opened), peer, ticket, reason);
+      });
+  *which = one.get();
+  openings.emplace(one.get(), one);
+  one->start(opening::clock::now() + limits.handshake);
+}
+
+void listener::state::on_opened(opening const* which, std::unique_ptr<stream> opened,
+                                std::string const& peer, std::shared_ptr<void> ticket,
+                                std::string const& reason) {
+  openings.erase(which);
+  if (!opened) return log(log_level::warning, fmt::format("{}: refused: {}", peer, reason));
+  log(log_level::info, fmt::format("{}: connected", peer));
+  accepted(make_connection(context, std::move(opened), peer, limits, std::move(ticket)));
+}
+
+void listener::state::close() noexcept {
+  error_code ignored;
+  acceptor.close(ignored);
+  try {
+    retry.cancel();
+  } catch (...) {  // it will find the listener gone
+  }
+  for (auto const& [key, one] : openings) one->cancel();
+}
+
+listener::listener(reactor& where, address const& at, security const& keys, options const& limits,
+                   std::function<void(std::unique_ptr<connection>)> accepted)
+    : state_(std::make_shared<state>(where.impl().context, at, keys, limits, std::move(accepted))) {
+  state_->accept_on();
+}
+
+listener::~listener() { state_->close(); }
+
+address listener::bound() const { return state_->bound; }
+
+}  // namespace rubato::net

@@ -1,0 +1,70 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "src/net/stream.hpp"
+
+#include <array>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+namespace rubato::net {
+namespace {
+
+namespace asio = boost::asio;
+
+class plain final : public stream {
+ public:
+  explicit plain(socket_type socket) : socket_(std::move(socket)) {}
+
+  void read(std::span<asio::mutable_buffer const> into, std::shared_ptr<user> told) override {
+    // For one buffer Asio takes the cheaper system call.
+    if (into.size() == 1)
+      socket_.async_read_some(into[0], read_told{std::move(told)});
+    else
+      socket_.async_read_some(buffers_view(into), read_told{std::move(told)});
+  }
+  std::size_t write(std::span<asio::const_buffer const> from, error_code& error) override {
+    if (from.size() == 1) return socket_.write_some(from[0], error);
+    return socket_.write_some(buffers_view(from), error);
+  }
+  void when_writable(std::shared_ptr<user> told) override {
+    socket_.async_wait(socket_type::wait_write, [told = std::move(told)](error_code const& error) {
+      told->may_write(error);
+    });
+  }
+  void close() noexcept override { close_socket(socket_); }
+
+ private:
+  socket_type socket_;
+};
+
+}  // namespace
+
+std::string stream::meaning(error_code const& error) const {
+  if (error == asio::error::eof) return "the connection was closed by the peer";
+  return error.message();
+}
+
+std::unique_ptr<stream> plain_stream(socket_type socket) {
+  return std::make_unique<plain>(std::move(socket));
+}
+
+void prepare_socket(socket_type& socket, error_code& error) {
+  socket.non_blocking(true, error);
+  if (error) return;
+  int const family = socket.local_endpoint(error).protocol().family();
+  if (error || (family != AF_INET && family != AF_INET6)) return;
+  socket.set_option(asio::ip::tcp::no_delay(true), error);
+}
+
+void close_socket(socket_type& socket) noexcept {
+  error_code ignored;
+  if (!socket.is_open()) return;
+  socket.shutdown(socket_type::shutdown_send, ignored);
+  // A socket closed with bytes unread resets the connection, and what was sent last could be lost.
+  std::array<char, 4096> unread;
+  for (int tries = 0; tries < 16 && !ignored; ++tries)
+    socket.read_some(asio::buffer(unread), ignored);
+  socket.close(ignored);
+}
+
+}  // namespace rubato::net

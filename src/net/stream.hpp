@@ -1,0 +1,75 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/system/error_code.hpp>
+
+namespace rubato::net {
+
+using boost::system::error_code;
+using socket_type = boost::asio::generic::stream_protocol::socket;
+
+/// The bytes of a connected socket, encrypted or not. Reading is asynchronous; writing tries at once
+/// and says how far it came, so that one who closes always knows what has been sent.
+class stream {
+ public:
+  /// Who is told when something has happened; kept alive until then.
+  class user {
+   public:
+    virtual ~user() = default;
+    virtual void was_read(error_code const& error, std::size_t bytes) = 0;
+    virtual void may_write(error_code const& error) = 0;
+  };
+
+  virtual ~stream() = default;
+  /// Reads some bytes into these buffers, in their order. They and the span's elements must stay
+  /// until the user is told, or until `close`.
+  virtual void read(std::span<boost::asio::mutable_buffer const> into,
+                    std::shared_ptr<user> told) = 0;
+  /// Writes what the system takes without waiting; 0 and would_block when that is nothing.
+  virtual std::size_t write(std::span<boost::asio::const_buffer const> from, error_code& error) = 0;
+  /// Tells the user once, when `write` is worth another try.
+  virtual void when_writable(std::shared_ptr<user> told) = 0;
+  virtual void close() noexcept = 0;
+  /// What an error of this stream means, as a part of a sentence.
+  [[nodiscard]] virtual std::string meaning(error_code const& error) const;
+};
+
+/// Without encryption. The socket is connected.
+[[nodiscard]] std::unique_ptr<stream> plain_stream(socket_type socket);
+
+/// A span as what Asio calls a buffer sequence: its elements are not copied.
+template <class Buffer>
+class buffers_view {
+ public:
+  using value_type = Buffer;
+  using const_iterator = Buffer const*;
+  explicit buffers_view(std::span<Buffer const> of) noexcept : of_(of) {}
+  [[nodiscard]] const_iterator begin() const noexcept { return of_.data(); }
+  [[nodiscard]] const_iterator end() const noexcept { return of_.data() + of_.size(); }
+
+ private:
+  std::span<Buffer const> of_;
+};
+
+/// Tells the user of a finished read.
+struct read_told {
+  std::shared_ptr<stream::user> told;
+  void operator()(error_code const& error, std::size_t bytes) const {
+    told->was_read(error, bytes);
+  }
+};
+
+/// Makes a fresh socket fit for a stream: it does not block, and TCP sends small pieces at once.
+void prepare_socket(socket_type& socket, error_code& error);
+/// Ends it so that what has been sent still arrives.
+void close_socket(socket_type& socket) noexcept;
+
+}  // namespace rubato::net

@@ -1,0 +1,502 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "rubato/server/run_control.hpp"
+
+#include <algorithm>
+#include <variant>
+
+#include "rubato/core/error.hpp"
+
+namespace rubato {
+
+namespace {
+
+using place = run_control::place;
+
+constexpr place worker_place(std::uint32_t number) { return {net::role::worker, number}; }
+constexpr place server_place(std::uint32_t number) { return {net::role::server, number}; }
+
+std::string name_of(place p) { return std::string(to_string(p.as)) + " " + std::to_string(p.number); }
+
+[[noreturn]] void refuse(std::string const& sentence) { throw error(errc::refused, sentence); }
+
+void expect(bool allowed, place from, char const* what) {
+  if (!allowed) throw wire::frame_error(name_of(from) + " must not say \"" + what + "\" now");
+}
+
+}  // namespace
+
+run_control::run_control(options const& o)
+    : options_(o), coordinator_(o.servers, o.synchronized), servers_(o.servers) {}
+
+// ---- who is there
+
+run_control::enrolment run_control::enroll(wire::registration const& r, time_point) {
+  if (over_) refuse("the run is over" + (failure_.empty() ? "" : ": " + failure_));
+  enrolment const e = r.as == net::role::server ? enroll_server(r) : enroll_worker(r);
+  welcome_all();
+  return e;
+}
+
+run_control::enrolment run_control::enroll_server(wire::registration const& r) {
+  auto const free = std::ranges::find(servers_, false, &server::here);
+  std::uint32_t const number =
+      r.rank.value_or(static_cast<std::uint32_t>(free - servers_.begin()));
+  if (number >= servers_.size())
+    refuse("there are " + std::to_string(servers_.size()) + " servers, and no room for number " +
+           std::to_string(number));
+  if (servers_[number].here) refuse("server " + std::to_string(number) + " is here already");
+  servers_[number] = {r.listens, true, false};
+  tell(server_place(number), wire::welcome{.process = number,
+                                           .incarnation = 0,
+                                           .workers = options_.workers,
+                                           .servers = {}});
+  return {server_place(number), 0};
+}
+
+run_control::enrolment run_control::enroll_worker(wire::registration const& r) {
+  if (r.as != net::role::worker) refuse("there is one coordinator already");
+  std::uint32_t number = 0;
+  if (r.rank) number = *r.rank;
+  else
+    while (processes_.contains(number)) ++number;
+  auto const [at, fresh] = processes_.try_emplace(number);
+  process& p = at->second;
+  if (p.here)
+    refuse("worker " + std::to_string(number) + " is here already, as process " +
+           std::to_string(p.pid));
+  std::uint32_t const life = fresh ? 0 : p.incarnation + 1;
+  auto workers = std::move(p.workers);
+  p = {.incarnation = life, .here = true, .pid = r.pid, .workers = std::move(workers)};
+  return {worker_place(number), life};
+}
+
+bool run_control::is_complete() const noexcept {
+  return std::ranges::all_of(servers_, &server::here) && processes_.size() >= options_.workers;
+}
+
+std::string run_control::attendance() const {
+  return std::to_string(std::ranges::count(servers_, true, &server::here)) + " of " +
+         std::to_string(servers_.size()) + " servers and " + std::to_string(processes_.size()) +
+         " of " + std::to_string(options_.workers) + " workers are here";
+}
+
+/// Workers need the addresses of all servers.
+void run_control::welcome_all() {
+  if (!std::ranges::all_of(servers_, &server::here)) return;
+  wire::welcome w{.process = 0, .incarnation = 0, .workers = options_.workers, .servers = {}};
+  for (server const& s : servers_) w.servers.push_back(s.listens);
+  for (auto& [number, p] : processes_) {
+    if (!p.here || p.welcomed) continue;
+    p.welcomed = true;
+    w.process = number;
+    w.incarnation = p.incarnation;
+    tell(worker_place(number), w);
+  }
+}
+
+// ---- what processes say
+
+void run_control::receive(place from, wire::control_message const& message, time_point now) {
+  if (over_) return;
+  if (from.as == net::role::worker) expect(processes_.at(from.number).here, from, "anything");
+  std::visit([&](auto const& m) { on(from, m, now); }, message);
+}
+
+template <class Message>
+void run_control::on(place from, Message const&, time_point) {
+  expect(false, from, "something that is not for the coordinator");
+}
+
+void run_control::on(place from, wire::ready const& m, time_point now) {
+  process& p = processes_.at(from.number);
+  expect(from.as == net::role::worker && !p.ready, from, "ready");
+  if (m.threads == 0 || m.threads > 4096)
+    throw wire::frame_error(name_of(from) + " wants " + std::to_string(m.threads) +
+                            " workers, expected 1 to 4096");
+  p.ready = true;
+  p.threads = m.threads;
+  p.has_loss = m.has_loss;
+  join_late(now);
+  begin_when_ready(now);
+}
+
+/// Processes that have become ready join the run under way. One that was lost takes up its workers
+/// again, once every server has let its earlier life go.
+void run_control::join_late(time_point now) {
+  if (phase_ != phase::running || stopping_) return;
+  for (auto& [number, p] : processes_) {
+    if (!p.here || !p.ready || p.takes_part) continue;
+    if (std::ranges::any_of(unconfirmed_, [&](auto const& entry) {
+          return std::ranges::find(p.workers, entry.second.worker) != p.workers.end();
+        }))
+      continue;
+    p.workers.resize(std::min<std::size_t>(p.workers.size(), p.threads));
+    auto const known = static_cast<std::uint32_t>(p.workers.size());
+    for (worker_id const w : new_workers(number, p.threads - known)) p.workers.push_back(w);
+    admit(number, p.workers, now);
+  }
+}
+
+void run_control::begin_when_ready(time_point now) {
+  if (phase_ != phase::idle || over_ || !is_complete()) return;
+  bool any = false;
+  for (auto const& [number, p] : processes_) {
+    if (p.here && !p.ready) return;
+    any = any || p.here;
+  }
+  if (any) begin_stage(now);
+}
+
+void run_control::begin_stage(time_point now) {
+  phase_ = phase::running;
+  stage_ = stage_id{stage_.value() + 1};
+  began_ = ended_ = now;
+  stopping_ = sampling_ = false;
+  members_.clear();
+  unconfirmed_.clear();
+  waiting_cuts_.clear();
+  active_ = 0;
+  report_ = {};
+  coordinator_.begin_stage(stage_);
+  if (options_.make_conductor) conductor_ = options_.make_conductor();
+  for (server& s : servers_) s.stage_over = false;
+  tell_servers(wire::begin_stage{stage_});
+  begun_with_ = 0;
+  for (auto& [number, p] : processes_) {
+    p.workers.clear();
+    p.takes_part = false;
+    if (p.here) begun_with_ += p.threads;
+  }
+  for (auto& [number, p] : processes_) {
+    if (!p.here) continue;
+    p.workers = new_workers(number, p.threads);
+    admit(number, p.workers, now);
+  }
+}
+
+std::vector<worker_id> run_control::new_workers(std::uint32_t number, std::uint32_t count) {
+  std::vector<worker_id> fresh;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    fresh.push_back(worker_id{static_cast<std::uint32_t>(members_.size())});
+    members_.push_back({.process = number});
+  }
+  return fresh;
+}
+
+/// Tells a process of workers that it has in the run, and the servers of them.
+void run_control::admit(std::uint32_t number, std::vector<worker_id> const& workers, time_point now) {
+  process& p = processes_.at(number);
+  p.takes_part = true;
+  bool const evaluates = p.has_loss && conductor_ != nullptr;
+  tell(worker_place(number), wire::run_begins{.stage = stage_,
+                                              .count = begun_with_,
+                                              .incarnation = p.incarnation,
+                                              .workers = workers,
+                                              .now = time_point(since_begin(now)),
+                                              .evaluates_loss = evaluates});
+  for (worker_id const w : workers) {
+    members_[w.index()].now = standing::joining;
+    ++active_;
+    order(coordinator_.join(w, incarnation_id{p.incarnation}));
+  }
+}
+
+void run_control::on(place from, wire::add_worker const&, time_point now) {
+  expect(from.as == net::role::worker, from, "add a worker");
+  if (phase_ != phase::running || stopping_ || !processes_.at(from.number).takes_part) return;  // too late: the run is ending
+  std::vector<worker_id> const fresh = new_workers(from.number, 1);
+  processes_.at(from.number).workers.push_back(fresh.front());
+  admit(from.number, fresh, now);
+}
+
+run_control::member& run_control::member_of(place from, worker_id w) {
+  if (from.as != net::role::worker || w.index() >= members_.size() ||
+      members_[w.index()].process != from.number)
+    throw wire::frame_error(name_of(from) + " speaks for worker " + std::to_string(w.value()) +
+                            ", which is not its own");
+  return members_[w.index()];
+}
+
+void run_control::on(place from, wire::worker_ended const& m, time_point now) {
+  if (!in_stage(m.stage)) return;
+  member& who = member_of(from, m.worker);
+  if (who.now == standing::over) return;
+  who.metrics = m.metrics;
+  if (who.now == standing::joining) {
+    lose_worker(m.worker);  // it never began
+  } else {
+    end_worker(m.worker);
+    order(coordinator_.leave(m.worker, m.clock));
+  }
+  ended_ = now;
+  follow_cuts(now);
+  end_when_over(now);
+}
+
+void run_control::end_worker(worker_id w) {
+  members_[w.index()].now = standing::over;
+  --active_;
+  waiting_cuts_.erase(w);
+  if (conductor_) conductor_->leave(w);
+}
+
+void run_control::lose_worker(worker_id w) {
+  end_worker(w);
+  if (auto const o = coordinator_.lose(w)) order(*o);
+}
+
+void run_control::on(place from, wire::end_run const& m, time_point) {
+  expect(from.as == net::role::worker, from, "end the run");
+  if (in_stage(m.stage)) stop(m.failed, m.code, m.sentence);
+}
+
+void run_control::stop(bool failed, errc code, std::string const& sentence) {
+  if (std::exchange(stopping_, true)) return;
+  tell_run(wire::stop_run{stage_, false, failed, code, sentence});
+}
+
+void run_control::on(place from, wire::farewell const&, time_point now) {
+  expect(from.as == net::role::worker, from, "farewell");
+  lose_process(from.number, "it has left", true, now);
+}
+
+// ---- what servers say
+
+void run_control::on(place from, wire::order_done const& m, time_point now) {
+  expect(from.as == net::role::server, from, "an order is done");
+  if (m.order.stage != stage_) return;
+  if (m.report)
+    if (auto const next = coordinator_.report(m.order, *m.report)) order(*next);
+  auto const at = unconfirmed_.find(m.order.epoch);
+  expect(at != unconfirmed_.end(), from, "an order is done that nobody gave");
+  if (--at->second.servers == 0) {
+    unconfirmed_.erase(at);
+    if (m.order.what == membership_order::kind::start) started(m.order.worker, m.order, now);
+  }
+  join_late(now);
+  follow_cuts(now);
+  end_when_over(now);
+}
+
+/// Every server knows where the worker starts: none will take its first commit for a wrong one.
+void run_control::started(worker_id w, membership_order const& o, time_point now) {
+  member& m = members_[w.index()];
+  if (m.now != standing::joining || processes_.at(m.process).incarnation != o.incarnation.value())
+    return;
+  m.now = standing::live;
+  tell(worker_place(m.process), wire::worker_starts{stage_, w, {o.clock, o.version}});
+  if (!conductor_) return;
+  any_conductor::orders orders;
+  conductor_->join(w, o.clock, time_point(since_begin(now)), orders);
+  command(orders);
+}
+
+void run_control::order(membership_order const& o) {
+  unconfirmed_[o.epoch] = {o.worker, static_cast<std::uint32_t>(servers_.size())};
+  tell_servers(wire::server_order{o, members_[o.worker.index()].process});
+}
+
+void run_control::end_when_over(time_point now) {
+  if (phase_ != phase::running || active_ != 0 || !unconfirmed_.empty()) return;
+  phase_ = phase::ending;
+  ended_ = std::max(ended_, began_);
+  tell_servers(wire::end_stage{stage_});
+  follow_cuts(now);
+}
+
+void run_control::on(place from, wire::stage_over const& m, time_point now) {
+  expect(from.as == net::role::server, from, "the stage is over");
+  if (m.stage != stage_ || phase_ != phase::ending) return;
+  server& s = servers_.at(from.number);
+  expect(!s.stage_over, from, "the stage is over, twice");
+  s.stage_over = true;
+  report_.updates = std::max(report_.updates, m.counters.commits);
+  report_.servers += m.counters;
+  report_.versions_peak = std::max(report_.versions_peak, m.versions_peak);
+  if (std::ranges::all_of(servers_, &server::stage_over)) finish_stage(now);
+}
+
+void run_control::finish_stage(time_point now) {
+  report_.stage = stage_;
+  report_.elapsed = ended_ - began_;
+  for (member const& m : members_) report_.workers.push_back(m.metrics);
+  if (conductor_)
+    for (pace_change const& c : conductor_->changes()) {
+      report_.change_times.push_back(c.at);
+      report_.change_values.push_back(c.value);
+      report_.change_reasons.emplace_back(c.reason);
+    }
+  tell_run(report_);
+  conductor_.reset();
+  phase_ = phase::idle;
+  for (auto& [number, p] : processes_)
+    if (std::exchange(p.takes_part, false)) p.ready = false;
+  close_when_empty();
+  begin_when_ready(now);  // who came too late for this run is ready for the next
+}
+
+// ---- losses
+
+void run_control::lose(place who, std::string const& reason, bool expected, time_point now) {
+  if (over_) return;
+  if (who.as == net::role::server) lose_server(who.number, reason);
+  else lose_process(who.number, reason, expected, now);
+}
+
+void run_control::lose_server(std::uint32_t number, std::string const& reason) {
+  fail("server " + std::to_string(number) + " (" + servers_.at(number).listens +
+       ") was lost: " + reason);
+}
+
+void run_control::fail(std::string const& sentence) {
+  failure_ = sentence;
+  over_ = true;
+  tell_workers(wire::stop_run{stage_, true, true, errc::lost, sentence});
+  tell_servers(wire::shut_down{});
+}
+
+void run_control::lose_process(std::uint32_t number, std::string const& reason, bool expected,
+                               time_point now) {
+  process& p = processes_.at(number);
+  if (!p.here) return;
+  p.here = p.ready = false;
+  std::string const sentence =
+      "worker " + std::to_string(number) + " (process " + std::to_string(p.pid) + ") was lost: " + reason;
+  bool const takes_part = std::exchange(p.takes_part, false);
+  if (takes_part) {
+    report_.crashes += 1;
+    if (options_.when_lost == net::on_loss::end) stop(true, errc::lost, sentence);
+    for (worker_id const w : p.workers)
+      if (members_[w.index()].now != standing::over) lose_worker(w);
+    ended_ = now;
+  }
+  // After the orders, so that servers drop by those whom they concern.
+  tell_servers(wire::expel{number, p.incarnation});
+  if (!takes_part && !expected && options_.when_lost == net::on_loss::end) return fail(sentence);
+  follow_cuts(now);
+  end_when_over(now);
+  close_when_empty();
+  begin_when_ready(now);
+}
+
+void run_control::close_when_empty() {
+  if (phase_ != phase::idle || over_ || !is_complete()) return;
+  if (std::ranges::any_of(processes_, [](auto const& entry) { return entry.second.here; })) return;
+  over_ = true;
+  tell_servers(wire::shut_down{});
+}
+
+// ---- the conductor
+
+void run_control::on(place from, wire::pace_note const& m, time_point now) {
+  if (!in_stage(m.stage) || !conductor_) return;
+  (void)member_of(from, m.report.from);
+  if (m.report.loss) conductor_->observe(time_point(since_begin(now)), *m.report.loss);
+  else conductor_->commit(m.report.from, m.report.clock, time_point(since_begin(now)));
+}
+
+void run_control::on(place from, wire::loss_sample const& m, time_point) {
+  expect(from.as == net::role::worker, from, "a loss");
+  if (!in_stage(m.stage) || !conductor_) return;
+  sampling_ = false;
+  conductor_->observe(m.at, m.loss);
+}
+
+time_point run_control::next_tick() const {
+  if (!conductor_ || phase_ != phase::running) return time_point::max();
+  time_point next = conductor_->next_tick();
+  bool const samples = std::ranges::any_of(processes_, [](auto const& entry) {
+    return entry.second.takes_part && entry.second.has_loss;
+  });
+  if (samples && !sampling_) next = std::min(next, conductor_->next_sample());
+  return next + began_.since_start();
+}
+
+void run_control::tick(time_point now) {
+  if (!conductor_ || phase_ != phase::running) return;
+  time_point const t{since_begin(now)};
+  if (conductor_->next_tick() <= t) {
+    any_conductor::orders orders;
+    conductor_->tick(t, orders);
+    command(orders);
+  }
+  if (sampling_ || conductor_->next_sample() > t) return;
+  for (auto const& [number, p] : processes_)
+    if (p.takes_part && p.has_loss) {
+      sampling_ = true;
+      return tell(worker_place(number), wire::sample_loss{stage_});
+    }
+}
+
+void run_control::command(any_conductor::orders const& orders) {
+  for (auto const& [w, bytes] : orders)
+    if (members_[w.index()].now != standing::over)
+      tell(worker_place(members_[w.index()].process), wire::pace_command{stage_, w, bytes});
+}
+
+// ---- cuts
+
+void run_control::on(place from, wire::cut_request const& m, time_point now) {
+  if (!options_.synchronized) expect(false, from, "give me a cut");
+  if (m.from.stage != stage_) return;
+  (void)member_of(from, m.from.worker);
+  if (coordinator_.check(m.from) != refusal::none) return;
+  clock_index const need = options_.need(m.clock, m.bound);
+  waiting_cuts_.erase(m.from.worker);
+  if (coordinator_.cuts().admit(m.from.worker, m.clock, need)) return grant(m.from.worker, m, {});
+  waiting_cuts_[m.from.worker] = {m, now};
+}
+
+void run_control::grant(worker_id w, wire::cut_request const& request, duration held) {
+  shared_cut const cut = coordinator_.cuts().grant(w, request.pull);
+  wire::cut_grant g{.to = request.from, .held = held, .c_min = cut->c_min(), .below = {}};
+  for (std::uint32_t i = 0; i < cut->size(); ++i) g.below.push_back(cut->of(worker_id{i}));
+  tell(worker_place(members_[w.index()].process), std::move(g));
+}
+
+void run_control::on(place from, wire::cut_release const& m, time_point now) {
+  if (!options_.synchronized) expect(false, from, "a cut has been read");
+  if (m.from.stage != stage_) return;
+  (void)member_of(from, m.from.worker);
+  coordinator_.cuts().release(m.from.worker);
+  follow_cuts(now);
+}
+
+void run_control::on(place from, wire::progress_note const& m, time_point now) {
+  expect(from.as == net::role::server && options_.synchronized, from, "progress");
+  if (m.stage != stage_) return;
+  coordinator_.cuts().report(server_id{from.number}, m.worker, m.received);
+  follow_cuts(now);
+}
+
+void run_control::follow_cuts(time_point now) {
+  if (!options_.synchronized) return;
+  for (worker_id const w : coordinator_.cuts().take_released())
+    if (auto const at = waiting_cuts_.find(w); at != waiting_cuts_.end()) {
+      waiting_cut const ready = at->second;
+      waiting_cuts_.erase(at);
+      grant(w, ready.request, now - ready.since);
+    }
+  if (shared_cut const mark = coordinator_.cuts().take_mark()) {
+    wire::cut_mark m{.stage = stage_, .c_min = mark->c_min(), .below = {}};
+    for (std::uint32_t i = 0; i < mark->size(); ++i) m.below.push_back(mark->of(worker_id{i}));
+    tell_servers(m);
+  }
+}
+
+// ---- telling
+
+void run_control::tell_servers(wire::control_message const& message) {
+  for (std::uint32_t s = 0; s < servers_.size(); ++s)
+    if (servers_[s].here) tell(server_place(s), message);
+}
+void run_control::tell_run(wire::control_message const& message) {
+  for (auto const& [number, p] : processes_)
+    if (p.takes_part) tell(worker_place(number), message);
+}
+void run_control::tell_workers(wire::control_message const& message) {
+  for (auto const& [number, p] : processes_)
+    if (p.here) tell(worker_place(number), message);
+}
+
+}  // namespace rubato

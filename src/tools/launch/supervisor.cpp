@@ -1,0 +1,390 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "src/tools/launch/supervisor.hpp"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "src/tools/launch/output.hpp"
+#include "src/tools/launch/process.hpp"
+
+namespace rubato::launch {
+namespace {
+
+namespace asio = boost::asio;
+using net::role;
+
+// Only this user can enter it, so only this user's processes reach the coordinator's socket.
+class private_directory {
+ public:
+  private_directory() {
+    char const* const wished = std::getenv("TMPDIR");
+    // The path of a socket may have about a hundred characters, with what is added here.
+    bool const fits = wished != nullptr && *wished == '/' && std::strlen(wished) < 60;
+    path_ = std::string(fits ? wished : "/tmp") + "/rubato-XXXXXX";
+    if (::mkdtemp(path_.data()) == nullptr) {
+      throw std::system_error(errno, std::generic_category(),
+                              fmt::format("cannot make the directory {}", path_));
+    }
+  }
+  private_directory(private_directory const&) = delete;
+  private_directory& operator=(private_directory const&) = delete;
+  ~private_directory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  [[nodiscard]] std::string const& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string random_token() {
+  unsigned char bytes[32];
+  // So few come at once, or not at all.
+  if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) {
+    throw std::system_error(errno, std::generic_category(), "cannot draw a random token");
+  }
+  std::string token;
+  for (unsigned char const byte : bytes) token += fmt::format("{:02x}", byte);
+  return token;
+}
+
+// This process's environment without what another run may have left there.
+std::vector<std::string> inherited_environment() {
+  constexpr std::string_view own[] = {
+      "RUBATO_ROLE",  "RANK",           "WORLD_SIZE",  "RUBATO_SERVERS", "RUBATO_COORDINATOR",
+      "RUBATO_TOKEN", "RUBATO_ON_LOSS", "MASTER_ADDR", "LOCAL_RANK",     "RUBATO_TOKEN_FILE",
+  };
+  std::vector<std::string> result;
+  for (char** line = ::environ; *line != nullptr; ++line) {
+    std::string_view const text = *line;
+    auto const name = text.substr(0, text.find('='));
+    if (std::find(std::begin(own), std::end(own), name) == std::end(own)) result.emplace_back(text);
+  }
+  return result;
+}
+
+std::string in_seconds(std::chrono::milliseconds time) {
+  return fmt::format("{:g} s", static_cast<double>(time.count()) / 1000);
+}
+
+// One place in the run, whatever process has it.
+struct member {
+  role as = role::worker;
+  std::uint32_t rank = 0;
+  pid_t id = 0;
+  bool running = false;
+  std::uint32_t restarts = 0;
+  std::shared_ptr<forwarder> output = {};
+  std::shared_ptr<forwarder> errors = {};
+
+  [[nodiscard]] std::string name() const {
+    if (as == role::coordinator) return net::to_string(as);
+    return fmt::format("{} {}", net::to_string(as), rank);
+  }
+  [[nodiscard]] std::string text() const { return fmt::format("{} (pid {})", name(), id); }
+};
+
+class supervisor {
+ public:
+  explicit supervisor(options const& o)
+      : options_(o), environment_(inherited_environment()), token_(random_token()) {
+    catch_signals();
+    directory_.emplace();  // not before, or a signal would leave it behind
+  }
+
+  int run() {
+    start_all();
+    if (options_.timeout.count() > 0) {
+      limit_.expires_after(options_.timeout);
+      limit_.async_wait([this](boost::system::error_code const& failure) {
+        if (!failure) run_out_of_time();
+      });
+    }
+    await_signal();
+    stop_watching_if_over();
+    io_.run();
+    return exit_code_;
+  }
+
+ private:
+  enum class phase {
+    working,
+    leaving,  // some have ended well, and the others have time to end by themselves
+    ending,   // all have been asked to end, and are killed if they do not
+  };
+
+  void catch_signals();
+  void await_signal();
+  void on_signal(int number);
+
+  void start_all();
+  void start(member& m);
+  [[nodiscard]] std::vector<std::string> environment_of(member const& m) const;
+
+  void look_for_ends();
+  void on_end(member& m, ending const& how);
+  void on_worker_end(member& m, ending const& how);
+  void on_helper_end(member const& m, ending const& how);
+  [[nodiscard]] bool start_again(member& m);
+  [[nodiscard]] bool workers_left() const;
+  void stop_watching_if_over();
+
+  void leave(int exit_code);
+  void stop(int exit_code);
+  void kill_after_grace();
+  void run_out_of_time();
+  void send_all(int signal);
+  void say_if_verbose(std::string_view sentence) const {
+    if (options_.verbose) say(sentence);
+  }
+
+  options const& options_;
+  std::vector<std::string> environment_;
+  std::string token_;
+  asio::io_context io_{1};
+  asio::signal_set signals_{io_};
+  asio::steady_timer grace_{io_};
+  asio::steady_timer limit_{io_};
+  std::optional<private_directory> directory_;
+  std::vector<member> members_;  // workers first
+  phase phase_ = phase::working;
+  int exit_code_ = 0;
+  int first_failure_ = 0;
+  bool one_ended_well_ = false;
+  std::string first_to_leave_;  // before the workers
+};
+
+void supervisor::catch_signals() {
+  for (int const number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    struct sigaction now {};
+    ::sigaction(number, nullptr, &now);
+    // As with nohup, or in the background of a script.
+    if (now.sa_handler != SIG_IGN) signals_.add(number);
+  }
+  signals_.add(SIGCHLD);
+  // A write tells of a reader that is gone.
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+void supervisor::await_signal() {
+  signals_.async_wait([this](boost::system::error_code const& failure, int number) {
+    if (failure) return;
+    on_signal(number);
+    await_signal();
+  });
+}
+
+void supervisor::on_signal(int number) {
+  if (number == SIGCHLD) return look_for_ends();
+  if (number == SIGUSR1 || number == SIGUSR2) return send_all(number);
+  if (phase_ == phase::ending && number == SIGINT) {
+    say("killing all processes");
+    return send_all(SIGKILL);
+  }
+  send_all(number);
+  if (phase_ == phase::ending) return;
+  say(fmt::format("ending the run after signal {} ({})", number, ::strsignal(number)));
+  phase_ = phase::ending;
+  exit_code_ = 128 + number;
+  kill_after_grace();
+}
+
+void supervisor::start_all() {
+  for (std::uint32_t i = 0; i < options_.workers; ++i) members_.push_back({role::worker, i});
+  for (std::uint32_t i = 0; i < options_.servers; ++i) members_.push_back({role::server, i});
+  members_.push_back({role::coordinator, 0});
+  try {
+    // The others look for the coordinator and then for the servers.
+    for (auto m = members_.rbegin(); m != members_.rend(); ++m) start(*m);
+  } catch (start_error const& failure) {
+    say(failure.what());
+    stop(127);
+  }
+}
+
+void supervisor::start(member& m) {
+  auto const& command = m.as == role::worker ? options_.command : options_.server_command;
+  process started = process::start(command, environment_of(m));
+  m.id = started.id;
+  m.running = true;
+  auto const prefix = options_.prefix ? fmt::format("[{}] ", m.name()) : std::string();
+  auto const nobody_reads = [this] { stop(128 + SIGPIPE); };
+  m.output = std::make_shared<forwarder>(io_, std::move(started.output), STDOUT_FILENO, prefix,
+                                         nobody_reads);
+  m.errors = std::make_shared<forwarder>(io_, std::move(started.errors), STDERR_FILENO, prefix,
+                                         nobody_reads);
+  m.output->start();
+  m.errors->start();
+  say_if_verbose(fmt::format("{} started: {}", m.text(), fmt::join(command, " ")));
+}
+
+std::vector<std::string> supervisor::environment_of(member const& m) const {
+  auto result = environment_;
+  auto const set = [&](std::string_view name, auto const& value) {
+    result.push_back(fmt::format("{}={}", name, value));
+  };
+  set("RUBATO_ROLE", net::to_string(m.as));
+  set("RANK", m.rank);
+  if (m.as == role::worker) set("LOCAL_RANK", m.rank);
+  set("WORLD_SIZE", options_.workers);
+  set("RUBATO_SERVERS", options_.servers);
+  set("RUBATO_COORDINATOR", fmt::format("unix:{}/coordinator", directory_->path()));
+  set("RUBATO_TOKEN", token_);
+  set("RUBATO_ON_LOSS", options_.when_lost == net::on_loss::end ? "end" : "go-on");
+  set("MASTER_ADDR", "127.0.0.1");
+  return result;
+}
+
+void supervisor::look_for_ends() {
+  for (auto& m : members_) {
+    if (!m.running) continue;
+    auto const how = end_of(m.id);
+    if (!how) continue;
+    m.running = false;
+    // What it said last stands before what is said about it.
+    m.output->finish();
+    m.errors->finish();
+    on_end(m, *how);
+  }
+  stop_watching_if_over();
+}
+
+void supervisor::on_end(member& m, ending const& how) {
+  if (how.well() || phase_ == phase::ending) {
+    say_if_verbose(fmt::format("{} {}", m.text(), how.text()));
+  } else {
+    say(fmt::format("{} {}", m.text(), how.text()));
+  }
+  if (phase_ == phase::ending) return;
+  if (m.as == role::worker) {
+    on_worker_end(m, how);
+  } else {
+    on_helper_end(m, how);
+  }
+}
+
+void supervisor::on_worker_end(member& m, ending const& how) {
+  if (how.well()) {
+    one_ended_well_ = true;
+  } else {
+    if (options_.when_lost == net::on_loss::end) return stop(how.exit_code());
+    if (first_failure_ == 0) first_failure_ = how.exit_code();
+    if (start_again(m)) return;
+  }
+  if (!workers_left() && phase_ != phase::ending) leave(one_ended_well_ ? 0 : first_failure_);
+}
+
+void supervisor::on_helper_end(member const& m, ending const& how) {
+  if (!workers_left()) return;
+  if (!how.well()) return stop(how.exit_code());
+  // Once the last worker has said goodbye, its process may take longer to end than this one.
+  if (phase_ != phase::working) return;
+  first_to_leave_ = m.text();
+  say_if_verbose(fmt::format("the workers have {} to end as well", in_seconds(options_.grace)));
+  leave(1);
+}
+
+bool supervisor::start_again(member& m) {
+  if (phase_ != phase::working || m.restarts == options_.restarts) return false;
+  ++m.restarts;
+  try {
+    start(m);
+    say(fmt::format("{} takes its place ({} of {} restarts)", m.text(), m.restarts,
+                    options_.restarts));
+    return true;
+  } catch (start_error const& failure) {
+    say(failure.what());
+    stop(127);
+    return false;
+  }
+}
+
+bool supervisor::workers_left() const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [](member const& m) { return m.running && m.as == role::worker; });
+}
+
+void supervisor::stop_watching_if_over() {
+  if (std::none_of(members_.begin(), members_.end(), [](member const& m) { return m.running; })) {
+    io_.stop();
+  }
+}
+
+void supervisor::leave(int exit_code) {
+  phase_ = phase::leaving;
+  exit_code_ = exit_code;
+  limit_.cancel();
+  grace_.expires_after(options_.grace);
+  grace_.async_wait([this](boost::system::error_code const& failure) {
+    if (failure || phase_ != phase::leaving) return;
+    if (workers_left()) say(first_to_leave_ + " ended before the workers did");
+    stop(exit_code_);
+  });
+}
+
+void supervisor::stop(int exit_code) {
+  if (phase_ == phase::ending) return;
+  phase_ = phase::ending;
+  exit_code_ = exit_code;
+  say_if_verbose("asking all processes to end");
+  send_all(SIGTERM);
+  kill_after_grace();
+}
+
+void supervisor::kill_after_grace() {
+  limit_.cancel();
+  grace_.expires_after(options_.grace);
+  grace_.async_wait([this](boost::system::error_code const& failure) {
+    if (failure) return;
+    say_if_verbose("killing all processes that have not ended");
+    send_all(SIGKILL);
+  });
+}
+
+void supervisor::run_out_of_time() {
+  // The timer's handler may have been on its way already when the run came to its end.
+  if (phase_ != phase::working) return;
+  say(fmt::format("the run has not ended within {}", in_seconds(options_.timeout)));
+  constexpr int as_of_timeout = 124;  // the command of that name
+  stop(as_of_timeout);
+}
+
+void supervisor::send_all(int signal) {
+  for (auto const& m : members_) {
+    if (m.running) send(m.id, signal);
+  }
+}
+
+}  // namespace
+
+int supervise(options const& o) { return supervisor(o).run(); }
+
+void say(std::string_view sentence) {
+  // Nobody is left to be told if this fails.
+  static_cast<void>(write_all(STDERR_FILENO, fmt::format("rubato-launch: {}\n", sentence)));
+}
+
+}  // namespace rubato::launch

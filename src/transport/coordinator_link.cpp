@@ -1,0 +1,81 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "rubato/transport/tcp/coordinator_link.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "rubato/wire/messages.hpp"
+
+namespace rubato::detail {
+
+net::connection_options connection_limits(net::deployment const& place) {
+  net::connection_options o;
+  o.silence = place.silence;
+  return o;
+}
+
+net::link::options link_limits(net::deployment const& place) {
+  net::link::options o;
+  o.silence = place.silence;
+  o.reconnect = place.reconnect;
+  return o;
+}
+
+net::listener::options listener_limits(net::deployment const& place) {
+  net::listener::options o;
+  o.silence = place.silence;
+  return o;
+}
+
+std::uint64_t fresh_session() {
+  std::random_device entropy;
+  return (std::uint64_t{entropy()} << 32) | entropy();
+}
+
+void receive_control(wire::frame_header const& header, std::span<std::byte const> meta,
+                     std::vector<std::byte>& into, std::vector<std::span<std::byte>>& body) {
+  constexpr std::uint64_t longest = 4 * 1024 * 1024;
+  if (!meta.empty() || header.length > longest)
+    throw wire::frame_error("a control message of " + std::to_string(header.length) +
+                            " bytes, expected at most " + std::to_string(longest));
+  into.resize(static_cast<std::size_t>(header.length));
+  body.emplace_back(into);
+}
+
+coordinator_link::coordinator_link(net::reactor& where, coordinator_user& user,
+                                   net::deployment const& place, wire::registration self)
+    : user_(user), link_(where, *this, link_limits(place), "the coordinator") {
+  net::hello h;
+  h.as = self.as;
+  h.session = fresh_session();
+  self.pid = static_cast<std::uint32_t>(::getpid());
+  link_.dial(place.coordinator, place.keys, h, place.patience);
+  send(std::move(self));
+}
+
+void coordinator_link::send(wire::control_message const& message) {
+  link_.send_reliable(+wire::kind::control, wire::encode(message));
+  link_.flush();
+}
+
+void coordinator_link::begin(net::link&, wire::frame_header const& header,
+                             std::span<std::byte const> meta,
+                             std::vector<std::span<std::byte>>& body) {
+  if (header.kind != +wire::kind::control)
+    throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
+                            " came from the coordinator");
+  receive_control(header, meta, arriving_, body);
+}
+
+void coordinator_link::end(net::link&, wire::frame_header const&) {
+  wire::control_message const message = wire::decode_control(arriving_);
+  if (auto const* w = std::get_if<wire::welcome>(&message)) user_.welcomed(*w);
+  else user_.told(message);
+}
+
+void coordinator_link::lost(net::link&, std::string const& reason, bool expected) {
+  user_.coordinator_lost(reason, expected);
+}
+
+}  // namespace rubato::detail

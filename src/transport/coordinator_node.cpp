@@ -1,0 +1,156 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "rubato/transport/tcp/coordinator_node.hpp"
+
+#include <algorithm>
+
+#include "rubato/core/error.hpp"
+#include "rubato/net/log.hpp"
+#include "rubato/transport/tcp/coordinator_link.hpp"
+#include "rubato/wire/messages.hpp"
+
+namespace rubato::detail {
+
+/// Another process, from its first hello on.
+struct coordinator_node::guest {
+  guest(coordinator_node& node, net::hello const& said)
+      : as(said.as),
+        link(node.reactor_, node, link_limits(node.place_),
+             std::string("a ") + to_string(said.as) + " process") {}
+  net::role as;
+  net::link link;
+  std::optional<run_control::place> place;
+  std::vector<std::byte> arriving;
+};
+
+coordinator_node::coordinator_node(net::deployment const& place, run_control::options const& options,
+                                   std::string agreed)
+    : place_(place),
+      control_(options),
+      agreed_(std::move(agreed)),
+      door_(reactor_, connection_limits(place),
+            [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); }),
+      listener_(reactor_, place.coordinator, place.keys, listener_limits(place),
+                [this](auto fresh) { door_.receive(std::move(fresh)); }) {}
+
+coordinator_node::~coordinator_node() = default;
+
+void coordinator_node::run() {
+  while (!control_.is_over() && !stop_asked_) {
+    auto deadline = began_ + place_.patience;
+    if (!impatient_) deadline = net::reactor::clock::time_point::max();
+    if (time_point const next = control_.next_tick(); next != time_point::max())
+      deadline = std::min(deadline, began_ + next.since_start());
+    reactor_.run_one(deadline);
+    control_.tick(now());
+    check_patience();
+    deliver();
+  }
+  // What was said last is to arrive before the links close.
+  auto const end = net::reactor::clock::now() + place_.reconnect;
+  auto const all_told = [&] {
+    return std::ranges::all_of(guests_, [](auto const& entry) {
+      return entry.second->link.is_over() || entry.second->link.unacknowledged() == 0;
+    });
+  };
+  while (!all_told() && net::reactor::clock::now() < end) reactor_.run_one(end);
+  for (auto& [session, g] : guests_) g->link.close();
+  if (failure_) throw lost_error(*failure_);
+}
+
+void coordinator_node::stop() noexcept {
+  stop_asked_ = true;
+  reactor_.interrupt();
+}
+
+time_point coordinator_node::now() const {
+  return time_point(net::reactor::clock::now() - began_);
+}
+
+void coordinator_node::check_patience() {
+  if (!impatient_) return;
+  if (control_.is_complete()) impatient_ = false;
+  else if (net::reactor::clock::now() >= began_ + place_.patience) {
+    impatient_ = false;
+    failure_ = "after " + std::to_string(place_.patience.count() / 1000) + " s only " +
+               control_.attendance();
+    for (auto& [session, g] : guests_) g->link.refuse(*failure_);
+    stop_asked_ = true;
+  }
+}
+
+void coordinator_node::welcome(std::unique_ptr<net::connection> fresh, net::hello const& said) {
+  auto const at = guests_.find(said.session);
+  if (at == guests_.end()) {
+    auto g = std::make_unique<guest>(*this, said);
+    guest& made = *g;
+    guests_.emplace(said.session, std::move(g));
+    return made.link.adopt(std::move(fresh), said);
+  }
+  if (at->second->link.is_over())
+    return net::refuse(*fresh, "this process was given up as lost; it can only start anew");
+  at->second->link.adopt(std::move(fresh), said);
+}
+
+namespace {
+template <class Guests>
+auto& owner_of(Guests& guests, net::link const& l) {
+  return *std::ranges::find_if(guests, [&](auto const& entry) { return &entry.second->link == &l; })
+              ->second;
+}
+}  // namespace
+
+void coordinator_node::begin(net::link& from, wire::frame_header const& header,
+                             std::span<std::byte const> meta,
+                             std::vector<std::span<std::byte>>& body) {
+  if (header.kind != +wire::kind::control)
+    throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
+                            ", which is not for the coordinator");
+  receive_control(header, meta, owner_of(guests_, from).arriving, body);
+}
+
+void coordinator_node::end(net::link& from, wire::frame_header const&) {
+  guest& g = owner_of(guests_, from);
+  wire::control_message const message = wire::decode_control(g.arriving);
+  if (!g.place) {
+    auto const* r = std::get_if<wire::registration>(&message);
+    if (r == nullptr || r->as != g.as)
+      throw wire::frame_error("a process said something before it said who it is");
+    return enroll(g, *r);
+  }
+  control_.receive(*g.place, message, now());
+  deliver();
+}
+
+void coordinator_node::enroll(guest& g, wire::registration const& r) {
+  if (agreed_.empty()) agreed_ = r.agreed;
+  if (r.agreed != agreed_)
+    throw error(errc::refused, "a " + std::string(to_string(r.as)) +
+                                   " runs another protocol or other tables than the rest: " +
+                                   r.agreed + "; expected " + agreed_);
+  g.place = control_.enroll(r, now()).at;
+  at_[*g.place] = &g;
+  net::log(net::log_level::info, std::string(to_string(g.place->as)) + " " +
+                                     std::to_string(g.place->number) + " is here");
+  deliver();
+}
+
+void coordinator_node::lost(net::link& from, std::string const& reason, bool expected) {
+  guest& g = owner_of(guests_, from);
+  if (!g.place) return;
+  if (!expected)
+    net::log(net::log_level::warning, std::string(to_string(g.place->as)) + " " +
+                                          std::to_string(g.place->number) + " was lost: " + reason);
+  if (auto const at = at_.find(*g.place); at != at_.end() && at->second == &g) at_.erase(at);
+  control_.lose(*g.place, reason, expected, now());
+  deliver();
+}
+
+void coordinator_node::deliver() {
+  for (auto const& [to, message] : control_.take())
+    if (auto const at = at_.find(to); at != at_.end()) {
+      at->second->link.send_reliable(+wire::kind::control, wire::encode(message));
+      at->second->link.flush();
+    }
+}
+
+}  // namespace rubato::detail

@@ -1,0 +1,256 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "rubato/transport/tcp/worker_node.hpp"
+
+#include <algorithm>
+
+#include "rubato/net/log.hpp"
+
+namespace rubato::detail {
+
+namespace {
+/// How often links are served while no worker waits for them.
+constexpr std::chrono::milliseconds keeping_period{10};
+/// How long small commits wait for others that may follow at once.
+constexpr std::chrono::microseconds gathering_period{200};
+/// Commits that follow each other faster than this are gathered.
+constexpr std::chrono::microseconds rapid{20};
+/// Beyond this nothing more is sent before some of it has arrived.
+constexpr std::size_t bytes_under_way_max = 32 * 1024 * 1024;
+constexpr std::size_t commits_under_way_max = 4096;
+constexpr std::size_t unsent_max = 256 * 1024;
+}  // namespace
+
+worker_node::worker_node(runtime& user, net::deployment const& place, std::string agreed)
+    : user_(user),
+      place_(place),
+      coordinator_(reactor_, *this, place,
+                   {.as = net::role::worker,
+                    .rank = place.rank,
+                    .listens = {},
+                    .agreed = std::move(agreed),
+                    .pid = 0}) {
+  await_welcome();
+  connect_to_servers();
+  keeper_ = std::thread([this] { keep_up(); });
+}
+
+worker_node::~worker_node() {
+  {
+    std::lock_guard const guard(keeping_);
+    keeper_stops_ = true;
+  }
+  keeper_wakes_.notify_all();
+  keeper_.join();
+  leaving_ = true;
+  if (!broken_) {
+    coordinator_.send(wire::farewell{});
+    auto const end = clock::now() + place_.reconnect;
+    turn_.wait([&] { return coordinator_.unacknowledged() == 0 || is_broken(); }, end);
+  }
+  for (auto& s : servers_) s->link.close();
+  coordinator_.close();
+}
+
+void worker_node::await_welcome() {
+  auto const end = clock::now() + place_.patience;
+  turn_.wait([&] { return welcome_ || is_broken(); }, end);
+  if (broken_) throw lost_error(why_);
+  if (!welcome_)
+    throw lost_error("the coordinator at " + place_.coordinator.text() +
+                     " did not have all servers within " +
+                     std::to_string(place_.patience.count() / 1000) + " s");
+}
+
+void worker_node::connect_to_servers() {
+  for (std::uint32_t s = 0; s < welcome_->servers.size(); ++s) {
+    std::string const& where = welcome_->servers[s];
+    servers_.push_back(std::make_unique<server>(
+        *this, server_id{s}, "server " + std::to_string(s) + " (" + where + ")"));
+    net::hello h;
+    h.number = welcome_->process;
+    h.incarnation = welcome_->incarnation;
+    h.session = fresh_session();
+    servers_.back()->link.dial(net::address::parse(where), place_.keys, h, place_.patience);
+  }
+  turn_.wait([&] {
+    return is_broken() || std::ranges::all_of(servers_, [](auto const& s) { return s->link.is_up(); });
+  });
+  if (broken_) throw lost_error(why_);
+}
+
+/// Heartbeats, acknowledgements and orders are dealt with also while all workers compute, and what
+/// was gathered goes out.
+void worker_node::keep_up() {
+  std::unique_lock guard(keeping_);
+  while (!keeper_stops_) {
+    if (unflushed_) keeper_wakes_.wait_for(guard, gathering_period);
+    else
+      keeper_wakes_.wait_for(guard, keeping_period, [this] { return keeper_stops_ || unflushed_; });
+    if (keeper_stops_) return;
+    guard.unlock();
+    if (turn_.try_lock()) {
+      std::lock_guard const mine(turn_, std::adopt_lock);
+      for (auto& s : servers_) s->link.flush();
+      reactor_.poll();
+      guard.lock();
+      unflushed_ = false;
+    } else {
+      guard.lock();
+    }
+  }
+}
+
+void worker_node::tell(wire::control_message const& message) {
+  std::lock_guard const mine(turn_);
+  coordinator_.send(message);
+}
+
+void worker_node::post(server_id s, std::shared_ptr<net::reliable_frame const> frame) {
+  server& to = *servers_[s.index()];
+  bool gathered = false;
+  bool full = false;
+  {
+    std::lock_guard const mine(turn_);
+    auto const now = clock::now();
+    gathered = now - to.posted < rapid;
+    to.posted = now;
+    to.link.send(std::move(frame));
+    if (!gathered) to.link.flush();
+    to.note();
+    full = to.full;
+  }
+  if (full)
+    turn_.wait([&] { return is_broken() || !to.full.load(std::memory_order_acquire); });
+  else if (gathered) {
+    std::lock_guard const guard(keeping_);
+    if (!std::exchange(unflushed_, true)) keeper_wakes_.notify_one();
+  }
+}
+
+void worker_node::server::note() noexcept {
+  full.store(link.unacknowledged_bytes() > bytes_under_way_max ||
+                 link.unacknowledged() > commits_under_way_max || link.unsent() > unsent_max,
+             std::memory_order_release);
+  settled.store(link.unacknowledged() == 0, std::memory_order_release);
+}
+
+void worker_node::drained(net::link& from) {
+  server_of(from).note();
+  turn_.stir();
+}
+
+void worker_node::post_and_wait(server_id s, std::shared_ptr<net::reliable_frame const> frame) {
+  server& to = *servers_[s.index()];
+  {
+    std::lock_guard const mine(turn_);
+    to.link.send(std::move(frame));
+    to.link.flush();
+    to.note();
+  }
+  turn_.wait([&] { return is_broken() || to.settled.load(std::memory_order_acquire); });
+  if (broken_) throw lost_error(why_);
+}
+
+void worker_node::ask(server_id s, std::unique_ptr<question> q) {
+  std::lock_guard const mine(turn_);
+  server& to = *servers_[s.index()];
+  q->asker->missing.fetch_add(1, std::memory_order_relaxed);
+  q->header.sequence = ++tickets_;
+  to.link.send(q->header, q->meta, q->body);
+  to.asked.emplace(tickets_, std::move(q));
+}
+
+void worker_node::flush() {
+  std::lock_guard const mine(turn_);
+  for (auto& s : servers_) s->link.flush();
+}
+
+void worker_node::cut(server_id s) {
+  std::lock_guard const mine(turn_);
+  servers_[s.index()]->link.cut();
+}
+
+std::size_t worker_node::unacknowledged() {
+  std::lock_guard const mine(turn_);
+  std::size_t total = 0;
+  for (auto const& s : servers_) total += s->link.unacknowledged_bytes();
+  return total;
+}
+
+// ---- what servers say
+
+worker_node::server& worker_node::server_of(net::link& l) {
+  return **std::ranges::find_if(servers_, [&](auto const& s) { return &s->link == &l; });
+}
+
+void worker_node::begin(net::link& from, wire::frame_header const& header,
+                        std::span<std::byte const> meta,
+                        std::vector<std::span<std::byte>>& body) {
+  server& s = server_of(from);
+  switch (static_cast<wire::kind>(header.kind)) {
+    case wire::kind::reply:
+    case wire::kind::counted: {
+      auto const at = s.asked.find(header.sequence);
+      if (at == s.asked.end())
+        throw wire::frame_error("an answer to a question that was not asked");
+      return at->second->begin(header, meta, body);
+    }
+    case wire::kind::refused:
+      expect_length(header, 0);
+      refused_ = wire::from_bytes<wire::refused_meta>(meta);
+      return;
+    default:
+      throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
+                              ", which is not for a worker");
+  }
+}
+
+void worker_node::end(net::link& from, wire::frame_header const& header) {
+  server& s = server_of(from);
+  if (header.kind != +wire::kind::refused) return answered(s, header, refusal::none);
+  if (header.sequence != 0) return answered(s, header, refused_.reason);
+  user_.commit_refused(worker_id{header.sender}, refused_.stage, s.id, refused_.reason);
+}
+
+void worker_node::answered(server& s, wire::frame_header const& header, refusal why) {
+  auto const q = s.asked.extract(header.sequence);
+  if (q.empty()) throw wire::frame_error("an answer to a question that was not asked");
+  inquiry& asker = *q.mapped()->asker;
+  if (why != refusal::none) asker.refused.store(why, std::memory_order_relaxed);
+  asker.missing.fetch_sub(1, std::memory_order_release);
+  turn_.stir();
+}
+
+void worker_node::resumed(net::link& from) {
+  server& s = server_of(from);
+  for (auto const& [ticket, q] : s.asked) from.send(q->header, q->meta, q->body);
+  s.note();
+  turn_.stir();
+}
+
+void worker_node::lost(net::link& from, std::string const& reason, bool) {
+  give_up(from.who() + " was lost: " + reason);
+}
+
+// ---- what the coordinator says
+
+void worker_node::told(wire::control_message const& message) {
+  if (auto const* stop = std::get_if<wire::stop_run>(&message); stop != nullptr && stop->fatal)
+    return give_up(stop->sentence);
+  user_.told(message);
+  turn_.stir();
+}
+
+void worker_node::coordinator_lost(std::string const& reason, bool) {
+  give_up("the coordinator was lost: " + reason);
+}
+
+void worker_node::give_up(std::string const& sentence) {
+  if (broken_ || leaving_) return;
+  why_ = sentence;
+  broken_.store(true, std::memory_order_release);
+  user_.broken(sentence);
+  turn_.stir();
+}
+
+}  // namespace rubato::detail

@@ -1,0 +1,275 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Two ends of a connection in one thread and one reactor, and what one needs to look at them.
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <rubato/net/connection.hpp>
+#include <rubato/net/log.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rubato::test {
+
+using namespace std::chrono_literals;
+using bytes = std::vector<std::byte>;
+
+inline std::span<std::byte const> as_bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+inline std::string as_text(std::span<std::byte const> of) {
+  return {reinterpret_cast<char const*>(of.data()), of.size()};
+}
+/// Bytes that differ from place to place, and from one `salt` to the next.
+inline bytes pattern(std::size_t size, std::size_t salt = 0) {
+  bytes result(size);
+  for (std::size_t i = 0; i < size; ++i) result[i] = std::byte((i * 131 + i / 251 + salt) & 0xFF);
+  return result;
+}
+
+/// Runs the reactor until the condition holds; false when it does not within a generous time.
+template <class Condition>
+[[nodiscard]] bool run_until(net::reactor& reactor, Condition condition,
+                             std::chrono::milliseconds limit = 5s) {
+  auto const end = net::reactor::clock::now() + limit;
+  while (!condition()) {
+    if (net::reactor::clock::now() >= end) return false;
+    reactor.run_one(std::min(end, net::reactor::clock::now() + 1ms));
+  }
+  return true;
+}
+
+/// Collects what is logged while it lives.
+class log_capture {
+ public:
+  log_capture() {
+    net::set_log([this](net::log_level level, std::string_view line) {
+      if (level == net::log_level::warning) warnings_ += std::string(line) + "\n";
+    });
+  }
+  log_capture(log_capture const&) = delete;
+  log_capture& operator=(log_capture const&) = delete;
+  ~log_capture() { net::set_log({}); }
+  [[nodiscard]] std::string const& warnings() const noexcept { return warnings_; }
+
+ private:
+  std::string warnings_;
+};
+
+/// A folder that is gone at the end.
+class temporary_folder {
+ public:
+  temporary_folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "rubato-net-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = name;
+  }
+  temporary_folder(temporary_folder const&) = delete;
+  temporary_folder& operator=(temporary_folder const&) = delete;
+  ~temporary_folder() { std::filesystem::remove_all(path_); }
+  [[nodiscard]] std::string file(std::string const& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct frame {
+  wire::frame_header header;
+  bytes meta;
+  bytes body;
+};
+
+/// Keeps what it is told, and does what a test asks for.
+class recorder : public net::frame_receiver {
+ public:
+  std::vector<frame> frames;
+  int drained_calls = 0;
+  int writable_calls = 0;
+  std::vector<std::string> reasons;
+  std::size_t parts = 1;  ///< into which a body is cut
+  std::function<void()> on_begin, on_end, on_drained, on_writable, on_closed;
+
+  void begin(wire::frame_header const& header, std::span<std::byte const> meta,
+             std::vector<std::span<std::byte>>& body) override {
+    if (on_begin) on_begin();
+    frames.push_back({header, bytes(meta.begin(), meta.end()), bytes(header.length)});
+    std::span<std::byte> rest = frames.back().body;
+    for (std::size_t left = parts; left > 0; --left) {
+      body.push_back(rest.first(rest.size() / left));
+      rest = rest.subspan(rest.size() / left);
+    }
+  }
+  void end(wire::frame_header const&) override {
+    ++ended;
+    if (on_end) on_end();
+  }
+  void drained() override {
+    ++drained_calls;
+    if (on_drained) on_drained();
+  }
+  void writable() override {
+    ++writable_calls;
+    if (on_writable) on_writable();
+  }
+  void closed(std::string const& reason) override {
+    reasons.push_back(reason);
+    if (on_closed) on_closed();
+  }
+  std::size_t ended = 0;
+  [[nodiscard]] bool is_closed() const noexcept { return !reasons.empty(); }
+  [[nodiscard]] std::string reason() const { return reasons.empty() ? "" : reasons.front(); }
+};
+
+/// A listener, and one that connects to it.
+struct pair_of_ends {
+  net::reactor reactor = {};
+  net::security listening = {};
+  net::security connecting = {};
+  net::listener::options limits = {};
+  std::unique_ptr<net::listener> listener = {};
+  std::shared_ptr<void> attempt = {};
+  std::vector<std::unique_ptr<net::connection>> accepted = {};
+  std::unique_ptr<net::connection> client = {};
+  int done_calls = 0;
+  std::string reason = {};
+  recorder at_server = {};
+  recorder at_client = {};
+
+  void listen(std::string const& at = "127.0.0.1:0") {
+    listener = std::make_unique<net::listener>(
+        reactor, net::address::parse(at), listening, limits,
+        [this](std::unique_ptr<net::connection> c) {
+          c->attach(at_server);
+          accepted.push_back(std::move(c));
+        });
+  }
+  void start_connect(net::address const& to) {
+    attempt = net::connect(reactor, to, connecting, limits,
+                           [this](std::unique_ptr<net::connection> c, std::string const& why) {
+                             ++done_calls;
+                             reason = why;
+                             client = std::move(c);
+                             if (client) client->attach(at_client);
+                           });
+  }
+  void start_connect() { start_connect(listener->bound()); }
+  /// Both ends are there.
+  void open(std::string const& at = "127.0.0.1:0") {
+    listen(at);
+    start_connect();
+    REQUIRE(until([&] { return client && !accepted.empty(); }));
+  }
+  template <class Condition>
+  [[nodiscard]] bool until(Condition condition, std::chrono::milliseconds limit = 5s) {
+    return run_until(reactor, condition, limit);
+  }
+  [[nodiscard]] net::connection& server() { return *accepted.at(0); }
+};
+
+/// A socket that does not know the protocol: sends and reads what a test says.
+class raw_socket {
+ public:
+  explicit raw_socket(net::address const& to) {
+    if (to.is_unix()) {
+      sockaddr_un where{};
+      where.sun_family = AF_UNIX;
+      std::memcpy(where.sun_path, to.path.data(), to.path.size());
+      open(AF_UNIX, where);
+    } else {
+      sockaddr_in where{};
+      where.sin_family = AF_INET;
+      where.sin_port = htons(to.port);
+      where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      open(AF_INET, where);
+    }
+  }
+  raw_socket(raw_socket const&) = delete;
+  raw_socket& operator=(raw_socket const&) = delete;
+  ~raw_socket() { close(); }
+
+  void send(std::span<std::byte const> what) const {
+    REQUIRE(::send(fd_, what.data(), what.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(what.size()));
+  }
+  /// What has come by now, up to so many bytes.
+  [[nodiscard]] bytes read(std::size_t at_most = 1 << 16) {
+    bytes got(at_most);
+    ssize_t const n = ::recv(fd_, got.data(), got.size(), MSG_DONTWAIT);
+    ended_ = ended_ || n == 0 || (n < 0 && errno != EAGAIN);
+    got.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+    return got;
+  }
+  /// Runs the reactor until so many bytes have come, or the other end has closed.
+  [[nodiscard]] bytes read_exactly(net::reactor& reactor, std::size_t size) {
+    bytes all;
+    (void)run_until(reactor, [&] {
+      auto const some = read(size - all.size());
+      all.insert(all.end(), some.begin(), some.end());
+      return all.size() == size || ended_;
+    });
+    return all;
+  }
+  /// Whether the other end closes; what it says before is dropped.
+  [[nodiscard]] bool sees_end(net::reactor& reactor) {
+    return run_until(reactor, [&] {
+      (void)read();
+      return ended_;
+    });
+  }
+  /// Goes through the handshake without a token.
+  void greet(net::reactor& reactor) {
+    send(greeting());
+    auto const answer = read_exactly(reactor, 1 + 38);
+    REQUIRE(answer.size() == 39);
+    REQUIRE(answer[0] == std::byte{0});
+    send(as_bytes(std::string_view("\0", 1)));
+    REQUIRE(read_exactly(reactor, 1) == bytes{std::byte{0}});
+  }
+  [[nodiscard]] static bytes greeting(unsigned version = 1, bool token = false) {
+    bytes result(38, std::byte{7});
+    std::memcpy(result.data(), "RBTO", 4);
+    result[4] = std::byte(version);
+    result[5] = std::byte{token};
+    return result;
+  }
+  void close() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+
+ private:
+  template <class Where>
+  void open(int family, Where const& where) {
+    fd_ = ::socket(family, SOCK_STREAM, 0);
+    REQUIRE(::connect(fd_, reinterpret_cast<sockaddr const*>(&where), sizeof where) == 0);
+  }
+  int fd_ = -1;
+  bool ended_ = false;
+};
+
+/// A frame as it travels.
+inline bytes encoded(wire::frame_header header, std::span<std::byte const> meta,
+                     std::span<std::byte const> body) {
+  header.meta = static_cast<std::uint32_t>(meta.size());
+  header.length = body.size();
+  bytes result(wire::frame_header_size);
+  wire::encode(header, std::span<std::byte, wire::frame_header_size>(result));
+  result.insert(result.end(), meta.begin(), meta.end());
+  result.insert(result.end(), body.begin(), body.end());
+  return result;
+}
+
+}  // namespace rubato::test

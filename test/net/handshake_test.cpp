@@ -1,0 +1,270 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Who may talk to whom: the handshake, what a listener puts up with, and where it listens.
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <rubato/core/error.hpp>
+
+#include "ends.hpp"
+
+using namespace rubato;
+using namespace rubato::test;
+using Catch::Contains;
+
+namespace {
+
+/// Both are refused with the same reason.
+void check_refused(pair_of_ends& ends, std::string const& reason) {
+  log_capture const log;
+  ends.listen();
+  ends.start_connect();
+  REQUIRE(ends.until([&] { return ends.done_calls > 0 && !log.warnings().empty(); }));
+  CHECK(ends.client == nullptr);
+  CHECK(ends.accepted.empty());
+  CHECK_THAT(ends.reason, Contains(reason) && Contains(ends.listener->bound().text()));
+  CHECK_THAT(log.warnings(), Contains(reason) && Contains("127.0.0.1:"));
+  ends.reactor.poll();
+  CHECK(ends.done_calls == 1);
+}
+
+/// What the listener says in its log to a peer that begins with these bytes.
+std::string refusal_of(bytes const& sent, net::security const& keys = {}) {
+  log_capture const log;
+  pair_of_ends ends;
+  ends.listening = keys;
+  ends.limits.handshake = 50ms;
+  ends.listen();
+  raw_socket raw(ends.listener->bound());
+  raw.send(sent);
+  CHECK(raw.sees_end(ends.reactor));
+  CHECK(ends.accepted.empty());
+  return log.warnings();
+}
+
+void check_open(pair_of_ends& ends) {
+  ends.client->send({.kind = 1}, {}, pattern(10));
+  ends.client->flush();
+  REQUIRE(ends.until([&] { return ends.at_server.ended == 1; }));
+}
+
+}  // namespace
+
+TEST_CASE("two ends with the same token, or without any, come together", "[net]") {
+  pair_of_ends ends;
+  ends.listening.token = ends.connecting.token = GENERATE("", "secret", std::string(5000, 'x'));
+  ends.open();
+  CHECK(ends.reason.empty());
+  CHECK(ends.client->peer() == ends.listener->bound().text());
+  CHECK_THAT(ends.server().peer(), Contains("127.0.0.1:"));
+  check_open(ends);
+}
+
+TEST_CASE("a name is resolved", "[net]") {
+  pair_of_ends ends;
+  ends.listen();
+  auto to = ends.listener->bound();
+  to.host = "localhost";
+  ends.start_connect(to);
+  REQUIRE(ends.until([&] { return ends.client && !ends.accepted.empty(); }));
+  check_open(ends);
+}
+
+TEST_CASE("a wrong token is refused, and both ends say so", "[net]") {
+  pair_of_ends ends;
+  ends.listening.token = "one";
+  ends.connecting.token = "other";
+  check_refused(ends, "the token is wrong");
+}
+
+TEST_CASE("a token at one end only is refused, and both ends say so", "[net]") {
+  pair_of_ends ends;
+  SECTION("at the listener") {
+    ends.listening.token = "one";
+    check_refused(ends, "the listener has a token, and the process that connects has none");
+  }
+  SECTION("at the one that connects") {
+    ends.connecting.token = "one";
+    check_refused(ends, "the process that connects has a token, and the listener has none");
+  }
+}
+
+TEST_CASE("a listener refuses what does not speak its protocol", "[net]") {
+  net::security const token{.token = "secret"};
+  auto const text = [](std::string_view of) {
+    return bytes(as_bytes(of).begin(), as_bytes(of).end());
+  };
+  CHECK_THAT(refusal_of(raw_socket::greeting(3)), Contains("another version: 3, expected 1"));
+  CHECK_THAT(refusal_of(text("GET / HTTP/1.0\r\n\r\n")),
+             Contains("does not speak Rubato's protocol: it began with 'GET '"));
+  CHECK_THAT(refusal_of(text("\x01\x02\x1b[\xff\xff\xff\xff")), Contains("'???['"));
+  CHECK_THAT(refusal_of(text("\x16\x03\x01\x02\x01\x01")),
+             Contains("the peer speaks TLS, this listener does not"));
+  CHECK_THAT(refusal_of({}), Contains("the handshake took too long"));
+  CHECK_THAT(refusal_of(raw_socket::greeting()), Contains("the handshake took too long"));
+  CHECK_THAT(refusal_of(raw_socket::greeting(1, true), token),
+             Contains("the handshake took too long"));
+
+  auto no_proof = raw_socket::greeting(1, true);
+  no_proof.resize(no_proof.size() + 1 + 32);  // go on, and a proof of zeros
+  CHECK_THAT(refusal_of(no_proof, token), Contains("the token is wrong"));
+}
+
+TEST_CASE("a proof that is sent back is worth nothing", "[net]") {
+  log_capture const log;
+  pair_of_ends ends;
+  ends.listening.token = "secret";
+  ends.listen();
+  raw_socket raw(ends.listener->bound());
+  raw.send(raw_socket::greeting(1, true));
+  auto const answer = raw.read_exactly(ends.reactor, 1 + 38 + 32);
+  REQUIRE(answer.size() == 71);
+  bytes reflected{std::byte{0}};
+  reflected.insert(reflected.end(), answer.end() - 32, answer.end());
+  raw.send(reflected);
+  CHECK(raw.sees_end(ends.reactor));
+  CHECK_THAT(log.warnings(), Contains("the token is wrong"));
+  CHECK(ends.accepted.empty());
+}
+
+TEST_CASE("a listener that sends a greeting back is refused", "[net]") {
+  // The connecting end's own greeting and proof, as far as a mirror could make one up.
+  temporary_folder const folder;
+  auto const path = folder.file("mirror");
+  int const mirror = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  std::memcpy(where.sun_path, path.data(), path.size());
+  REQUIRE(::bind(mirror, reinterpret_cast<sockaddr const*>(&where), sizeof where) == 0);
+  REQUIRE(::listen(mirror, 1) == 0);
+  pair_of_ends ends;
+  ends.connecting.token = "secret";
+  ends.start_connect(net::address::parse("unix:" + path));
+  int const fd = ::accept(mirror, nullptr, nullptr);
+  bytes greeting(39);
+  REQUIRE(ends.until([&] { return ::recv(fd, &greeting[1], 38, MSG_DONTWAIT) == 38; }));
+  REQUIRE(::send(fd, greeting.data(), greeting.size(), MSG_NOSIGNAL) == 39);
+  REQUIRE(ends.until([&] { return ends.done_calls == 1; }));
+  CHECK_THAT(ends.reason, Contains("the greeting was sent back"));
+  ::close(fd);
+  ::close(mirror);
+}
+
+TEST_CASE("nobody listens: told at once, with the address", "[net]") {
+  pair_of_ends ends;
+  ends.listen();
+  auto const to = ends.listener->bound();
+  ends.listener.reset();
+  ends.start_connect(to);
+  CHECK(ends.done_calls == 0);
+  REQUIRE(ends.until([&] { return ends.done_calls == 1; }, 1s));
+  CHECK_THAT(ends.reason, Contains(to.text()) && Contains("refused"));
+}
+
+TEST_CASE("one who dropped its attempt to connect is not told", "[net]") {
+  pair_of_ends ends;
+  ends.listen();
+  ends.start_connect();
+  SECTION("at once") { ends.attempt.reset(); }
+  SECTION("in the middle") {
+    ends.reactor.run_one();
+    ends.attempt.reset();
+  }
+  bool up = false;
+  auto const timer = ends.reactor.at(net::reactor::clock::now() + 20ms, [&] { up = true; });
+  REQUIRE(ends.until([&] { return up; }));
+  CHECK(ends.done_calls == 0);
+}
+
+TEST_CASE("a listener that says nothing is given up", "[net]") {
+  pair_of_ends ends;
+  ends.limits.handshake = 30ms;
+  ends.listen();
+  net::reactor other;  // runs the one that connects, and never the listener
+  int calls = 0;
+  std::string reason;
+  auto const attempt = net::connect(other, ends.listener->bound(), {}, ends.limits,
+                                    [&](std::unique_ptr<net::connection>, std::string const& why) {
+                                      ++calls;
+                                      reason = why;
+                                    });
+  REQUIRE(run_until(other, [&] { return calls == 1; }));
+  CHECK_THAT(reason, Contains("the handshake took too long"));
+}
+
+TEST_CASE("too many connections are closed at once, and room comes back", "[net]") {
+  log_capture const log;
+  pair_of_ends ends;
+  ends.limits.connections_max = 1;
+  ends.open();
+  raw_socket surplus(ends.listener->bound());
+  CHECK(surplus.sees_end(ends.reactor));
+  CHECK_THAT(log.warnings(), Contains("1 connections are open already"));
+  check_open(ends);
+  ends.server().close();
+  ends.start_connect();
+  REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
+}
+
+TEST_CASE("beyond the loopback network only who asks for it listens", "[net]") {
+  pair_of_ends ends;
+  CHECK_THROWS_AS(ends.listen("0.0.0.0:0"), option_error);
+  CHECK_THROWS_WITH(ends.listen("0.0.0.0:0"), Contains("0.0.0.0:0") && Contains("loopback"));
+  ends.listening.beyond_loopback = true;
+  ends.listen("0.0.0.0:0");
+  CHECK(ends.listener->bound().port != 0);
+}
+
+TEST_CASE("an address that is taken is an error", "[net]") {
+  pair_of_ends ends;
+  ends.listen();
+  auto const taken = ends.listener->bound().text();
+  pair_of_ends others;
+  CHECK_THROWS_WITH(others.listen(taken), Contains(taken) && Contains("in use"));
+}
+
+TEST_CASE("a Unix-domain socket's file", "[net]") {
+  temporary_folder const folder;
+  std::string const path = folder.file("socket");
+  std::string const at = "unix:" + path;
+  pair_of_ends ends;
+  SECTION("is its user's only, and goes with the listener") {
+    ends.open(at);
+    CHECK(ends.listener->bound().text() == at);
+    struct stat file;
+    REQUIRE(::lstat(path.c_str(), &file) == 0);
+    CHECK((file.st_mode & 0777) == 0600);
+    ends.listener.reset();
+    CHECK_FALSE(std::filesystem::exists(path));
+    check_open(ends);
+  }
+  SECTION("is taken over when nobody listens there any more") {
+    int const stale = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un where{};
+    where.sun_family = AF_UNIX;
+    std::memcpy(where.sun_path, path.data(), path.size());
+    REQUIRE(::bind(stale, reinterpret_cast<sockaddr const*>(&where), sizeof where) == 0);
+    ::close(stale);
+    REQUIRE(std::filesystem::exists(path));
+    ends.open(at);
+    check_open(ends);
+  }
+  SECTION("is left alone when somebody listens there") {
+    ends.open(at);
+    pair_of_ends others;
+    CHECK_THROWS_WITH(others.listen(at), Contains(at) && Contains("another process listens"));
+    check_open(ends);
+  }
+  SECTION("is left alone when it is no socket") {
+    std::ofstream(path) << "data";
+    CHECK_THROWS_WITH(ends.listen(at), Contains("no socket"));
+    CHECK(std::filesystem::exists(path));
+  }
+  SECTION("has a path that fits") {
+    CHECK_THROWS_AS(ends.listen("unix:/tmp/" + std::string(200, 'x')), option_error);
+    ends.start_connect(net::address::parse("unix:/tmp/" + std::string(200, 'x')));
+    REQUIRE(ends.until([&] { return ends.done_calls == 1; }));
+    CHECK_FALSE(ends.reason.empty());
+  }
+}

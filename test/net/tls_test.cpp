@@ -1,0 +1,284 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// TLS: who is let in, what both ends say when one is not, and that frames get through.
+#include <openssl/ssl.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <rubato/core/error.hpp>
+
+#include "certificates.hpp"
+#include "ends.hpp"
+
+using namespace rubato;
+using namespace rubato::test;
+using Catch::Contains;
+
+namespace {
+
+/// Files of an authority, and of those that it has signed and has not.
+class tls_folder {
+ public:
+  tls_folder() {
+    write_certificate(authority_, folder_.file("authority.pem"));
+    write_certificate(stranger_, folder_.file("stranger.pem"));
+    add("server", make_identity(authority_, "server.test"));
+    add("client", make_identity(authority_, "client.test"));
+    add("localhost", make_identity(authority_, "localhost"));
+    add("expired", make_identity(authority_, "expired.test", -1));
+    add("foreign", make_identity(stranger_, "foreign.test"));
+  }
+  [[nodiscard]] net::security keys(std::string const& name,
+                                   std::string const& authority = "authority") const {
+    return {.token = {},
+            .tls = net::tls_files{folder_.file(name + "-certificate.pem"),
+                                  folder_.file(name + "-key.pem"), folder_.file(authority + ".pem")},
+            .beyond_loopback = false};
+  }
+  [[nodiscard]] std::string file(std::string const& name) const { return folder_.file(name); }
+
+ private:
+  void add(std::string const& name, identity const& who) const {
+    write_certificate(who, folder_.file(name + "-certificate.pem"));
+    write_key(who, folder_.file(name + "-key.pem"));
+  }
+  temporary_folder folder_;
+  identity authority_ = make_authority("Authority of the tests");
+  identity stranger_ = make_authority("Another authority");
+};
+
+tls_folder const& files() {
+  static tls_folder const made;
+  return made;
+}
+
+struct refusal {
+  std::string at_client;
+  std::string at_server;
+};
+
+refusal refused(net::security const& server, net::security const& client) {
+  log_capture const log;
+  pair_of_ends ends;
+  ends.listening = server;
+  ends.connecting = client;
+  ends.listen();
+  ends.start_connect();
+  REQUIRE(ends.until([&] { return ends.done_calls > 0 && !log.warnings().empty(); }));
+  CHECK(ends.client == nullptr);
+  CHECK(ends.accepted.empty());
+  CHECK_THAT(ends.reason, Contains(ends.listener->bound().text()));
+  ends.reactor.poll();
+  CHECK(ends.done_calls == 1);
+  return {ends.reason, log.warnings()};
+}
+
+void check_exchange(pair_of_ends& ends, std::size_t size) {
+  auto const body = pattern(size);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    ends.client->send({.kind = 1, .sequence = i}, pattern(20), body);
+    ends.server().send({.kind = 2, .sequence = i}, pattern(30), body);
+    ends.client->send({.kind = 1}, {}, {});
+  }
+  ends.client->flush();
+  ends.server().flush();
+  REQUIRE(ends.until([&] { return ends.at_server.ended == 6 && ends.at_client.ended == 3; }));
+  CHECK((ends.at_server.frames[4].body == body));
+  CHECK((ends.at_client.frames[2].body == body));
+  CHECK(ends.at_client.frames[2].meta == pattern(30));
+  CHECK(ends.client->unsent() == 0);
+}
+
+}  // namespace
+
+TEST_CASE("frames go both ways over TLS", "[net][tls]") {
+  pair_of_ends ends;
+  ends.listening = files().keys("server");
+  ends.connecting = files().keys("client");
+  std::size_t const size = GENERATE(0U, 100U, 20'000U, 700'000U);
+  SECTION("over TCP") { ends.open(); }
+  SECTION("over TCP, with a token as well") {
+    ends.listening.token = ends.connecting.token = "secret";
+    ends.open();
+  }
+  SECTION("over a Unix-domain socket") {
+    ends.open("unix:" + files().file("socket"));
+    check_exchange(ends, size);
+    ends.listener.reset();
+    return;
+  }
+  check_exchange(ends, size);
+}
+
+TEST_CASE("a large body goes over TLS", "[net][tls]") {
+  pair_of_ends ends;
+  ends.listening = files().keys("server");
+  ends.connecting = files().keys("client");
+  ends.at_server.parts = 7;
+  ends.open();
+  auto const body = pattern(16 << 20);
+  ends.client->send({.kind = 1}, {}, body);
+  REQUIRE(ends.until([&] { return ends.at_server.ended == 1; }));
+  CHECK((ends.at_server.frames[0].body == body));
+  ends.reactor.poll();
+  CHECK(ends.at_client.writable_calls == 1);
+}
+
+TEST_CASE("what was sent before a close arrives over TLS", "[net][tls]") {
+  pair_of_ends ends;
+  ends.listening = files().keys("server");
+  ends.connecting = files().keys("client");
+  ends.open();
+  ends.client->send({.kind = 1}, {}, pattern(50'000));
+  ends.client.reset();
+  REQUIRE(ends.until([&] { return ends.at_server.is_closed(); }));
+  CHECK(ends.at_server.ended == 1);
+  CHECK_THAT(ends.at_server.reason(), Contains("closed by the peer"));
+}
+
+TEST_CASE("a wrong token is refused over TLS", "[net][tls]") {
+  auto server = files().keys("server");
+  auto client = files().keys("client");
+  server.token = "one";
+  client.token = "other";
+  auto const why = refused(server, client);
+  CHECK_THAT(why.at_client, Contains("the token is wrong"));
+  CHECK_THAT(why.at_server, Contains("the token is wrong"));
+}
+
+TEST_CASE("a certificate that is not accepted is named at both ends", "[net][tls]") {
+  SECTION("the client's is of another authority") {
+    auto const why = refused(files().keys("server"), files().keys("foreign"));
+    CHECK_THAT(why.at_server, Contains("the peer's certificate is not accepted") &&
+                                  Contains("issuer certificate"));
+    CHECK_THAT(why.at_client, Contains("the peer refused our certificate: unknown CA"));
+  }
+  SECTION("the client's has expired") {
+    auto const why = refused(files().keys("server"), files().keys("expired"));
+    CHECK_THAT(why.at_server, Contains("the peer's certificate is not accepted: "
+                                       "certificate has expired"));
+    CHECK_THAT(why.at_client, Contains("the peer refused our certificate: certificate expired"));
+  }
+  SECTION("the server's is of another authority") {
+    auto const why = refused(files().keys("foreign"), files().keys("client"));
+    CHECK_THAT(why.at_client, Contains("the peer's certificate is not accepted"));
+    CHECK_THAT(why.at_server, Contains("the peer refused our certificate: unknown CA"));
+  }
+  SECTION("the server's has expired") {
+    auto const why = refused(files().keys("expired"), files().keys("client"));
+    CHECK_THAT(why.at_client, Contains("certificate has expired"));
+    CHECK_THAT(why.at_server, Contains("the peer refused our certificate: certificate expired"));
+  }
+  SECTION("the client trusts another authority") {
+    auto const why = refused(files().keys("server"), files().keys("client", "stranger"));
+    CHECK_THAT(why.at_client, Contains("the peer's certificate is not accepted"));
+    CHECK_THAT(why.at_server, Contains("the peer refused our certificate"));
+  }
+}
+
+TEST_CASE("TLS at one end only is refused, and both ends say so", "[net][tls]") {
+  SECTION("at the listener") {
+    auto const why = refused(files().keys("server"), {});
+    CHECK_THAT(why.at_client, Contains("the other end refused: this listener expects TLS"));
+    CHECK_THAT(why.at_server, Contains("the peer does not speak TLS, this listener expects it"));
+  }
+  SECTION("at the one that connects") {
+    auto const why = refused({}, files().keys("client"));
+    CHECK_THAT(why.at_client, Contains("does not speak TLS; is it on at both ends?"));
+    CHECK_THAT(why.at_server, Contains("the peer speaks TLS, this listener does not"));
+  }
+}
+
+TEST_CASE("a client without a certificate is refused", "[net][tls]") {
+  log_capture const log;
+  pair_of_ends ends;
+  ends.listening = files().keys("server");
+  ends.listen();
+  // A client of another make, in a thread of the system's own choosing: blocking, so it runs apart.
+  raw_socket raw(ends.listener->bound());
+  std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> const context(SSL_CTX_new(TLS_client_method()),
+                                                             SSL_CTX_free);
+  std::unique_ptr<SSL, void (*)(SSL*)> const ssl(SSL_new(context.get()), SSL_free);
+  BIO* const in = BIO_new(BIO_s_mem());
+  BIO* const out = BIO_new(BIO_s_mem());
+  SSL_set_bio(ssl.get(), in, out);
+  SSL_set_connect_state(ssl.get());
+  REQUIRE(ends.until([&] {
+    auto const some = raw.read();
+    if (!some.empty()) BIO_write(in, some.data(), static_cast<int>(some.size()));
+    char letter = 0;
+    (void)SSL_read(ssl.get(), &letter, 1);
+    bytes answer(1 << 14);
+    int const size = BIO_read(out, answer.data(), static_cast<int>(answer.size()));
+    if (size > 0) raw.send(std::span(answer).first(static_cast<std::size_t>(size)));
+    return !log.warnings().empty();
+  }));
+  CHECK_THAT(log.warnings(), Contains("the peer showed no certificate"));
+  CHECK(ends.accepted.empty());
+}
+
+TEST_CASE("a certificate must be for the name that is connected to", "[net][tls]") {
+  // This machine's own name is a name like any other; the loopback network's is not.
+  pair_of_ends ends;
+  ends.listening = files().keys("server");
+  ends.connecting = files().keys("client");
+  ends.listen();
+  auto to = ends.listener->bound();
+  to.host = "localhost";
+  ends.start_connect(to);
+  REQUIRE(ends.until([&] { return ends.client && !ends.accepted.empty(); }));
+}
+
+TEST_CASE("heartbeats keep a connection open over TLS", "[net][tls]") {
+  pair_of_ends ends;
+  ends.limits.silence = 100ms;
+  ends.listening = files().keys("server");
+  ends.connecting = files().keys("client");
+  ends.open();
+  bool up = false;
+  auto const timer = ends.reactor.at(net::reactor::clock::now() + 250ms, [&] { up = true; });
+  REQUIRE(ends.until([&] { return up; }));
+  CHECK(ends.client->is_open());
+  CHECK(ends.server().is_open());
+}
+
+TEST_CASE("bytes that are no TLS close a connection that was", "[net][tls]") {
+  log_capture const log;
+  pair_of_ends ends;
+  ends.listening = files().keys("server");
+  ends.listen();
+  raw_socket raw(ends.listener->bound());
+  bytes broken(300, std::byte{0x55});
+  broken[0] = std::byte{0x16};
+  raw.send(broken);
+  CHECK(raw.sees_end(ends.reactor));
+  CHECK_THAT(log.warnings(), Contains("TLS failed"));
+}
+
+TEST_CASE("files that cannot be used for TLS are named", "[net][tls]") {
+  pair_of_ends ends;
+  auto keys = files().keys("server");
+  SECTION("no such certificate") {
+    keys.tls->certificate = "/no/such/file";
+    ends.listening = keys;
+    CHECK_THROWS_AS(ends.listen(), option_error);
+    CHECK_THROWS_WITH(ends.listen(), Contains("certificate") && Contains("/no/such/file"));
+  }
+  SECTION("a key of another certificate") {
+    keys.tls->key = files().keys("client").tls->key;
+    ends.listening = keys;
+    CHECK_THROWS_WITH(ends.listen(), Contains("key") && Contains(keys.tls->key));
+  }
+  SECTION("an authority that is none") {
+    keys.tls->authority = keys.tls->key;
+    ends.listening = keys;
+    CHECK_THROWS_WITH(ends.listen(), Contains("authority") && Contains(keys.tls->authority));
+  }
+  SECTION("at the one that connects") {
+    ends.listen();
+    keys.tls->key = "/no/such/file";
+    ends.connecting = keys;
+    ends.start_connect();
+    REQUIRE(ends.until([&] { return ends.done_calls == 1; }));
+    CHECK_THAT(ends.reason, Contains("/no/such/file"));
+  }
+}

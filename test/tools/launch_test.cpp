@@ -1,0 +1,530 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Of the program that RUBATO_LAUNCH_PROGRAM names, with shell scripts for workers and servers. They
+// say by files in $S, a directory of the test's own, how far they are.
+#include <rubato/core/error.hpp>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/tools/launch/options.hpp"
+#include "src/tools/launch/output.hpp"
+
+using namespace rubato;
+using namespace std::chrono_literals;
+using Catch::Contains;
+
+namespace {
+
+using words = std::vector<std::string>;
+
+std::string content_of(std::filesystem::path const& file) {
+  std::ostringstream all;
+  all << std::ifstream(file, std::ios::binary).rdbuf();
+  return all.str();
+}
+
+words lines_of(std::string const& text) {
+  words result;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) result.push_back(line);
+  return result;
+}
+
+words sorted(words lines) {
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+bool matches(std::string const& text, std::string const& pattern) {
+  return std::regex_match(text, std::regex(pattern));
+}
+
+bool comes_true(std::function<bool()> const& what) {
+  auto const deadline = std::chrono::steady_clock::now() + 20s;
+  while (!what()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(2ms);
+  }
+  return true;
+}
+
+// A process that nobody waits for, as in some containers, has ended all the same.
+bool gone(std::string const& id) {
+  auto const stat = content_of("/proc/" + id + "/stat");
+  auto const name_end = stat.rfind(')');
+  return name_end == std::string::npos || stat.compare(name_end, 3, ") Z") == 0;
+}
+
+struct outcome {
+  int exit_code;  // 128 and more: killed by a signal
+  std::string output;
+  std::string errors;
+};
+
+// One call of rubato-launch.
+class launched {
+ public:
+  explicit launched(words const& arguments, int output = -1) {
+    std::string name = (std::filesystem::temp_directory_path() / "launch-test-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    scratch_ = name;
+    words all{RUBATO_LAUNCH_PROGRAM};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    std::vector<char*> pointers;
+    for (auto& word : all) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    id_ = ::fork();
+    if (id_ == 0) become(pointers.data(), output);
+    REQUIRE(id_ > 0);
+  }
+  launched(launched const&) = delete;
+  launched& operator=(launched const&) = delete;
+  ~launched() {
+    if (id_ > 0) {
+      ::kill(id_, SIGKILL);
+      ::waitpid(id_, nullptr, 0);
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(scratch_, ignored);
+  }
+
+  [[nodiscard]] outcome wait() {
+    int status = 0;
+    REQUIRE(comes_true([&] { return ::waitpid(id_, &status, WNOHANG) == id_; }));
+    id_ = 0;
+    int const code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return {code, content_of(scratch_ / "output"), content_of(scratch_ / "errors")};
+  }
+
+  void send(int signal) const { REQUIRE(::kill(id_, signal) == 0); }
+
+  [[nodiscard]] std::string file(std::string const& name) const {
+    return content_of(scratch_ / name);
+  }
+  void await_file(std::string const& name) const {
+    CAPTURE(name, file("errors"));
+    REQUIRE(comes_true([&] { return file(name).find('\n') != std::string::npos; }));
+  }
+  void await_error(std::string const& text) const {
+    CAPTURE(text, file("errors"));
+    REQUIRE(comes_true([&] { return file("errors").find(text) != std::string::npos; }));
+  }
+
+ private:
+  [[noreturn]] void become(char** command, int output) const {
+    int const to = O_WRONLY | O_CREAT | O_APPEND;
+    ::dup2(output >= 0 ? output : ::open((scratch_ / "output").c_str(), to, 0600), STDOUT_FILENO);
+    ::dup2(::open((scratch_ / "errors").c_str(), to, 0600), STDERR_FILENO);
+    // Whatever runs the tests may ignore some.
+    for (int const number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
+      ::signal(number, SIG_DFL);
+    }
+    ::setenv("S", scratch_.c_str(), 1);
+    ::setenv("TMPDIR", scratch_.c_str(), 1);  // a launcher that is killed leaves a directory behind
+    ::unsetenv("RUBATO_ON_LOSS");
+    ::execv(command[0], command);
+    ::_exit(99);
+  }
+
+  std::filesystem::path scratch_;
+  pid_t id_ = 0;
+};
+
+constexpr auto* idle = "sleep 1000";
+
+// Workers that run `script` beside servers that wait to be ended.
+words shell(std::string const& script, words const& options = {}) {
+  words all{"-n", "2", "--grace", "0.1", "--server-command", idle};
+  all.insert(all.end(), options.begin(), options.end());
+  all.insert(all.end(), {"--", "sh", "-c", script});
+  return all;
+}
+
+outcome run(words const& arguments) { return launched(arguments).wait(); }
+outcome run_shell(std::string const& script, words const& options = {}) {
+  return run(shell(script, options));
+}
+
+}  // namespace
+
+TEST_CASE("each process has its environment", "[tools][launch]") {
+  std::string const script =
+      "echo $RUBATO_ROLE rank=$RANK of=$WORLD_SIZE servers=$RUBATO_SERVERS loss=$RUBATO_ON_LOSS "
+      "local=$LOCAL_RANK at=$MASTER_ADDR";
+  ::setenv("LOCAL_RANK", "77", 1);
+  auto const result =
+      run({"-n", "3", "-s", "2", "--on-loss", "go-on", "--grace", "30", "--", "sh", "-c", script});
+  ::unsetenv("LOCAL_RANK");
+  CHECK(result.exit_code == 0);
+  CHECK(result.errors.empty());
+  std::string const start = " of=3 servers=2 loss=go-on local=";
+  std::string const end = " at=127.0.0.1";
+  CHECK(sorted(lines_of(result.output)) == words{"[coordinator] coordinator rank=0" + start + end,
+                                                 "[server 0] server rank=0" + start + end,
+                                                 "[server 1] server rank=1" + start + end,
+                                                 "[worker 0] worker rank=0" + start + "0" + end,
+                                                 "[worker 1] worker rank=1" + start + "1" + end,
+                                                 "[worker 2] worker rank=2" + start + "2" + end});
+}
+
+TEST_CASE("all processes of a run, and no others, share a token", "[tools][launch]") {
+  std::string const script = "echo $RUBATO_TOKEN$RUBATO_TOKEN_FILE";
+  ::setenv("RUBATO_TOKEN_FILE", "/of/another/run", 1);
+  std::set<std::string> tokens;
+  for (int i = 0; i < 2; ++i) {
+    auto const result = run({"-n", "2", "--no-prefix", "--grace", "30", "--", "sh", "-c", script});
+    auto const lines = lines_of(result.output);
+    CHECK(lines.size() == 4);
+    tokens.insert(lines.begin(), lines.end());
+  }
+  ::unsetenv("RUBATO_TOKEN_FILE");
+  CHECK(tokens.size() == 2);
+  for (auto const& token : tokens) CHECK(matches(token, "[0-9a-f]{64}"));
+}
+
+TEST_CASE("the coordinator's directory is private, and gone after the run", "[tools][launch]") {
+  auto const [ending, exit_code] =
+      GENERATE(table<std::string, int>({{"exit 0", 0}, {"exit 3", 3}, {"kill -9 $$", 137}}));
+  std::string const script =
+      "d=${RUBATO_COORDINATOR#unix:}; d=${d%/coordinator}; touch $d/x; stat -c %a $d; echo $d; ";
+  auto const result = run_shell(script + ending, {"-n", "1", "--no-prefix"});
+  CHECK(result.exit_code == exit_code);
+  auto const lines = lines_of(result.output);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] == "700");
+  CHECK_THAT(lines[1], Contains("/rubato-"));
+  CHECK_FALSE(std::filesystem::exists(lines[1]));
+}
+
+TEST_CASE("output and errors go their ways with prefixes", "[tools][launch]") {
+  auto const result = run_shell("echo to output; echo; echo to errors >&2");
+  CHECK(sorted(lines_of(result.output)) ==
+        words{"[worker 0] ", "[worker 0] to output", "[worker 1] ", "[worker 1] to output"});
+  CHECK(sorted(lines_of(result.errors)) == words{"[worker 0] to errors", "[worker 1] to errors"});
+}
+
+TEST_CASE("an unfinished last line is completed", "[tools][launch]") {
+  auto const result = run_shell("printf 'one\\ntwo'", {"-n", "1"});
+  CHECK(result.output == "[worker 0] one\n[worker 0] two\n");
+}
+
+TEST_CASE("lines of several processes do not mix", "[tools][launch]") {
+  auto const result = run_shell(
+      "i=0; while [ $i -lt 500 ]; do printf $RANK; printf \"$RANK$RANK\\n\"; i=$((i+1)); done",
+      {"-n", "4"});
+  std::array<int, 4> count{};
+  for (auto const& line : lines_of(result.output)) {
+    auto const rank = static_cast<std::size_t>(line.at(8) - '0');
+    std::string const thrice(3, line[8]);
+    REQUIRE(line == "[worker " + thrice.substr(2) + "] " + thrice);
+    ++count.at(rank);
+  }
+  CHECK(count == std::array{500, 500, 500, 500});
+}
+
+TEST_CASE("a very long line is passed on in parts", "[tools][launch]") {
+  auto const result = run_shell("head -c 200000 /dev/zero | tr '\\0' $RANK; echo");
+  std::array<std::size_t, 2> count{};
+  for (auto const& line : lines_of(result.output)) {
+    std::string const text = line.substr(11);
+    REQUIRE(text.size() <= launch::line_maker::longest);
+    REQUIRE(text.find_first_not_of(line[8]) == std::string::npos);
+    count.at(static_cast<std::size_t>(line[8] - '0')) += text.size();
+  }
+  CHECK(count == std::array<std::size_t, 2>{200000, 200000});
+}
+
+constexpr auto longest = launch::line_maker::longest;
+
+TEST_CASE("bytes become lines, however they come in", "[tools][launch]") {
+  auto const size = GENERATE(std::size_t{0}, std::size_t{1}, longest - 1, longest, longest + 1,
+                             2 * longest, 2 * longest + 1);
+  auto const step = GENERATE(std::size_t{1}, std::size_t{1000}, std::size_t{1} << 20);
+  std::string const text = std::string(size, 'x') + "\ny";
+  launch::line_maker lines("> ");
+  std::string result;
+  for (std::size_t at = 0; at < text.size(); at += step) {
+    result += lines.add(std::string_view(text).substr(at, step));
+  }
+  std::string expected;
+  for (std::size_t left = size; left > longest; left -= longest) {
+    expected += "> " + std::string(longest, 'x') + "\n";
+  }
+  std::size_t const last = size == 0 ? 0 : (size - 1) % longest + 1;
+  expected += "> " + std::string(last, 'x') + "\n";
+  CHECK((result == expected));
+  CHECK(lines.finish() == "> y\n");
+  CHECK(lines.finish().empty());
+}
+
+TEST_CASE("nothing can be read from standard input", "[tools][launch]") {
+  CHECK(run_shell("cat; exit 4").exit_code == 4);
+}
+
+TEST_CASE("a run ends well with its workers", "[tools][launch]") {
+  auto const result = run_shell("exit 0", {"--verbose"});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.errors, Contains("was killed by signal 15"));
+}
+
+TEST_CASE("servers have time to end by themselves", "[tools][launch]") {
+  auto const* const server = "sh -c 'while [ ! -e $S/done ]; do sleep 0.01; done; echo saved'";
+  auto const result =
+      run_shell("echo > $S/done", {"-n", "1", "--server-command", server, "--grace", "30"});
+  CHECK(result.exit_code == 0);
+  CHECK(sorted(lines_of(result.output)) == words{"[coordinator] saved", "[server 0] saved"});
+}
+
+TEST_CASE("a worker that fails ends the others", "[tools][launch]") {
+  auto const [ending, exit_code, how] = GENERATE(table<std::string, int, std::string>(
+      {{"exit 3", 3, "ended with exit code 3"},
+       {"kill -9 $$", 137, "was killed by signal 9 \\(Killed\\)"}}));
+  launched launch(
+      shell("if [ $RANK = 0 ]; then echo $$ > $S/id; exec sleep 1000; fi; "
+            "while [ ! -s $S/id ]; do sleep 0.01; done; " +
+            ending));
+  launch.await_file("id");
+  std::string const id = lines_of(launch.file("id")).at(0);
+  auto const result = launch.wait();
+  CHECK(result.exit_code == exit_code);
+  CHECK(matches(result.errors, "rubato-launch: worker 1 \\(pid [0-9]+\\) " + how + "\n"));
+  CHECK(::kill(std::stoi(id), 0) == -1);
+}
+
+TEST_CASE("a process that does not end is killed after the grace time", "[tools][launch]") {
+  auto const result = run_shell(
+      "if [ $RANK = 0 ]; then trap '' TERM; echo > $S/ready; sleep 1000; fi; "
+      "while [ ! -s $S/ready ]; do sleep 0.01; done; exit 5",
+      {"--verbose"});
+  CHECK(result.exit_code == 5);
+  CHECK_THAT(result.errors, Contains("was killed by signal 9"));
+}
+
+TEST_CASE("what a process has started ends with it", "[tools][launch]") {
+  launched launch(shell("sleep 1000 & echo $! > $S/id; exit 0", {"-n", "1"}));
+  launch.await_file("id");
+  std::string const id = lines_of(launch.file("id")).at(0);
+  CHECK(launch.wait().exit_code == 0);
+  CHECK(comes_true([&] { return gone(id); }));
+}
+
+TEST_CASE("signals are passed on", "[tools][launch]") {
+  struct example {
+    int number;
+    char const* name;
+  };
+  auto const signal =
+      GENERATE(example{SIGTERM, "TERM"}, example{SIGINT, "INT"}, example{SIGHUP, "HUP"});
+  std::string const name = signal.name;
+  launched launch(shell("trap 'echo got " + name + "; exit 0' " + name +
+                            "; echo > $S/ready.$RANK; while :; do sleep 0.01; done",
+                        {"--grace", "30"}));
+  launch.await_file("ready.0");
+  launch.await_file("ready.1");
+  launch.send(signal.number);
+  auto const result = launch.wait();
+  CHECK(result.exit_code == 128 + signal.number);
+  CHECK(sorted(lines_of(result.output)) ==
+        words{"[worker 0] got " + name, "[worker 1] got " + name});
+  CHECK_THAT(result.errors, Contains("ending the run after signal"));
+}
+
+TEST_CASE("a user's signals are passed on and end nothing", "[tools][launch]") {
+  auto const number = GENERATE(SIGUSR1, SIGUSR2);
+  launched launch(
+      shell("trap 'echo got it; exit 0' USR1 USR2; echo > $S/ready.$RANK; "
+            "while :; do sleep 0.01; done",
+            {"--server-command",
+             "sh -c \"trap '' USR1 USR2; echo > $S/$RUBATO_ROLE; exec sleep 1000\""}));
+  for (auto const* const file : {"ready.0", "ready.1", "server", "coordinator"}) {
+    launch.await_file(file);
+  }
+  launch.send(number);
+  auto const result = launch.wait();
+  CHECK(result.exit_code == 0);
+  CHECK(sorted(lines_of(result.output)) == words{"[worker 0] got it", "[worker 1] got it"});
+}
+
+TEST_CASE("a second interrupt kills at once", "[tools][launch]") {
+  launched launch(shell("trap '' INT; echo > $S/ready.$RANK; sleep 1000", {"--grace", "1000"}));
+  launch.await_file("ready.0");
+  launch.await_file("ready.1");
+  launch.send(SIGINT);
+  launch.await_error("ending the run after signal 2 (Interrupt)");
+  launch.send(SIGINT);
+  CHECK(launch.wait().exit_code == 130);
+}
+
+TEST_CASE("children die with a launcher that is killed", "[tools][launch]") {
+  launched launch(
+      shell("echo $$ > $S/id.$RANK; exec sleep 1000",
+            {"--server-command", "sh -c 'echo $$ > $S/id.$RUBATO_ROLE; exec sleep 1000'"}));
+  words ids;
+  for (auto const* const file : {"id.0", "id.1", "id.server", "id.coordinator"}) {
+    launch.await_file(file);
+    ids.push_back(lines_of(launch.file(file)).at(0));
+  }
+  launch.send(SIGKILL);
+  CHECK(launch.wait().exit_code == 137);
+  for (auto const& id : ids) CHECK(comes_true([&] { return gone(id); }));
+}
+
+TEST_CASE("a run can go on without a worker", "[tools][launch]") {
+  auto const result = run_shell(
+      "echo $$ > $S/id.$RANK; [ $RANK = 0 ] && exit 3; "
+      "while [ ! -s $S/id.0 ] || [ -e /proc/$(cat $S/id.0) ]; do sleep 0.01; done; echo finished",
+      {"--on-loss", "go-on"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.output == "[worker 1] finished\n");
+  CHECK_THAT(result.errors, Contains("worker 0 (pid ") && Contains(") ended with exit code 3"));
+}
+
+TEST_CASE("what a loss means may come from the environment", "[tools][launch]") {
+  char const* const variable = "RUBATO_ON_LOSS";
+  char const* const arguments[] = {"rubato-launch", "-n", "1", "--", "x"};
+  std::ostringstream out;
+  ::setenv(variable, "go-on", 1);
+  auto const options = launch::parse(5, arguments, out);
+  ::setenv(variable, "go_on", 1);
+  CHECK_THROWS_WITH(launch::parse(5, arguments, out),
+                    "--on-loss (or RUBATO_ON_LOSS) must be end or go-on, but is 'go_on'");
+  ::unsetenv(variable);
+  REQUIRE(options.has_value());
+  CHECK(options->when_lost == net::on_loss::go_on);
+}
+
+TEST_CASE("a run whose workers all fail ends with the first failure", "[tools][launch]") {
+  auto const result = run_shell(
+      "echo $$ > $S/id.$RANK; [ $RANK = 1 ] && exit 3; "
+      "while [ ! -s $S/id.1 ] || [ -e /proc/$(cat $S/id.1) ]; do sleep 0.01; done; exit 4",
+      {"--on-loss", "go-on"});
+  CHECK(result.exit_code == 3);
+  CHECK_THAT(result.errors, Contains("exit code 3") && Contains("exit code 4"));
+}
+
+TEST_CASE("a worker that fails is started again", "[tools][launch]") {
+  std::string const script = "echo $RANK >> $S/tries.$RANK; [ $(wc -l < $S/tries.$RANK) -ge 3 ]";
+  auto const [restarts, exit_code, tries] =
+      GENERATE(table<std::string, int, std::string>({{"2", 0, "0\n0\n0\n"}, {"1", 1, "0\n0\n"}}));
+  launched launch(shell(script, {"-n", "1", "--on-loss", "go-on", "--restart", restarts}));
+  auto const result = launch.wait();
+  CHECK(result.exit_code == exit_code);
+  CHECK_THAT(result.errors, Contains("takes its place (1 of " + restarts + " restarts)"));
+  CHECK(launch.file("tries.0") == tries);
+}
+
+TEST_CASE("a server that fails ends the run", "[tools][launch]") {
+  auto const result = run({"-n", "2", "--server-command",
+                           "sh -c '[ $RUBATO_ROLE = server ] && exit 7; exec sleep 1000'",
+                           "--on-loss", "go-on", "--grace", "0.1", "--", "sleep", "1000"});
+  CHECK(result.exit_code == 7);
+  CHECK(
+      matches(result.errors, "rubato-launch: server 0 \\(pid [0-9]+\\) ended with exit code 7\n"));
+}
+
+TEST_CASE("a coordinator that ends early ends the run", "[tools][launch]") {
+  auto const result = run({"-n", "2", "--server-command",
+                           "sh -c '[ $RUBATO_ROLE = coordinator ] && exit 0; exec sleep 1000'",
+                           "--grace", "0.1", "--", "sleep", "1000"});
+  CHECK(result.exit_code == 1);
+  CHECK(matches(result.errors,
+                "rubato-launch: coordinator \\(pid [0-9]+\\) ended before the workers did\n"));
+}
+
+TEST_CASE("a server may end well a little before the workers", "[tools][launch]") {
+  auto const result =
+      run_shell("while [ ! -s $S/server ] || [ -e /proc/$(cat $S/server) ]; do sleep 0.01; done",
+                {"--server-command", "sh -c 'echo $$ > $S/$RUBATO_ROLE'", "--grace", "30"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.errors.empty());
+}
+
+TEST_CASE("a run may be limited in time", "[tools][launch]") {
+  auto const result = run_shell("exec sleep 1000", {"--timeout", "0.1"});
+  CHECK(result.exit_code == 124);
+  CHECK(result.errors == "rubato-launch: the run has not ended within 0.1 s\n");
+}
+
+TEST_CASE("a run ends when nobody reads what it says", "[tools][launch]") {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+  ::close(ends[0]);
+  launched launch(shell("while :; do echo y; done"), ends[1]);
+  ::close(ends[1]);
+  CHECK(launch.wait().exit_code == 141);
+}
+
+TEST_CASE("a command that cannot be executed ends the run with the reason", "[tools][launch]") {
+  auto const [command, reason] = GENERATE(table<std::string, std::string>(
+      {{"/absent/program", "No such file or directory"}, {"/", "Permission denied"}}));
+  auto const result = run({"-n", "2", "--server-command", idle, "--", command});
+  CHECK(result.exit_code == 127);
+  CHECK(result.errors == "rubato-launch: cannot execute '" + command + "': " + reason + "\n");
+}
+
+TEST_CASE("bad options of rubato-launch are refused", "[tools][launch]") {
+  auto const [arguments, sentence] = GENERATE(table<words, std::string>({
+      {{"-n", "0", "--", "true"}, "--workers must be from 1 to 10000, but is 0"},
+      {{"-n", "1", "-s", "0", "--", "true"}, "--servers must be from 1 to 10000, but is 0"},
+      {{"--", "true"}, "--workers is required"},
+      {{"-n", "1"}, "a command must follow --, such as rubato-launch -n 4 -- ./train"},
+      {{"-n", "1", "--"}, "a command must follow --, such as rubato-launch -n 4 -- ./train"},
+      {{"-n", "1", "true"}, "'true' is not an option; the command must follow --"},
+      {{"-n", "1", "--nope", "--", "true"},
+       "'--nope' is not an option; the command must follow --"},
+      {{"-n", "1", "--on-loss", "go", "--", "true"},
+       "--on-loss (or RUBATO_ON_LOSS) must be end or go-on, but is 'go'"},
+      {{"-n", "1", "--restart", "2", "--", "true"},
+       "--restart must be 0 without --on-loss go-on, but is 2"},
+      {{"-n", "1", "--grace", "-1", "--", "true"},
+       "--grace must be from 0 to 100000000 seconds, but is -1"},
+      {{"-n", "1", "--timeout", "nan", "--", "true"},
+       "--timeout must be from 0 to 100000000 seconds, but is nan"},
+      {{"-n", "1", "--server-command", "a 'b", "--", "true"},
+       "--server-command must close its ', but is: a 'b"},
+  }));
+  auto const result = run(arguments);
+  CHECK(result.exit_code == 2);
+  CHECK(result.output.empty());
+  CHECK(result.errors == "rubato-launch: " + sentence + "\n");
+}
+
+TEST_CASE("rubato-launch tells how it is used", "[tools][launch]") {
+  auto const result = run({"--help"});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.output, Contains("-- COMMAND [ARGUMENTS...]") && Contains("--on-loss"));
+}
+
+TEST_CASE("a command's own arguments are left alone", "[tools][launch]") {
+  auto const result = run({"-n", "1", "--grace", "0.1", "--server-command", idle, "--", "printf",
+                           "%s\n", "-n", "--", "", "[a,b]", "--help"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.output ==
+        "[worker 0] -n\n[worker 0] --\n[worker 0] \n[worker 0] [a,b]\n[worker 0] --help\n");
+}
+
+TEST_CASE("a server's command is split into words", "[tools][launch]") {
+  CHECK(launch::words_of("").empty());
+  CHECK(launch::words_of("  a  b ") == words{"a", "b"});
+  CHECK(launch::words_of("a 'b c' \"d 'e'\"") == words{"a", "b c", "d 'e'"});
+  CHECK(launch::words_of("--x='y z'w ''") == words{"--x=y zw", ""});
+  CHECK_THROWS_AS(launch::words_of("a \"b"), option_error);
+}
