@@ -20,7 +20,7 @@ install(FILES ${PROJECT_BINARY_DIR}/rubatoConfig.cmake ${PROJECT_BINARY_DIR}/rub
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT rubato_development)
 
 if(TARGET rubato-launch)
-  install(TARGETS rubato-launch RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rubato_tools)
+  install(TARGETS rubato-launch rubato-server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rubato_tools)
 endif()
 if(TARGET rubato-bench)
   install(TARGETS rubato-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rubato_tools)

@@ -5,11 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <cerrno>
-#include <cstring>
 
 #include "rubato/core/error.hpp"
 #include "src/net/stream.hpp"
@@ -48,9 +49,9 @@ endpoint unix_endpoint(address const& at) {
   try {
     return asio::local::stream_protocol::endpoint(at.path);
   } catch (boost::system::system_error const&) {
-    throw option_error(
-        fmt::format("the address {}: a Unix-domain socket's path has at most 107 bytes, this has {}",
-                    at.text(), at.path.size()));
+    throw option_error(fmt::format(
+        "the address {}: a Unix-domain socket's path has at most 107 bytes, this has {}", at.text(),
+        at.path.size()));
   }
 }
 

@@ -3,10 +3,11 @@
 
 #include <fmt/core.h>
 
-#include <boost/asio/ip/address.hpp>
 #include <charconv>
 #include <optional>
 #include <utility>
+
+#include <boost/asio/ip/address.hpp>
 
 #include "rubato/core/error.hpp"
 

@@ -129,15 +129,16 @@ void attempt::connected(error_code const& error) {
 
 void attempt::open() {
   timer_.cancel();
-  auto over = tls_ ? tls_stream(tls_, std::move(socket_), handshake::role::connecting, expected_name())
-                   : plain_stream(std::move(socket_));
+  auto over =
+      tls_ ? tls_stream(tls_, std::move(socket_), handshake::role::connecting, expected_name())
+           : plain_stream(std::move(socket_));
   auto const told_of = [weak = weak_from_this()](std::unique_ptr<stream> opened,
                                                  std::string const& reason) {
     auto const self = weak.lock();
     if (!self) return;
     if (!opened) return self->finish(reason);
-    self->finish({}, make_connection(self->context_, std::move(opened), self->to_.text(),
-                                     self->options_));
+    self->finish(
+        {}, make_connection(self->context_, std::move(opened), self->to_.text(), self->options_));
   };
   opening_ = std::make_shared<opening>(context_, std::move(over), handshake::role::connecting,
                                        token_, told_of);

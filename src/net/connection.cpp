@@ -21,8 +21,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t gathered_max = 64 * 1024;   // written without being asked to
-constexpr std::size_t room_mark = 256 * 1024;     // `writable` is told below it
+constexpr std::size_t gathered_max = 64 * 1024;    // written without being asked to
+constexpr std::size_t room_mark = 256 * 1024;      // `writable` is told below it
 constexpr std::size_t write_budget = 1024 * 1024;  // then others have their turn
 
 // What is behind a connection. Operations under way keep it alive, the owner's handle may go.
@@ -184,8 +184,9 @@ void link::check_later() {
 void link::check() {
   bool const heard = std::exchange(heard_, false);
   if (silence_.too_long(silence_meter::clock::now(), heard))
-    return fail(log_level::warning, fmt::format("nothing was heard for {:.1f} s",
-                                                std::chrono::duration<double>(options_.silence).count()));
+    return fail(log_level::warning,
+                fmt::format("nothing was heard for {:.1f} s",
+                            std::chrono::duration<double>(options_.silence).count()));
   if (!std::exchange(wrote_, false)) {
     if (writer_.unsent() == 0) send(wire::frame_header{}, {}, std::span<std::byte const>{});
     flush();
@@ -204,9 +205,8 @@ void link::fail(log_level level, std::string const& reason) {
 
 void link::fail_soon(std::string const& reason) {
   write_broken_ = true;
-  asio::post(context_, [self = shared_from_this(), reason] {
-    self->fail(log_level::warning, reason);
-  });
+  asio::post(context_,
+             [self = shared_from_this(), reason] { self->fail(log_level::warning, reason); });
 }
 
 void link::close() noexcept {
@@ -268,8 +268,8 @@ class handle final : public connection {
 std::unique_ptr<connection> make_connection(asio::io_context& context, std::unique_ptr<stream> over,
                                             std::string peer, connection_options const& options,
                                             std::shared_ptr<void> ticket) {
-  return std::make_unique<handle>(std::make_shared<link>(
-      context, std::move(over), std::move(peer), options, std::move(ticket)));
+  return std::make_unique<handle>(std::make_shared<link>(context, std::move(over), std::move(peer),
+                                                         options, std::move(ticket)));
 }
 
 }  // namespace rubato::net

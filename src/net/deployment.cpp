@@ -304,6 +304,7 @@ deployment deployment::from_environment(
   place(result, set);
   result.coordinator = coordinator_address(set);
   if (auto const given = set.get("RUBATO_LISTEN")) result.listen = given->where();
+  if (auto const given = set.get("RUBATO_ANNOUNCE")) result.announce = given->where();
   result.keys = {.token = shared_secret(set),
                  .tls = certificates(set),
                  .beyond_loopback = net::beyond_loopback(set)};
@@ -327,6 +328,7 @@ void deployment::check() const {
   require_known("coordinator", coordinator);
   if (as == role::coordinator) require_allowed("coordinator", coordinator, keys);
   if (as == role::server) require_allowed("listen", listen, keys);
+  if (announce) require_known("announce", *announce);
   require_files(keys.tls);
   require_at_least("silence", silence, 1);
   require_at_least("reconnect", reconnect, 0);

@@ -85,8 +85,9 @@ bool frame_reader::begin_frame(frame_receiver& owner) {
   std::byte const* const at = buffer_.get() + begin_;
   header_ = wire::decode(std::span<std::byte const, wire::frame_header_size>(at, wanted_));
   if (header_.meta > meta_max_)
-    throw wire::frame_error(fmt::format("a frame of kind {} has {} bytes of meta, at most {} may be",
-                                        header_.kind, header_.meta, meta_max_));
+    throw wire::frame_error(
+        fmt::format("a frame of kind {} has {} bytes of meta, at most {} may be", header_.kind,
+                    header_.meta, meta_max_));
   if (header_.kind == 0 && (header_.meta != 0 || header_.length != 0))
     throw wire::frame_error("a heartbeat has content, but must be empty");
   wanted_ += header_.meta;

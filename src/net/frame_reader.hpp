@@ -14,8 +14,8 @@
 
 namespace rubato::net {
 
-/// Cuts the bytes of a connection into frames. Knows no socket: says where the next bytes are to go,
-/// and is told how many came. Never takes memory by what a header says of its body.
+/// Cuts the bytes of a connection into frames. Knows no socket: says where the next bytes are to
+/// go, and is told how many came. Never takes memory by what a header says of its body.
 class frame_reader {
  public:
   explicit frame_reader(std::size_t meta_max);

@@ -13,7 +13,8 @@
 namespace rubato::net {
 namespace {
 
-constexpr std::size_t small_frame = 8 * 1024;  // copying one this large costs less than its own node
+constexpr std::size_t small_frame =
+    8 * 1024;  // copying one this large costs less than its own node
 constexpr std::size_t small_piece = 8 * 1024;
 constexpr std::size_t gathered_max = 64 * 1024;
 constexpr std::size_t spare_max = 256 * 1024;
@@ -38,6 +39,7 @@ void frame_writer::add(wire::frame_header header, std::span<std::byte const> met
     return;
   }
   auto& to = open_segment();
+  to.bytes.reserve(gathered_max + 2 * small_frame);
   header.length = body.size();
   add_head(to, header, meta);
   append(to, body);
@@ -73,7 +75,6 @@ frame_writer::segment& frame_writer::open_segment() {
       segments_.back().bytes.size() >= gathered_max) {
     segments_.emplace_back();
     segments_.back().bytes = std::exchange(spare_, {});
-    segments_.back().bytes.reserve(gathered_max + 2 * small_frame);
   }
   return segments_.back();
 }

@@ -24,7 +24,8 @@ constexpr std::byte first_of_tls{0x16};
 
 std::array<std::byte, 32> random_nonce() {
   std::array<std::byte, 32> nonce;
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(nonce.data()), static_cast<int>(nonce.size())) != 1)
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(nonce.data()), static_cast<int>(nonce.size())) !=
+      1)
     throw error(errc::io, "the system gave no random numbers for a handshake");
   return nonce;
 }
@@ -66,20 +67,25 @@ void handshake::refuse(std::string const& sentence) {
 
 void handshake::received(std::span<std::byte const> bytes) {
   switch (expected_) {
-    case part::head: return on_head(bytes);
-    case part::nonce: return on_nonce(bytes);
-    case part::status: return on_status(bytes[0]);
-    case part::proof_of_other: return on_proof(bytes);
+    case part::head:
+      return on_head(bytes);
+    case part::nonce:
+      return on_nonce(bytes);
+    case part::status:
+      return on_status(bytes[0]);
+    case part::proof_of_other:
+      return on_proof(bytes);
     case part::refusal_length: {
-      auto const size = std::to_integer<std::size_t>(bytes[0]) +
-                        256 * std::to_integer<std::size_t>(bytes[1]);
+      auto const size =
+          std::to_integer<std::size_t>(bytes[0]) + 256 * std::to_integer<std::size_t>(bytes[1]);
       if (size == 0 || size > sentence_max) refuse("the other end refused without a reason");
       return expect(part::refusal_text, size);
     }
     case part::refusal_text:
       expect(part::nothing, 0);
       throw handshake_refused(fmt::format("the other end refused: {}", printable(bytes)));
-    case part::nothing: break;
+    case part::nothing:
+      break;
   }
 }
 
@@ -147,7 +153,8 @@ void handshake::put_greeting() {
 
 void handshake::put_proof() { append(output_, proof_of(mine_)); }
 
-// Different words in either direction, so that a proof is worth nothing to the one that it came from.
+// Different words in either direction, so that a proof is worth nothing to the one that it came
+// from.
 handshake::proof handshake::proof_of(role whose) const {
   std::string_view const label = whose == role::accepting ? "rubato server" : "rubato client";
   bool const first_is_mine = (whose == role::accepting) == (mine_ == role::connecting);
@@ -156,10 +163,9 @@ handshake::proof handshake::proof_of(role whose) const {
   append(text, first_is_mine ? my_nonce_ : other_nonce_);
   append(text, first_is_mine ? other_nonce_ : my_nonce_);
   proof result;
-  auto const* const made =
-      HMAC(EVP_sha256(), token_.data(), static_cast<int>(token_.size()),
-           reinterpret_cast<unsigned char const*>(text.data()), text.size(),
-           reinterpret_cast<unsigned char*>(result.data()), nullptr);
+  auto const* const made = HMAC(EVP_sha256(), token_.data(), static_cast<int>(token_.size()),
+                                reinterpret_cast<unsigned char const*>(text.data()), text.size(),
+                                reinterpret_cast<unsigned char*>(result.data()), nullptr);
   if (made == nullptr) throw error(errc::io, "no proof of the token could be computed");
   return result;
 }

@@ -113,6 +113,10 @@ void link::connected(std::unique_ptr<connection> fresh, std::string const& reaso
   self_.received = received_;
   connection_->send(own(hello_kind), encode(self_));
   connection_->flush();
+  timer_ = reactor_.at(reactor::clock::now() + limits_.handshake, [this] {
+    connection_->close();
+    closed("said no welcome in time");
+  });
 }
 
 void link::retry(std::string const& reason) {
@@ -126,7 +130,17 @@ void link::retry(std::string const& reason) {
 }
 
 void link::adopt(std::unique_ptr<connection> fresh, hello const& said) {
-  if (connection_) connection_->close();  // the other end knows better that it is broken
+  if (said.received > sent_) {  // not the other end: what there is stays as it is
+    std::string const reason = beyond_sent(said.received);
+    log(log_level::warning, who_ + ": " + reason);
+    net::refuse(*fresh, reason);
+    if (!begun_) give_up(reason, false);
+    return;
+  }
+  if (connection_) {  // the other end knows better that it is broken
+    connection_->close();
+    interrupted("it connected anew");
+  }
   connection_ = std::move(fresh);
   connection_->attach(*this);
   timer_.reset();
@@ -152,10 +166,13 @@ void link::resume() {
   flush();
 }
 
+std::string link::beyond_sent(std::uint64_t received) const {
+  return "an acknowledgement of frame " + std::to_string(received) + ", but only " +
+         std::to_string(sent_) + " have been sent";
+}
+
 void link::acknowledged(std::uint64_t received) {
-  if (received > sent_)
-    throw wire::frame_error("an acknowledgement of frame " + std::to_string(received) +
-                            ", but only " + std::to_string(sent_) + " have been sent");
+  if (received > sent_) throw wire::frame_error(beyond_sent(received));
   while (!kept_.empty() && sent_ - kept_.size() < received) {
     kept_bytes_ -= kept_.front().bytes;
     kept_.pop_front();
@@ -213,18 +230,22 @@ void link::flush() {
 }
 
 void link::close() noexcept {
-  timer_.reset();
-  attempt_.reset();
-  over_ = true;
-  if (!connection_) return;
-  connection_->send(own(goodbye_kind), {});
-  connection_->close();
-  connection_.reset();
+  if (connection_) connection_->send(own(goodbye_kind), {});
+  shut();
 }
 
 void link::refuse(std::string const& reason) noexcept {
   if (connection_) net::refuse(*connection_, reason);
-  close();
+  shut();  // without a goodbye, which would make it look well
+}
+
+void link::shut() noexcept {
+  timer_.reset();
+  attempt_.reset();
+  over_ = true;
+  if (!connection_) return;
+  connection_->close();
+  connection_.reset();
 }
 
 void link::cut() {
@@ -245,7 +266,8 @@ void link::begin(wire::frame_header const& header, std::span<std::byte const> me
       if (header.sequence > received_ + 1)
         throw wire::frame_error("frame " + std::to_string(header.sequence) + " came, expected " +
                                 std::to_string(received_ + 1));
-      if (header.sequence <= received_) return discard(header.length, body);
+      if (header.sequence <= received_) return discard(header, body);
+      longest_ = std::max(longest_, header.length);
     }
     user_.begin(*this, header, meta, body);
   } catch (std::exception const& e) {
@@ -264,33 +286,40 @@ void link::begin_own(wire::frame_header const& header, std::span<std::byte const
   if (header.length != 0)
     throw wire::frame_error("a frame of kind " + std::to_string(header.kind) + " has a body");
   switch (header.kind) {
-    case ack_kind: return acknowledged(header.sequence);
+    case ack_kind:
+      if (ready_) return acknowledged(header.sequence);
+      break;
     case goodbye_kind: farewell_ = true; return;
     case refused_kind:
       fatal_ = std::string(reinterpret_cast<char const*>(meta.data()), meta.size());
       return;
     case welcome_kind:
       if (dials_ && !ready_) return;  // `end` goes on, where it may send
-      [[fallthrough]];
-    default:
-      throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
-                              " came when none was expected");
+      break;
+    default: break;
   }
+  throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
+                          " came when none was expected");
 }
 
-void link::discard(std::uint64_t length, std::vector<std::span<std::byte>>& body) {
+void link::discard(wire::frame_header const& header, std::vector<std::span<std::byte>>& body) {
+  // One that has been here is no longer than those that have, and the pieces take memory.
+  if (header.length > longest_)
+    throw wire::frame_error("frame " + std::to_string(header.sequence) + " came again with " +
+                            std::to_string(header.length) + " bytes, expected at most " +
+                            std::to_string(longest_));
   discarding_ = true;
   constexpr std::size_t piece = 64 * 1024;
-  scratch_.resize(std::max(scratch_.size(), piece));
-  for (; length != 0; length -= std::min<std::uint64_t>(length, piece))
-    body.emplace_back(scratch_.data(), static_cast<std::size_t>(std::min<std::uint64_t>(length, piece)));
+  waste_.resize(piece);
+  for (std::uint64_t left = header.length; left != 0; left -= body.back().size())
+    body.emplace_back(waste_.data(), static_cast<std::size_t>(std::min<std::uint64_t>(left, piece)));
 }
 
 void link::end(wire::frame_header const& header) {
-  if (header.kind == welcome_kind) return welcomed(header.sequence);
-  if (header.kind < first_user_kind) return;
   if (std::exchange(discarding_, false)) return;
   try {
+    if (header.kind == welcome_kind) return welcomed(header.sequence);
+    if (header.kind < first_user_kind) return;
     if ((header.kind & reliable_bit) != 0) ++received_;
     user_.end(*this, header);
   } catch (std::exception const& e) {
@@ -301,7 +330,7 @@ void link::end(wire::frame_header const& header) {
 
 void link::drained() {
   user_.drained(*this);
-  if (!connection_ || received_ == acknowledged_) return;
+  if (!is_up() || received_ == acknowledged_) return;
   acknowledged_ = received_;
   connection_->send(own(ack_kind, received_), {});
 }
@@ -309,23 +338,26 @@ void link::drained() {
 void link::closed(std::string const& reason) {
   if (over_) return;
   connection_.reset();
-  discarding_ = false;
-  bool const was_ready = std::exchange(ready_, false);
+  timer_.reset();
   if (farewell_) return give_up(who_ + " has left", true);
   if (fatal_) return give_up(*fatal_, false);
-  auto const now = reactor::clock::now();
-  if (was_ready) {
-    deadline_ = now + limits_.reconnect;
+  if (ready_) {
+    deadline_ = reactor::clock::now() + limits_.reconnect;
     log(log_level::warning, who_ + ": " + reason + "; it may come back within " +
                                 seconds_text(limits_.reconnect));
-    last_reason_ = reason;
-    user_.broken(*this, reason);
+    interrupted(reason);
   }
   if (dials_) return retry(reason);
   timer_ = reactor_.at(deadline_, [this] {
     give_up(last_reason_ + ", and it did not come back within " + seconds_text(limits_.reconnect),
             false);
   });
+}
+
+void link::interrupted(std::string const& reason) {
+  ready_ = discarding_ = false;
+  last_reason_ = reason;
+  user_.broken(*this, reason);
 }
 
 void link::give_up(std::string const& reason, bool expected) {

@@ -95,8 +95,8 @@ void listener::state::on_accept(error_code const& error, socket_type socket) {
   if (!acceptor.is_open()) return;
   if (error) {
     // Such as too many open files: others close theirs in time.
-    log(log_level::warning, fmt::format("{}: cannot accept a connection: {}", bound.text(),
-                                        error.message()));
+    log(log_level::warning,
+        fmt::format("{}: cannot accept a connection: {}", bound.text(), error.message()));
     retry.expires_after(pause_after_error);
     retry.async_wait([weak = weak_from_this()](error_code const& stopped) {
       auto const self = weak.lock();
@@ -107,7 +107,8 @@ void listener::state::on_accept(error_code const& error, socket_type socket) {
   try {
     open(std::move(socket));
   } catch (std::exception const& e) {
-    log(log_level::warning, fmt::format("{}: a connection was given up: {}", bound.text(), e.what()));
+    log(log_level::warning,
+        fmt::format("{}: a connection was given up: {}", bound.text(), e.what()));
   }
   accept_on();
 }

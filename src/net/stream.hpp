@@ -16,8 +16,8 @@ namespace rubato::net {
 using boost::system::error_code;
 using socket_type = boost::asio::generic::stream_protocol::socket;
 
-/// The bytes of a connected socket, encrypted or not. Reading is asynchronous; writing tries at once
-/// and says how far it came, so that one who closes always knows what has been sent.
+/// The bytes of a connected socket, encrypted or not. Reading is asynchronous; writing tries at
+/// once and says how far it came, so that one who closes always knows what has been sent.
 class stream {
  public:
   /// Who is told when something has happened; kept alive until then.

@@ -69,7 +69,7 @@ class engine final : public std::enable_shared_from_this<engine> {
   std::vector<unsigned char> unsent_;  // encrypted
   std::size_t unsent_from_ = 0;
   std::vector<std::byte> early_;  // what was written before the handshake was over
-  bool ready_ = false;  // the TLS handshake is over
+  bool ready_ = false;            // the TLS handshake is over
   bool heard_ = false;
   bool waiting_ = false;
   std::shared_ptr<user> waiter_;
@@ -101,10 +101,8 @@ void engine::read(std::span<asio::mutable_buffer const> into, std::shared_ptr<us
   error_code error;
   std::size_t const bytes = is_ready() ? decrypt(into, error) : 0;
   if (bytes == 0 && !error) return read_cipher(into, std::move(told));
-  asio::post(socket_.get_executor(),
-             [self = shared_from_this(), told = std::move(told), error, bytes] {
-               told->was_read(error, bytes);
-             });
+  asio::post(socket_.get_executor(), [self = shared_from_this(), told = std::move(told), error,
+                                      bytes] { told->was_read(error, bytes); });
 }
 
 void engine::read_cipher(std::span<asio::mutable_buffer const> into, std::shared_ptr<user> told) {
@@ -267,9 +265,12 @@ void engine::when_writable(std::shared_ptr<user> told) {
 error_code engine::judge(int result) {
   switch (SSL_get_error(ssl_.get(), result)) {
     case SSL_ERROR_WANT_READ:
-    case SSL_ERROR_WANT_WRITE: return {};
-    case SSL_ERROR_ZERO_RETURN: return asio::error::eof;
-    default: return fail(tls_failure(ssl_.get()));
+    case SSL_ERROR_WANT_WRITE:
+      return {};
+    case SSL_ERROR_ZERO_RETURN:
+      return asio::error::eof;
+    default:
+      return fail(tls_failure(ssl_.get()));
   }
 }
 

@@ -17,8 +17,8 @@ class tls_context;
 /// @throws option_error that names the file which cannot be used
 [[nodiscard]] std::shared_ptr<tls_context const> make_tls_context(tls_files const& files);
 
-/// Encrypts what goes over a connected socket, and asks for the other end's certificate. `host`: the
-/// name that it must be for; empty where the authority's signature is enough.
+/// Encrypts what goes over a connected socket, and asks for the other end's certificate. `host`:
+/// the name that it must be for; empty where the authority's signature is enough.
 [[nodiscard]] std::unique_ptr<stream> tls_stream(std::shared_ptr<tls_context const> context,
                                                  socket_type socket, handshake::role mine,
                                                  std::string const& host);

@@ -23,8 +23,8 @@ std::string last_reason() {
 
 void require(bool fine, char const* what, std::string const& file) {
   if (fine) return;
-  throw option_error(fmt::format("the {} of TLS, '{}', cannot be used: {}", what, file,
-                                 last_reason()));
+  throw option_error(
+      fmt::format("the {} of TLS, '{}', cannot be used: {}", what, file, last_reason()));
 }
 
 bool is_about_a_certificate(int alert) {
@@ -34,9 +34,8 @@ bool is_about_a_certificate(int alert) {
 }
 
 std::string alert_text(int alert) {
-  std::string const text = alert == alert_certificate_required
-                               ? "certificate required"
-                               : SSL_alert_desc_string_long(alert);
+  std::string const text = alert == alert_certificate_required ? "certificate required"
+                                                               : SSL_alert_desc_string_long(alert);
   return is_about_a_certificate(alert) ? fmt::format("the peer refused our certificate: {}", text)
                                        : fmt::format("the peer ended TLS: {}", text);
 }

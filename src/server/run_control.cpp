@@ -2,6 +2,7 @@
 #include "rubato/server/run_control.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <variant>
 
 #include "rubato/core/error.hpp"
@@ -12,12 +13,18 @@ namespace {
 
 using place = run_control::place;
 
+constexpr std::uint32_t threads_max = 4096;  // workers of one process
+
 constexpr place worker_place(std::uint32_t number) { return {net::role::worker, number}; }
 constexpr place server_place(std::uint32_t number) { return {net::role::server, number}; }
 
 std::string name_of(place p) { return std::string(to_string(p.as)) + " " + std::to_string(p.number); }
 
 [[noreturn]] void refuse(std::string const& sentence) { throw error(errc::refused, sentence); }
+
+bool asks_for_report(membership_order const& o) {
+  return o.what == membership_order::kind::enlist || o.what == membership_order::kind::freeze;
+}
 
 void expect(bool allowed, place from, char const* what) {
   if (!allowed) throw wire::frame_error(name_of(from) + " must not say \"" + what + "\" now");
@@ -108,11 +115,12 @@ void run_control::on(place from, Message const&, time_point) {
 }
 
 void run_control::on(place from, wire::ready const& m, time_point now) {
+  expect(from.as == net::role::worker, from, "ready");
   process& p = processes_.at(from.number);
-  expect(from.as == net::role::worker && !p.ready, from, "ready");
-  if (m.threads == 0 || m.threads > 4096)
+  expect(!p.ready, from, "ready");
+  if (m.threads == 0 || m.threads > threads_max)
     throw wire::frame_error(name_of(from) + " wants " + std::to_string(m.threads) +
-                            " workers, expected 1 to 4096");
+                            " workers, expected 1 to " + std::to_string(threads_max));
   p.ready = true;
   p.threads = m.threads;
   p.has_loss = m.has_loss;
@@ -126,10 +134,10 @@ void run_control::join_late(time_point now) {
   if (phase_ != phase::running || stopping_) return;
   for (auto& [number, p] : processes_) {
     if (!p.here || !p.ready || p.takes_part) continue;
-    if (std::ranges::any_of(unconfirmed_, [&](auto const& entry) {
-          return std::ranges::find(p.workers, entry.second.worker) != p.workers.end();
-        }))
-      continue;
+    bool const still_there = std::ranges::any_of(unconfirmed_, [&earlier = p.workers](auto const& u) {
+      return std::ranges::find(earlier, u.second.order.worker) != earlier.end();
+    });
+    if (still_there) continue;
     p.workers.resize(std::min<std::size_t>(p.workers.size(), p.threads));
     auto const known = static_cast<std::uint32_t>(p.workers.size());
     for (worker_id const w : new_workers(number, p.threads - known)) p.workers.push_back(w);
@@ -151,7 +159,8 @@ void run_control::begin_stage(time_point now) {
   phase_ = phase::running;
   stage_ = stage_id{stage_.value() + 1};
   began_ = ended_ = now;
-  stopping_ = sampling_ = false;
+  stopping_ = false;
+  sampler_.reset();
   members_.clear();
   unconfirmed_.clear();
   waiting_cuts_.clear();
@@ -203,9 +212,11 @@ void run_control::admit(std::uint32_t number, std::vector<worker_id> const& work
 
 void run_control::on(place from, wire::add_worker const&, time_point now) {
   expect(from.as == net::role::worker, from, "add a worker");
-  if (phase_ != phase::running || stopping_ || !processes_.at(from.number).takes_part) return;  // too late: the run is ending
+  process& p = processes_.at(from.number);
+  if (phase_ != phase::running || stopping_ || !p.takes_part) return;  // too late: the run is ending
+  expect(p.workers.size() < threads_max, from, "add a worker");
   std::vector<worker_id> const fresh = new_workers(from.number, 1);
-  processes_.at(from.number).workers.push_back(fresh.front());
+  p.workers.push_back(fresh.front());
   admit(from.number, fresh, now);
 }
 
@@ -265,13 +276,16 @@ void run_control::on(place from, wire::farewell const&, time_point now) {
 void run_control::on(place from, wire::order_done const& m, time_point now) {
   expect(from.as == net::role::server, from, "an order is done");
   if (m.order.stage != stage_) return;
-  if (m.report)
-    if (auto const next = coordinator_.report(m.order, *m.report)) order(*next);
   auto const at = unconfirmed_.find(m.order.epoch);
-  expect(at != unconfirmed_.end(), from, "an order is done that nobody gave");
-  if (--at->second.servers == 0) {
+  expect(at != unconfirmed_.end() && at->second.missing[from.number], from, "an order is done");
+  membership_order const given = at->second.order;
+  expect(m.report.has_value() == asks_for_report(given), from, "an order is done");
+  at->second.missing[from.number] = false;
+  if (m.report)
+    if (auto const next = coordinator_.report(given, *m.report)) order(*next);
+  if (std::ranges::none_of(at->second.missing, std::identity{})) {
     unconfirmed_.erase(at);
-    if (m.order.what == membership_order::kind::start) started(m.order.worker, m.order, now);
+    if (given.what == membership_order::kind::start) started(given.worker, given, now);
   }
   join_late(now);
   follow_cuts(now);
@@ -292,7 +306,7 @@ void run_control::started(worker_id w, membership_order const& o, time_point now
 }
 
 void run_control::order(membership_order const& o) {
-  unconfirmed_[o.epoch] = {o.worker, static_cast<std::uint32_t>(servers_.size())};
+  unconfirmed_[o.epoch] = {o, std::vector<bool>(servers_.size(), true)};
   tell_servers(wire::server_order{o, members_[o.worker.index()].process});
 }
 
@@ -306,9 +320,9 @@ void run_control::end_when_over(time_point now) {
 
 void run_control::on(place from, wire::stage_over const& m, time_point now) {
   expect(from.as == net::role::server, from, "the stage is over");
-  if (m.stage != stage_ || phase_ != phase::ending) return;
+  if (m.stage != stage_) return;
   server& s = servers_.at(from.number);
-  expect(!s.stage_over, from, "the stage is over, twice");
+  expect(phase_ == phase::ending && !s.stage_over, from, "the stage is over");
   s.stage_over = true;
   report_.updates = std::max(report_.updates, m.counters.commits);
   report_.servers += m.counters;
@@ -360,6 +374,7 @@ void run_control::lose_process(std::uint32_t number, std::string const& reason, 
   process& p = processes_.at(number);
   if (!p.here) return;
   p.here = p.ready = false;
+  if (sampler_ == number) sampler_.reset();  // another one is asked
   std::string const sentence =
       "worker " + std::to_string(number) + " (process " + std::to_string(p.pid) + ") was lost: " + reason;
   bool const takes_part = std::exchange(p.takes_part, false);
@@ -389,6 +404,7 @@ void run_control::close_when_empty() {
 // ---- the conductor
 
 void run_control::on(place from, wire::pace_note const& m, time_point now) {
+  expect(from.as == net::role::worker, from, "a note on its pace");
   if (!in_stage(m.stage) || !conductor_) return;
   (void)member_of(from, m.report.from);
   if (m.report.loss) conductor_->observe(time_point(since_begin(now)), *m.report.loss);
@@ -397,8 +413,8 @@ void run_control::on(place from, wire::pace_note const& m, time_point now) {
 
 void run_control::on(place from, wire::loss_sample const& m, time_point) {
   expect(from.as == net::role::worker, from, "a loss");
-  if (!in_stage(m.stage) || !conductor_) return;
-  sampling_ = false;
+  if (!in_stage(m.stage) || !conductor_ || sampler_ != from.number) return;
+  sampler_.reset();
   conductor_->observe(m.at, m.loss);
 }
 
@@ -408,7 +424,7 @@ time_point run_control::next_tick() const {
   bool const samples = std::ranges::any_of(processes_, [](auto const& entry) {
     return entry.second.takes_part && entry.second.has_loss;
   });
-  if (samples && !sampling_) next = std::min(next, conductor_->next_sample());
+  if (samples && !sampler_) next = std::min(next, conductor_->next_sample());
   return next + began_.since_start();
 }
 
@@ -420,10 +436,10 @@ void run_control::tick(time_point now) {
     conductor_->tick(t, orders);
     command(orders);
   }
-  if (sampling_ || conductor_->next_sample() > t) return;
+  if (sampler_ || conductor_->next_sample() > t) return;
   for (auto const& [number, p] : processes_)
     if (p.takes_part && p.has_loss) {
-      sampling_ = true;
+      sampler_ = number;
       return tell(worker_place(number), wire::sample_loss{stage_});
     }
 }
@@ -437,12 +453,12 @@ void run_control::command(any_conductor::orders const& orders) {
 // ---- cuts
 
 void run_control::on(place from, wire::cut_request const& m, time_point now) {
-  if (!options_.synchronized) expect(false, from, "give me a cut");
+  expect(from.as == net::role::worker && options_.synchronized, from, "give me a cut");
   if (m.from.stage != stage_) return;
   (void)member_of(from, m.from.worker);
   if (coordinator_.check(m.from) != refusal::none) return;
   clock_index const need = options_.need(m.clock, m.bound);
-  waiting_cuts_.erase(m.from.worker);
+  if (waiting_cuts_.erase(m.from.worker) != 0) coordinator_.cuts().forget(m.from.worker);
   if (coordinator_.cuts().admit(m.from.worker, m.clock, need)) return grant(m.from.worker, m, {});
   waiting_cuts_[m.from.worker] = {m, now};
 }
@@ -455,7 +471,7 @@ void run_control::grant(worker_id w, wire::cut_request const& request, duration 
 }
 
 void run_control::on(place from, wire::cut_release const& m, time_point now) {
-  if (!options_.synchronized) expect(false, from, "a cut has been read");
+  expect(from.as == net::role::worker && options_.synchronized, from, "a cut has been read");
   if (m.from.stage != stage_) return;
   (void)member_of(from, m.from.worker);
   coordinator_.cuts().release(m.from.worker);

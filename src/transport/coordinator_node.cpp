@@ -54,6 +54,7 @@ void coordinator_node::run() {
   };
   while (!all_told() && net::reactor::clock::now() < end) reactor_.run_one(end);
   for (auto& [session, g] : guests_) g->link.close();
+  if (!failure_ && !control_.failure().empty()) failure_ = control_.failure();
   if (failure_) throw lost_error(*failure_);
 }
 

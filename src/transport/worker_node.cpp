@@ -52,7 +52,8 @@ worker_node::~worker_node() {
 }
 
 void worker_node::await_welcome() {
-  auto const end = clock::now() + place_.patience;
+  // Who is missing the coordinator says when its patience ends, which may be a little later.
+  auto const end = clock::now() + place_.patience + place_.reconnect;
   turn_.wait([&] { return welcome_ || is_broken(); }, end);
   if (broken_) throw lost_error(why_);
   if (!welcome_)

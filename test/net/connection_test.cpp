@@ -48,7 +48,7 @@ class pieces final : public net::body_source {
   std::size_t turn_ = 0;
 };
 
-std::vector<std::size_t> const sizes{0,    1,     7,     500,    8191,    8192,   8193,
+std::vector<std::size_t> const sizes{0,     1,     7,      500,    8191,   8192,   8193,
                                      20000, 65536, 262143, 262144, 262145, 3000000};
 
 void check_all_sizes(pair_of_ends& ends) {
@@ -313,86 +313,4 @@ TEST_CASE("answers from inside a callback are flushed when all has been handed o
   ends.client->flush();
   REQUIRE(ends.until([&] { return ends.at_client.ended == 10; }));
   CHECK(ends.at_server.drained_calls == 1);
-}
-
-TEST_CASE("an owner may close or destroy its connection from inside a callback", "[net]") {
-  pair_of_ends ends;
-  ends.open();
-  bool const destroys = GENERATE(false, true);
-  int calls = 0;
-  auto const leave = [&] {
-    ++calls;
-    if (destroys)
-      ends.accepted.clear();
-    else
-      ends.server().close();
-  };
-  std::size_t received = 1;
-  SECTION("end") { ends.at_server.on_end = leave; }
-  SECTION("drained") {
-    ends.at_server.on_drained = leave;
-    received = 2;
-  }
-  SECTION("writable") {
-    ends.at_server.on_writable = leave;
-    ends.server().send(header_of(1), {}, pattern(300'000));
-    received = 2;
-  }
-  ends.client->send(header_of(1), {}, pattern(50));
-  ends.client->send(header_of(1), {}, pattern(60));
-  ends.client->flush();
-  REQUIRE(ends.until([&] { return calls == 1 && ends.at_client.is_closed(); }));
-  CHECK(ends.at_server.ended <= received);
-  CHECK(ends.at_server.reasons.empty());
-  CHECK_THAT(ends.at_client.reason(), Contains("closed"));
-}
-
-TEST_CASE("a connection may be destroyed while it is told that it is closed", "[net]") {
-  pair_of_ends ends;
-  ends.open();
-  ends.at_server.on_closed = [&] { ends.accepted.clear(); };
-  ends.client->close();
-  CHECK_FALSE(ends.client->is_open());
-  REQUIRE(ends.until([&] { return ends.accepted.empty(); }));
-  ends.client->send(header_of(1), {}, pattern(50));
-  ends.client->flush();
-  CHECK(ends.client->unsent() == 0);
-  ends.reactor.poll();
-  CHECK(ends.at_client.reasons.empty());
-}
-
-TEST_CASE("what was sent before a close arrives", "[net]") {
-  pair_of_ends ends;
-  ends.open();
-  ends.client->send(header_of(1, 77), {}, pattern(50'000));
-  ends.client.reset();
-  REQUIRE(ends.until([&] { return ends.at_server.is_closed(); }));
-  REQUIRE(ends.at_server.ended == 1);
-  CHECK(ends.at_server.frames[0].body == pattern(50'000));
-}
-
-TEST_CASE("heartbeats keep a connection open on which nothing is sent", "[net]") {
-  pair_of_ends ends;
-  ends.limits.silence = 100ms;
-  ends.open();
-  bool up = false;
-  auto const timer = ends.reactor.at(net::reactor::clock::now() + 300ms, [&] { up = true; });
-  REQUIRE(ends.until([&] { return up; }));
-  CHECK_FALSE(ends.at_client.is_closed());
-  CHECK_FALSE(ends.at_server.is_closed());
-  CHECK(ends.at_server.frames.empty());
-  CHECK(ends.at_server.drained_calls == 0);
-}
-
-TEST_CASE("a peer that falls silent is noticed", "[net]") {
-  log_capture const log;
-  pair_of_ends ends;
-  ends.limits.silence = 100ms;
-  ends.listen();
-  raw_socket silent(ends.listener->bound());
-  silent.greet(ends.reactor);
-  auto const start = net::reactor::clock::now();
-  REQUIRE(ends.until([&] { return ends.at_server.is_closed(); }));
-  CHECK(net::reactor::clock::now() - start >= 90ms);
-  CHECK_THAT(ends.at_server.reason(), Contains("nothing was heard for 0.1 s"));
 }

@@ -150,12 +150,11 @@ struct pair_of_ends {
   recorder at_client = {};
 
   void listen(std::string const& at = "127.0.0.1:0") {
-    listener = std::make_unique<net::listener>(
-        reactor, net::address::parse(at), listening, limits,
-        [this](std::unique_ptr<net::connection> c) {
-          c->attach(at_server);
-          accepted.push_back(std::move(c));
-        });
+    listener = std::make_unique<net::listener>(reactor, net::address::parse(at), listening, limits,
+                                               [this](std::unique_ptr<net::connection> c) {
+                                                 c->attach(at_server);
+                                                 accepted.push_back(std::move(c));
+                                               });
   }
   void start_connect(net::address const& to) {
     attempt = net::connect(reactor, to, connecting, limits,

@@ -89,6 +89,15 @@ class plan {
     return std::get<I>(pools_);
   }
 
+  /// What the updates of a table are worth: as the table says, or the protocol.
+  template <std::size_t I>
+  [[nodiscard]] auto merge() const {
+    if constexpr (std::same_as<typename table_type<I>::merge_type, merge_of_protocol>)
+      return protocol_.merge();
+    else
+      return spec<I>().merge;
+  }
+
   /// A server's part of all tables, with its part of the initial values.
   [[nodiscard]] std::unique_ptr<shard_type> make_shard(server_id s) const {
     auto made = [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -180,14 +189,6 @@ class plan {
     if ((table_type<I>::bounded ? !t.init.empty() : true) && t.init.size() != rows * t.width)
       say("init has " + std::to_string(t.init.size()) + " values, expected " +
           std::to_string(rows * t.width) + " (rows x width)");
-  }
-
-  template <std::size_t I>
-  [[nodiscard]] auto merge() const {
-    if constexpr (std::same_as<typename table_type<I>::merge_type, merge_of_protocol>)
-      return protocol_.merge();
-    else
-      return spec<I>().merge;
   }
 
   /// Converts to a store, so that a tuple can hold stores, which cannot move.

@@ -41,6 +41,8 @@ struct deployment {
   address coordinator = {};   ///< where the coordinator listens
   /// Where this server listens; nothing needs to be said on one machine.
   address listen = {.host = "127.0.0.1", .port = 0};
+  /// Where others reach this server, if not where it listens: behind a forwarder, for example.
+  std::optional<address> announce = {};
   security keys = {};
   on_loss when_lost = on_loss::end;
   /// A process that says nothing for so long is lost.
@@ -61,6 +63,7 @@ struct deployment {
   /// | `RANK`, else `OMPI_COMM_WORLD_RANK`, else `SLURM_PROCID` | this process's number |
   /// | `WORLD_SIZE`, else `OMPI_COMM_WORLD_SIZE`, else `SLURM_NTASKS` | how many processes there are |
   /// | `RUBATO_LISTEN` | where a server listens |
+  /// | `RUBATO_ANNOUNCE` | where others reach it, if elsewhere |
   /// | `RUBATO_TOKEN`, `RUBATO_TOKEN_FILE` | the shared secret, or the file that holds it |
   /// | `RUBATO_TLS_CERTIFICATE`, `RUBATO_TLS_KEY`, `RUBATO_TLS_AUTHORITY` | files; all three or none |
   /// | `RUBATO_BEYOND_LOOPBACK` | `1` allows listening beyond this machine |

@@ -135,8 +135,11 @@ class link final : public frame_receiver {
   void resume();
   void transmit(std::shared_ptr<reliable_frame const> const& frame, std::uint64_t sequence);
   void fail(std::string const& reason);
+  void shut() noexcept;
   void give_up(std::string const& reason, bool expected);
-  void discard(std::uint64_t length, std::vector<std::span<std::byte>>& body);
+  void interrupted(std::string const& reason);
+  void discard(wire::frame_header const& header, std::vector<std::span<std::byte>>& body);
+  [[nodiscard]] std::string beyond_sent(std::uint64_t received) const;
 
   reactor& reactor_;
   link_user& user_;
@@ -167,6 +170,8 @@ class link final : public frame_receiver {
   std::uint64_t received_ = 0;   ///< numbers of reliable frames that have arrived, without gaps
   std::uint64_t acknowledged_ = 0;  ///< and of which the other end has been told
   bool discarding_ = false;
+  std::uint64_t longest_ = 0;       ///< body of a reliable frame so far
+  std::vector<std::byte> waste_;    ///< where bodies go that have been here before
   std::vector<std::byte> scratch_;
   std::vector<std::span<std::byte const>> pieces_;
 };

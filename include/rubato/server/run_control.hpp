@@ -91,6 +91,8 @@ class run_control {
   [[nodiscard]] std::vector<outgoing> take() { return std::exchange(out_, {}); }
   /// Nothing will happen any more: everybody has left, or something is lost that cannot be replaced.
   [[nodiscard]] bool is_over() const noexcept { return over_; }
+  /// What was lost that cannot be replaced; empty if nothing was.
+  [[nodiscard]] std::string const& failure() const noexcept { return failure_; }
   /// Whether servers and workers to begin with are all there.
   [[nodiscard]] bool is_complete() const noexcept;
   /// "2 of 2 servers and 1 of 3 workers are here".
@@ -186,8 +188,8 @@ class run_control {
   std::map<std::uint32_t, process> processes_;
   std::vector<member> members_;  ///< by worker, of the stage under way
   struct unconfirmed {
-    worker_id worker;
-    std::uint32_t servers;  ///< that have yet to carry it out
+    membership_order order;
+    std::vector<bool> missing;  ///< by server: it has yet to carry it out
   };
   std::map<epoch_id, unconfirmed> unconfirmed_;  ///< orders
   std::map<worker_id, waiting_cut> waiting_cuts_;
@@ -198,7 +200,7 @@ class run_control {
   time_point began_{};
   time_point ended_{};
   bool stopping_ = false;
-  bool sampling_ = false;  ///< a loss has been asked for
+  std::optional<std::uint32_t> sampler_;  ///< the process that has been asked for a loss
   bool over_ = false;
   std::string failure_;
   wire::run_over report_{};

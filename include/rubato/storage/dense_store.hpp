@@ -254,6 +254,13 @@ class dense_store {
     }
   }
 
+  /// The chunks one by one, each as it is at that moment, for whoever would not hold all at once.
+  [[nodiscard]] std::size_t chunks() const noexcept { return chunk_count_; }
+  [[nodiscard]] block_ref<T> chunk_now(std::size_t i) const {
+    std::lock_guard const guard(chunks_[i].lock);
+    return chunks_[i].values;
+  }
+
   [[nodiscard]] std::size_t bytes() const noexcept { return elements_ * sizeof(T); }
   [[nodiscard]] std::size_t width() const noexcept { return width_; }
 

@@ -16,8 +16,12 @@
 #include <vector>
 
 #include "rubato/core/clock.hpp"
+#include "rubato/core/error.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/core/time.hpp"
+#include "rubato/net/deployment.hpp"
+#include "rubato/server/messages.hpp"
+#include "rubato/server/read_slot.hpp"
 #include "rubato/wire/frame.hpp"
 
 namespace rubato::wire {
@@ -25,12 +29,42 @@ namespace rubato::wire {
 template <class T>
 concept plain_number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
+/// The greatest value of an enumeration that travels: what arrives is checked against it.
+template <class Enum>
+constexpr Enum last_of() = delete;
+template <>
+constexpr std::byte last_of() {
+  return std::byte{255};
+}
+template <>
+constexpr net::role last_of() {
+  return net::role::coordinator;
+}
+template <>
+constexpr errc last_of() {
+  return errc::bad_frame;
+}
+template <>
+constexpr refusal last_of() {
+  return refusal::cut;
+}
+template <>
+constexpr selection last_of() {
+  return selection::all;
+}
+template <>
+constexpr membership_order::kind last_of() {
+  return membership_order::kind::drop;
+}
+
 /// An archive of Boost.Serialization that writes little-endian bytes without any framing of its own:
 /// what both ends know is not sent. Classes are written by their `serialize`.
 class output_archive {
  public:
   using is_saving = std::true_type;
   using is_loading = std::false_type;
+
+  output_archive() { bytes_.reserve(128); }  // enough for what is said with every commit
 
   template <class T>
   output_archive& operator&(T const& value) {
@@ -122,6 +156,14 @@ class input_archive {
       load(byte);
       if (byte > 1) throw frame_error("a message holds a truth value of " + std::to_string(byte));
       value = byte != 0;
+    } else if constexpr (std::is_enum_v<T>) {
+      std::underlying_type_t<T> number{};
+      load(number);
+      using wide = std::uint64_t;  // a negative one becomes a great one
+      if (static_cast<wide>(number) > static_cast<wide>(last_of<T>()))
+        throw frame_error("a message holds a choice numbered " + std::to_string(number) +
+                          ", expected at most " + std::to_string(static_cast<wide>(last_of<T>())));
+      value = static_cast<T>(number);
     } else {
       if (bytes_.size() < sizeof value) throw frame_error("a message ends too early");
       std::memcpy(&value, bytes_.data(), sizeof value);

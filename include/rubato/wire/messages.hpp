@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -46,11 +48,12 @@ struct part_size {
   }
 };
 
+template <std::size_t Tables>
 struct commit_meta {
   stage_id stage{};
   clock_index stamp{};
   version_index version{};
-  std::vector<part_size> parts;
+  std::array<part_size, Tables> parts{};
 
   template <class Archive>
   void serialize(Archive& ar, unsigned) {

@@ -2,33 +2,65 @@
 #pragma once
 
 #include <boost/core/demangle.hpp>
+#include <cstdint>
 #include <string>
+#include <type_traits>
 #include <typeinfo>
 
 #include "rubato/core/mix.hpp"
 #include "rubato/core/table.hpp"
+#include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/conductor.hpp"
+#include "rubato/storage/concepts.hpp"
 
 namespace rubato::detail {
 
-/// What all processes of a run must agree on, in words that can be shown when they do not: the types
-/// of protocol and tables, their sizes, and who holds which rows.
+template <class T>
+[[nodiscard]] std::string name_of_type() {
+  std::string name = boost::core::demangle(typeid(T).name());
+  constexpr std::string_view ours = "rubato::";
+  for (auto at = name.find(ours); at != std::string::npos; at = name.find(ours))
+    name.erase(at, ours.size());
+  return name;
+}
+
+[[nodiscard]] inline std::string text_of(clock_index c) {
+  if (c == clock_index::lowest()) return "any";
+  return c == clock_index::highest() ? "never" : std::to_string(c.value());
+}
+
+/// What all processes of a run must agree on, in words that can be shown when they do not: when a
+/// read may go on, what it sees, what an update is worth, what tables there are and who holds which
+/// rows. By what policies do more than by what they are called, so that a server may put the same
+/// protocol together in another way.
 template <class Plan>
 [[nodiscard]] std::string agreement(Plan const& p) {
-  auto const& protocol = p.protocol_used();
-  staleness const s = protocol.admission().bound();
-  std::string text = boost::core::demangle(typeid(protocol).name()) + " with staleness " +
-                     (s.is_infinite() ? "infinity" : std::to_string(s.clocks())) + " on " +
-                     std::to_string(p.servers()) + " servers";
+  using protocol_type = typename Plan::protocol_type;
+  auto const admission = p.protocol_used().admission();
+  constexpr clock_index probe{10};
+  std::string text = "reads at clock 10 need " + text_of(admission.need(probe, admission.bound())) +
+                     ", or copies of " + text_of(admission.cache_need(probe, admission.bound())) +
+                     "; visibility " + name_of_type<visibility_of<protocol_type>>();
+  if constexpr (Plan::conducted)
+    text += "; orders " + name_of_type<typename Plan::pace_order>();
+  text += "; " + std::to_string(p.servers()) + " servers";
   Plan::for_each_table([&](auto tag) {
     constexpr std::size_t I = decltype(tag)::index;
+    using table_type = typename Plan::template table_type<I>;
     auto const& t = p.template spec<I>();
-    text += "; table " + std::to_string(I) + ": " + boost::core::demangle(typeid(t).name()) +
-            " of " + std::to_string(t.rows) + " rows of width " + std::to_string(t.width);
-    std::uint64_t places = 0;  // of rows near the beginning: enough to tell partitions apart
-    constexpr std::uint64_t probes = 64;
+    auto const merge = p.template merge<I>();
+    commit_info const sample{
+        .from = {}, .stamp = probe, .c_min = probe, .c_max = probe, .workers = 8, .version = {}};
+    std::uint64_t places = 0;
+    constexpr std::uint64_t probes = 4096;
     for (std::uint64_t k = 0; k < probes && (t.rows == 0 || k < t.rows); ++k)
       places = mix64(places ^ p.template locator<I>().locate(key{k}).server.value());
-    text += " placed " + std::to_string(places);
+    text += "; table " + std::to_string(I) + ": " + (table_type::bounded ? "dense " : "sparse ") +
+            name_of_type<typename table_type::value_type>() +
+            (versioned_table<table_type> ? " in versions, " : ", ") + std::to_string(t.rows) +
+            " rows of width " + std::to_string(t.width) + ", merge " +
+            name_of_type<std::remove_cvref_t<decltype(merge)>>() + " (of 8 workers: " +
+            std::to_string(merge.weight(sample)) + "), placement " + std::to_string(places % 100'000);
   });
   return text;
 }

@@ -32,10 +32,7 @@ class arrivals {
 
   void begin_commit(wire::frame_header const& header, std::span<std::byte const> meta,
                     destinations& body) {
-    auto const m = wire::from_bytes<wire::commit_meta>(meta);
-    if (m.parts.size() != Plan::table_count)
-      throw wire::frame_error("a commit to " + std::to_string(m.parts.size()) + " tables, expected " +
-                              std::to_string(Plan::table_count));
+    auto const m = wire::from_bytes<wire::commit_meta<Plan::table_count>>(meta);
     std::uint64_t total = 0;
     Plan::for_each_table([&](auto tag) { total += check<decltype(tag)::index>(m.parts[decltype(tag)::index]); });
     expect_length(header, total);

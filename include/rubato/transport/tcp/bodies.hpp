@@ -50,16 +50,35 @@ class state_body final : public net::body_source {
   std::size_t next_ = 0;
 };
 
+/// The rows of a dense store, each chunk as it is when its turn comes: holds one chunk at a time,
+/// however slow the reader is. For eager visibility, where chunks may differ by commits anyway.
+template <class Store>
+class live_body final : public net::body_source {
+ public:
+  explicit live_body(Store const& store) noexcept : store_(store) {}
+  [[nodiscard]] std::span<std::byte const> next() override {
+    chunk_ = {};  // before the next one is taken, so that a fold need not copy it
+    if (next_ == store_.chunks()) return {};
+    chunk_ = store_.chunk_now(next_++);
+    return std::as_bytes(std::span(chunk_.data(), chunk_.size()));
+  }
+
+ private:
+  Store const& store_;
+  block_ref<typename Store::value_type> chunk_;
+  std::size_t next_ = 0;
+};
+
 /// A commit under way: kept until the server has it.
 template <class Message>
 class commit_frame final : public net::reliable_frame {
  public:
   explicit commit_frame(Message m) : message_(std::move(m)) {
-    wire::commit_meta meta{
+    wire::commit_meta<std::tuple_size_v<decltype(message_.parts)>> meta{
         .stage = message_.from.stage, .stamp = message_.stamp, .version = message_.version, .parts = {}};
     std::apply(
-        [&](auto const&... part) {
-          (meta.parts.push_back({part->whole, part->rows.size(), part->values.size()}), ...);
+        [at = meta.parts.begin()](auto const&... part) mutable {
+          ((*at++ = {part->whole, part->rows.size(), part->values.size()}), ...);
         },
         message_.parts);
     meta_ = wire::to_bytes(meta);

@@ -425,7 +425,7 @@ class tcp_runtime final : detail::worker_node::runtime {
   // ---- what the coordinator says; in the turn of whoever heard it
 
   void told(wire::control_message const& m) override {
-    std::visit([this](auto const& one) { on(one); }, m);
+    std::visit([this](auto const& one) { this->on(one); }, m);
   }
   template <class Other>
   void on(Other const&) {

@@ -23,6 +23,7 @@
 #include "rubato/transport/tcp/arrivals.hpp"
 #include "rubato/transport/tcp/bodies.hpp"
 #include "rubato/transport/tcp/coordinator_link.hpp"
+#include "rubato/transport/tcp/server_stats.hpp"
 #include "rubato/wire/control.hpp"
 #include "rubato/wire/messages.hpp"
 
@@ -31,7 +32,7 @@ namespace rubato::detail {
 /// A server process: one shard of every table, behind links to the worker processes, under the
 /// orders of the coordinator. All of it lives in one thread, so nothing is locked.
 template <class Plan>
-class server_node final : net::link_user, coordinator_user {
+class server_node final : coordinator_user {
  public:
   using shard_type = typename Plan::shard_type;
   using message = typename Plan::message;
@@ -48,7 +49,7 @@ class server_node final : net::link_user, coordinator_user {
         coordinator_(reactor_, *this, place,
                      {.as = net::role::server,
                       .rank = place.rank,
-                      .listens = listener_.bound().text(),
+                      .listens = place.announce.value_or(listener_.bound()).text(),
                       .agreed = std::move(agreed),
                       .pid = 0}) {}
 
@@ -56,7 +57,9 @@ class server_node final : net::link_user, coordinator_user {
   /// @throws lost_error when the coordinator is lost, or ends the run because somebody else is
   void run() {
     while (!over_ && !stop_asked_) reactor_.run_one();
-    for (auto& [id, s] : sessions_) s->link.close();
+    for (auto& [id, s] : sessions_)
+      if (failure_) s->link.refuse(*failure_);
+      else s->link.close();
     coordinator_.close();
     if (failure_) throw lost_error(*failure_);
   }
@@ -65,6 +68,10 @@ class server_node final : net::link_user, coordinator_user {
     stop_asked_ = true;
     reactor_.interrupt();
   }
+  /// Where it listens.
+  [[nodiscard]] net::address bound() const { return listener_.bound(); }
+  /// Any thread.
+  [[nodiscard]] server_stats const& stats() const noexcept { return stats_; }
 
  private:
   static constexpr std::size_t tables = Plan::table_count;
@@ -79,12 +86,27 @@ class server_node final : net::link_user, coordinator_user {
   using question = typename arrivals<Plan>::question;
 
   /// A worker process, over one link.
-  struct session {
+  struct session final : net::link_user {
     session(server_node& node, net::hello const& said, std::string const& who)
-        : process(said.number),
+        : node_(node),
+          process(said.number),
           incarnation(said.incarnation),
-          link(node.reactor_, node, link_limits(node.place_), who),
+          link(node.reactor_, *this, link_limits(node.place_), who),
           arriving(node.plan_, *node.self_, node.sparse_max_) {}
+
+    void begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
+               std::vector<std::span<std::byte>>& body) override {
+      node_.begin(*this, header, meta, body);
+    }
+    void end(net::link&, wire::frame_header const& header) override { node_.end(*this, header); }
+    void drained(net::link&) override { node_.flush(); }
+    void resumed(net::link&) override { node_.count_connections(); }
+    void broken(net::link&, std::string const&) override { node_.withdraw(*this); }
+    void lost(net::link&, std::string const& reason, bool expected) override {
+      node_.lose(*this, reason, expected);
+    }
+
+    server_node& node_;
     std::uint32_t process;
     std::uint32_t incarnation;
     net::link link;
@@ -117,7 +139,6 @@ class server_node final : net::link_user, coordinator_user {
     auto fresh = std::make_unique<session>(*this, said, "worker process " + std::to_string(said.number));
     session& s = *fresh;
     sessions_.emplace(said.session, std::move(fresh));
-    by_link_[&s.link] = &s;
     s.link.adopt(std::move(guest), said);
   }
 
@@ -126,11 +147,8 @@ class server_node final : net::link_user, coordinator_user {
     return at != expelled_.end() && said.incarnation <= at->second;
   }
 
-  [[nodiscard]] session& session_of(net::link& l) { return *by_link_.at(&l); }
-
-  void begin(net::link& from, wire::frame_header const& header, std::span<std::byte const> meta,
-             std::vector<std::span<std::byte>>& body) override {
-    session& s = session_of(from);
+  void begin(session& s, wire::frame_header const& header, std::span<std::byte const> meta,
+             std::vector<std::span<std::byte>>& body) {
     switch (static_cast<wire::kind>(header.kind)) {
       case wire::kind::commit: return s.arriving.begin_commit(header, meta, body);
       case wire::kind::request: return s.arriving.begin_request(header, meta, body);
@@ -142,8 +160,7 @@ class server_node final : net::link_user, coordinator_user {
     }
   }
 
-  void end(net::link& from, wire::frame_header const& header) override {
-    session& s = session_of(from);
+  void end(session& s, wire::frame_header const& header) {
     switch (static_cast<wire::kind>(header.kind)) {
       case wire::kind::commit: return take_commit(s, s.arriving.take_commit());
       case wire::kind::request: return take_request(s, s.arriving.take_request());
@@ -155,12 +172,17 @@ class server_node final : net::link_user, coordinator_user {
     }
   }
 
-  void broken(net::link& from, std::string const&) override { withdraw(session_of(from)); }
-  void lost(net::link& from, std::string const& reason, bool expected) override {
-    session& s = session_of(from);
-    if (!expected) net::log(net::log_level::warning, from.who() + ": " + reason);
+  void lose(session& s, std::string const& reason, bool expected) {
+    if (!expected) net::log(net::log_level::warning, s.link.who() + ": " + reason);
     s.over = true;
+    stats_.add(stats_.connections_lost, 1);
+    count_connections();
     withdraw(s);
+  }
+  void count_connections() {
+    stats_.set(stats_.connections,
+               static_cast<std::uint64_t>(std::ranges::count_if(
+                   sessions_, [](auto const& entry) { return entry.second->link.is_up(); })));
   }
 
   // ---- commits
@@ -170,6 +192,8 @@ class server_node final : net::link_user, coordinator_user {
     released_.clear();
     refusal const r = shard_->commit(m, released_);
     if (r != refusal::none) return refuse(s, m.from, 0, r);
+    stats_.add(stats_.commits, 1);
+    stats_.add(stats_.bytes_received, m.bytes());
     if constexpr (Plan::synchronized)
       coordinator_.send(wire::progress_note{stage_, from, m.stamp.next()});
     release();
@@ -178,6 +202,7 @@ class server_node final : net::link_user, coordinator_user {
   }
 
   void refuse(session& s, sender const& whom, std::uint64_t ticket, refusal why) {
+    stats_.add(stats_.refused, 1);
     wire::frame_header h;
     h.kind = +wire::kind::refused;
     h.sender = whom.worker.value();
@@ -194,7 +219,7 @@ class server_node final : net::link_user, coordinator_user {
       constexpr std::size_t I = decltype(tag)::index;
       if (asked.by_observer) return observe<I>(s, asked);
       read_slot<typename Plan::template store_type<I>>& slot = std::get<I>(s.answers);
-      slot.asked = asked.asked;
+      slot.asked = to_be_read<I>(asked.asked);
       slot.rows = std::move(asked.rows);
       auto const [refused, done] = shard_->template admit<I>(asked.read, slot);
       if (done) return answer<I>(s, asked, slot, {});
@@ -214,7 +239,7 @@ class server_node final : net::link_user, coordinator_user {
     auto& slot = std::get<I>(s.answers);
     slot.asked = selection::all;
     slot.stamp = {};
-    shard_->template observe<I>(slot.snapshot);
+    if constexpr (!streams<I>) shard_->template observe<I>(slot.snapshot);
     answer<I>(s, asked, slot, {});
   }
 
@@ -232,21 +257,48 @@ class server_node final : net::link_user, coordinator_user {
                           .held = held,
                           .asked = slot.asked,
                           .rows = 0};
-    if (slot.asked == selection::all) {
-      if constexpr (!is_dense_state<typename Plan::template snapshot_type<I>>)
-        meta.rows = slot.snapshot.keys.size();
-      std::uint64_t const bytes = slot.snapshot.bytes();
-      std::size_t const elements = bytes / sizeof(typename Plan::template value_type<I>);
-      s.link.send(h, wire::to_bytes(meta), bytes,
-                  std::make_unique<state_body<typename Plan::template snapshot_type<I>>>(
-                      std::move(slot.snapshot), elements));
-      slot.snapshot.clear();
+    std::uint64_t bytes = 0;
+    if (asked.asked == selection::all) {
+      meta.asked = selection::all;
+      if constexpr (streams<I>) {
+        bytes = shard_->template store<I>().bytes();
+        s.link.send(h, wire::to_bytes(meta), bytes,
+                    std::make_unique<live_body<typename Plan::template store_type<I>>>(
+                        shard_->template store<I>()));
+      } else {
+        bytes = send_state<I>(s, h, meta, slot.snapshot);
+      }
     } else if (slot.asked == selection::rows) {
+      bytes = slot.values.size() * sizeof(typename Plan::template value_type<I>);
       s.link.send(h, wire::to_bytes(meta), wire::bytes_of(std::as_const(slot.values)));
     } else {
       s.link.send(h, wire::to_bytes(meta));
     }
     touched_.push_back(&s);
+    stats_.add(stats_.reads, 1);
+    stats_.add(stats_.bytes_sent, bytes);
+  }
+
+  /// Whether a whole table is sent chunk by chunk, as it is at that moment.
+  template <std::size_t I>
+  static constexpr bool streams = !shard_type::control_type::serial &&
+                                  is_dense_state<typename Plan::template snapshot_type<I>>;
+  /// What the shard is to put into the slot for such a question.
+  template <std::size_t I>
+  [[nodiscard]] static constexpr selection to_be_read(selection asked) noexcept {
+    return streams<I> && asked == selection::all ? selection::nothing : asked;
+  }
+
+  template <std::size_t I, class Snapshot>
+  std::uint64_t send_state(session& s, wire::frame_header const& h, wire::reply_meta& meta,
+                           Snapshot& state) {
+    if constexpr (!is_dense_state<Snapshot>) meta.rows = state.keys.size();
+    std::uint64_t const bytes = state.bytes();
+    std::size_t const elements = bytes / sizeof(typename Plan::template value_type<I>);
+    s.link.send(h, wire::to_bytes(meta), bytes,
+                std::make_unique<state_body<Snapshot>>(std::move(state), elements));
+    state.clear();
+    return bytes;
   }
 
   /// Answers those whom the last commit, order or mark let go on.
@@ -259,7 +311,7 @@ class server_node final : net::link_user, coordinator_user {
       dispatch(r.asked.table, [&](auto tag) {
         constexpr std::size_t I = decltype(tag)::index;
         auto& slot = std::get<I>(r.from->answers);
-        slot.asked = r.asked.asked;
+        slot.asked = to_be_read<I>(r.asked.asked);
         slot.rows = std::move(r.asked.rows);
         shard_->template read_released<I>(r.asked.read, slot);
         answer<I>(*r.from, r.asked, slot, held);
@@ -268,10 +320,14 @@ class server_node final : net::link_user, coordinator_user {
     flush();
   }
 
-  void drained(net::link&) override { flush(); }
   void flush() {
     for (session* s : touched_) s->link.flush();
     touched_.clear();
+    stats_.set(stats_.reads_waiting, waiting_.size());
+    if (stage_ != stage_id{})
+      stats_.set(stats_.clock, shard_->inspect([](auto const& control) {
+        return static_cast<std::uint64_t>(control.published().value());
+      }));
   }
 
   void retry_early() {
@@ -316,7 +372,7 @@ class server_node final : net::link_user, coordinator_user {
   }
 
   void told(wire::control_message const& said) override {
-    std::visit([this](auto const& m) { on(m); }, said);
+    std::visit([this](auto const& m) { this->on(m); }, said);
   }
   template <class Other>
   void on(Other const&) {
@@ -324,6 +380,7 @@ class server_node final : net::link_user, coordinator_user {
   }
   void on(wire::begin_stage const& m) {
     stage_ = m.stage;
+    stats_.set(stats_.stage, stage_.value());
     ending_ = false;
     waiting_.clear();
     workers_of_.clear();
@@ -399,9 +456,9 @@ class server_node final : net::link_user, coordinator_user {
   bool over_ = false;
   std::atomic<bool> stop_asked_ = false;
   std::optional<std::string> failure_;
+  server_stats stats_;
 
   std::map<std::uint64_t, std::unique_ptr<session>> sessions_;
-  std::map<net::link const*, session*> by_link_;
   std::map<std::uint32_t, std::uint32_t> expelled_;  ///< by process: the last life that is over
   std::map<std::uint32_t, std::vector<worker_id>> workers_of_;  ///< by process, in this stage
   std::map<worker_id, waiting_read> waiting_;

@@ -1,0 +1,32 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace rubato {
+
+/// What a server process counts of itself, for whoever watches it from another thread.
+struct server_stats {
+  using number = std::atomic<std::uint64_t>;
+
+  number commits = 0;         ///< applied, since the process began
+  number refused = 0;         ///< commits and reads that were not taken
+  number reads = 0;           ///< answered
+  number reads_waiting = 0;   ///< held back by the protocol now
+  number bytes_received = 0;  ///< of updates
+  number bytes_sent = 0;      ///< of parameters
+  number connections = 0;     ///< worker processes that are connected now
+  number connections_lost = 0;
+  number stage = 0;           ///< the run under way, or the last one
+  number clock = 0;           ///< the least clock of its workers
+
+  static void add(number& to, std::uint64_t more) noexcept {
+    to.store(to.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
+  static void set(number& to, std::uint64_t value) noexcept {
+    to.store(value, std::memory_order_relaxed);
+  }
+};
+
+}  // namespace rubato

@@ -1,0 +1,10 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "rubato/protocol/revise.hpp"
+#include "rubato/protocol/visibility.hpp"
+#include "src/tools/server/hosted.hpp"
+
+namespace rubato::server_tool {
+
+std::unique_ptr<host> host_eager_revise(options const& o) { return host_protocol<eager>(revise{}, o); }
+
+}  // namespace rubato::server_tool

@@ -1,0 +1,146 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+//
+// rubato-server: hosts a table for workers of other processes, or coordinates them.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "rubato/core/error.hpp"
+#include "rubato/net/log.hpp"
+#include "src/tools/server/host.hpp"
+#include "src/tools/server/metrics.hpp"
+
+namespace {
+
+using rubato::server_tool::options;
+
+/// Waits in a thread of its own for a signal that asks the process to end, and calls `stop` then.
+/// Made before any other thread, so that all of them leave these signals to this one.
+class ending {
+ public:
+  ending() {
+    sigemptyset(&asked_);
+    for (int const s : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&asked_, s);
+    pthread_sigmask(SIG_BLOCK, &asked_, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+  }
+  ~ending() {
+    if (!waiter_.joinable()) return;
+    pthread_kill(waiter_.native_handle(), SIGUSR1);
+    waiter_.join();
+  }
+  void calls(std::function<void()> stop) {
+    waiter_ = std::thread([this, stop = std::move(stop)] {
+      int which = 0;
+      sigwait(&asked_, &which);
+      if (which != SIGUSR1) stop();
+    });
+  }
+
+ private:
+  sigset_t asked_{};
+  std::thread waiter_;
+};
+
+void log_to_stderr(bool verbose) {
+  rubato::net::set_log([verbose](rubato::net::log_level level, std::string_view line) {
+    if (level == rubato::net::log_level::info && !verbose) return;
+    auto const now = std::chrono::system_clock::now();
+    fmt::print(stderr, "{:%FT%T}Z rubato-server: {}\n",
+               fmt::gmtime(std::chrono::system_clock::to_time_t(now)), line);
+  });
+}
+
+/// The coordinator in a thread of a server's process.
+class companion {
+ public:
+  explicit companion(options const& o) {
+    std::promise<std::function<void()>> listening;
+    auto started = listening.get_future();
+    thread_ = std::thread([this, &o, listening = std::move(listening)]() mutable {
+      bool told = false;
+      try {
+        rubato::server_tool::coordinate(o, [&](std::function<void()> stop) {
+          told = true;
+          listening.set_value(std::move(stop));
+        });
+      } catch (...) {
+        if (told) failure_ = std::current_exception();
+        else listening.set_exception(std::current_exception());
+      }
+    });
+    try {
+      stop_ = started.get();
+    } catch (...) {
+      thread_.join();
+      throw;
+    }
+  }
+  ~companion() {
+    if (thread_.joinable()) thread_.join();
+  }
+  void stop() const { stop_(); }
+  /// Waits for its end. @throws what ended it
+  void finish() {
+    thread_.join();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::thread thread_;
+  std::function<void()> stop_;
+  std::exception_ptr failure_;
+};
+
+void serve(options const& o, ending& end) {
+  std::optional<companion> coordinator;
+  if (o.with_coordinator) coordinator.emplace(o);
+  auto const host = rubato::server_tool::make_host(o);
+  std::optional<rubato::server_tool::metrics_page> page;
+  if (o.metrics) page.emplace(*o.metrics, host->stats());
+  fmt::print("listening on {}\n", host->bound().text());
+  if (page) fmt::print("metrics on http://{}/metrics\n", page->bound().text());
+  std::fflush(stdout);
+  end.calls([&] { host->stop(); });
+  try {
+    host->run();
+  } catch (...) {
+    if (coordinator) coordinator->stop();
+    throw;
+  }
+  if (coordinator) coordinator->finish();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    int exit_code = 0;
+    auto const o = rubato::server_tool::parse(argc, argv, exit_code);
+    if (!o) return exit_code;
+    ending end;
+    log_to_stderr(o->verbose);
+    if (o->place.as == rubato::net::role::coordinator)
+      rubato::server_tool::coordinate(*o, [&](auto stop) { end.calls(std::move(stop)); });
+    else
+      serve(*o, end);
+  } catch (rubato::option_error const& e) {
+    fmt::print(stderr, "rubato-server: {}\n", e.what());
+    return 2;
+  } catch (std::exception const& e) {
+    fmt::print(stderr, "rubato-server: {}\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,178 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "src/tools/server/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+
+#include "rubato/core/error.hpp"
+#include "rubato/version.hpp"
+
+namespace rubato::server_tool {
+
+namespace {
+
+std::chrono::milliseconds milliseconds_of(double s) {
+  return std::chrono::milliseconds(std::llround(s * 1000));
+}
+
+/// What may be written as text, and is parsed once all options are in.
+struct texts {
+  std::string role;
+  std::string coordinator;
+  std::string listen;
+  std::string on_loss;
+  std::string metrics;
+  std::string staleness;
+  std::string token_file;
+  net::tls_files tls;
+  double silence = 0;
+  double reconnect = 0;
+  double patience = 0;
+};
+
+void add_place(CLI::App& app, options& o, texts& t) {
+  app.add_option("--role", t.role, "server, or coordinator")
+      ->check(CLI::IsMember({"server", "coordinator"}));
+  app.add_flag("--with-coordinator", o.with_coordinator, "this server also coordinates the run");
+  app.add_option("--rank", o.place.rank, "this server's number; the coordinator gives one if not set");
+  app.add_option("--workers", o.place.workers, "worker processes that a run begins with")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--servers", o.place.servers, "server processes")->check(CLI::PositiveNumber);
+  app.add_option("--coordinator", t.coordinator, "its address: HOST:PORT or unix:PATH");
+  app.add_option("--listen", t.listen, "where this server listens; port 0 is any that is free");
+  app.add_flag("--beyond-loopback", o.place.keys.beyond_loopback,
+               "allow listening on addresses of other machines' networks");
+  app.add_option("--token-file", t.token_file, "file with the secret that all processes share");
+  app.add_option("--tls-certificate", t.tls.certificate, "this process's certificate (PEM)");
+  app.add_option("--tls-key", t.tls.key, "its key (PEM)");
+  app.add_option("--tls-authority", t.tls.authority, "who must have signed the others' (PEM)");
+  app.add_option("--on-loss", t.on_loss, "end the run when a worker is lost, or go-on")
+      ->check(CLI::IsMember({"end", "go-on"}));
+  app.add_option("--silence", t.silence, "seconds after which a silent process is lost")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--reconnect", t.reconnect, "seconds within which a broken connection may come back")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--patience", t.patience, "seconds to wait for the other processes")
+      ->check(CLI::PositiveNumber);
+}
+
+void add_protocol(CLI::App& app, options& o, texts& t) {
+  app.add_option("--protocol", o.protocol, "what the workers run")
+      ->check(CLI::IsMember({"bsp", "ssp", "asp", "con_sgd", "dyn_sgd", "adsp", "ada_comm",
+                             "fixed_ada_comm"}))
+      ->capture_default_str();
+  app.add_option("--staleness", t.staleness, "of ssp, con_sgd and dyn_sgd: clocks, or \"infinite\" [3]");
+  app.add_option("--lambda", o.lambda, "of con_sgd and adsp: what an update counts, if not 1/M");
+  app.add_option("--check-period", o.check_period, "of adsp, seconds")->check(CLI::PositiveNumber);
+  app.add_option("--epoch", o.epoch, "of adsp, seconds")->check(CLI::PositiveNumber);
+  app.add_option("--probe-period", o.probe_period, "of adsp, seconds")->check(CLI::PositiveNumber);
+  app.add_option("--first-rate", o.first_rate, "of adsp, commits per check period")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("!--no-search", o.search, "of adsp: keep the first rate");
+  app.add_option("--first-steps", o.first_steps, "of ada_comm")->check(CLI::PositiveNumber);
+  app.add_option("--interval", o.interval, "of ada_comm, seconds")->check(CLI::PositiveNumber);
+  app.add_option("--gamma", o.gamma, "of ada_comm")->check(CLI::Range(0.0, 1.0));
+}
+
+void add_table(CLI::App& app, options& o) {
+  app.add_option("--storage", o.storage, "how the table is kept")
+      ->check(CLI::IsMember({"dense", "sparse", "multi_version", "multi_version_sparse"}))
+      ->capture_default_str();
+  app.add_option("--type", o.type, "of its elements")
+      ->check(CLI::IsMember({"float", "double"}))
+      ->capture_default_str();
+  app.add_option("--rows", o.rows, "its rows; of a sparse table 0 allows any key");
+  app.add_option("--width", o.width, "elements in a row")->capture_default_str();
+  app.add_option("--partition", o.partition, "which server holds which rows")
+      ->check(CLI::IsMember({"range", "hash", "range_hash"}))
+      ->capture_default_str();
+}
+
+staleness staleness_from(std::string const& text) {
+  if (text == "infinite") return staleness::infinite();
+  std::size_t end = 0;
+  long long clocks = -1;
+  try {
+    clocks = std::stoll(text, &end);
+  } catch (std::exception const&) {
+    end = 0;
+  }
+  if (clocks < 0 || end != text.size())
+    throw option_error("--staleness: " + text + ", expected a number of clocks, or \"infinite\"");
+  return clocks;
+}
+
+void interpret(options& o, texts const& t) {
+  if (!t.role.empty())
+    o.place.as = t.role == "coordinator" ? net::role::coordinator : net::role::server;
+  if (!t.coordinator.empty()) o.place.coordinator = net::address::parse(t.coordinator);
+  if (!t.listen.empty()) o.place.listen = net::address::parse(t.listen);
+  if (!t.metrics.empty())
+    o.metrics = net::address::parse(
+        t.metrics.find(':') == std::string::npos ? "127.0.0.1:" + t.metrics : t.metrics);
+  if (!t.on_loss.empty())
+    o.place.when_lost = t.on_loss == "end" ? net::on_loss::end : net::on_loss::go_on;
+  if (!t.staleness.empty()) o.staleness = staleness_from(t.staleness);
+  if (!t.tls.certificate.empty() || !t.tls.key.empty() || !t.tls.authority.empty())
+    o.place.keys.tls = t.tls;
+  if (t.silence != 0) o.place.silence = milliseconds_of(t.silence);
+  if (t.reconnect != 0) o.place.reconnect = milliseconds_of(t.reconnect);
+  if (t.patience != 0) o.place.patience = milliseconds_of(t.patience);
+}
+
+/// A token from a file, as the environment would give it.
+void read_token(options& o, std::string const& file) {
+  if (file.empty()) return;
+  auto const only = [&](std::string_view name) -> std::optional<std::string> {
+    if (name == "RUBATO_TOKEN_FILE") return file;
+    return std::nullopt;
+  };
+  o.place.keys.token = net::deployment::from_environment(only).keys.token;
+}
+
+void check(options const& o) {
+  o.place.check();
+  if (o.with_coordinator && o.place.as == net::role::coordinator)
+    throw option_error("--with-coordinator: is for servers; this process is the coordinator already");
+  bool const versions = o.storage.starts_with("multi_version");
+  if ((o.protocol == "dyn_sgd") != versions)
+    throw option_error("--storage: " + o.storage + " with --protocol " + o.protocol +
+                       ", expected multi_version with dyn_sgd, and with no other");
+  if (o.rows == 0 && !o.storage.ends_with("sparse"))
+    throw option_error("--rows: a dense table needs 1 or more");
+}
+
+}  // namespace
+
+std::optional<options> parse(int argc, char const* const* argv, int& exit_code) {
+  options o;
+  o.place = net::deployment::from_environment();
+  if (o.place.as == net::role::worker) o.place.as = net::role::server;  // nobody said
+  texts t;
+  CLI::App app{
+      "Hosts a table over TCP for workers that only link the client, or coordinates a run.\n"
+      "What launchers say in RUBATO_… variables holds where an option is not given."};
+  app.set_version_flag("--version", "rubato-server " + std::to_string(version.major_number) + "." +
+                                              std::to_string(version.minor_number) + "." +
+                                              std::to_string(version.patch_number));
+  add_place(app, o, t);
+  add_protocol(app, o, t);
+  add_table(app, o);
+  app.add_option("--metrics", t.metrics,
+                 "answer with counters in Prometheus's text format on this loopback PORT");
+  app.add_flag("--verbose", o.verbose, "log connections and membership");
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::ParseError const& e) {
+    exit_code = app.exit(e);
+    if (exit_code != 0) exit_code = 2;
+    return std::nullopt;
+  }
+  interpret(o, t);
+  read_token(o, t.token_file);
+  check(o);
+  return o;
+}
+
+}  // namespace rubato::server_tool

@@ -1,0 +1,524 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/net/link.hpp>
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <rubato/wire/archive.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ends.hpp"
+#include "seeds.hpp"
+
+using namespace rubato;
+using namespace rubato::test;
+using namespace std::chrono_literals;
+using Catch::Contains;
+
+namespace {
+
+constexpr std::uint8_t plain = net::first_user_kind + 1;
+constexpr std::uint8_t reliable = plain | net::reliable_bit;
+enum own : std::uint8_t { hello_kind = 1, welcome_kind, refused_kind, ack_kind, goodbye_kind };
+
+/// Keeps what a link tells it.
+class listener_of_link : public net::link_user {
+ public:
+  std::vector<bytes> reliable_bodies, plain_bodies;
+  std::vector<std::string> reasons;
+  int resumptions = 0, breaks = 0, expected_losses = 0;
+  std::function<void(wire::frame_header const&)> on_begin, on_end;
+
+  void begin(net::link&, wire::frame_header const& header, std::span<std::byte const>,
+             std::vector<std::span<std::byte>>& body) override {
+    if (on_begin) on_begin(header);
+    arriving_.assign(header.length, std::byte{});
+    body.emplace_back(arriving_);
+  }
+  void end(net::link&, wire::frame_header const& header) override {
+    if (on_end) on_end(header);
+    ((header.kind & net::reliable_bit) != 0 ? reliable_bodies : plain_bodies).push_back(arriving_);
+  }
+  void resumed(net::link&) override { ++resumptions; }
+  void broken(net::link&, std::string const&) override { ++breaks; }
+  void lost(net::link&, std::string const& reason, bool expected) override {
+    reasons.push_back(reason);
+    expected_losses += expected ? 1 : 0;
+  }
+  [[nodiscard]] bool is_lost() const noexcept { return !reasons.empty(); }
+  [[nodiscard]] std::string reason() const { return reasons.empty() ? "" : reasons.front(); }
+
+ private:
+  bytes arriving_;
+};
+
+wire::frame_header header_of(std::uint8_t kind, std::uint64_t sequence = 0) {
+  wire::frame_header h;
+  h.kind = kind;
+  h.sequence = sequence;
+  return h;
+}
+bytes encoded(net::hello const& h) {
+  wire::output_archive out;
+  out << h.as << h.number << h.incarnation << h.session << h.received;
+  return out.take();
+}
+
+/// A listener with a doorkeeper and the links behind it, all with one user; and what dials.
+struct linked {
+  explicit linked(net::link::options const& o = {}) : limits(o) { listen({"127.0.0.1", 0}); }
+
+  log_capture logged;
+  net::reactor reactor;
+  net::link::options limits;
+  listener_of_link at_dialer, at_listener;
+  std::map<std::uint64_t, std::unique_ptr<net::link>> adopted;
+  std::unique_ptr<net::link> dialer;
+  std::unique_ptr<net::doorkeeper> door;
+  std::unique_ptr<net::listener> listener;
+  std::string refusal;
+  // what speaks without a link
+  std::shared_ptr<void> attempt;
+  std::unique_ptr<net::connection> raw;
+  recorder heard;
+
+  void listen(net::address const& where) {
+    net::listener::options o;
+    static_cast<net::connection_options&>(o) = limits;
+    door = std::make_unique<net::doorkeeper>(
+        reactor, limits, [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); });
+    listener = std::make_unique<net::listener>(
+        reactor, where, net::security{}, o,
+        [this](auto fresh) { door->receive(std::move(fresh)); });
+  }
+  void welcome(std::unique_ptr<net::connection> fresh, net::hello const& said) {
+    if (!refusal.empty()) return net::refuse(*fresh, refusal);
+    auto& l = adopted[said.session];
+    if (l && l->is_over()) return net::refuse(*fresh, "too late");
+    if (!l) l = std::make_unique<net::link>(reactor, at_listener, limits, "worker 7");
+    l->adopt(std::move(fresh), said);
+  }
+  void dial(std::chrono::milliseconds patience = 5s) { dial(listener->bound(), patience); }
+  void dial(net::address const& to, std::chrono::milliseconds patience) {
+    dialer = std::make_unique<net::link>(reactor, at_dialer, limits, "server 1");
+    dialer->dial(to, {}, {.number = 7, .incarnation = 1, .session = 42, .received = 0}, patience);
+  }
+  void connect() {
+    dial();
+    REQUIRE(until([&] { return both_up(); }));
+  }
+  [[nodiscard]] bool both_up() {
+    return dialer && dialer->is_up() && adopted.contains(42) && adopted[42]->is_up();
+  }
+  net::link& other() { return *adopted.at(42); }
+  template <class Condition>
+  [[nodiscard]] bool until(Condition c, std::chrono::milliseconds limit = 5s) {
+    return run_until(reactor, c, limit);
+  }
+  /// Connects without a link, and says this.
+  void speak_raw() {
+    heard = {};
+    attempt = net::connect(reactor, listener->bound(), {}, limits,
+                           [this](auto fresh, auto const&) { raw = std::move(fresh); });
+    raw.reset();
+    REQUIRE(until([&] { return raw != nullptr; }));
+    raw->attach(heard);
+  }
+  void say(wire::frame_header const& h, std::span<std::byte const> meta = {},
+           std::span<std::byte const> body = {}) {
+    raw->send(h, meta, body);
+    raw->flush();
+  }
+  void say_hello(std::uint64_t session = 42, std::uint64_t received = 0) {
+    say(header_of(hello_kind), encoded({.session = session, .received = received}));
+  }
+  /// The sentence of the refusal that was heard.
+  [[nodiscard]] std::string refused() const {
+    for (frame const& f : heard.frames)
+      if (f.header.kind == refused_kind) return as_text(f.meta);
+    return "";
+  }
+};
+
+bytes numbered(std::uint64_t n, std::size_t size) {
+  bytes b = pattern(std::max<std::size_t>(size, 8), n);
+  std::memcpy(b.data(), &n, sizeof n);
+  return b;
+}
+/// Whether these are frames 0, 1, 2 and so on, whole.
+bool in_order(std::vector<bytes> const& bodies) {
+  for (std::size_t i = 0; i < bodies.size(); ++i)
+    if (bodies[i] != numbered(i, bodies[i].size())) return false;
+  return true;
+}
+
+}  // namespace
+
+// ---- what arrives
+
+TEST_CASE("link: reliable and other frames arrive, and acknowledgements empty what is kept") {
+  linked l;
+  l.dial();
+  l.dialer->send_reliable(plain, numbered(0, 10));  // before there is a connection
+  l.dialer->send(header_of(plain), {}, as_bytes("lost"));
+  CHECK(l.dialer->unacknowledged() == 1);
+  CHECK(l.dialer->unacknowledged_bytes() == 10);
+  REQUIRE(l.until([&] { return l.both_up(); }));
+  l.dialer->send(header_of(plain), {}, as_bytes("kept"));
+  l.dialer->send_reliable(plain, numbered(1, 1'000'000));
+  l.other().send_reliable(plain, numbered(0, 100'000));
+  l.dialer->flush();
+  l.other().flush();
+  REQUIRE(l.until([&] {
+    return l.at_listener.reliable_bodies.size() == 2 && l.at_dialer.reliable_bodies.size() == 1 &&
+           l.dialer->unacknowledged() == 0 && l.other().unacknowledged() == 0;
+  }));
+  CHECK(in_order(l.at_listener.reliable_bodies));
+  CHECK(in_order(l.at_dialer.reliable_bodies));
+  REQUIRE(l.at_listener.plain_bodies.size() == 1);
+  CHECK(as_text(l.at_listener.plain_bodies.front()) == "kept");
+  CHECK(l.dialer->unacknowledged_bytes() == 0);
+  CHECK(l.at_dialer.resumptions == 1);
+  CHECK(l.at_listener.resumptions == 1);
+}
+
+TEST_CASE("link: whenever and wherever it breaks, each reliable frame arrives once, in order") {
+  for (std::uint64_t i = 0; i < seed_count(3); ++i) {
+    std::uint64_t const seed = first_seed() + i;
+    INFO("repeat with --seed " << seed);
+    std::mt19937_64 random(seed);
+    linked l;
+    l.connect();
+    std::uint64_t to_listener = 0;
+    std::uint64_t to_dialer = 0;
+    auto const size = [&] { return random() % 12 == 0 ? 1'000'000 : random() % 20'000; };
+    for (int cut = 0; cut < 80; ++cut) {
+      for (auto n = random() % 4; n > 0; --n)
+        l.dialer->send_reliable(plain, numbered(to_listener++, size()));
+      for (auto n = random() % 4; n > 0; --n)
+        l.other().send_reliable(plain, numbered(to_dialer++, size()));
+      l.dialer->flush();
+      l.other().flush();
+      for (auto n = random() % 60; n > 0; --n) l.reactor.run_one(net::reactor::clock::now());
+      if (random() % 2 == 0) l.dialer->cut();
+      if (random() % 2 == 0) l.other().cut();
+      if (random() % 4 != 0) REQUIRE(l.until([&] { return l.both_up(); }));
+    }
+    REQUIRE(l.until([&] {
+      return l.both_up() && l.dialer->unacknowledged() == 0 && l.other().unacknowledged() == 0;
+    }));
+    CHECK(l.at_listener.reliable_bodies.size() == to_listener);
+    CHECK(l.at_dialer.reliable_bodies.size() == to_dialer);
+    CHECK(in_order(l.at_listener.reliable_bodies));
+    CHECK(in_order(l.at_dialer.reliable_bodies));
+    CHECK(l.at_dialer.resumptions == l.at_dialer.breaks + 1);
+    CHECK(l.at_listener.resumptions == l.at_listener.breaks + 1);
+    CHECK_FALSE(l.at_dialer.is_lost());
+    CHECK_FALSE(l.at_listener.is_lost());
+  }
+}
+
+TEST_CASE("link: other frames are lost with their connection") {
+  linked l;
+  l.connect();
+  l.dialer->send(header_of(plain), {}, 5'000'000, [] {
+    struct zeros final : net::body_source {
+      bytes all = bytes(5'000'000);
+      std::span<std::byte const> next() override { return all; }
+    };
+    return std::make_unique<zeros>();
+  }());
+  l.dialer->flush();
+  l.dialer->cut();
+  l.dialer->send(header_of(plain), {}, as_bytes("nobody there"));
+  l.dialer->send_reliable(plain, numbered(0, 8));
+  REQUIRE(l.until([&] { return l.at_listener.reliable_bodies.size() == 1; }));
+  CHECK(l.at_listener.plain_bodies.empty());
+  CHECK(l.at_listener.breaks == 1);
+}
+
+// ---- how it ends
+
+TEST_CASE("link: when a break lasts too long it is lost, once, on both sides, with a sentence") {
+  net::link::options o;
+  o.reconnect = 50ms;
+  linked l(o);
+  l.connect();
+  l.listener.reset();
+  l.dialer->cut();
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost() && l.at_listener.is_lost(); }));
+  CHECK_THAT(l.at_listener.reason(), Contains("it did not come back within 0.0 s") ||
+                                         Contains("it did not come back within 0.1 s"));
+  CHECK_FALSE(l.at_dialer.reason().empty());
+  CHECK_FALSE(l.until([&] { return l.at_dialer.reasons.size() + l.at_listener.reasons.size() > 2; },
+                      100ms));
+  CHECK(l.at_listener.expected_losses + l.at_dialer.expected_losses == 0);
+  CHECK(l.dialer->is_over());
+}
+
+TEST_CASE("link: a goodbye is an expected loss") {
+  linked l;
+  l.connect();
+  SECTION("from the dialing side") {
+    l.dialer->close();
+    REQUIRE(l.until([&] { return l.at_listener.is_lost(); }));
+    CHECK(l.at_listener.expected_losses == 1);
+    CHECK_FALSE(l.at_dialer.is_lost());
+  }
+  SECTION("from the listening side") {
+    l.other().close();
+    REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
+    CHECK(l.at_dialer.expected_losses == 1);
+  }
+}
+
+TEST_CASE("link: who is refused is lost with the other's sentence, and does not try again") {
+  linked l;
+  SECTION("at the door") {
+    l.refusal = "no strangers";
+    l.dial();
+  }
+  SECTION("later") {
+    l.connect();
+    l.other().refuse("no strangers");
+  }
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
+  CHECK(l.at_dialer.reason() == "no strangers");
+  CHECK(l.at_dialer.expected_losses == 0);
+  CHECK(l.at_dialer.breaks == 0);
+  CHECK_FALSE(l.until([&] { return l.dialer->is_up(); }, 50ms));
+}
+
+TEST_CASE("link: a frame that its user does not take closes it for good, and the other hears why") {
+  linked l;
+  l.connect();
+  listener_of_link* at = nullptr;
+  listener_of_link* from = nullptr;
+  net::link* sender = nullptr;
+  SECTION("at the listening side") {
+    at = &l.at_listener, from = &l.at_dialer, sender = l.dialer.get();
+  }
+  SECTION("at the dialing side") {
+    at = &l.at_dialer, from = &l.at_listener, sender = &l.other();
+  }
+  bool const early = GENERATE(true, false);
+  auto const complain = [](auto const&) { throw wire::frame_error("I do not like it"); };
+  (early ? at->on_begin : at->on_end) = complain;
+  sender->send_reliable(plain, numbered(0, 8));
+  sender->flush();
+  REQUIRE(l.until([&] { return at->is_lost() && from->is_lost(); }));
+  CHECK(at->reason() == "I do not like it");
+  CHECK(from->reason() == "I do not like it");
+  CHECK(at->breaks + from->breaks == 0);
+}
+
+// ---- dialing
+
+TEST_CASE("link: where nobody listens it is lost when patience ends") {
+  linked l;
+  auto const where = l.listener->bound();
+  l.listener.reset();
+  l.dial(where, 60ms);
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
+  CHECK_THAT(l.at_dialer.reason(), Contains("could not be reached"));
+}
+
+TEST_CASE("link: a listener that comes late is found") {
+  temporary_folder folder;
+  linked l;
+  net::address const where{"", 0, folder.file("late")};
+  l.dial(where, 5s);
+  CHECK_FALSE(l.until([&] { return l.dialer->is_up(); }, 30ms));
+  l.listen(where);
+  REQUIRE(l.until([&] { return l.both_up(); }));
+}
+
+TEST_CASE("link: a listener that answers no hello is given up") {
+  net::link::options o;
+  o.handshake = 30ms;
+  linked l(o);
+  std::vector<std::unique_ptr<net::connection>> mute;
+  net::listener deaf(l.reactor, {"127.0.0.1", 0}, {}, {},
+                     [&](auto fresh) { mute.push_back(std::move(fresh)); });
+  l.dial(deaf.bound(), 50ms);
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
+  CHECK_THAT(l.at_dialer.reason(), Contains("said no welcome in time"));
+}
+
+TEST_CASE("link: who says no hello is shown the door") {
+  net::link::options o;
+  o.handshake = 30ms;
+  linked l(o);
+  l.speak_raw();
+  REQUIRE(l.until([&] { return l.heard.is_closed(); }));
+  CHECK_THAT(l.logged.warnings(), Contains("said no hello in time"));
+  CHECK(l.adopted.empty());
+}
+
+// ---- what must not come
+
+TEST_CASE("link: what must not come closes this link, says why, and touches no other") {
+  linked l;
+  l.connect();
+  l.speak_raw();
+  std::string why;
+  SECTION("a frame before the hello") {
+    l.say(header_of(reliable, 1), {}, as_bytes("x"));
+  }
+  SECTION("a hello of an unknown role") {
+    bytes h = encoded({.session = 5});
+    h.front() = std::byte{9};
+    l.say(header_of(hello_kind), h);
+  }
+  SECTION("a hello with a body") {
+    l.say(header_of(hello_kind), encoded({.session = 5}), as_bytes("x"));
+  }
+  SECTION("more") {
+    l.say_hello(5);
+    SECTION("a gap") {
+      l.say(header_of(reliable, 2), {}, as_bytes("x"));
+      why = "frame 2 came, expected 1";
+    }
+    SECTION("an acknowledgement of what was never sent") {
+      l.say(header_of(ack_kind, 1));
+      why = "an acknowledgement of frame 1, but only 0 have been sent";
+    }
+    SECTION("hello twice") {
+      l.say_hello(5);
+      why = "kind 1 came when none was expected";
+    }
+    SECTION("a welcome from the dialing side") {
+      l.say(header_of(welcome_kind));
+      why = "kind 2 came when none was expected";
+    }
+    SECTION("an unknown kind of the link's own") {
+      l.say(header_of(9));
+      why = "kind 9 came when none was expected";
+    }
+    SECTION("a body where none may be") {
+      l.say(header_of(ack_kind), {}, as_bytes("x"));
+      why = "kind 4 has a body";
+    }
+    SECTION("a frame that comes again, but longer") {
+      l.say(header_of(reliable, 1), {}, as_bytes("x"));
+      l.say(header_of(reliable, 1), {}, as_bytes("xyz"));
+      why = "frame 1 came again with 3 bytes, expected at most 1";
+    }
+    SECTION("a frame that comes again with no end") {
+      // The header alone is enough to ask for memory.
+      struct endless final : net::body_source {
+        bytes some = bytes(1000);
+        std::span<std::byte const> next() override { return some; }
+      };
+      l.say(header_of(reliable, 1), {}, as_bytes("x"));
+      l.raw->send(header_of(reliable, 1), {}, std::uint64_t{1} << 40, std::make_unique<endless>());
+      l.raw->flush();
+      why = "expected at most 1";
+    }
+  }
+  REQUIRE(l.until([&] { return l.heard.is_closed(); }));
+  CHECK_THAT(l.refused(), Contains(why));
+  if (!why.empty()) CHECK_THAT(l.at_listener.reason(), Contains(why));
+  CHECK(l.at_listener.breaks == 0);
+  CHECK(l.both_up());
+  CHECK_FALSE(l.at_dialer.is_lost());
+}
+
+TEST_CASE("link: the dialing side takes no frames before the welcome, and no wrong welcome") {
+  linked l;
+  std::vector<std::unique_ptr<net::connection>> peers;
+  recorder heard;
+  net::listener raw(l.reactor, {"127.0.0.1", 0}, {}, {}, [&](auto fresh) {
+    fresh->attach(heard);
+    peers.push_back(std::move(fresh));
+  });
+  l.dial(raw.bound(), 5s);
+  REQUIRE(l.until([&] { return heard.ended == 1; }));
+  std::string why;
+  SECTION("a frame") {
+    peers.front()->send(header_of(reliable, 1), {}, as_bytes("x"));
+    why = "came before the hello";
+  }
+  SECTION("an acknowledgement") {
+    peers.front()->send(header_of(ack_kind), {});
+    why = "kind 4 came when none was expected";
+  }
+  SECTION("a welcome that knows of more than was sent") {
+    peers.front()->send(header_of(welcome_kind, 3), {});
+    why = "an acknowledgement of frame 3, but only 0 have been sent";
+  }
+  SECTION("a hello") {
+    peers.front()->send(header_of(hello_kind), encoded({}));
+    why = "kind 1 came when none was expected";
+  }
+  peers.front()->flush();
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
+  CHECK_THAT(l.at_dialer.reason(), Contains(why));
+  REQUIRE(l.until([&] { return heard.frames.size() > 1; }));
+  CHECK_THAT(as_text(heard.frames.back().meta), Contains(why));
+  CHECK(peers.size() == 1);
+}
+
+// ---- a second connection of the same link
+
+TEST_CASE("link: a connection that takes another's place breaks that one, and the user is told") {
+  linked l;
+  l.connect();
+  l.speak_raw();
+  l.say_hello();
+  REQUIRE(l.until([&] { return l.at_listener.resumptions == 2; }));
+  CHECK(l.at_listener.breaks == 1);
+  l.dialer->send_reliable(plain, numbered(0, 100));
+  l.dialer->flush();
+  // The one whose link it is dials again, and its frames arrive once all the same.
+  REQUIRE(l.until([&] { return l.at_listener.reliable_bodies.size() == 1; }));
+  CHECK(in_order(l.at_listener.reliable_bodies));
+  CHECK_FALSE(l.at_dialer.is_lost());
+}
+
+TEST_CASE("link: a hello that knows of frames never sent takes nobody's place") {
+  linked l;
+  l.connect();
+  l.speak_raw();
+  l.say_hello(42, 1);
+  REQUIRE(l.until([&] { return l.heard.is_closed(); }));
+  CHECK_THAT(l.refused(), Contains("but only 0 have been sent"));
+  CHECK(l.both_up());
+  CHECK(l.at_listener.breaks == 0);
+  l.speak_raw();
+  l.say_hello(43, 1);
+  REQUIRE(l.until([&] { return l.heard.is_closed(); }));
+  REQUIRE(l.until([&] { return l.at_listener.is_lost(); }));
+  CHECK(l.adopted.at(43)->is_over());
+}
+
+TEST_CASE("link: a body that came before is read over, also when that is interrupted") {
+  linked l;
+  bytes const big = numbered(0, 20'000'000);
+  l.speak_raw();
+  auto const first = std::move(l.raw);
+  recorder heard_by_first;
+  first->attach(heard_by_first);
+  l.speak_raw();
+  first->send(header_of(hello_kind), encoded({.session = 42}));
+  first->send(header_of(reliable, 1), {}, big);
+  first->flush();
+  REQUIRE(l.until([&] { return l.at_listener.reliable_bodies.size() == 1; }));
+  // A part of it comes again, and then another connection takes this one's place.
+  first->send(header_of(reliable, 1), {}, big);
+  first->flush();
+  for (int i = 0; i < 10; ++i) l.reactor.run_one(net::reactor::clock::now());
+  CHECK(first->unsent() > 0);
+  l.say_hello();
+  REQUIRE(l.until([&] { return l.at_listener.resumptions == 2; }));
+  l.say(header_of(reliable, 2), {}, numbered(1, 50));
+  l.say(header_of(reliable, 1), {}, big);
+  l.say(header_of(reliable, 3), {}, numbered(2, 50));
+  REQUIRE(l.until([&] { return l.at_listener.reliable_bodies.size() == 3; }));
+  CHECK(in_order(l.at_listener.reliable_bodies));
+  CHECK_FALSE(l.at_listener.is_lost());
+}

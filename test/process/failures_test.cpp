@@ -1,0 +1,337 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Processes that die, fall silent, come back, or do not fit.
+#include <catch2/catch.hpp>
+
+#include <signal.h>
+
+#include <chrono>
+#include <sstream>
+
+#include "process/runs.hpp"
+
+using namespace rubato;
+using namespace std::chrono_literals;
+using Catch::Contains;
+
+namespace {
+
+/// A run that would go on for long, where a lost process is noticed soon.
+test::run_plan long_run(std::string const& on_loss, test::words options = {}) {
+  test::run_plan plan;
+  plan.options = {"--clocks", "100000", "--pause", "2000", "--tells", "yes"};
+  plan.options.insert(plan.options.end(), options.begin(), options.end());
+  // That somebody is silent is not how a killed one is noticed: it would take too long for the test.
+  plan.settings = {
+      {"RUBATO_ON_LOSS", on_loss}, {"RUBATO_RECONNECT", "0.3"}, {"RUBATO_SILENCE", "300"}};
+  return plan;
+}
+
+/// The same with an end, where it goes on without who is lost.
+test::run_plan short_run(int clocks, test::words const& options = {}) {
+  test::run_plan plan = long_run("go-on", options);
+  plan.options.insert(plan.options.end(), {"--clocks", std::to_string(clocks)});
+  return plan;
+}
+
+void await_clock(test::child& w, std::uint32_t rank, int clock) {
+  std::string const line = "clock " + std::to_string(rank) + " " + std::to_string(clock) + "\n";
+  INFO(w.errors());
+  REQUIRE(w.prints(line));
+}
+
+bool ended_well(test::child& c) { return c.wait() == 0; }
+
+/// Waits for a process that has to end with an error that says so.
+void check_error(test::child& c, std::string const& sentence) {
+  INFO(c.errors());
+  CHECK(c.wait() == 3);
+  CHECK_THAT(c.errors(), Contains("error: ") && Contains(sentence));
+}
+
+/// By row: how many steps of this worker count.
+std::vector<std::int64_t> column(test::child const& w, std::size_t worker, std::size_t columns = 4) {
+  std::istringstream in(w.value("counts"));
+  std::vector<std::int64_t> all;
+  std::int64_t x = 0;
+  for (std::size_t i = 0; in >> x; ++i)
+    if (i % columns == worker) all.push_back(x);
+  return all;
+}
+
+/// How often each worker's steps count where all its commits are whole, which they are under the
+/// barrier.
+std::int64_t whole(test::child const& w, std::size_t worker) {
+  auto const all = column(w, worker);
+  REQUIRE(!all.empty());
+  for (std::int64_t const x : all) CHECK(x == all.front());
+  return all.front();
+}
+
+/// The last clock at which this worker has read; what it had committed by then was received.
+std::int64_t last_clock(test::child const& w) {
+  auto const text = w.value("clock");
+  return std::stoll(text.substr(text.find(' ') + 1));
+}
+
+std::string named(char const* role, int rank, test::child const& c) {
+  return std::string(role) + " " + std::to_string(rank) + " (process " + std::to_string(c.id()) + ") was lost";
+}
+
+}  // namespace
+
+TEST_CASE("a killed worker ends the run for all, by name", "[process][loss]") {
+  test::process_run run(long_run("end"));
+  await_clock(run.worker(1), 1, 5);
+  run.worker(1).send(SIGKILL);
+  for (std::size_t const i : {0u, 2u}) check_error(run.worker(i), named("worker", 1, run.worker(1)));
+  CHECK(run.worker(1).wait() == 128 + SIGKILL);
+  CHECK(ended_well(run.server(0)));
+  CHECK(ended_well(run.server(1)));
+  CHECK(ended_well(run.coordinator()));
+}
+
+TEST_CASE("a run goes on without a killed worker, and keeps what it had committed",
+          "[process][loss]") {
+  test::process_run run(short_run(150));
+  await_clock(run.worker(1), 1, 20);
+  run.worker(1).send(SIGKILL);
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed == "worker 1: 137\n");
+  std::int64_t const seen = last_clock(run.worker(1));
+  for (std::size_t const i : {0u, 2u}) {
+    CHECK(whole(run.worker(i), 0) == 150);
+    CHECK(whole(run.worker(i), 2) == 150);
+    CHECK(whole(run.worker(i), 1) >= seen);
+    CHECK(whole(run.worker(i), 1) <= seen + 1);
+    CHECK(run.worker(i).value("crashes") == "1");
+    CHECK(run.worker(i).value("weights") == run.worker(0).value("weights"));
+  }
+  CHECK_THAT(run.coordinator().errors(), Contains("worker 1"));
+}
+
+TEST_CASE("a run without the barrier goes on without a killed worker", "[process][loss]") {
+  std::string const protocol =
+      GENERATE("ssp:1", "asp", "con_sgd:1", "dyn_sgd:1", "dyn_sgd_cut:1", "ssp_strict:1");
+  INFO(protocol);
+  auto plan = short_run(100, {"--protocol", protocol});
+  plan.program = test::program_of(protocol);
+  test::process_run run(plan);
+  await_clock(run.worker(0), 0, 20);
+  run.worker(0).send(SIGKILL);
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed == "worker 0: 137\n");
+  for (std::size_t const i : {1u, 2u}) {
+    CHECK(whole(run.worker(i), 1) == 100);
+    CHECK(whole(run.worker(i), 2) == 100);
+    // One commit may be on some servers only.
+    auto const lost = column(run.worker(i), 0);
+    auto const [least, most] = std::minmax_element(lost.begin(), lost.end());
+    CHECK(*most - *least <= 1);
+    CHECK(*most <= last_clock(run.worker(0)) + 1);
+    CHECK(*least >= 15);
+  }
+}
+
+TEST_CASE("a process of several threads that is killed is lost with all of them",
+          "[process][loss]") {
+  auto plan = short_run(100, {"--protocol", "ssp:2", "--threads", "2", "--columns", "6"});
+  test::process_run run(plan);
+  await_clock(run.worker(1), 3, 20);
+  run.worker(1).send(SIGKILL);
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed == "worker 1: 137\n");
+  for (std::size_t const w : {0u, 1u, 4u, 5u})
+    for (std::int64_t const x : column(run.worker(0), w, 6)) CHECK(x == 100);
+  for (std::size_t const w : {2u, 3u})
+    for (std::int64_t const x : column(run.worker(0), w, 6)) CHECK(x < 100);
+  CHECK(run.worker(2).value("counts") == run.worker(0).value("counts"));
+}
+
+TEST_CASE("runs follow one another without a lost worker", "[process][loss]") {
+  test::process_run run(short_run(100, {"--stages", "3"}));
+  await_clock(run.worker(1), 1, 20);
+  run.worker(1).send(SIGKILL);
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed == "worker 1: 137\n");
+  // Ranks are those of one run: the last one is the second from the second run on.
+  CHECK(whole(run.worker(0), 0) == 300);
+  CHECK(whole(run.worker(0), 2) == 100);
+  CHECK(whole(run.worker(0), 1) >= 200 + last_clock(run.worker(1)));
+  CHECK(run.worker(2).value("weights") == run.worker(0).value("weights"));
+}
+
+TEST_CASE("a killed server ends the run for all, by name", "[process][loss]") {
+  auto const policy = GENERATE("end", "go-on");
+  test::process_run run(long_run(policy));
+  await_clock(run.worker(0), 0, 5);
+  run.server(1).send(SIGKILL);
+  for (std::size_t i = 0; i < 3; ++i) check_error(run.worker(i), "server 1 (");
+  CHECK(run.server(1).wait() == 128 + SIGKILL);
+  (void)run.server(0).wait();
+  check_error(run.coordinator(), "server 1 (");
+}
+
+TEST_CASE("a killed coordinator ends the run for all, by name", "[process][loss]") {
+  test::process_run run(long_run("go-on"));
+  await_clock(run.worker(0), 0, 5);
+  run.coordinator().send(SIGKILL);
+  for (std::size_t i = 0; i < 3; ++i) check_error(run.worker(i), "the coordinator was lost");
+  for (std::size_t i = 0; i < 2; ++i) check_error(run.server(i), "the coordinator was lost");
+}
+
+TEST_CASE("a worker that is silent for too long ends the run", "[process][silence]") {
+  auto plan = long_run("end");
+  plan.settings["RUBATO_SILENCE"] = "1.5";
+  test::process_run run(plan);
+  await_clock(run.worker(1), 1, 5);
+  run.worker(1).send(SIGSTOP);
+  for (std::size_t const i : {0u, 2u}) check_error(run.worker(i), named("worker", 1, run.worker(1)));
+  run.worker(1).send(SIGCONT);
+  check_error(run.worker(1), "lost");
+}
+
+TEST_CASE("a server or coordinator that is silent for too long ends the run", "[process][silence]") {
+  bool const server = GENERATE(true, false);
+  auto plan = long_run("go-on");
+  plan.settings["RUBATO_SILENCE"] = "1.5";
+  test::process_run run(plan);
+  await_clock(run.worker(1), 1, 5);
+  test::child& silent = server ? run.server(0) : run.coordinator();
+  silent.send(SIGSTOP);
+  for (std::size_t i = 0; i < 3; ++i)
+    check_error(run.worker(i), server ? "server 0 (" : "the coordinator was lost");
+  silent.send(SIGCONT);
+  (void)run.server(0).wait();
+  (void)run.server(1).wait();
+  check_error(run.coordinator(), server ? "server 0 (" : "");
+}
+
+TEST_CASE("a run goes on without a worker that is silent, and what it sends later does not count",
+          "[process][silence]") {
+  auto plan = short_run(2000, {"--pause", "1000"});
+  plan.settings["RUBATO_SILENCE"] = "1.5";
+  test::process_run run(plan);
+  await_clock(run.worker(1), 1, 20);
+  run.worker(1).send(SIGSTOP);
+  std::int64_t const seen = last_clock(run.worker(1));
+  {
+    INFO(run.errors());
+    REQUIRE(test::comes_true([&] { return last_clock(run.worker(0)) > seen + 20; }));
+  }
+  run.worker(1).send(SIGCONT);
+  check_error(run.worker(1), "given up as lost");
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed == "worker 1: 3\n");
+  CHECK(whole(run.worker(0), 0) == 2000);
+  CHECK(whole(run.worker(0), 1) >= seen);
+  CHECK(whole(run.worker(0), 1) <= seen + 2);
+}
+
+TEST_CASE("a restarted worker takes part again", "[process][join]") {
+  auto const protocol = GENERATE("bsp", "ssp:1");
+  test::process_run run(short_run(600, {"--protocol", protocol}));
+  await_clock(run.worker(1), 1, 20);
+  run.worker(1).send(SIGKILL);
+  (void)run.worker(1).wait();
+  std::int64_t const seen = last_clock(run.worker(1));
+  REQUIRE(test::comes_true([&] { return last_clock(run.worker(0)) > seen + 20; }));
+  test::child& again = run.start_again(1);
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed.empty());
+  CHECK(again.value("rank") == "1");
+  std::int64_t const began = std::stoll(again.value("began").substr(2));
+  CHECK(began > seen);
+  CHECK(whole(run.worker(0), 0) == 600);
+  auto const counted = column(run.worker(0), 1);
+  for (std::int64_t const x : counted) {
+    CHECK(x >= seen - 2 + (600 - began));
+    CHECK(x <= seen + 1 + (600 - began));
+  }
+  CHECK(again.value("weights") == run.worker(0).value("weights"));
+}
+
+TEST_CASE("a new worker process joins a run under way", "[process][join]") {
+  test::process_run run(short_run(400));
+  await_clock(run.worker(0), 0, 10);
+  test::child& joiner = run.start_another();
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed.empty());
+  CHECK(joiner.value("rank") == "3");
+  std::int64_t const began = std::stoll(joiner.value("began").substr(2));
+  CHECK(began >= 10);
+  CHECK(whole(run.worker(0), 0) == 400);
+  CHECK(whole(run.worker(0), 3) == 400 - began);
+  CHECK(joiner.value("weights") == run.worker(0).value("weights"));
+}
+
+TEST_CASE("what a body throws ends the run for all", "[process]") {
+  auto plan = long_run("end");
+  plan.options.insert(plan.options.end(), {"--odd-rank", "2", "--odd-option", "--throw-at", "--odd-value", "7"});
+  test::process_run run(plan);
+  check_error(run.worker(2), "the ink has run out");
+  for (std::size_t const i : {0u, 1u}) {
+    check_error(run.worker(i), "the ink has run out");
+    CHECK_THAT(run.worker(i).errors(), Contains("worker process 2"));
+  }
+  CHECK(ended_well(run.server(0)));
+  CHECK(ended_well(run.coordinator()));
+}
+
+TEST_CASE("stop() ends the run for all without an error", "[process]") {
+  auto plan = long_run("end");
+  plan.options.insert(plan.options.end(), {"--odd-rank", "2", "--odd-option", "--stop-at", "--odd-value", "7"});
+  test::process_run run(plan);
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed.empty());
+  for (std::size_t i = 0; i < 3; ++i) CHECK(run.worker(i).prints("over\n"));
+}
+
+TEST_CASE("a program with other tables or another protocol is refused", "[process]") {
+  bool const other_tables = GENERATE(false, true);
+  std::string const option = other_tables ? "--weights" : "--protocol";
+  std::string const value = other_tables ? "501" : "asp";
+  std::string const first = other_tables ? "501 rows" : "visibility eager";
+  std::string const second = other_tables ? "500 rows" : "visibility strict";
+  auto plan = long_run("end");
+  plan.settings["RUBATO_PATIENCE"] = "3";
+  plan.options.insert(plan.options.end(), {"--odd-option", option, "--odd-value", value, "--odd-rank", "1"});
+  test::process_run run(plan);
+  check_error(run.worker(1), first);
+  CHECK_THAT(run.worker(1).errors(),
+             Contains(second) && Contains("another protocol or other tables"));
+  check_error(run.coordinator(), "2 of 3 workers");
+  for (std::size_t const i : {0u, 2u}) {
+    INFO(run.worker(i).errors());
+    CHECK(run.worker(i).wait() == 3);
+  }
+}
+
+TEST_CASE("when processes are missing, all are told so in time", "[process]") {
+  auto const missing = GENERATE("server", "worker");
+  auto plan = long_run("end");
+  plan.settings["RUBATO_PATIENCE"] = "1";
+  plan.own_settings = [missing](std::string const& role, std::uint32_t rank) {
+    // It looks for its run elsewhere.
+    return role == missing && rank == 1
+               ? test::variables{{"RUBATO_COORDINATOR", "unix:/nowhere"}, {"RUBATO_PATIENCE", "0.1"}}
+               : test::variables{};
+  };
+  test::process_run run(plan);
+  std::string const expected =
+      missing == std::string("server") ? "1 of 2 servers and 3 of 3 workers are here"
+                                       : "2 of 2 servers and 2 of 3 workers are here";
+  check_error(run.coordinator(), expected);
+  check_error(run.worker(0), expected);
+  check_error(run.worker(2), expected);
+  check_error(run.server(0), expected);
+  auto& lost = missing == std::string("server") ? run.server(1) : run.worker(1);
+  check_error(lost, "could not be reached");
+}

@@ -1,0 +1,96 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Networks that delay, split and cut: runs stay exact.
+#include <catch2/catch.hpp>
+
+#include <memory>
+#include <sstream>
+
+#include "process/proxy.hpp"
+#include "process/runs.hpp"
+
+using namespace rubato;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint32_t workers = 2;
+constexpr std::uint32_t servers = 2;
+
+/// A run in which every connection goes through a proxy.
+class meddled_run {
+ public:
+  meddled_run(test::words const& options, test::meddling const& m) {
+    for (std::uint32_t i = 0; i <= servers; ++i)
+      proxies_.push_back(std::make_unique<test::proxy>(socket_of(i), m, i));
+    test::run_plan plan{.workers = workers, .servers = servers, .options = options};
+    plan.settings["RUBATO_COORDINATOR"] = proxies_[servers]->address();
+    plan.own_settings = [this](std::string const& role, std::uint32_t rank) {
+      if (role == "coordinator")
+        return test::variables{{"RUBATO_COORDINATOR", "unix:" + socket_of(servers)}};
+      if (role == "worker") return test::variables{};
+      return test::variables{{"RUBATO_LISTEN", "unix:" + socket_of(rank)},
+                             {"RUBATO_ANNOUNCE", proxies_[rank]->address()}};
+    };
+    run_ = std::make_unique<test::process_run>(plan);
+  }
+
+  [[nodiscard]] test::process_run& processes() { return *run_; }
+  [[nodiscard]] int cuts() const {
+    int all = 0;
+    for (auto const& p : proxies_) all += p->cuts();
+    return all;
+  }
+
+ private:
+  [[nodiscard]] std::string socket_of(std::uint32_t i) const {
+    return (sockets_.path() / ("socket-" + std::to_string(i))).string();
+  }
+
+  test::scratch sockets_;
+  std::vector<std::unique_ptr<test::proxy>> proxies_;
+  std::unique_ptr<test::process_run> run_;
+};
+
+void check_exact(meddled_run& meddled, int clocks) {
+  auto& run = meddled.processes();
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed.empty());
+  for (std::size_t i = 0; i < workers; ++i) {
+    std::istringstream in(run.worker(i).value("counts"));
+    std::int64_t x = 0;
+    std::size_t count = 0;
+    for (; in >> x; ++count) CHECK(x == clocks);
+    CHECK(count == 8 * workers);
+    CHECK(run.worker(i).value("weights") == run.worker(0).value("weights"));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("runs are exact where bytes come in pieces of every size", "[process][proxy]") {
+  auto const pieces = GENERATE(1u, 3u, 100u);
+  meddled_run run({"--clocks", "10", "--weights", "20", "--columns", "2"}, {.pieces = pieces});
+  check_exact(run, 10);
+}
+
+TEST_CASE("runs are exact over slow networks", "[process][proxy]") {
+  auto const* protocol = GENERATE("bsp", "ssp:2");
+  meddled_run run({"--protocol", protocol, "--clocks", "30", "--columns", "2"}, {.delay = 3ms});
+  check_exact(run, 30);
+}
+
+TEST_CASE("runs are exact where connections are cut in the middle of frames", "[process][proxy]") {
+  auto const* protocol = GENERATE("bsp", "ssp:2");
+  meddled_run run({"--protocol", protocol, "--clocks", "150", "--columns", "2"},
+                  {.cut_within = 6000, .cuts_max = 40});
+  check_exact(run, 150);
+  CHECK(run.cuts() > 60);
+}
+
+TEST_CASE("large commits that are cut arrive once", "[process][proxy]") {
+  meddled_run run({"--protocol", "ssp:2", "--clocks", "30", "--columns", "2", "--ballast", "500000"},
+                  {.cut_within = 6'000'000, .cuts_max = 12});
+  check_exact(run, 30);
+  CHECK(run.processes().worker(0).value("ballast") == "12");
+}

@@ -1,0 +1,96 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "process/runs.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <stdexcept>
+#include <utility>
+
+namespace rubato::test {
+
+std::uint16_t free_port() {
+  int const s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof where;
+  bool const found = ::bind(s, reinterpret_cast<sockaddr*>(&where), size) == 0 &&
+                     ::getsockname(s, reinterpret_cast<sockaddr*>(&where), &size) == 0;
+  ::close(s);
+  if (!found) throw std::runtime_error("no free port");
+  return ntohs(where.sin_port);
+}
+
+std::string program_of(std::string const& protocol) {
+  for (char const* name : {"dyn_sgd", "ssp_strict", "adsp"})
+    if (protocol.starts_with(name)) return "train_more";
+  return "train";
+}
+
+process_run::process_run(run_plan plan) : plan_(std::move(plan)) {
+  coordinator_address_ = plan_.unix_sockets ? "unix:" + (folder() / "coordinator").string()
+                                            : "127.0.0.1:" + std::to_string(free_port());
+  coordinator_ = start("coordinator", 0, true);
+  for (std::uint32_t i = 0; i < plan_.servers; ++i) servers_.push_back(start("server", i, true));
+  for (std::uint32_t i = 0; i < plan_.workers; ++i) workers_.push_back(start("worker", i, true));
+}
+
+std::unique_ptr<child> process_run::start(std::string const& role, std::uint32_t rank,
+                                          bool is_numbered) {
+  variables all{{"RUBATO_ROLE", role},
+                {"WORLD_SIZE", std::to_string(plan_.workers)},
+                {"RUBATO_SERVERS", std::to_string(plan_.servers)},
+                {"RUBATO_COORDINATOR", coordinator_address_},
+                {"RUBATO_SILENCE", "30"},
+                {"RUBATO_RECONNECT", "10"}};
+  if (is_numbered) all["RANK"] = std::to_string(rank);
+  std::string const name = role + "-" + std::to_string(rank);
+  if (plan_.unix_sockets && role == "server")
+    all["RUBATO_LISTEN"] = "unix:" + (folder() / name).string();
+  for (auto const& [key, value] : plan_.settings) all[key] = value;
+  if (plan_.own_settings)
+    for (auto const& [key, value] : plan_.own_settings(role, rank)) all[key] = value;
+  words command{std::string(RUBATO_TEST_PROGRAMS) + "/" + plan_.program};
+  command.insert(command.end(), plan_.options.begin(), plan_.options.end());
+  for (auto& word : command)
+    if (word == "FOLDER") word = folder().string();
+  // The number tells the lives of one rank apart.
+  return std::make_unique<child>(folder() / (name + "." + std::to_string(started_++)), command, all);
+}
+
+child& process_run::start_again(std::uint32_t rank) {
+  (void)workers_.at(rank)->wait();
+  workers_[rank] = start("worker", rank, true);
+  return *workers_[rank];
+}
+
+child& process_run::start_another() {
+  workers_.push_back(start("worker", static_cast<std::uint32_t>(workers_.size()), false));
+  return *workers_.back();
+}
+
+std::string process_run::failures() {
+  std::string all;
+  auto const note = [&all](std::string const& name, child& c) {
+    if (int const code = c.wait(); code != 0) all += name + ": " + std::to_string(code) + "\n";
+  };
+  for (std::size_t i = 0; i < workers_.size(); ++i) note("worker " + std::to_string(i), *workers_[i]);
+  for (std::size_t i = 0; i < servers_.size(); ++i) note("server " + std::to_string(i), *servers_[i]);
+  note("coordinator", *coordinator_);
+  return all;
+}
+
+std::string process_run::errors() const {
+  std::string all = "coordinator:\n" + coordinator_->errors();
+  for (std::size_t i = 0; i < servers_.size(); ++i)
+    all += "server " + std::to_string(i) + ":\n" + servers_[i]->errors();
+  for (std::size_t i = 0; i < workers_.size(); ++i)
+    all += "worker " + std::to_string(i) + ":\n" + workers_[i]->errors();
+  constexpr std::size_t enough = 8000;
+  return all.size() < enough ? all : all.substr(0, enough) + "…";
+}
+
+}  // namespace rubato::test
