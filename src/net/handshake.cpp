@@ -53,9 +53,11 @@ void handshake::expect(part next, std::size_t bytes) noexcept {
 
 std::vector<std::byte> handshake::refusal(std::string_view sentence) {
   sentence = sentence.substr(0, sentence_max);
-  std::vector<std::byte> bytes{refused, std::byte(sentence.size() & 0xFF),
-                               std::byte(sentence.size() >> 8)};
-  append(bytes, std::as_bytes(std::span(sentence)));
+  std::vector<std::byte> bytes(3 + sentence.size());
+  bytes[0] = refused;
+  bytes[1] = std::byte(sentence.size() & 0xFF);
+  bytes[2] = std::byte(sentence.size() >> 8);
+  std::ranges::copy(std::as_bytes(std::span(sentence)), bytes.begin() + 3);
   return bytes;
 }
 

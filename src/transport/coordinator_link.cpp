@@ -3,29 +3,36 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "rubato/wire/messages.hpp"
 
 namespace rubato::detail {
 
-net::connection_options connection_limits(net::deployment const& place) {
-  net::connection_options o;
+namespace {
+/// `o` with the limits that a deployment sets.
+template <class Options>
+Options limited(Options o, net::deployment const& place) {
   o.silence = place.silence;
+  // Who is silent is so while a connection is made, too: a stopped process's system accepts it.
+  o.handshake = std::min(o.handshake, place.silence);
   return o;
+}
+}  // namespace
+
+net::connection_options connection_limits(net::deployment const& place) {
+  return limited(net::connection_options{}, place);
 }
 
 net::link::options link_limits(net::deployment const& place) {
-  net::link::options o;
-  o.silence = place.silence;
+  net::link::options o = limited(net::link::options{}, place);
   o.reconnect = place.reconnect;
   return o;
 }
 
 net::listener::options listener_limits(net::deployment const& place) {
-  net::listener::options o;
-  o.silence = place.silence;
-  return o;
+  return limited(net::listener::options{}, place);
 }
 
 std::uint64_t fresh_session() {

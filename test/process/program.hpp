@@ -152,6 +152,7 @@ class program {
       return logged_trainee(w, job_, bound_, folder).run();
     std::string const rank = std::to_string(w.rank());
     bool const tells = !given_.text("tells").empty();
+    bool const observes = !given_.text("observes").empty();
     std::int64_t made = 0;
     std::int64_t heavy = 0;
     do {
@@ -161,6 +162,8 @@ class program {
       trainee one(w, part);
       made += one.run([&](std::int64_t clock) {
         if (tells) say("clock", rank, std::to_string(clock));
+        if (observes) (void)cluster_.template observe<3>();
+        if (observes) (void)cluster_.updates();
         if (clock == given_.number("throw-at", -1)) throw std::runtime_error("the ink has run out");
         if (clock == given_.number("stop-at", -1)) cluster_.stop();
       });

@@ -69,10 +69,11 @@ class read_question final : public question {
   std::uint64_t sparse_max_;
 };
 
-/// How many commits has a server counted?
+/// How many commits has a server counted? Owns where the answer goes, together with whoever asks.
 class count_question final : public question {
  public:
-  count_question(std::uint64_t& to, std::shared_ptr<inquiry> asked) : to_(to) {
+  count_question(std::shared_ptr<std::uint64_t> to, std::shared_ptr<inquiry> asked)
+      : to_(std::move(to)) {
     header.kind = +wire::kind::count;
     asker = std::move(asked);
   }
@@ -80,11 +81,11 @@ class count_question final : public question {
              std::vector<std::span<std::byte>>&) override {
     if (h.kind != +wire::kind::counted) throw wire::frame_error("an answer to another question");
     expect_length(h, 0);
-    to_ = wire::from_bytes<std::uint64_t>(m);
+    *to_ = wire::from_bytes<std::uint64_t>(m);
   }
 
  private:
-  std::uint64_t& to_;
+  std::shared_ptr<std::uint64_t> to_;
 };
 
 /// A worker's read. `keep` holds what the slot lives in.
@@ -122,13 +123,16 @@ template <std::size_t I, class Plan, class Slot>
   return q;
 }
 
-/// The folded state, for whoever is no worker.
+/// The folded state, for whoever is no worker. `keep` holds what the slot lives in: an answer may come
+/// after whoever asked has given up.
 template <std::size_t I, class Plan, class Slot>
 [[nodiscard]] std::unique_ptr<question> make_observation(Plan const& p, server_id server, Slot& slot,
                                                          std::shared_ptr<inquiry> asker,
+                                                         std::shared_ptr<void> keep,
                                                          std::uint64_t sparse_max) {
   slot.asked = selection::all;
-  auto q = make_question<I>(p, server, read_header{}, slot, std::move(asker), nullptr, sparse_max);
+  auto q = make_question<I>(p, server, read_header{}, slot, std::move(asker), std::move(keep),
+                            sparse_max);
   q->header.sender = wire::observer;
   return q;
 }

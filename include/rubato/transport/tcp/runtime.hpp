@@ -55,24 +55,28 @@ class tcp_system : public plan<null_mutex, Protocol, Tables...> {
   /// The folded state of a table. Any thread. @throws lost_error
   template <std::size_t I, class Result>
   void read_state(Result& out) const {
-    std::vector<read_slot<typename base::template store_type<I>>> slots(base::servers());
+    using slot = read_slot<typename base::template store_type<I>>;
+    auto const slots = std::make_shared<std::vector<slot>>(base::servers());
     auto const asked = std::make_shared<detail::inquiry>();
     for (std::uint32_t s = 0; s < base::servers(); ++s)
-      node().ask(server_id{s}, detail::make_observation<I>(*this, server_id{s}, slots[s], asked, sparse_max_));
+      node().ask(server_id{s}, detail::make_observation<I>(*this, server_id{s}, (*slots)[s], asked,
+                                                             slots, sparse_max_));
     wait_for(asked);
     std::vector<snapshot_type<I>> states;
-    for (auto& slot : slots) states.push_back(std::move(slot.snapshot));
+    for (slot& one : *slots) states.push_back(std::move(one.snapshot));
     base::template assemble<I>(states, out);
   }
 
   /// Adds the updates that the servers have received so far.
   void add_counters(run_report& r) const {
-    std::vector<std::uint64_t> counts(base::servers());
+    std::vector<std::shared_ptr<std::uint64_t>> counts;
     auto const asked = std::make_shared<detail::inquiry>();
-    for (std::uint32_t s = 0; s < base::servers(); ++s)
-      node().ask(server_id{s}, std::make_unique<detail::count_question>(counts[s], asked));
+    for (std::uint32_t s = 0; s < base::servers(); ++s) {
+      counts.push_back(std::make_shared<std::uint64_t>(0));
+      node().ask(server_id{s}, std::make_unique<detail::count_question>(counts.back(), asked));
+    }
     wait_for(asked);
-    r.updates = std::max(r.updates, std::ranges::max(counts));
+    for (auto const& count : counts) r.updates = std::max(r.updates, *count);
   }
 
   [[nodiscard]] std::uint64_t sparse_max() const noexcept { return sparse_max_; }
