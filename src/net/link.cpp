@@ -312,7 +312,7 @@ void link::discard(wire::frame_header const& header, std::vector<std::span<std::
   constexpr std::size_t piece = 64 * 1024;
   waste_.resize(piece);
   for (std::uint64_t left = header.length; left != 0; left -= body.back().size())
-    body.emplace_back(waste_.data(), static_cast<std::size_t>(std::min<std::uint64_t>(left, piece)));
+    body.emplace_back(waste_.data(), std::min<std::uint64_t>(left, piece));
 }
 
 void link::end(wire::frame_header const& header) {

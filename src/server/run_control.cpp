@@ -134,9 +134,10 @@ void run_control::join_late(time_point now) {
   if (phase_ != phase::running || stopping_) return;
   for (auto& [number, p] : processes_) {
     if (!p.here || !p.ready || p.takes_part) continue;
-    bool const still_there = std::ranges::any_of(unconfirmed_, [&earlier = p.workers](auto const& u) {
-      return std::ranges::find(earlier, u.second.order.worker) != earlier.end();
-    });
+    auto const concerns = [&earlier = p.workers](auto const& entry) {
+      return std::ranges::find(earlier, entry.second.order.worker) != earlier.end();
+    };
+    bool const still_there = std::ranges::any_of(unconfirmed_, concerns);
     if (still_there) continue;
     p.workers.resize(std::min<std::size_t>(p.workers.size(), p.threads));
     auto const known = static_cast<std::uint32_t>(p.workers.size());
@@ -213,7 +214,7 @@ void run_control::admit(std::uint32_t number, std::vector<worker_id> const& work
 void run_control::on(place from, wire::add_worker const&, time_point now) {
   expect(from.as == net::role::worker, from, "add a worker");
   process& p = processes_.at(from.number);
-  if (phase_ != phase::running || stopping_ || !p.takes_part) return;  // too late: the run is ending
+  if (phase_ != phase::running || stopping_ || !p.takes_part) return;  // too late
   expect(p.workers.size() < threads_max, from, "add a worker");
   std::vector<worker_id> const fresh = new_workers(from.number, 1);
   p.workers.push_back(fresh.front());

@@ -118,6 +118,8 @@ void coordinator_node::end(net::link& from, wire::frame_header const&) {
       throw wire::frame_error("a process said something before it said who it is");
     return enroll(g, *r);
   }
+  if (at_[*g.place] != &g)
+    throw wire::frame_error("a process goes on talking after another has taken its place");
   control_.receive(*g.place, message, now());
   deliver();
 }
@@ -141,7 +143,9 @@ void coordinator_node::lost(net::link& from, std::string const& reason, bool exp
   if (!expected)
     net::log(net::log_level::warning, std::string(to_string(g.place->as)) + " " +
                                           std::to_string(g.place->number) + " was lost: " + reason);
-  if (auto const at = at_.find(*g.place); at != at_.end() && at->second == &g) at_.erase(at);
+  auto const at = at_.find(*g.place);
+  if (at == at_.end() || at->second != &g) return;  // another has taken its place
+  at_.erase(at);
   control_.lose(*g.place, reason, expected, now());
   deliver();
 }

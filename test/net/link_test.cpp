@@ -91,9 +91,9 @@ struct linked {
     static_cast<net::connection_options&>(o) = limits;
     door = std::make_unique<net::doorkeeper>(
         reactor, limits, [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); });
-    listener = std::make_unique<net::listener>(
-        reactor, where, net::security{}, o,
-        [this](auto fresh) { door->receive(std::move(fresh)); });
+    listener =
+        std::make_unique<net::listener>(reactor, where, net::security{}, o,
+                                        [this](auto fresh) { door->receive(std::move(fresh)); });
   }
   void welcome(std::unique_ptr<net::connection> fresh, net::hello const& said) {
     if (!refusal.empty()) return net::refuse(*fresh, refusal);
@@ -302,9 +302,7 @@ TEST_CASE("link: a frame that its user does not take closes it for good, and the
   SECTION("at the listening side") {
     at = &l.at_listener, from = &l.at_dialer, sender = l.dialer.get();
   }
-  SECTION("at the dialing side") {
-    at = &l.at_dialer, from = &l.at_listener, sender = &l.other();
-  }
+  SECTION("at the dialing side") { at = &l.at_dialer, from = &l.at_listener, sender = &l.other(); }
   bool const early = GENERATE(true, false);
   auto const complain = [](auto const&) { throw wire::frame_error("I do not like it"); };
   (early ? at->on_begin : at->on_end) = complain;
@@ -366,9 +364,7 @@ TEST_CASE("link: what must not come closes this link, says why, and touches no o
   l.connect();
   l.speak_raw();
   std::string why;
-  SECTION("a frame before the hello") {
-    l.say(header_of(reliable, 1), {}, as_bytes("x"));
-  }
+  SECTION("a frame before the hello") { l.say(header_of(reliable, 1), {}, as_bytes("x")); }
   SECTION("a hello of an unknown role") {
     bytes h = encoded({.session = 5});
     h.front() = std::byte{9};

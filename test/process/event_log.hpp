@@ -4,13 +4,15 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <map>
+#include <numeric>
 #include <span>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -58,7 +60,8 @@ class logged_trainee {
     while (worker_.clock().value() < job_.clocks) {
       read();
       if (random().chance(0.8)) push();
-      if (random().chance(0.2)) std::this_thread::sleep_for(std::chrono::microseconds(random().below(3000)));
+      if (random().chance(0.2))
+        std::this_thread::sleep_for(std::chrono::microseconds(random().below(3000)));
       read();
       commit();
     }

@@ -49,7 +49,8 @@ void check_error(test::child& c, std::string const& sentence) {
 }
 
 /// By row: how many steps of this worker count.
-std::vector<std::int64_t> column(test::child const& w, std::size_t worker, std::size_t columns = 4) {
+std::vector<std::int64_t> column(test::child const& w, std::size_t worker,
+                                 std::size_t columns = 4) {
   std::istringstream in(w.value("counts"));
   std::vector<std::int64_t> all;
   std::int64_t x = 0;
@@ -74,7 +75,8 @@ std::int64_t last_clock(test::child const& w) {
 }
 
 std::string named(char const* role, int rank, test::child const& c) {
-  return std::string(role) + " " + std::to_string(rank) + " (process " + std::to_string(c.id()) + ") was lost";
+  return std::string(role) + " " + std::to_string(rank) + " (process " + std::to_string(c.id()) +
+         ") was lost";
 }
 
 }  // namespace
@@ -195,7 +197,8 @@ TEST_CASE("a worker that is silent for too long ends the run", "[process][silenc
   check_error(run.worker(1), "lost");
 }
 
-TEST_CASE("a server or coordinator that is silent for too long ends the run", "[process][silence]") {
+TEST_CASE("a server or coordinator that is silent for too long ends the run",
+          "[process][silence]") {
   bool const server = GENERATE(true, false);
   auto plan = long_run("go-on");
   plan.settings["RUBATO_SILENCE"] = "1.5";
@@ -208,7 +211,8 @@ TEST_CASE("a server or coordinator that is silent for too long ends the run", "[
   silent.send(SIGCONT);
   (void)run.server(0).wait();
   (void)run.server(1).wait();
-  check_error(run.coordinator(), server ? "server 0 (" : "");
+  if (server) check_error(run.coordinator(), "server 0 (");
+  else (void)run.coordinator().wait();  // to which all others are lost
 }
 
 TEST_CASE("a run goes on without a worker that is silent, and what it sends later does not count",
@@ -246,7 +250,7 @@ TEST_CASE("a restarted worker takes part again", "[process][join]") {
   INFO(run.errors());
   REQUIRE(failed.empty());
   CHECK(again.value("rank") == "1");
-  std::int64_t const began = std::stoll(again.value("began").substr(2));
+  std::int64_t const began = std::stoll(again.value("began 1"));
   CHECK(began > seen);
   CHECK(whole(run.worker(0), 0) == 400);
   auto const counted = column(run.worker(0), 1);
@@ -257,6 +261,28 @@ TEST_CASE("a restarted worker takes part again", "[process][join]") {
   CHECK(again.value("weights") == run.worker(0).value("weights"));
 }
 
+TEST_CASE("a worker that was given up does not disturb its successor",
+          "[process][join][silence]") {
+  auto plan = short_run(1500, {"--pause", "500"});
+  plan.settings["RUBATO_SILENCE"] = "1.5";
+  test::process_run run(plan);
+  await_clock(run.worker(1), 1, 20);
+  run.worker(1).send(SIGSTOP);
+  std::int64_t const seen = last_clock(run.worker(1));
+  REQUIRE(test::comes_true([&] { return last_clock(run.worker(0)) > seen + 20; }));
+  test::child& successor = run.start_another(1);
+  REQUIRE(successor.prints("began 1 "));
+  run.worker(1).send(SIGCONT);
+  check_error(run.worker(1), "given up as lost");
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed == "worker 1: 3\n");
+  std::int64_t const began = std::stoll(successor.value("began 1"));
+  CHECK(whole(run.worker(0), 1) >= seen + (1500 - began));
+  CHECK(whole(run.worker(0), 1) <= seen + 2 + (1500 - began));
+  CHECK(whole(run.worker(0), 0) == 1500);
+}
+
 TEST_CASE("a new worker process joins a run under way", "[process][join]") {
   test::process_run run(short_run(300));
   await_clock(run.worker(0), 0, 10);
@@ -265,7 +291,7 @@ TEST_CASE("a new worker process joins a run under way", "[process][join]") {
   INFO(run.errors());
   REQUIRE(failed.empty());
   CHECK(joiner.value("rank") == "3");
-  std::int64_t const began = std::stoll(joiner.value("began").substr(2));
+  std::int64_t const began = std::stoll(joiner.value("began 3"));
   CHECK(began >= 10);
   CHECK(whole(run.worker(0), 0) == 300);
   CHECK(whole(run.worker(0), 3) == 300 - began);
@@ -273,9 +299,8 @@ TEST_CASE("a new worker process joins a run under way", "[process][join]") {
 }
 
 TEST_CASE("what a body throws ends the run for all", "[process]") {
-  auto plan = long_run("end");
-  plan.options.insert(plan.options.end(), {"--odd-rank", "2", "--odd-option", "--throw-at", "--odd-value", "7"});
-  test::process_run run(plan);
+  test::process_run run(long_run(
+      "end", {"--odd-rank", "2", "--odd-option", "--throw-at", "--odd-value", "7"}));
   check_error(run.worker(2), "the ink has run out");
   for (std::size_t const i : {0u, 1u}) {
     check_error(run.worker(i), "the ink has run out");
@@ -286,9 +311,8 @@ TEST_CASE("what a body throws ends the run for all", "[process]") {
 }
 
 TEST_CASE("stop() ends the run for all without an error", "[process]") {
-  auto plan = long_run("end");
-  plan.options.insert(plan.options.end(), {"--odd-rank", "2", "--odd-option", "--stop-at", "--odd-value", "7"});
-  test::process_run run(plan);
+  test::process_run run(long_run(
+      "end", {"--odd-rank", "2", "--odd-option", "--stop-at", "--odd-value", "7"}));
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed.empty());

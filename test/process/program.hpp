@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,6 +24,7 @@
 #include "process/event_log.hpp"
 #include "process/training.hpp"
 #include "rubato/core/random.hpp"
+#include "rubato/net/log.hpp"
 #include "rubato/transport/tcp.hpp"
 
 // The program that the tests run as coordinator, servers and workers. What it came to is printed as
@@ -35,7 +38,8 @@ class arguments {
     for (int i = 1; i + 1 < count; i += 2) values_[texts[i]] = texts[i + 1];
     // One process that is told otherwise than the rest.
     char const* const rank = std::getenv("RANK");
-    if (rank != nullptr && text("odd-rank") == rank && is_worker()) values_[text("odd-option")] = text("odd-value");
+    if (rank != nullptr && text("odd-rank") == rank && is_worker())
+      values_[text("odd-option")] = text("odd-value");
   }
   [[nodiscard]] std::string text(std::string const& name, std::string const& otherwise = {}) const {
     auto const at = values_.find("--" + name);
@@ -69,41 +73,49 @@ void say(char const* name, Words const&... words) {
   job j;
   j.clocks = given.number("clocks", j.clocks);
   j.steps = given.number("steps", j.steps);
-  j.weights = static_cast<std::size_t>(given.number("weights", static_cast<std::int64_t>(j.weights)));
-  j.rows = static_cast<std::size_t>(given.number("rows", static_cast<std::int64_t>(j.rows)));
-  j.columns = static_cast<std::size_t>(given.number("columns", static_cast<std::int64_t>(j.columns)));
-  j.ballast = static_cast<std::size_t>(given.number("ballast", static_cast<std::int64_t>(j.ballast)));
+  auto const size = [&given](char const* name, std::size_t& value) {
+    value = static_cast<std::size_t>(given.number(name, static_cast<std::int64_t>(value)));
+  };
+  size("weights", j.weights);
+  size("rows", j.rows);
+  size("columns", j.columns);
+  size("ballast", j.ballast);
   j.pause = std::chrono::microseconds(given.number("pause", 0));
   j.first_count = given.number("initial", j.first_count);
   j.has_initial_values = has_initial_values;
   return j;
 }
 
-/// Breaks connections at random until it is destroyed, or has done so `cuts` times.
+/// Breaks connections at random until it is destroyed, or has broken so many: those that were up.
 template <class Cluster>
 class saboteur {
  public:
-  saboteur(Cluster& c, std::int64_t cuts, std::uint32_t servers)
-      : thread_([this, &c, cuts, servers] { work(c, cuts, servers); }) {}
+  saboteur(Cluster& c, int breaks, std::uint32_t servers)
+      : thread_([this, &c, breaks, servers] { work(c, breaks, servers); }) {
+    net::set_log([this](net::log_level level, std::string_view line) {
+      if (line.find(": cut; it may come back") != std::string_view::npos) ++made_;
+      else if (level == net::log_level::warning) std::cerr << line << '\n';
+    });
+  }
   ~saboteur() {
     over_ = true;
     thread_.join();
+    net::set_log({});
   }
   [[nodiscard]] bool is_done() const noexcept { return done_; }
 
  private:
-  void work(Cluster& c, std::int64_t cuts, std::uint32_t servers) {
+  void work(Cluster& c, int breaks, std::uint32_t servers) {
     random_stream random(c.runtime().rank(), 0xc07);
-    for (std::int64_t i = 0; i < cuts && !over_; ++i) {
+    while (made_ < breaks && !over_) {
       std::this_thread::sleep_for(std::chrono::microseconds(random.below(12000)));
       c.runtime().cut(server_id{static_cast<std::uint32_t>(random.below(servers))});
-      made_ = i + 1;
     }
     say("cuts", std::to_string(made_));
     done_ = true;
   }
 
-  std::int64_t made_ = 0;
+  std::atomic<int> made_ = 0;
   std::atomic<bool> over_ = false;
   std::atomic<bool> done_ = false;
   std::thread thread_;
@@ -127,10 +139,10 @@ class program {
     for (std::int64_t stage = given_.number("stages", 1); stage != 0; --stage) {
       std::optional<saboteur<cluster_type>> foe;
       if (is_worker() && given_.number("cuts", 0) != 0) {
-        foe.emplace(cluster_, given_.number("cuts", 0), place_.servers);
+        foe.emplace(cluster_, static_cast<int>(given_.number("cuts", 0)), place_.servers);
         sabotaged_ = [&] { return !foe->is_done(); };
       }
-      run_report const report = cluster_.run([this](auto& w) { body(w); });
+      run_report const report = cluster_.run([this](auto& w) { this->body(w); });
       sabotaged_ = {};
       if (!is_worker()) return;
       foe.reset();
@@ -170,7 +182,7 @@ class program {
       heavy += one.heavy_pushes();
     } while (sabotaged_ && sabotaged_());
     say("made", rank, std::to_string(made));
-    say("heavy", std::to_string(heavy));
+    say("heavy", rank, std::to_string(heavy));
   }
 
   void print(run_report const& report) {

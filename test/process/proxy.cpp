@@ -94,7 +94,8 @@ void proxy::work() {
         watched.push_back({d.is_full ? d.to : -1, POLLOUT, 0});
       }
     bool const is_busy = std::ranges::any_of(passages_, [](passage const& p) {
-      return std::ranges::any_of(p.ways, [](direction const& d) { return !d.queue.empty() && !d.is_full; });
+      return std::ranges::any_of(
+          p.ways, [](direction const& d) { return !d.queue.empty() && !d.is_full; });
     });
     timespec const pause{0, is_busy ? 20'000 : 5'000'000};
     ::ppoll(watched.data(), watched.size(), &pause, nullptr);

@@ -33,20 +33,21 @@ std::string program_of(std::string const& protocol) {
 process_run::process_run(run_plan plan) : plan_(std::move(plan)) {
   coordinator_address_ = plan_.unix_sockets ? "unix:" + (folder() / "coordinator").string()
                                             : "127.0.0.1:" + std::to_string(free_port());
-  coordinator_ = start("coordinator", 0, true);
-  for (std::uint32_t i = 0; i < plan_.servers; ++i) servers_.push_back(start("server", i, true));
-  for (std::uint32_t i = 0; i < plan_.workers; ++i) workers_.push_back(start("worker", i, true));
+  coordinator_ = start("coordinator", 0);
+  for (std::uint32_t i = 0; i < plan_.servers; ++i) servers_.push_back(start("server", i));
+  for (std::uint32_t i = 0; i < plan_.workers; ++i) workers_.push_back(start("worker", i));
 }
 
-std::unique_ptr<child> process_run::start(std::string const& role, std::uint32_t rank,
-                                          bool is_numbered) {
+std::unique_ptr<child> process_run::start(std::string const& role,
+                                          std::optional<std::uint32_t> given) {
+  auto const rank = given.value_or(static_cast<std::uint32_t>(workers_.size()));
   variables all{{"RUBATO_ROLE", role},
                 {"WORLD_SIZE", std::to_string(plan_.workers)},
                 {"RUBATO_SERVERS", std::to_string(plan_.servers)},
                 {"RUBATO_COORDINATOR", coordinator_address_},
                 {"RUBATO_SILENCE", "30"},
                 {"RUBATO_RECONNECT", "10"}};
-  if (is_numbered) all["RANK"] = std::to_string(rank);
+  if (given) all["RANK"] = std::to_string(rank);
   std::string const name = role + "-" + std::to_string(rank);
   if (plan_.unix_sockets && role == "server")
     all["RUBATO_LISTEN"] = "unix:" + (folder() / name).string();
@@ -63,12 +64,12 @@ std::unique_ptr<child> process_run::start(std::string const& role, std::uint32_t
 
 child& process_run::start_again(std::uint32_t rank) {
   (void)workers_.at(rank)->wait();
-  workers_[rank] = start("worker", rank, true);
+  workers_[rank] = start("worker", rank);
   return *workers_[rank];
 }
 
-child& process_run::start_another() {
-  workers_.push_back(start("worker", static_cast<std::uint32_t>(workers_.size()), false));
+child& process_run::start_another(std::optional<std::uint32_t> rank) {
+  workers_.push_back(start("worker", rank));
   return *workers_.back();
 }
 

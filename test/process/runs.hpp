@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,8 @@ class process_run {
 
   /// Starts a worker again, after the one before has ended; replaces it.
   child& start_again(std::uint32_t rank);
-  /// Starts one worker more than the run began with; the coordinator gives it its rank.
-  child& start_another();
+  /// Starts one worker more than the run began with; without a rank the coordinator gives it one.
+  child& start_another(std::optional<std::uint32_t> rank = {});
 
   /// Waits for all to end. How each has ended, by name: the exit codes that are not 0.
   [[nodiscard]] std::string failures();
@@ -44,7 +45,7 @@ class process_run {
   [[nodiscard]] std::string errors() const;
 
  private:
-  std::unique_ptr<child> start(std::string const& role, std::uint32_t rank, bool is_numbered);
+  std::unique_ptr<child> start(std::string const& role, std::optional<std::uint32_t> rank);
 
   run_plan plan_;
   scratch scratch_;

@@ -127,8 +127,10 @@ class trainee {
 
   void push(std::int64_t made) {
     auto const salt = static_cast<std::uint64_t>(worker_.clock().value()) * 64 + worker_.rank();
-    for (std::size_t i = 0; i < x_.size(); ++i)
-      gradient_[i] = -0.01f * x_[i] + 1e-4f * static_cast<float>(detail::mix64(salt ^ (i << 32)) % 1000);
+    for (std::size_t i = 0; i < x_.size(); ++i) {
+      auto const noise = static_cast<float>(detail::mix64(salt ^ (i << 32)) % 1000);
+      gradient_[i] = -0.01f * x_[i] + 1e-4f * noise;
+    }
     worker_[weights].push(gradient_);
     worker_[counts].push(step_);
     worker_[keyed_counts].push(std::vector{spread_key(made_row(made))}, keyed_step_);

@@ -125,15 +125,15 @@ struct bench {
         for (; !orders[s].empty(); any = true) carry_out(s);
   }
   void ended(std::uint32_t process, std::uint32_t w, std::int64_t clock = 0) {
-    say(worker(process),
-        wire::worker_ended{control.stage(), worker_id{w}, at(clock), {}});
+    say(worker(process), wire::worker_ended{control.stage(), worker_id{w}, at(clock), {}});
   }
   void finish(std::uint32_t s) { say(server(s), wire::stage_over{control.stage(), {}, 0}); }
   void lose(place who, bool expected = false) { control.lose(who, "cut off", expected, now); }
 };
 
 /// All servers and workers are here, and nobody is ready.
-bench gathered(std::uint32_t servers, std::uint32_t workers, net::on_loss when = net::on_loss::end) {
+bench gathered(std::uint32_t servers, std::uint32_t workers,
+               net::on_loss when = net::on_loss::end) {
   bench b(servers, workers, when);
   for (std::uint32_t s = 0; s < servers; ++s) b.serve();
   for (std::uint32_t w = 0; w < workers; ++w) (void)b.come();
@@ -197,7 +197,8 @@ TEST_CASE("run_control: places that are taken, or not there, are refused with a 
   CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now); }),
              Contains("server 0 is here already"));
   r.as = net::role::coordinator;
-  CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now); }), Contains("coordinator already"));
+  CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now); }),
+             Contains("coordinator already"));
   b.lose(server(0));
   CHECK_THAT(refusal_of([&] { (void)b.come(); }), Contains("the run is over: server 0 (here)"));
 }
@@ -354,8 +355,9 @@ TEST_CASE("run_control: messages of a stage before count for nothing") {
   b.say(worker(0), wire::worker_ended{stage_id{0}, worker_id{0}, at(1), {}});
   b.say(worker(0), wire::end_run{stage_id{0}, true, errc::lost, "late"});
   b.say(server(0), wire::stage_over{stage_id{0}, {}, 0});
-  b.say(server(0), wire::order_done{{kind::start, worker_id{9}, {}, {}, epoch_id{1}, stage_id{0}, {}},
-                                    std::nullopt});
+  b.say(server(0),
+        wire::order_done{{kind::start, worker_id{9}, {}, {}, epoch_id{1}, stage_id{0}, {}},
+                         std::nullopt});
   CHECK(b.told(worker(0)).empty());
   CHECK(b.told(server(0)).empty());
 }
@@ -448,8 +450,7 @@ TEST_CASE("run_control: of an order that is done, what it was is not the server'
 TEST_CASE("run_control: a lost worker is frozen, then dropped below what all servers have") {
   bench b = running(2, 2, net::on_loss::go_on);
   b.lose(worker(0));
-  for (std::uint32_t s = 0; s < 2; ++s)
-    CHECK(b.told(server(s)) == list{"freeze 0.0", "expel 0.0"});
+  for (std::uint32_t s = 0; s < 2; ++s) CHECK(b.told(server(s)) == list{"freeze 0.0", "expel 0.0"});
   b.carry_out(0, 9);
   b.carry_out(1, 7);
   CHECK(b.told(server(0)) == list{"drop 0.0 at 7"});
@@ -610,10 +611,9 @@ class sampler final : public any_conductor {
 
 TEST_CASE("run_control: when the process asked for a loss is lost, another one is asked") {
   int seen = 0;
-  bench b({.workers = 2,
-           .servers = 1,
-           .when_lost = net::on_loss::go_on,
-           .make_conductor = [&seen] { return std::make_unique<sampler>(seen); }});
+  bench b({.workers = 2, .servers = 1, .when_lost = net::on_loss::go_on, .make_conductor = [&seen] {
+             return std::make_unique<sampler>(seen);
+           }});
   b.serve();
   for (std::uint32_t w = 0; w < 2; ++w) (void)b.come();
   for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1, true});
@@ -632,8 +632,9 @@ TEST_CASE("run_control: when the process asked for a loss is lost, another one i
   CHECK(seen == 1);
 }
 
-TEST_CASE("run_control: a cut is granted when all servers are far enough, and what was asked last "
-          "counts") {
+TEST_CASE(
+    "run_control: a cut is granted when all servers are far enough, and what was asked last "
+    "counts") {
   bench b({.workers = 2,
            .servers = 1,
            .when_lost = net::on_loss::go_on,
@@ -657,8 +658,9 @@ TEST_CASE("run_control: a cut is granted when all servers are far enough, and wh
   received(1, 2);
   CHECK(b.told(worker(0)) == list{"cut 2"});
   CHECK_THAT(refusal_of([&] {
-    b.say(worker(1), wire::cut_request{me, at(2), staleness{0}, true});
-  }), Contains("not its own"));
+               b.say(worker(1), wire::cut_request{me, at(2), staleness{0}, true});
+             }),
+             Contains("not its own"));
   b.say(worker(0), wire::cut_request{me, at(3), staleness{0}, true});
   b.lose(worker(1));
   b.carry_out_all();
@@ -737,7 +739,8 @@ class world {
 
   void route() {
     for (auto& [to, message] : control_.take())
-      if (to.as == net::role::server) servers_[to.number].in.push_back(std::move(message));
+      if (to.as == net::role::server)
+        servers_[to.number].in.push_back(std::move(message));
       else if (process_model& p = processes_[to.number]; p.now != state::gone)
         p.in.push_back(std::move(message));
   }
@@ -746,8 +749,8 @@ class world {
     now_ += std::chrono::milliseconds(1);
     std::size_t const who = random_() % (servers_.size() + processes_.size());
     if (who < servers_.size()) return step(static_cast<std::uint32_t>(who), servers_[who]);
-    auto const at_process = std::next(processes_.begin(),
-                                      static_cast<std::ptrdiff_t>(who - servers_.size()));
+    auto const at_process =
+        std::next(processes_.begin(), static_cast<std::ptrdiff_t>(who - servers_.size()));
     step(at_process->first, at_process->second);
     if (!calm_ && processes_.size() < 5 && chance(200)) enroll(std::nullopt);
   }
@@ -854,8 +857,8 @@ class world {
     if (!calm_ && chance(30)) p.out.emplace_back(wire::add_worker{});
     if (!calm_ && chance(60)) p.out.emplace_back(wire::end_run{p.stage, true, errc::lost, ""});
     if (!calm_ && !p.stopping && !chance(8)) return;
-    auto const w = std::next(p.workers.begin(),
-                             static_cast<std::ptrdiff_t>(random_() % p.workers.size()));
+    auto const w =
+        std::next(p.workers.begin(), static_cast<std::ptrdiff_t>(random_() % p.workers.size()));
     if (w->second && synchronized_ && chance(2)) {
       auto const clock = static_cast<std::int64_t>(random_() % 5);
       p.out.emplace_back(wire::cut_request{
@@ -863,8 +866,8 @@ class world {
       return;
     }
     if (!w->second && !p.stopping) return;  // only who has started, or was stopped, ends
-    p.out.emplace_back(wire::worker_ended{p.stage, w->first,
-                                          at(static_cast<std::int64_t>(random_() % 9)), {}});
+    p.out.emplace_back(
+        wire::worker_ended{p.stage, w->first, at(static_cast<std::int64_t>(random_() % 9)), {}});
     p.workers.erase(w);
   }
 
@@ -928,7 +931,7 @@ class world {
   std::map<std::uint32_t, process_model> processes_;
   std::uint64_t runs_ended_ = 0;   // as processes heard
   std::uint64_t lives_later_ = 0;  // workers that started in a process that had been lost
-  bool calm_ = false;  // nobody is lost or comes any more, and who is idle leaves
+  bool calm_ = false;              // nobody is lost or comes any more, and who is idle leaves
 };
 
 void check_worlds(net::on_loss when) {
@@ -950,8 +953,9 @@ void check_worlds(net::on_loss when) {
 
 }  // namespace
 
-TEST_CASE("run_control: whoever is lost, comes back, joins or leaves, lives do not overlap, and "
-          "every run ends") {
+TEST_CASE(
+    "run_control: whoever is lost, comes back, joins or leaves, lives do not overlap, and "
+    "every run ends") {
   check_worlds(net::on_loss::go_on);
 }
 

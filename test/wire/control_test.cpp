@@ -23,8 +23,13 @@ using bytes = std::vector<std::byte>;
 
 constexpr stage_id stage{7};
 constexpr sender somebody{worker_id{3}, incarnation_id{2}, stage};
-constexpr membership_order some_order{membership_order::kind::drop, worker_id{5}, incarnation_id{1},
-                                      clock_index{-9},  epoch_id{77}, stage, version_index{4}};
+constexpr membership_order some_order{membership_order::kind::drop,
+                                      worker_id{5},
+                                      incarnation_id{1},
+                                      clock_index{-9},
+                                      epoch_id{77},
+                                      stage,
+                                      version_index{4}};
 
 worker_metrics some_metrics() {
   worker_metrics m;
@@ -63,8 +68,16 @@ std::vector<control_message> samples() {
       worker_starts{stage, worker_id{1}, {clock_index{2}, version_index{3}}},
       server_order{some_order, 8},
       end_stage{stage},
-      run_over{stage, duration(6), 5, {some_metrics(), {}}, counters, 3, 2,
-               {time_point(duration(1))}, {-1}, {"slower"}},
+      run_over{stage,
+               duration(6),
+               5,
+               {some_metrics(), {}},
+               counters,
+               3,
+               2,
+               {time_point(duration(1))},
+               {-1},
+               {"slower"}},
       stop_run{stage, true, false, errc::lost, "server 1 was lost"},
       expel{3, 4},
       pace_command{stage, worker_id{1}, {std::byte{0}, std::byte{255}}},
@@ -108,7 +121,8 @@ TEST_CASE("control messages: every kind comes out as it went in") {
 }
 
 TEST_CASE("control messages: fields keep their values and their places") {
-  auto const s = std::get<stop_run>(decode_control(encode(stop_run{stage, true, false, errc::lost, "why"})));
+  auto const s =
+      std::get<stop_run>(decode_control(encode(stop_run{stage, true, false, errc::lost, "why"})));
   CHECK(s.stage == stage);
   CHECK(s.fatal);
   CHECK_FALSE(s.failed);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rubato/core/assert.hpp"
@@ -93,6 +94,10 @@ class dense_snapshot {
  public:
   [[nodiscard]] bool empty() const noexcept { return chunks_.empty(); }
   void clear() noexcept { chunks_.clear(); }
+  friend void swap(dense_snapshot& a, dense_snapshot& b) noexcept {
+    std::swap(a.chunk_size_, b.chunk_size_);
+    a.chunks_.swap(b.chunks_);
+  }
 
   /// Copies `count` elements from element `first` (row × width) on.
   void copy(std::size_t first, std::size_t count, T* out) const noexcept {

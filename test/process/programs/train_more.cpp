@@ -16,11 +16,12 @@ int main(int count, char** texts) {
     std::string const name = named.substr(0, named.find(':'));
     staleness const s = test::staleness_of(named);
     if (name == "dyn_sgd") return test::run_program(dyn_sgd{.staleness = s}, given);
-    if (name == "dyn_sgd_cut") return test::run_program(with(dyn_sgd{.staleness = s}, stable_cut{}), given);
+    if (name == "dyn_sgd_cut")
+      return test::run_program(with(dyn_sgd{.staleness = s}, stable_cut{}), given);
     if (name == "ssp_strict") return test::run_program(with(ssp{.staleness = s}, strict{}), given);
     if (name == "adsp")
-      return test::run_program(adsp{.check_period = 50ms, .epoch = 400ms, .probe_period = 50ms, .search = false},
-                               given);
+      return test::run_program(
+          adsp{.check_period = 50ms, .epoch = 400ms, .probe_period = 50ms, .search = false}, given);
     throw option_error("no protocol " + named);
   });
 }

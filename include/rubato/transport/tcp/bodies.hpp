@@ -27,8 +27,10 @@ inline constexpr bool is_dense_state<dense_snapshot<T>> = true;
 template <class Snapshot>
 class state_body final : public net::body_source {
  public:
-  /// `elements`: of a dense state, rows × width.
-  state_body(Snapshot state, std::size_t elements) : state_(std::move(state)) {
+  /// Takes the state. `elements`: of a dense one, rows × width.
+  state_body(Snapshot& state, std::size_t elements) {
+    using std::swap;
+    swap(state_, state);
     if constexpr (is_dense_state<Snapshot>) {
       state_.for_each_piece(0, elements, [this](auto const* from, std::size_t n, std::size_t) {
         pieces_.push_back(std::as_bytes(std::span(from, n)));

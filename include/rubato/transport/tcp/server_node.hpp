@@ -296,7 +296,7 @@ class server_node final : coordinator_user {
     std::uint64_t const bytes = state.bytes();
     std::size_t const elements = bytes / sizeof(typename Plan::template value_type<I>);
     s.link.send(h, wire::to_bytes(meta), bytes,
-                std::make_unique<state_body<Snapshot>>(std::move(state), elements));
+                std::make_unique<state_body<Snapshot>>(state, elements));
     state.clear();
     return bytes;
   }
