@@ -19,7 +19,7 @@ install(FILES ${PROJECT_BINARY_DIR}/rubatoConfig.cmake ${PROJECT_BINARY_DIR}/rub
   DESTINATION ${package_dir} COMPONENT rubato_development)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT rubato_development)
 
-if(TARGET rubato-launch)
+if(TARGET rubato-server)
   install(TARGETS rubato-launch rubato-server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rubato_tools)
 endif()
 if(TARGET rubato-bench)

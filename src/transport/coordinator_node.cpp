@@ -118,7 +118,7 @@ void coordinator_node::end(net::link& from, wire::frame_header const&) {
       throw wire::frame_error("a process said something before it said who it is");
     return enroll(g, *r);
   }
-  if (at_[*g.place] != &g)
+  if (auto const at = at_.find(*g.place); at == at_.end() || at->second != &g)
     throw wire::frame_error("a process goes on talking after another has taken its place");
   control_.receive(*g.place, message, now());
   deliver();

@@ -201,6 +201,7 @@ class program {
     say("ballast", even ? std::to_string(heavy.front()) : "uneven");
     say("updates", std::to_string(report.updates));
     say("crashes", std::to_string(report.crashes));
+    say("partly_folded", std::to_string(report.servers.partly_folded));
     say("commits", std::to_string(report.total().commits));
     say("over");
   }

@@ -113,7 +113,10 @@ void serve(options const& o, ending& end) {
   fmt::print("listening on {}\n", host->bound().text());
   if (page) fmt::print("metrics on http://{}/metrics\n", page->bound().text());
   std::fflush(stdout);
-  end.calls([&] { host->stop(); });
+  end.calls([&] {
+    host->stop();
+    if (coordinator) coordinator->stop();
+  });
   try {
     host->run();
   } catch (...) {

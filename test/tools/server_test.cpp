@@ -1,0 +1,208 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+
+#include "rubato/core/error.hpp"
+#include "rubato/protocol/adsp.hpp"
+#include "rubato/protocol/asp.hpp"
+#include "rubato/protocol/bsp.hpp"
+#include "rubato/protocol/con_sgd.hpp"
+#include "rubato/protocol/dyn_sgd.hpp"
+#include "rubato/protocol/fixed_ada_comm.hpp"
+#include "rubato/protocol/protocol.hpp"
+#include "rubato/protocol/ssp.hpp"
+#include "src/tools/server/hosted.hpp"
+#include "src/tools/server/metrics.hpp"
+#include "src/tools/server/options.hpp"
+
+using namespace rubato;
+using server_tool::options;
+
+namespace {
+
+options parsed(std::vector<std::string> words) {
+  words.insert(words.begin(), "rubato-server");
+  std::vector<char const*> argv;
+  for (auto const& w : words) argv.push_back(w.c_str());
+  int exit_code = 0;
+  auto const o = server_tool::parse(static_cast<int>(argv.size()), argv.data(), exit_code);
+  REQUIRE(o);
+  return *o;
+}
+
+std::string complaint(std::vector<std::string> words) {
+  try {
+    (void)parsed(std::move(words));
+  } catch (option_error const& e) {
+    return e.what();
+  }
+  return "";
+}
+
+template <class Protocol, class Table>
+std::string agreed(Protocol p, Table t, std::uint32_t servers) {
+  return detail::agreement(plan<null_mutex, Protocol, Table>(p, servers, t));
+}
+
+/// What `rubato-server` says for these words, with this visibility and merge.
+template <class Visibility, class Merge>
+std::string hosted_says(std::vector<std::string> words, Merge merge) {
+  options const o = parsed(std::move(words));
+  using protocol_type = server_tool::hosted_protocol<Visibility, Merge>;
+  protocol_type const p{server_tool::named_admission(o), merge};
+  dense<float, merge_of_protocol, server_tool::named_partition> t{
+      .partition = server_tool::named_partition(o.partition)};
+  t.rows = o.rows;
+  t.width = o.width;
+  if constexpr (versioned_merge<Merge>) return agreed(p, multi_version{t}, o.place.servers);
+  else return agreed(p, t, o.place.servers);
+}
+
+std::string get(net::address const& at, std::string const& request) {
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::socket s(io);
+  s.connect({boost::asio::ip::make_address(at.host), at.port});
+  boost::asio::write(s, boost::asio::buffer(request));
+  std::string answer;
+  boost::system::error_code end;
+  boost::asio::read(s, boost::asio::dynamic_buffer(answer), end);
+  return answer;
+}
+
+}  // namespace
+
+TEST_CASE("rubato-server and a program that links the worker side agree") {
+  dense<float> const t{.rows = 100, .width = 3};
+  std::vector<std::string> const table{"--rows", "100", "--width", "3", "--servers", "2"};
+  auto const words = [&](std::vector<std::string> more) {
+    more.insert(more.end(), table.begin(), table.end());
+    return more;
+  };
+  CHECK(hosted_says<strict>(words({"--protocol", "bsp"}), average{}) == agreed(bsp{}, t, 2));
+  CHECK(hosted_says<strict>(words({"--protocol", "fixed_ada_comm"}), average{}) ==
+        agreed(fixed_ada_comm{.steps = 4}, t, 2));
+  CHECK(hosted_says<eager>(words({"--protocol", "ssp", "--staleness", "5"}), sum{}) ==
+        agreed(ssp{.staleness = 5}, t, 2));
+  CHECK(hosted_says<eager>(words({"--protocol", "asp"}), sum{}) == agreed(asp{}, t, 2));
+  CHECK(hosted_says<eager>(words({"--protocol", "con_sgd", "--lambda", "0.25"}),
+                           scale{.lambda = 0.25}) ==
+        agreed(con_sgd{.staleness = 3, .fold = {.lambda = 0.25}}, t, 2));
+  CHECK(hosted_says<eager>(words({"--protocol", "dyn_sgd", "--storage", "multi_version"}),
+                           revise{}) == agreed(dyn_sgd{}, multi_version{t}, 2));
+  // The partition may be said in the table's type.
+  CHECK(hosted_says<eager>(words({"--protocol", "asp", "--partition", "range"}), sum{}) ==
+        agreed(asp{}, dense<float, merge_of_protocol, range>{.rows = 100, .width = 3}, 2));
+}
+
+TEST_CASE("what differs between processes is told apart") {
+  dense<float> const t{.rows = 100, .width = 3};
+  std::string const one = agreed(ssp{.staleness = 3}, t, 2);
+  CHECK(one != agreed(ssp{.staleness = 4}, t, 2));
+  CHECK(one != agreed(con_sgd{.staleness = 3}, t, 2));
+  CHECK(one != agreed(with(ssp{.staleness = 3}, strict{}), t, 2));
+  CHECK(one != agreed(asp{}, t, 2));
+  CHECK(one != agreed(ssp{.staleness = 3}, t, 3));
+  CHECK(one != agreed(ssp{.staleness = 3}, dense<float>{.rows = 101, .width = 3}, 2));
+  CHECK(one != agreed(ssp{.staleness = 3}, dense<float>{.rows = 100, .width = 4}, 2));
+  CHECK(one != agreed(ssp{.staleness = 3}, dense<double>{.rows = 100, .width = 3}, 2));
+  CHECK(one != agreed(ssp{.staleness = 3}, sparse<float>{.rows = 100, .width = 3}, 2));
+  CHECK(one != agreed(ssp{.staleness = 3}, multi_version{t}, 2));
+  CHECK(one != agreed(ssp{.staleness = 3},
+                      dense<float, merge_of_protocol, range>{.rows = 100, .width = 3}, 2));
+  // A pace with a conductor gives orders that others do not understand.
+  CHECK(agreed(adsp{}, t, 2) != agreed(with(adsp{}, every_step{}), t, 2));
+}
+
+TEST_CASE("rubato-server's options are checked, and the message names them") {
+  CHECK(parsed({"--rows", "7", "--staleness", "infinite"}).staleness.is_infinite());
+  CHECK(parsed({"--rows", "7"}).place.as == net::role::server);
+  CHECK(parsed({"--rows", "7", "--role", "coordinator"}).place.as == net::role::coordinator);
+  CHECK(parsed({"--rows", "7", "--metrics", "9100"}).metrics ==
+        net::address{.host = "127.0.0.1", .port = 9100});
+  CHECK(parsed({"--rows", "7", "--silence", "0.25"}).place.silence == std::chrono::milliseconds(250));
+
+  using Catch::Matchers::StartsWith;
+  CHECK_THAT(complaint({}), StartsWith("--rows: a dense table needs 1 or more"));
+  CHECK_THAT(complaint({"--rows", "7", "--staleness", "-1"}), StartsWith("--staleness: -1, expected"));
+  CHECK_THAT(complaint({"--rows", "7", "--staleness", "3x"}), StartsWith("--staleness: 3x, expected"));
+  CHECK_THAT(complaint({"--rows", "7", "--protocol", "dyn_sgd"}), StartsWith("--storage: dense"));
+  CHECK_THAT(complaint({"--rows", "7", "--storage", "multi_version"}), StartsWith("--storage: multi"));
+  CHECK_THAT(complaint({"--rows", "7", "--role", "coordinator", "--with-coordinator"}),
+             StartsWith("--with-coordinator"));
+  CHECK(complaint({"--rows", "7", "--coordinator", "nowhere"}).find("nowhere") != std::string::npos);
+}
+
+TEST_CASE("the counters are there for Prometheus") {
+  server_stats stats;
+  server_stats::add(stats.commits, 3);
+  server_stats::add(stats.commits, 2);
+  server_stats::set(stats.clock, 7);
+  std::string const text = server_tool::prometheus_text(stats);
+  CHECK(text.find("# TYPE rubato_commits_total counter\nrubato_commits_total 5\n") != std::string::npos);
+  CHECK(text.find("# TYPE rubato_clock gauge\nrubato_clock 7\n") != std::string::npos);
+
+  server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, stats);
+  std::string const answer = get(page.bound(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  CHECK_THAT(answer, Catch::Matchers::StartsWith("HTTP/1.1 200 OK"));
+  CHECK(answer.find("text/plain; version=0.0.4") != std::string::npos);
+  CHECK(answer.ends_with(text));
+  CHECK_THAT(get(page.bound(), "GET /elsewhere HTTP/1.1\r\nHost: x\r\n\r\n"),
+             Catch::Matchers::StartsWith("HTTP/1.1 404"));
+  CHECK_THAT(get(page.bound(), "PUT /metrics HTTP/1.1\r\nHost: x\r\n\r\n"),
+             Catch::Matchers::StartsWith("HTTP/1.1 405"));
+  CHECK(get(page.bound(), "no HTTP at all\r\n\r\n").empty());
+  CHECK_THROWS_AS(server_tool::metrics_page({.host = "0.0.0.0", .port = 0}, stats), option_error);
+}
+
+#ifdef RUBATO_SERVER_PROGRAM
+TEST_CASE("SIGTERM ends a server that waits for others, and nothing is left") {
+  std::array<int, 2> out{};
+  REQUIRE(pipe(out.data()) == 0);
+  std::string const place = "unix:/tmp/rubato-server-test-" + std::to_string(getpid());
+  pid_t const child = fork();
+  if (child == 0) {
+    dup2(out[1], STDOUT_FILENO);
+    execl(RUBATO_SERVER_PROGRAM, "rubato-server", "--with-coordinator", "--coordinator", place.c_str(),
+          "--rows", "10", static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  close(out[1]);
+  // It says where it listens once it does.
+  pollfd ready{out[0], POLLIN, 0};
+  REQUIRE(poll(&ready, 1, 20'000) == 1);
+  std::array<char, 200> said{};
+  auto const n = read(out[0], said.data(), said.size());
+  CHECK(std::string(said.data(), static_cast<std::size_t>(n)).starts_with("listening on 127.0.0.1:"));
+  CHECK(access(place.c_str() + 5, F_OK) == 0);
+  kill(child, SIGTERM);
+  auto const deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  int status = 0;
+  pid_t ended = 0;
+  while (ended == 0 && std::chrono::steady_clock::now() < deadline) {
+    ended = waitpid(child, &status, WNOHANG);
+    usleep(1000);
+  }
+  if (ended == 0) kill(child, SIGKILL);
+  REQUIRE(ended == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(access(place.c_str() + 5, F_OK) != 0);
+  close(out[0]);
+}
+#endif
