@@ -130,10 +130,23 @@ void coordinator_node::enroll(guest& g, wire::registration const& r) {
     throw error(errc::refused, "a " + std::string(to_string(r.as)) +
                                    " runs another protocol or other tables than the rest: " +
                                    r.agreed + "; expected " + agreed_);
+  take_place_of_dead(r);
   g.place = control_.enroll(r, now()).at;
   at_[*g.place] = &g;
   net::log(net::log_level::info, std::string(to_string(g.place->as)) + " " +
                                      std::to_string(g.place->number) + " is here");
+  deliver();
+}
+
+/// A worker that is started again before its earlier life has been given up is not kept waiting.
+void coordinator_node::take_place_of_dead(wire::registration const& r) {
+  if (r.as != net::role::worker || !r.rank) return;
+  auto const at = at_.find({net::role::worker, *r.rank});
+  if (at == at_.end() || at->second->link.is_up()) return;
+  guest& dead = *at->second;
+  at_.erase(at);
+  dead.link.close();
+  control_.lose(*dead.place, "it was started anew", false, now());
   deliver();
 }
 

@@ -190,3 +190,30 @@ TEST_CASE("a shard carries out an order once, in its turn, and of this stage and
   CHECK(send({kind::freeze, worker_id{0}, {}, {}, next, stage_id{1}}) == report{at(0)});
   CHECK(refused() == 4);
 }
+
+TEST_CASE("shard: a read that was withdrawn is released to nobody, and may be asked again") {
+  lone_shard<bsp> s(bsp{}, 2);
+  read_header const read{{worker_id{1}, {}, stage_id{1}}, at(1), staleness{0}, {}};
+  CHECK(s.commit(1, 0, {1, 1, 1, 1}) == refusal::none);
+  CHECK_FALSE(s.admit(read).second);
+  s.server.withdraw(worker_id{1});
+  CHECK_FALSE(s.admit(read).second);
+  CHECK(s.commit(0, 0, {1, 1, 1, 1}) == refusal::none);
+  CHECK(s.released == workers{worker_id{1}});
+}
+
+TEST_CASE("shard: a leaver whose last commits will not come is let go, with those that have") {
+  lone_shard<bsp> s(bsp{}, 2);
+  CHECK(s.commit(1, 0, {2, 2, 2, 2}) == refusal::none);
+  CHECK(s.commit(0, 0, {2, 2, 2, 2}) == refusal::none);
+  (void)s.order(membership_order::kind::drop, 1, 3);  // two commits are still on their way
+  CHECK(s.commit(0, 1, {4, 4, 4, 4}) == refusal::none);
+  CHECK(s.parameters() == std::vector<double>(4, 2));
+  s.released.clear();
+  s.server.abandon(worker_id{1}, s.released);
+  CHECK(s.parameters() == std::vector<double>(4, 6));
+  CHECK(s.commit(1, 1, {1, 1, 1, 1}) == refusal::stranger);
+  // Only leavers: a worker that is live stays.
+  s.server.abandon(worker_id{0}, s.released);
+  CHECK(s.commit(0, 2, {}) == refusal::none);
+}

@@ -350,3 +350,55 @@ TEST_CASE("dense_store: a reader never sees a torn row, nor a torn chunk") {
   CHECK(end[0] == 100);
   CHECK(end[3 * width] == 200);
 }
+
+TEST_CASE("dense_store: all elements can be set at once; older states stay as they were") {
+  std::size_t const n = 2 * chunk<float> + 5;
+  auto store = counting_store<float>(n, 1);
+  dense_snapshot<float> before;
+  store.snapshot(before);
+  std::vector<float> const next(n, 7);
+  store.set_all(next);
+  CHECK(all_of(store, n) == next);
+  std::vector<float> old(n);
+  before.copy(0, n, old.data());
+  CHECK(old.back() == static_cast<float>(n - 1));
+}
+
+TEST_CASE("dense_store: chunks one by one are what they are at that moment") {
+  std::size_t const n = 2 * chunk<float> + 5;
+  auto store = counting_store<float>(n, 1);
+  REQUIRE(store.chunks() == 3);
+  auto const first = store.chunk_now(0);
+  store.set_all(std::vector<float>(n, 7));
+  CHECK(first.data()[1] == 1);
+  CHECK(store.chunk_now(0).data()[1] == 7);
+  CHECK(store.chunk_now(2).size() == 5);
+}
+
+TEST_CASE("dense_snapshot: a state is received into pieces as a store would cut it, in memory used before") {
+  std::size_t const width = 3;
+  std::size_t const rows = chunk<float>;
+  auto const store = counting_store<float>(rows, width);
+  dense_snapshot<float> state;
+  float next = 0;
+  std::vector<float*> at;
+  auto const fill = [&](float* to, std::size_t n) {
+    at.push_back(to);
+    std::iota(to, to + n, next);
+    next += static_cast<float>(n);
+  };
+  state.receive(rows * width, width, fill);
+  std::vector<float> out(rows * width);
+  state.copy(0, out.size(), out.data());
+  CHECK(out == all_of(store, rows * width));
+  CHECK(at.size() == store.chunks());
+
+  auto const first = at;
+  at.clear();
+  state.receive(rows * width, width, fill);
+  CHECK(at == first);
+  at.clear();
+  dense_snapshot<float> const sharer = state;
+  state.receive(rows * width, width, fill);
+  CHECK(at.front() != first.front());
+}

@@ -79,6 +79,7 @@ class coordinator_node final : net::link_user {
   void lost(net::link& from, std::string const& reason, bool expected) override;
 
   void enroll(guest& g, wire::registration const& r);
+  void take_place_of_dead(wire::registration const& r);
   void deliver();
   void check_patience();
   [[nodiscard]] time_point now() const;
