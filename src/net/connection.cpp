@@ -74,7 +74,10 @@ class link final : public stream::user, public std::enable_shared_from_this<link
   void may_write(error_code const& error) override;
 
  private:
-  void read_on() { stream_->read(reader_.room(), shared_from_this()); }
+  void read_on() {
+    auto const room = reader_.room();
+    stream_->read(room, reader_.sure(), shared_from_this());
+  }
   void hand_over(std::size_t bytes);
   void write();
   void wait_to_write();

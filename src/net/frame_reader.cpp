@@ -46,6 +46,13 @@ std::span<boost::asio::mutable_buffer const> frame_reader::room() {
   return room_;
 }
 
+std::size_t frame_reader::sure() const noexcept {
+  if (!direct_) return 0;
+  std::size_t sum = 0;
+  for (auto const& buffer : room_) sum += buffer.size();
+  return sum;
+}
+
 void frame_reader::make_room() {
   std::size_t const rest = buffered();
   if (wanted_ > capacity_) {

@@ -22,6 +22,8 @@ class frame_reader {
 
   /// Where the next bytes go: the rest of a large body's own buffers, or else the read buffer.
   [[nodiscard]] std::span<boost::asio::mutable_buffer const> room();
+  /// How many bytes are sure to come into that room: those that a large body lacks.
+  [[nodiscard]] std::size_t sure() const noexcept;
   /// So many bytes have come: hands over the frames that are complete by now, for as long as
   /// `owner`, which the owner's calls may change, is there. Returns how many those were, heartbeats
   /// left out. @throws wire::frame_error, and what the owner throws

@@ -51,7 +51,7 @@ bool opening::write_all(error_code& error) {
 
 void opening::read_on() {
   room_ = asio::buffer(input_) + filled_;
-  stream_->read(std::span(&room_, 1), shared_from_this());
+  stream_->read(std::span(&room_, 1), 0, shared_from_this());
 }
 
 void opening::may_write(error_code const& error) {

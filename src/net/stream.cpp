@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "src/net/stream.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <boost/asio/error.hpp>
@@ -15,7 +16,9 @@ class plain final : public stream {
  public:
   explicit plain(socket_type socket) : socket_(std::move(socket)) {}
 
-  void read(std::span<asio::mutable_buffer const> into, std::shared_ptr<user> told) override {
+  void read(std::span<asio::mutable_buffer const> into, std::size_t sure,
+            std::shared_ptr<user> told) override {
+    sleep_until(sure);
     // For one buffer Asio takes the cheaper system call.
     if (into.size() == 1)
       socket_.async_read_some(into[0], read_told{std::move(told)});
@@ -34,7 +37,18 @@ class plain final : public stream {
   void close() noexcept override { close_socket(socket_); }
 
  private:
+  /// Being woken for every packet of a large body would cost more than to copy it.
+  void sleep_until(std::size_t sure) {
+    constexpr std::size_t most = 256 * 1024;
+    std::size_t const mark = sure < most / 4 ? 1 : std::min(sure, most);
+    if (mark == mark_) return;
+    error_code ignored;  // without it, all goes on as before
+    socket_.set_option(asio::socket_base::receive_low_watermark(static_cast<int>(mark)), ignored);
+    mark_ = mark;
+  }
+
   socket_type socket_;
+  std::size_t mark_ = 1;
 };
 
 }  // namespace

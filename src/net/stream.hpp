@@ -30,8 +30,9 @@ class stream {
 
   virtual ~stream() = default;
   /// Reads some bytes into these buffers, in their order. They and the span's elements must stay
-  /// until the user is told, or until `close`.
-  virtual void read(std::span<boost::asio::mutable_buffer const> into,
+  /// until the user is told, or until `close`. `sure`: so many will come for certain, and there is no
+  /// hurry to hear of the first of them.
+  virtual void read(std::span<boost::asio::mutable_buffer const> into, std::size_t sure,
                     std::shared_ptr<user> told) = 0;
   /// Writes what the system takes without waiting; 0 and would_block when that is nothing.
   virtual std::size_t write(std::span<boost::asio::const_buffer const> from, error_code& error) = 0;

@@ -298,7 +298,7 @@ class encrypted final : public stream {
   encrypted& operator=(encrypted const&) = delete;
   ~encrypted() override { engine_->close(); }
 
-  void read(std::span<asio::mutable_buffer const> into, std::shared_ptr<user> told) override {
+  void read(std::span<asio::mutable_buffer const> into, std::size_t, std::shared_ptr<user> told) override {
     engine_->read(into, std::move(told));
   }
   std::size_t write(std::span<asio::const_buffer const> from, error_code& error) override {

@@ -395,8 +395,15 @@ TEST_CASE("dense_snapshot: a state is received into pieces as a store would cut 
 
   auto const first = at;
   at.clear();
+  state.clear();
+  CHECK(state.empty());
   state.receive(rows * width, width, fill);
   CHECK(at == first);
+  store.snapshot(state);  // the store's own memory is neither written to nor kept
+  at.clear();
+  state.receive(rows * width, width, fill);
+  CHECK(at == first);
+  CHECK(all_of(store, 5) == std::vector<float>{0, 1, 2, 3, 4});
   at.clear();
   dense_snapshot<float> const sharer = state;
   state.receive(rows * width, width, fill);

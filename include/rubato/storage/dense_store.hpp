@@ -93,10 +93,17 @@ template <class T>
 class dense_snapshot {
  public:
   [[nodiscard]] bool empty() const noexcept { return chunks_.empty(); }
-  void clear() noexcept { chunks_.clear(); }
+  /// Gives up the state. Memory that a store has no part in is kept for the next one.
+  void clear() noexcept {
+    if (received_) chunks_.swap(spare_);
+    chunks_.clear();
+    received_ = false;
+  }
   friend void swap(dense_snapshot& a, dense_snapshot& b) noexcept {
     std::swap(a.chunk_size_, b.chunk_size_);
+    std::swap(a.received_, b.received_);
     a.chunks_.swap(b.chunks_);
+    a.spare_.swap(b.spare_);
   }
 
   /// Copies `count` elements from element `first` (row × width) on.
@@ -111,6 +118,8 @@ class dense_snapshot {
   template <class F>
   void receive(std::size_t elements, std::size_t width, F pieces) {
     chunk_size_ = detail::chunk_elements<T>(width);
+    if (!received_) chunks_.swap(spare_);
+    received_ = true;
     chunks_.resize((elements + chunk_size_ - 1) / chunk_size_);
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
       std::size_t const n = std::min(chunk_size_, elements - i * chunk_size_);
@@ -177,8 +186,12 @@ class dense_snapshot {
  private:
   template <class, class>
   friend class dense_store;
+  using chunk_list = boost::container::small_vector<block_ref<T>, 1>;  // small tables have one
+
   std::size_t chunk_size_ = 1;
-  boost::container::small_vector<block_ref<T>, 1> chunks_;  // small tables have one
+  chunk_list chunks_;
+  chunk_list spare_;       ///< memory of states received before
+  bool received_ = false;  ///< the chunks are this snapshot's own
 };
 
 /// Contiguous rows in chunks of about 64 KiB, each with a lock of its own.
@@ -251,6 +264,7 @@ class dense_store {
   }
 
   void snapshot(snapshot_type& out) const {
+    out.clear();
     out.chunk_size_ = chunk_size_;
     out.chunks_.resize(chunk_count_);
     for (std::size_t i = 0; i < chunk_count_; ++i) {

@@ -136,7 +136,8 @@ class replica {
       p.mark = mark;
       p.mark.server_clock = p.slot.stamp.server_clock;
       p.base_included = p.slot.stamp.included;
-      std::swap(p.base, p.slot.snapshot);
+      using std::swap;
+      swap(p.base, p.slot.snapshot);
       p.slot.snapshot.clear();
     }
     rows_.clear();
