@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "rubato/core/error.hpp"
 #include "rubato/wire/messages.hpp"
 
 namespace rubato::detail {
@@ -33,6 +35,16 @@ net::link::options link_limits(net::deployment const& place) {
 
 net::listener::options listener_limits(net::deployment const& place) {
   return limited(net::listener::options{}, place);
+}
+
+net::address announced(net::deployment const& place, net::address const& bound) {
+  if (place.announce) return *place.announce;
+  if (bound.host != "0.0.0.0" && bound.host != "::") return bound;
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0)
+    throw error(errc::io, "this machine has no name that others could reach it by; say where with "
+                          "RUBATO_ANNOUNCE");
+  return {.host = name.data(), .port = bound.port};
 }
 
 std::uint64_t fresh_session() {

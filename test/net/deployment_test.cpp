@@ -258,12 +258,14 @@ TEST_CASE("of the three files of TLS there are all or none", "[net][deployment]"
 
 TEST_CASE("all other variables are taken over", "[net][deployment]") {
   auto const d = from({{"RUBATO_LISTEN", "0.0.0.0:81"},
+                       {"RUBATO_ANNOUNCE", "node7:82"},
                        {"RUBATO_BEYOND_LOOPBACK", "1"},
                        {"RUBATO_ON_LOSS", "go-on"},
                        {"RUBATO_SILENCE", "0.25"},
                        {"RUBATO_RECONNECT", "0"},
                        {"RUBATO_PATIENCE", "600"}});
   CHECK(d.listen == net::address{.host = "0.0.0.0", .port = 81});
+  CHECK(d.announce == net::address{.host = "node7", .port = 82});
   CHECK(d.keys.beyond_loopback);
   CHECK(d.when_lost == net::on_loss::go_on);
   CHECK(d.silence == 250ms);
@@ -307,7 +309,8 @@ TEST_CASE("a bad value is refused with its variable and what was expected", "[ne
 }
 
 TEST_CASE("a bad address is refused with its variable", "[net][deployment]") {
-  auto const name = GENERATE(as<std::string>{}, "RUBATO_COORDINATOR", "RUBATO_LISTEN");
+  auto const name = GENERATE(as<std::string>{}, "RUBATO_COORDINATOR", "RUBATO_LISTEN",
+                             "RUBATO_ANNOUNCE");
   CHECK_THROWS_AS(from({{name, "nowhere"}}), option_error);
   CHECK_THROWS_WITH(from({{name, "nowhere"}}), Catch::Contains(name) && Catch::Contains("nowhere"));
 }

@@ -63,7 +63,7 @@ struct deployment {
   /// | `RANK`, else `OMPI_COMM_WORLD_RANK`, else `SLURM_PROCID` | this process's number |
   /// | `WORLD_SIZE`, else `OMPI_COMM_WORLD_SIZE`, else `SLURM_NTASKS` | how many processes there are |
   /// | `RUBATO_LISTEN` | where a server listens |
-  /// | `RUBATO_ANNOUNCE` | where others reach it, if elsewhere |
+  /// | `RUBATO_ANNOUNCE` | where others reach it, if elsewhere; who listens on 0.0.0.0 is reached by the machine's name |
   /// | `RUBATO_TOKEN`, `RUBATO_TOKEN_FILE` | the shared secret, or the file that holds it |
   /// | `RUBATO_TLS_CERTIFICATE`, `RUBATO_TLS_KEY`, `RUBATO_TLS_AUTHORITY` | files; all three or none |
   /// | `RUBATO_BEYOND_LOOPBACK` | `1` allows listening beyond this machine |

@@ -17,6 +17,9 @@ namespace rubato::detail {
 [[nodiscard]] net::connection_options connection_limits(net::deployment const& place);
 [[nodiscard]] net::link::options link_limits(net::deployment const& place);
 [[nodiscard]] net::listener::options listener_limits(net::deployment const& place);
+/// Where others reach a server that listens at `bound`: as the place says, or else there; on all of the
+/// machine's addresses by its name.
+[[nodiscard]] net::address announced(net::deployment const& place, net::address const& bound);
 /// Names a link; drawn at random, so that no two are alike.
 [[nodiscard]] std::uint64_t fresh_session();
 /// Where a process's control messages gather. @throws wire::frame_error when they are too long

@@ -49,7 +49,7 @@ class server_node final : coordinator_user {
         coordinator_(reactor_, *this, place,
                      {.as = net::role::server,
                       .rank = place.rank,
-                      .listens = place.announce.value_or(listener_.bound()).text(),
+                      .listens = announced(place, listener_.bound()).text(),
                       .agreed = std::move(agreed),
                       .pid = 0}) {}
 

@@ -1,0 +1,88 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/transport/tcp.hpp>
+
+#include <catch2/catch.hpp>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <rubato/cluster/cluster.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/storage/dense.hpp>
+
+using namespace rubato;
+using namespace std::chrono_literals;
+
+namespace {
+
+net::deployment place_at(std::string const& path) {
+  net::deployment place;
+  place.coordinator.path = path;
+  place.silence = 10s;
+  place.patience = 20s;
+  return place;
+}
+
+}  // namespace
+
+TEST_CASE("tcp: a server is reached where it listens, by the machine's name, or where it says") {
+  net::deployment place;
+  net::address const loopback{.host = "127.0.0.1", .port = 81};
+  CHECK(detail::announced(place, loopback) == loopback);
+  std::array<char, 256> name{};
+  REQUIRE(::gethostname(name.data(), name.size() - 1) == 0);
+  CHECK(detail::announced(place, {.host = "0.0.0.0", .port = 81}) ==
+        net::address{.host = name.data(), .port = 81});
+  CHECK(detail::announced(place, {.host = "::", .port = 81}).host == name.data());
+  place.announce = net::address{.host = "far", .port = 7};
+  CHECK(detail::announced(place, loopback) == *place.announce);
+}
+
+TEST_CASE("tcp: bad options are refused before anything is started") {
+  CHECK_THROWS_AS((tcp{.threads = 0}.check()), option_error);
+  net::deployment place = place_at("/nowhere/coordinator");
+  place.workers = 0;
+  CHECK_THROWS_AS((cluster{tcp{.place = place}, ssp{}, dense<float>{.rows = 1}}), option_error);
+}
+
+TEST_CASE("tcp: a process that serves has no parameters to show, and says so") {
+  std::string const path = "/tmp/rubato-tcp-test-" + std::to_string(::getpid());
+  net::deployment place = place_at(path);
+  auto const in_role = [&](net::role as, auto use) {
+    return std::thread([place, as, use]() mutable {
+      place.as = as;
+      cluster c{tcp{.place = place}, ssp{.staleness = 1}, dense<float>{.rows = 5}};
+      use(c);
+    });
+  };
+  std::thread coordinator = in_role(net::role::coordinator, [](auto& c) { c.run([](auto&) {}); });
+  bool refused = false;
+  std::thread server = in_role(net::role::server, [&refused](auto& c) {
+    c.run([](auto&) {});
+    try {
+      (void)c.parameters();
+    } catch (usage_error const& e) {
+      refused = e.code() == errc::stale_handle;
+    }
+  });
+  {
+    cluster c{tcp{.place = place, .threads = 2}, ssp{.staleness = 1}, dense<float>{.rows = 5}};
+    auto const report = c.run([](auto& worker) {
+      for (int i = 0; i < 3; ++i) {
+        worker.push(std::vector<float>(5, 1.0F));
+        worker.step();
+      }
+    });
+    CHECK(report.updates == 6);
+    CHECK(report.workers.size() == 2);
+    CHECK(c.updates() == 6);
+    CHECK(c.parameters() == std::vector<float>(5, 6));
+    CHECK_THROWS_AS(c.add_worker(), usage_error);
+  }
+  server.join();
+  coordinator.join();
+  CHECK(refused);
+}
