@@ -135,11 +135,9 @@ TEST_CASE("frames that come byte by byte are put together", "[net]") {
   raw_socket raw(ends.listener->bound());
   raw.greet(ends.reactor);
   REQUIRE(ends.until([&] { return ends.accepted.size() == 1; }));
-  auto all = encoded(header_of(9, 1), pattern(11), pattern(70, 1));
-  auto const second = encoded(header_of(0), {}, {});  // a heartbeat
-  auto const third = encoded(header_of(9, 2), {}, {});
-  all.insert(all.end(), second.begin(), second.end());
-  all.insert(all.end(), third.begin(), third.end());
+  auto const heartbeat = encoded(header_of(0), {}, {});
+  auto const all = joined({encoded(header_of(9, 1), pattern(11), pattern(70, 1)), heartbeat,
+                           encoded(header_of(9, 2), {}, {})});
   for (std::byte const& b : all) {
     raw.send(std::span(&b, 1));
     ends.reactor.poll();
@@ -156,9 +154,8 @@ TEST_CASE("a split at any place changes nothing", "[net]") {
   raw_socket raw(ends.listener->bound());
   raw.greet(ends.reactor);
   REQUIRE(ends.until([&] { return ends.accepted.size() == 1; }));
-  auto all = encoded(header_of(9, 1), pattern(11), pattern(20, 1));
-  auto const second = encoded(header_of(9, 2), pattern(3), {});
-  all.insert(all.end(), second.begin(), second.end());
+  auto const all = joined({encoded(header_of(9, 1), pattern(11), pattern(20, 1)),
+                           encoded(header_of(9, 2), pattern(3), {})});
   std::size_t expected = 0;
   for (std::size_t at = 1; at < all.size(); ++at) {
     raw.send(std::span(all).first(at));

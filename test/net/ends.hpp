@@ -10,11 +10,13 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <rubato/net/connection.hpp>
@@ -259,15 +261,25 @@ class raw_socket {
   bool ended_ = false;
 };
 
+/// Several pieces one after the other.
+inline bytes joined(std::initializer_list<bytes> pieces) {
+  std::size_t size = 0;
+  for (bytes const& piece : pieces) size += piece.size();
+  bytes all(size);
+  auto to = all.begin();
+  for (bytes const& piece : pieces) to = std::ranges::copy(piece, to).out;
+  return all;
+}
+
 /// A frame as it travels.
 inline bytes encoded(wire::frame_header header, std::span<std::byte const> meta,
                      std::span<std::byte const> body) {
   header.meta = static_cast<std::uint32_t>(meta.size());
   header.length = body.size();
-  bytes result(wire::frame_header_size);
-  wire::encode(header, std::span<std::byte, wire::frame_header_size>(result));
-  result.insert(result.end(), meta.begin(), meta.end());
-  result.insert(result.end(), body.begin(), body.end());
+  bytes result(wire::frame_header_size + meta.size() + body.size());
+  wire::encode(header, std::span(result).first<wire::frame_header_size>());
+  auto const rest = std::ranges::copy(meta, result.begin() + wire::frame_header_size).out;
+  std::ranges::copy(body, rest);
   return result;
 }
 
