@@ -57,7 +57,7 @@ std::string complaint(std::vector<std::string> words) {
 
 template <class Protocol, class Table>
 std::string agreed(Protocol p, Table t, std::uint32_t servers) {
-  return detail::agreement(plan<null_mutex, Protocol, Table>(p, servers, t));
+  return detail::agreement(blueprint<null_mutex, Protocol, Table>(p, servers, t));
 }
 
 /// What `rubato-server` says for these words, with this visibility and merge.

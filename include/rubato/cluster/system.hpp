@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "rubato/cluster/plan.hpp"
+#include "rubato/cluster/blueprint.hpp"
 #include "rubato/metrics/run_report.hpp"
 #include "rubato/server/coordinator.hpp"
 
@@ -16,9 +16,9 @@ namespace rubato {
 /// The servers' side of a cluster in one process: all shards, and the coordinator. Knows no
 /// transport, starts nothing.
 template <class Mutex, protocol Protocol, table_spec... Tables>
-class system : public plan<Mutex, Protocol, Tables...> {
+class system : public blueprint<Mutex, Protocol, Tables...> {
  public:
-  using base = plan<Mutex, Protocol, Tables...>;
+  using base = blueprint<Mutex, Protocol, Tables...>;
   using typename base::conductor_type;
   using typename base::shard_type;
   using base::conducted;

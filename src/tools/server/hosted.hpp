@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "rubato/cluster/plan.hpp"
+#include "rubato/cluster/blueprint.hpp"
 #include "rubato/core/null_mutex.hpp"
 #include "rubato/partition/hash.hpp"
 #include "rubato/partition/range.hpp"
@@ -99,8 +99,8 @@ class hosted final : public host {
 
 template <class Protocol, class Table>
 [[nodiscard]] std::unique_ptr<host> host_table(Protocol p, Table t, options const& o) {
-  using plan_type = plan<null_mutex, Protocol, Table>;
-  return std::make_unique<hosted<plan_type>>(plan_type(std::move(p), o.place.servers, std::move(t)), o);
+  using blueprint_type = blueprint<null_mutex, Protocol, Table>;
+  return std::make_unique<hosted<blueprint_type>>(blueprint_type(std::move(p), o.place.servers, std::move(t)), o);
 }
 
 template <class Protocol, class T>

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "rubato/cluster/plan.hpp"
+#include "rubato/cluster/blueprint.hpp"
 #include "rubato/transport/tcp/bodies.hpp"
 #include "rubato/wire/messages.hpp"
 

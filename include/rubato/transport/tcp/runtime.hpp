@@ -40,9 +40,9 @@ struct tcp;
 /// The servers' side of a run of several processes, as seen from one of them: what all agree on, and
 /// the means to ask the servers.
 template <protocol Protocol, table_spec... Tables>
-class tcp_system : public plan<null_mutex, Protocol, Tables...> {
+class tcp_system : public blueprint<null_mutex, Protocol, Tables...> {
  public:
-  using base = plan<null_mutex, Protocol, Tables...>;
+  using base = blueprint<null_mutex, Protocol, Tables...>;
   template <std::size_t I>
   using snapshot_type = typename base::template snapshot_type<I>;
 

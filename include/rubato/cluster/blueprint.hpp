@@ -26,7 +26,7 @@ namespace rubato {
 /// What everybody in a run agrees on: a protocol, tables, and which server holds which rows. Makes
 /// the servers' shards and the workers' replicas; holds neither.
 template <class Mutex, protocol Protocol, table_spec... Tables>
-class plan {
+class blueprint {
  public:
   static_assert(sizeof...(Tables) != 0, "a cluster needs at least one table");
   static_assert(((!std::integral<typename Tables::value_type> ||
@@ -64,7 +64,7 @@ class plan {
       std::tuple<replica<Tables, typename Tables::template store<Mutex>>...>;
 
   /// @throws option_error naming the table and what was expected
-  plan(Protocol p, std::uint32_t servers, Tables... tables)
+  blueprint(Protocol p, std::uint32_t servers, Tables... tables)
       : protocol_(std::move(p)),
         tables_(tables...),
         servers_(servers),
@@ -194,7 +194,7 @@ class plan {
   /// Converts to a store, so that a tuple can hold stores, which cannot move.
   template <std::size_t I>
   struct store_maker {
-    plan const& self;
+    blueprint const& self;
     server_id server;
 
     operator store_type<I>() const {
