@@ -171,13 +171,6 @@ void worker_node::cut(server_id s) {
   servers_[s.index()]->link.cut();
 }
 
-std::size_t worker_node::unacknowledged() {
-  std::lock_guard const mine(turn_);
-  std::size_t total = 0;
-  for (auto const& s : servers_) total += s->link.unacknowledged_bytes();
-  return total;
-}
-
 // ---- what servers say
 
 worker_node::server& worker_node::server_of(net::link& l) {

@@ -15,7 +15,7 @@
 #include "rubato/net/link.hpp"
 #include "rubato/net/reactor.hpp"
 #include "rubato/protocol/conductor.hpp"
-#include "rubato/server/run_control.hpp"
+#include "rubato/transport/tcp/run_control.hpp"
 
 namespace rubato::detail {
 

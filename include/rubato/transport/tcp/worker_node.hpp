@@ -107,8 +107,6 @@ class worker_node final : net::link_user, coordinator_user {
   void flush();
   /// For tests: breaks the connection to a server.
   void cut(server_id s);
-  /// Bytes that the servers have yet to acknowledge.
-  [[nodiscard]] std::size_t unacknowledged();
 
  private:
   struct server {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <rubato/server/run_control.hpp>
+#include <rubato/transport/tcp/run_control.hpp>
 #include <set>
 #include <string>
 #include <utility>

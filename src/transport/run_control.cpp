@@ -1,5 +1,5 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-#include "rubato/server/run_control.hpp"
+#include "rubato/transport/tcp/run_control.hpp"
 
 #include <algorithm>
 #include <functional>
