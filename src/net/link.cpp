@@ -375,7 +375,8 @@ class doorkeeper::guest final : public frame_receiver {
       : keeper_(keeper), connection_(std::move(fresh)) {
     connection_->attach(*this);
     timer_ = keeper_.reactor_.at(reactor::clock::now() + keeper_.limits_.handshake, [this] {
-      log(log_level::warning, connection_->peer() + ": said no hello in time");
+      log(log_level::warning,
+          connection_->peer() + (said_ ? ": could not be let in yet" : ": said no hello in time"));
       leave();
     });
   }
@@ -388,13 +389,19 @@ class doorkeeper::guest final : public frame_receiver {
     said_ = decode_hello(meta);
   }
   void end(wire::frame_header const&) override {
+    if (keeper_.open_) enter();
+  }
+  void closed(std::string const&) override { leave(); }
+
+  /// Once the door is open: those whose hello has been read.
+  void enter() {
+    if (!said_ || !connection_ || !connection_->is_open()) return;
     std::unique_ptr<connection> visitor = std::move(connection_);
     hello const said = *said_;
     visitor_ welcome = keeper_.welcome_;
     leave();
     welcome(std::move(visitor), said);
   }
-  void closed(std::string const&) override { leave(); }
 
  private:
   using visitor_ = doorkeeper::visitor;
@@ -418,6 +425,11 @@ doorkeeper::~doorkeeper() = default;
 
 void doorkeeper::receive(std::unique_ptr<connection> fresh) {
   guests_.push_back(std::make_unique<guest>(*this, std::move(fresh)));
+}
+
+void doorkeeper::open() {
+  open_ = true;
+  for (auto const& g : guests_) g->enter();
 }
 
 void refuse(connection& guest, std::string const& reason) {

@@ -30,7 +30,9 @@ coordinator_node::coordinator_node(net::deployment const& place, run_control::op
       door_(reactor_, connection_limits(place),
             [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); }),
       listener_(reactor_, place.coordinator, place.keys, listener_limits(place),
-                [this](auto fresh) { door_.receive(std::move(fresh)); }) {}
+                [this](auto fresh) { door_.receive(std::move(fresh)); }) {
+  door_.open();
+}
 
 coordinator_node::~coordinator_node() = default;
 
@@ -44,6 +46,7 @@ void coordinator_node::run() {
     control_.tick(now());
     check_patience();
     deliver();
+    forget_strangers();
   }
   // What was said last is to arrive before the links close.
   auto const end = net::reactor::clock::now() + place_.reconnect;
@@ -77,6 +80,13 @@ void coordinator_node::check_patience() {
     for (auto& [session, g] : guests_) g->link.refuse(*failure_);
     stop_asked_ = true;
   }
+}
+
+/// Those who came and went without saying who they are, so that they cannot add up.
+void coordinator_node::forget_strangers() {
+  std::erase_if(guests_, [](auto const& entry) {
+    return !entry.second->place && entry.second->link.is_over();
+  });
 }
 
 void coordinator_node::welcome(std::unique_ptr<net::connection> fresh, net::hello const& said) {

@@ -70,11 +70,14 @@ bytes encoded(net::hello const& h) {
 
 /// A listener with a doorkeeper and the links behind it, all with one user; and what dials.
 struct linked {
-  explicit linked(net::link::options const& o = {}) : limits(o) { listen({"127.0.0.1", 0}); }
+  explicit linked(net::link::options const& o = {}, bool open = true) : limits(o), opens(open) {
+    listen({"127.0.0.1", 0});
+  }
 
   log_capture logged;
   net::reactor reactor;
   net::link::options limits;
+  bool opens;
   listener_of_link at_dialer, at_listener;
   std::map<std::uint64_t, std::unique_ptr<net::link>> adopted;
   std::unique_ptr<net::link> dialer;
@@ -91,6 +94,7 @@ struct linked {
     static_cast<net::connection_options&>(o) = limits;
     door = std::make_unique<net::doorkeeper>(
         reactor, limits, [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); });
+    if (opens) door->open();
     listener =
         std::make_unique<net::listener>(reactor, where, net::security{}, o,
                                         [this](auto fresh) { door->receive(std::move(fresh)); });
@@ -421,6 +425,37 @@ TEST_CASE("link: what must not come closes this link, says why, and touches no o
   if (!why.empty()) CHECK_THAT(l.at_listener.reason(), Contains(why));
   CHECK(l.at_listener.breaks == 0);
   CHECK(l.both_up());
+  CHECK_FALSE(l.at_dialer.is_lost());
+}
+
+TEST_CASE("link: who comes before the door is open is kept waiting, and comes again") {
+  linked l({}, false);
+  l.dial();
+  l.dialer->send_reliable(plain, numbered(0, 10));
+  l.speak_raw();
+  l.say_hello(43);
+  SECTION("and let in as it opens") {
+    CHECK_FALSE(l.until([&] { return l.heard.is_closed() || l.dialer->is_up(); }, 50ms));
+  }
+  SECTION("but for who has gone or says more than a hello") {
+    l.say(header_of(reliable, 1), {}, as_bytes("x"));
+    REQUIRE(l.until([&] { return l.heard.is_closed(); }));
+  }
+  l.door->open();
+  REQUIRE(l.until([&] { return l.both_up() && l.at_listener.reliable_bodies.size() == 1; }));
+  CHECK(l.adopted.contains(43) != l.heard.is_closed());
+  CHECK_FALSE(l.at_dialer.is_lost());
+}
+
+TEST_CASE("link: who waited too long before a closed door connects again") {
+  net::link::options o;
+  o.handshake = 100ms;
+  linked l(o, false);
+  l.dial();
+  REQUIRE(l.until([&] { return !l.logged.warnings().empty(); }));
+  CHECK_THAT(l.logged.warnings(), Contains("no welcome in time") || Contains("let in yet"));
+  l.door->open();
+  REQUIRE(l.until([&] { return l.both_up(); }));
   CHECK_FALSE(l.at_dialer.is_lost());
 }
 

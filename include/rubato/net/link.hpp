@@ -176,19 +176,22 @@ class link final : public frame_receiver {
   std::vector<std::span<std::byte const>> pieces_;
 };
 
-/// Reads the hello of a fresh connection, and hands both over. Lives in the reactor until then.
+/// Reads the hello of a fresh connection, and hands both over once the door is open. Until then it
+/// keeps the connection, for as long as a handshake may take: who was sent away connects again.
 class doorkeeper {
  public:
   using visitor = std::function<void(std::unique_ptr<connection>, hello const&)>;
   doorkeeper(reactor& where, connection_options const& limits, visitor welcome);
   ~doorkeeper();
   void receive(std::unique_ptr<connection> fresh);
+  void open();
 
  private:
   class guest;
   reactor& reactor_;
   connection_options limits_;
   visitor welcome_;
+  bool open_ = false;
   std::vector<std::unique_ptr<guest>> guests_;
 };
 

@@ -82,6 +82,7 @@ class coordinator_node final : net::link_user {
   void take_place_of_dead(wire::registration const& r);
   void deliver();
   void check_patience();
+  void forget_strangers();
   [[nodiscard]] time_point now() const;
 
   net::deployment place_;

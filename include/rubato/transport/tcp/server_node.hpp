@@ -126,7 +126,6 @@ class server_node final : coordinator_user {
   // ---- worker processes
 
   void welcome(std::unique_ptr<net::connection> guest, net::hello const& said) {
-    if (!self_) return net::refuse(*guest, "this server is not part of a run yet");
     auto const at = sessions_.find(said.session);
     if (at != sessions_.end() && !at->second->over)
       return at->second->link.adopt(std::move(guest), said);
@@ -369,6 +368,7 @@ class server_node final : coordinator_user {
   void welcomed(wire::welcome const& w) override {
     self_ = server_id{w.process};
     shard_ = plan_.make_shard(*self_);
+    door_.open();
   }
 
   void told(wire::control_message const& said) override {
