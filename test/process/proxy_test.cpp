@@ -5,8 +5,8 @@
 #include <memory>
 #include <sstream>
 
-#include "process/proxy.hpp"
 #include "process/runs.hpp"
+#include "src/tools/proxy/proxy.hpp"
 
 using namespace rubato;
 using namespace std::chrono_literals;
@@ -19,17 +19,17 @@ constexpr std::uint32_t servers = 2;
 /// A run in which every connection goes through a proxy.
 class meddled_run {
  public:
-  meddled_run(test::words const& options, test::meddling const& m) {
+  meddled_run(test::words const& options, tools::meddling const& m) {
     for (std::uint32_t i = 0; i <= servers; ++i)
-      proxies_.push_back(std::make_unique<test::proxy>(socket_of(i), m, i));
+      proxies_.push_back(std::make_unique<tools::proxy>(socket_of(i), m, i));
     test::run_plan plan{.workers = workers, .servers = servers, .options = options};
-    plan.settings["RUBATO_COORDINATOR"] = proxies_[servers]->address();
+    plan.settings["RUBATO_COORDINATOR"] = proxies_[servers]->address().text();
     plan.own_settings = [this](std::string const& role, std::uint32_t rank) {
       if (role == "coordinator")
-        return test::variables{{"RUBATO_COORDINATOR", "unix:" + socket_of(servers)}};
+        return test::variables{{"RUBATO_COORDINATOR", socket_of(servers).text()}};
       if (role == "worker") return test::variables{};
-      return test::variables{{"RUBATO_LISTEN", "unix:" + socket_of(rank)},
-                             {"RUBATO_ANNOUNCE", proxies_[rank]->address()}};
+      return test::variables{{"RUBATO_LISTEN", socket_of(rank).text()},
+                             {"RUBATO_ANNOUNCE", proxies_[rank]->address().text()}};
     };
     run_ = std::make_unique<test::process_run>(plan);
   }
@@ -42,12 +42,12 @@ class meddled_run {
   }
 
  private:
-  [[nodiscard]] std::string socket_of(std::uint32_t i) const {
-    return (sockets_.path() / ("socket-" + std::to_string(i))).string();
+  [[nodiscard]] net::address socket_of(std::uint32_t i) const {
+    return {.host = {}, .path = (sockets_.path() / ("socket-" + std::to_string(i))).string()};
   }
 
   test::scratch sockets_;
-  std::vector<std::unique_ptr<test::proxy>> proxies_;
+  std::vector<std::unique_ptr<tools::proxy>> proxies_;
   std::unique_ptr<test::process_run> run_;
 };
 

@@ -59,12 +59,13 @@ std::vector<char*> pointers_to(std::vector<std::string> const& texts) {
 
 // What the child needs between fork and exec, where it may neither allocate nor throw.
 struct plan {
-  char* const* command;
-  char* const* environment;
-  int output;
-  int errors;
-  int failure;
-  pid_t parent;
+  char* const* command = nullptr;
+  char* const* environment = nullptr;
+  std::function<int()> const* body = nullptr;  // instead of a command
+  int output = -1;
+  int errors = -1;
+  int failure = -1;
+  pid_t parent = 0;
 };
 
 void handle_signals_as_usual() noexcept {
@@ -91,6 +92,10 @@ void handle_signals_as_usual() noexcept {
                      ::dup2(p.output, STDOUT_FILENO) >= 0 && ::dup2(p.errors, STDERR_FILENO) >= 0;
   if (wired) {
     blocked.end();
+    if (p.body != nullptr) {
+      ::close(p.failure);  // as exec would
+      ::_exit((*p.body)());
+    }
     ::execvpe(p.command[0], p.command, p.environment);
   }
   int const reason = errno;
@@ -119,6 +124,28 @@ void take_standard_streams() {
   if (taken >= 0) ::close(taken);
 }
 
+process start_as(plan p, std::string const& what) {
+  take_standard_streams();
+  pipe_ends output = make_pipe();
+  pipe_ends errors = make_pipe();
+  pipe_ends failure = make_pipe();
+  p.output = output.write.get();
+  p.errors = errors.write.get();
+  p.failure = failure.write.get();
+  p.parent = ::getpid();
+  signals_blocked blocked;
+  pid_t const id = ::fork();
+  if (id < 0) throw start_error(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (id == 0) become(p, blocked);
+  blocked.end();
+  failure.write = file_handle();
+  if (int const reason = reason_of_failure(failure.read.get())) {
+    ::waitpid(id, nullptr, 0);
+    throw start_error(fmt::format("cannot execute '{}': {}", what, std::strerror(reason)));
+  }
+  return {.id = id, .output = std::move(output.read), .errors = std::move(errors.read)};
+}
+
 }  // namespace
 
 file_handle::~file_handle() {
@@ -132,30 +159,13 @@ std::string ending::text() const {
 
 process process::start(std::vector<std::string> const& command,
                        std::vector<std::string> const& environment) {
-  take_standard_streams();
-  pipe_ends output = make_pipe();
-  pipe_ends errors = make_pipe();
-  pipe_ends failure = make_pipe();
   auto const arguments = pointers_to(command);
   auto const variables = pointers_to(environment);
-  plan const p{.command = arguments.data(),
-               .environment = variables.data(),
-               .output = output.write.get(),
-               .errors = errors.write.get(),
-               .failure = failure.write.get(),
-               .parent = ::getpid()};
-  signals_blocked blocked;
-  pid_t const id = ::fork();
-  if (id < 0) throw start_error(fmt::format("cannot start a process: {}", std::strerror(errno)));
-  if (id == 0) become(p, blocked);
-  blocked.end();
-  failure.write = file_handle();
-  if (int const reason = reason_of_failure(failure.read.get())) {
-    ::waitpid(id, nullptr, 0);
-    throw start_error(
-        fmt::format("cannot execute '{}': {}", command.front(), std::strerror(reason)));
-  }
-  return {.id = id, .output = std::move(output.read), .errors = std::move(errors.read)};
+  return start_as({.command = arguments.data(), .environment = variables.data()}, command.front());
+}
+
+process process::start(std::function<int()> const& body) {
+  return start_as({.body = &body}, "a copy of this process");
 }
 
 void send(pid_t child, int signal) noexcept { ::kill(-child, signal); }

@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +26,7 @@
 
 #include "src/tools/launch/output.hpp"
 #include "src/tools/launch/process.hpp"
+#include "src/tools/launch/token.hpp"
 
 namespace rubato::launch {
 namespace {
@@ -59,17 +59,6 @@ class private_directory {
  private:
   std::string path_;
 };
-
-std::string random_token() {
-  unsigned char bytes[32];
-  // So few come at once, or not at all.
-  if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) {
-    throw std::system_error(errno, std::generic_category(), "cannot draw a random token");
-  }
-  std::string token;
-  for (unsigned char const byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
 
 // This process's environment without what another run may have left there.
 std::vector<std::string> inherited_environment() {
