@@ -16,13 +16,16 @@ constexpr std::size_t usual_capacity = 256 * 1024;
 constexpr std::uint64_t direct_min = 32 * 1024;
 constexpr std::size_t direct_buffers_max = 64;  // what one system call takes
 
-void require_sum(wire::frame_header const& header, std::span<std::span<std::byte> const> parts) {
+std::uint64_t sum_of(std::span<std::span<std::byte> const> parts) {
   std::uint64_t sum = 0;
   for (auto const& part : parts) sum += part.size();
-  if (sum == header.length) return;
+  return sum;
+}
+
+[[noreturn]] void wrong_room(wire::frame_header const& header, std::uint64_t given) {
   throw error(errc::wrong_size,
               fmt::format("a frame of kind {} has a body of {} bytes, but was given room for {}",
-                          header.kind, header.length, sum));
+                          header.kind, header.length, given));
 }
 
 }  // namespace
@@ -35,7 +38,7 @@ frame_reader::frame_reader(std::size_t meta_max)
 
 std::span<boost::asio::mutable_buffer const> frame_reader::room() {
   room_.clear();
-  direct_ = in_body_ && buffered() == 0 && left_ >= direct_min;
+  direct_ = in_body_ && buffered() == 0 && room_left_ >= direct_min;
   if (!direct_) {
     make_room();
     room_.emplace_back(buffer_.get() + end_, capacity_ - end_);
@@ -75,7 +78,7 @@ std::size_t frame_reader::arrived(std::size_t bytes, frame_receiver* const& owne
   std::size_t frames = 0;
   while (owner != nullptr) {
     if (!in_body_ && !begin_frame(*owner)) break;
-    fill_body();
+    fill_body(*owner);
     if (left_ > 0) break;
     in_body_ = false;
     if (header_.kind == 0) continue;  // a heartbeat
@@ -100,10 +103,10 @@ bool frame_reader::begin_frame(frame_receiver& owner) {
   wanted_ += header_.meta;
   if (buffered() < wanted_) return false;
   parts_.clear();
-  if (header_.kind != 0) {
+  if (header_.kind != 0)
     owner.begin(header_, std::span(at + wire::frame_header_size, header_.meta), parts_);
-    require_sum(header_, parts_);
-  }
+  room_left_ = sum_of(parts_);
+  if (room_left_ > header_.length) wrong_room(header_, room_left_);
   begin_ += wanted_;
   part_ = 0;
   left_ = header_.length;
@@ -111,11 +114,24 @@ bool frame_reader::begin_frame(frame_receiver& owner) {
   return true;
 }
 
-void frame_reader::fill_body() {
-  std::size_t const bytes = std::min<std::uint64_t>(left_, buffered());
-  if (bytes == 0) return;
-  fill_body_from(std::span(buffer_.get() + begin_, bytes));
-  begin_ += bytes;
+void frame_reader::fill_body(frame_receiver& owner) {
+  while (left_ > 0) {
+    if (room_left_ == 0) ask_for_more(owner);
+    std::size_t const bytes =
+        static_cast<std::size_t>(std::min<std::uint64_t>(room_left_, buffered()));
+    if (bytes == 0) return;
+    fill_body_from(std::span(buffer_.get() + begin_, bytes));
+    begin_ += bytes;
+  }
+}
+
+void frame_reader::ask_for_more(frame_receiver& owner) {
+  parts_.clear();
+  part_ = 0;
+  owner.more(header_, parts_);
+  room_left_ = sum_of(parts_);
+  if (room_left_ == 0) wrong_room(header_, header_.length - left_);
+  if (room_left_ > left_) wrong_room(header_, header_.length - left_ + room_left_);
 }
 
 void frame_reader::fill_body_from(std::span<std::byte const> bytes) {
@@ -131,6 +147,7 @@ void frame_reader::fill_body_from(std::span<std::byte const> bytes) {
 // So many bytes of the body's own buffers have been filled.
 void frame_reader::advance_body(std::size_t bytes) {
   left_ -= bytes;
+  room_left_ -= bytes;
   while (part_ < parts_.size() && bytes >= parts_[part_].size()) bytes -= parts_[part_++].size();
   if (bytes > 0) parts_[part_] = parts_[part_].subspan(bytes);
 }

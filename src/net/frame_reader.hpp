@@ -32,7 +32,8 @@ class frame_reader {
  private:
   [[nodiscard]] std::size_t buffered() const noexcept { return end_ - begin_; }
   [[nodiscard]] bool begin_frame(frame_receiver& owner);
-  void fill_body();
+  void fill_body(frame_receiver& owner);
+  void ask_for_more(frame_receiver& owner);
   void fill_body_from(std::span<std::byte const> bytes);
   void advance_body(std::size_t bytes);
   void make_room();
@@ -49,7 +50,8 @@ class frame_reader {
   wire::frame_header header_;
   std::vector<std::span<std::byte>> parts_;  // of the body
   std::size_t part_ = 0;                     // the first that is not full; cut off at its front
-  std::uint64_t left_ = 0;
+  std::uint64_t left_ = 0;                   // of the body
+  std::uint64_t room_left_ = 0;              // of it, what there are buffers for
   std::vector<boost::asio::mutable_buffer> room_;
 };
 

@@ -315,6 +315,15 @@ void link::discard(wire::frame_header const& header, std::vector<std::span<std::
     body.emplace_back(waste_.data(), std::min<std::uint64_t>(left, piece));
 }
 
+void link::more(wire::frame_header const& header, std::vector<std::span<std::byte>>& body) {
+  try {
+    user_.more(*this, header, body);
+  } catch (std::exception const& e) {
+    fail(e.what());
+    throw;
+  }
+}
+
 void link::end(wire::frame_header const& header) {
   if (std::exchange(discarding_, false)) return;
   try {

@@ -39,7 +39,7 @@ class plain final : public stream {
  private:
   /// Being woken for every packet of a large body would cost more than to copy it.
   void sleep_until(std::size_t sure) {
-    constexpr std::size_t most = 256 * 1024;
+    constexpr std::size_t most = 1024 * 1024;
     std::size_t const mark = sure < most / 4 ? 1 : std::min(sure, most);
     if (mark == mark_) return;
     error_code ignored;  // without it, all goes on as before

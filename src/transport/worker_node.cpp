@@ -14,6 +14,8 @@ constexpr std::chrono::milliseconds keeping_period{10};
 constexpr std::chrono::microseconds gathering_period{200};
 /// Commits that follow each other faster than this are gathered.
 constexpr std::chrono::microseconds rapid{20};
+/// After so many looks without any, the next one wakes the keeper.
+constexpr int idle_looks_max = 20;
 /// Beyond this nothing more is sent before some of it has arrived.
 constexpr std::size_t bytes_under_way_max = 32 * 1024 * 1024;
 constexpr std::size_t commits_under_way_max = 4096;
@@ -83,21 +85,26 @@ void worker_node::connect_to_servers() {
 /// was gathered goes out.
 void worker_node::keep_up() {
   std::unique_lock guard(keeping_);
+  int looks = 0;
   while (!keeper_stops_) {
-    if (unflushed_) keeper_wakes_.wait_for(guard, gathering_period);
+    // To be woken for each commit would cost more than to look now and then while there are any.
+    if (gathering_) keeper_wakes_.wait_for(guard, gathering_period);
     else
-      keeper_wakes_.wait_for(guard, keeping_period, [this] { return keeper_stops_ || unflushed_; });
+      keeper_wakes_.wait_for(guard, keeping_period, [this] { return keeper_stops_ || gathering_; });
     if (keeper_stops_) return;
+    looks = unflushed_ ? 0 : looks + 1;
+    if (looks > idle_looks_max) {
+      gathering_ = false;
+      if (unflushed_) gathering_ = true;  // one that came meanwhile has woken nobody
+    }
     guard.unlock();
     if (turn_.try_lock()) {
       std::lock_guard const mine(turn_, std::adopt_lock);
+      unflushed_ = false;
       for (auto& s : servers_) s->link.flush();
       reactor_.poll();
-      guard.lock();
-      unflushed_ = false;
-    } else {
-      guard.lock();
     }
+    guard.lock();
   }
 }
 
@@ -116,15 +123,16 @@ void worker_node::post(server_id s, std::shared_ptr<net::reliable_frame const> f
     gathered = now - to.posted < rapid;
     to.posted = now;
     to.link.send(std::move(frame));
-    if (!gathered) to.link.flush();
+    if (gathered) unflushed_ = true;
+    else to.link.flush();
     to.note();
     full = to.full;
   }
   if (full)
     turn_.wait([&] { return is_broken() || !to.full.load(std::memory_order_acquire); });
-  else if (gathered) {
+  else if (gathered && !gathering_.exchange(true)) {
     std::lock_guard const guard(keeping_);
-    if (!std::exchange(unflushed_, true)) keeper_wakes_.notify_one();
+    keeper_wakes_.notify_one();
   }
 }
 
@@ -152,13 +160,28 @@ void worker_node::post_and_wait(server_id s, std::shared_ptr<net::reliable_frame
   if (broken_) throw lost_error(why_);
 }
 
-void worker_node::ask(server_id s, std::unique_ptr<question> q) {
+void worker_node::ask(server_id s, question& q) {
   std::lock_guard const mine(turn_);
+  ask_in_turn(s, q);
+}
+
+void worker_node::ask_in_turn(server_id s, question& q) {
   server& to = *servers_[s.index()];
-  q->asker->missing.fetch_add(1, std::memory_order_relaxed);
-  q->header.sequence = ++tickets_;
-  to.link.send(q->header, q->meta, q->body);
-  to.asked.emplace(tickets_, std::move(q));
+  q.asker->missing.fetch_add(1, std::memory_order_relaxed);
+  q.header.sequence = ++tickets_;
+  to.link.send(q.header, q.meta, q.body);
+  to.asked.push_back(&q);
+}
+
+void worker_node::withdraw(inquiry& asked) {
+  std::lock_guard const mine(turn_);
+  for (auto& s : servers_) {
+    // What is being written cannot be stopped in any other way. Others' questions are asked again.
+    if (s->answering != nullptr && s->answering->asker == &asked) s->link.cut();
+    std::erase_if(s->asked, [&](question const* q) { return q->asker == &asked; });
+  }
+  asked.cut = nullptr;
+  asked.missing.store(0, std::memory_order_relaxed);
 }
 
 void worker_node::flush() {
@@ -177,18 +200,24 @@ worker_node::server& worker_node::server_of(net::link& l) {
   return **std::ranges::find_if(servers_, [&](auto const& s) { return &s->link == &l; });
 }
 
+question* worker_node::find(server& s, std::uint64_t ticket) const {
+  if (ticket == 0 || ticket > tickets_)
+    throw wire::frame_error("an answer to a question that was not asked");
+  auto const at =
+      std::ranges::find_if(s.asked, [&](auto const* q) { return q->header.sequence == ticket; });
+  return at == s.asked.end() ? nullptr : *at;
+}
+
 void worker_node::begin(net::link& from, wire::frame_header const& header,
                         std::span<std::byte const> meta,
                         std::vector<std::span<std::byte>>& body) {
   server& s = server_of(from);
   switch (static_cast<wire::kind>(header.kind)) {
     case wire::kind::reply:
-    case wire::kind::counted: {
-      auto const at = s.asked.find(header.sequence);
-      if (at == s.asked.end())
-        throw wire::frame_error("an answer to a question that was not asked");
-      return at->second->begin(header, meta, body);
-    }
+    case wire::kind::counted:
+      s.answering = find(s, header.sequence);
+      if (s.answering == nullptr) return discard(header, body);
+      return s.answering->begin(header, meta, body);
     case wire::kind::refused:
       expect_length(header, 0);
       refused_ = wire::from_bytes<wire::refused_meta>(meta);
@@ -199,6 +228,19 @@ void worker_node::begin(net::link& from, wire::frame_header const& header,
   }
 }
 
+/// The answer to a question that has been withdrawn.
+void worker_node::discard(wire::frame_header const& header,
+                          std::vector<std::span<std::byte>>& body) {
+  constexpr std::uint64_t piece = 256 * 1024;
+  constexpr std::uint64_t most = piece * 1024 * 1024;
+  if (header.length > most)
+    throw wire::frame_error("an answer of " + std::to_string(header.length) + " bytes, expected at most " +
+                            std::to_string(most));
+  waste_.resize(static_cast<std::size_t>(std::min(header.length, piece)));
+  for (std::uint64_t left = header.length; left != 0; left -= body.back().size())
+    body.emplace_back(waste_.data(), static_cast<std::size_t>(std::min(left, piece)));
+}
+
 void worker_node::end(net::link& from, wire::frame_header const& header) {
   server& s = server_of(from);
   if (header.kind != +wire::kind::refused) return answered(s, header, refusal::none);
@@ -207,17 +249,19 @@ void worker_node::end(net::link& from, wire::frame_header const& header) {
 }
 
 void worker_node::answered(server& s, wire::frame_header const& header, refusal why) {
-  auto const q = s.asked.extract(header.sequence);
-  if (q.empty()) throw wire::frame_error("an answer to a question that was not asked");
-  inquiry& asker = *q.mapped()->asker;
-  if (why != refusal::none) asker.refused.store(why, std::memory_order_relaxed);
-  asker.missing.fetch_sub(1, std::memory_order_release);
+  s.answering = nullptr;
+  question* const q = find(s, header.sequence);
+  if (q == nullptr) return;
+  std::erase(s.asked, q);
+  q->done(why);
   turn_.stir();
 }
 
+void worker_node::broken(net::link& from, std::string const&) { server_of(from).answering = nullptr; }
+
 void worker_node::resumed(net::link& from) {
   server& s = server_of(from);
-  for (auto const& [ticket, q] : s.asked) from.send(q->header, q->meta, q->body);
+  for (question const* q : s.asked) from.send(q->header, q->meta, q->body);
   s.note();
   turn_.stir();
 }

@@ -226,6 +226,55 @@ TEST_CASE("what the receiver throws closes the connection with that reason", "[n
   CHECK_THAT(ends.at_client.reason(), Contains("closed by the peer"));
 }
 
+TEST_CASE("a body that is given room piece by piece arrives whole", "[net]") {
+  pair_of_ends ends;
+  ends.open();
+  auto& windows = ends.at_server.windows;
+  SECTION("of a byte") { windows = {1}; }
+  SECTION("small") { windows = {1000, 3, 77}; }
+  SECTION("large") { windows = {256 * 1024}; }
+  SECTION("a mixture") { windows = {500'000, 1, 33'000, 8}; }
+  std::size_t const size = windows.front() == 1 ? 5000 : 3'000'000;
+  for (std::size_t i = 0; i < 3; ++i)
+    ends.client->send(header_of(1, 1 + i), pattern(3), pattern(size + i, i));
+  ends.client->flush();
+  REQUIRE(ends.until([&] { return ends.at_server.ended == 3; }, 20s));
+  for (std::size_t i = 0; i < 3; ++i) CHECK((ends.at_server.frames[i].body == pattern(size + i, i)));
+  CHECK(ends.at_server.asked_more >= 3 * (size / 500'000));
+}
+
+TEST_CASE("room for a part of a body, and then none or too much, closes the connection", "[net]") {
+  struct stingy : recorder {
+    std::size_t rest = 0;
+    void more(wire::frame_header const&, std::vector<std::span<std::byte>>& body) override {
+      if (frames.back().body.size() == 5 && asked_more++ == 0)
+        body.push_back(std::span(frames.back().body).first(2));
+      else if (rest != 0)
+        body.push_back(std::span(frames.back().body).first(rest));
+    }
+  } at_server;
+  pair_of_ends ends;
+  at_server.windows = {1};
+  std::string expected = "has a body of 5 bytes, but was given room for 2";
+  SECTION("none") {}
+  SECTION("too much") {
+    at_server.rest = 4;
+    expected = "has a body of 5 bytes, but was given room for 6";
+  }
+  ends.listener = std::make_unique<net::listener>(
+      ends.reactor, net::address::parse("127.0.0.1:0"), net::security{}, ends.limits,
+      [&](std::unique_ptr<net::connection> c) {
+        c->attach(at_server);
+        ends.accepted.push_back(std::move(c));
+      });
+  ends.start_connect();
+  REQUIRE(ends.until([&] { return ends.client && !ends.accepted.empty(); }));
+  ends.client->send(header_of(4), {}, pattern(5));
+  ends.client->flush();
+  REQUIRE(ends.until([&] { return at_server.is_closed(); }));
+  CHECK_THAT(at_server.reason(), Contains(expected));
+}
+
 TEST_CASE("a body's source is asked piece by piece, and destroyed when it is sent", "[net]") {
   pair_of_ends ends;
   ends.open();

@@ -103,17 +103,30 @@ class recorder : public net::frame_receiver {
   int writable_calls = 0;
   std::vector<std::string> reasons;
   std::size_t parts = 1;  ///< into which a body is cut
+  std::vector<std::size_t> windows;  ///< if any: what is given at a time
+  std::size_t asked_more = 0;
+  std::size_t given = 0;
   std::function<void()> on_begin, on_end, on_drained, on_writable, on_closed;
 
   void begin(wire::frame_header const& header, std::span<std::byte const> meta,
              std::vector<std::span<std::byte>>& body) override {
     if (on_begin) on_begin();
     frames.push_back({header, bytes(meta.begin(), meta.end()), bytes(header.length)});
+    given = 0;
+    if (!windows.empty()) return more(header, body);
     std::span<std::byte> rest = frames.back().body;
     for (std::size_t left = parts; left > 0; --left) {
       body.push_back(rest.first(rest.size() / left));
       rest = rest.subspan(rest.size() / left);
     }
+  }
+  /// Gives the body's room window by window.
+  void more(wire::frame_header const&, std::vector<std::span<std::byte>>& body) override {
+    if (windows.empty()) return;
+    std::span<std::byte> const rest = std::span(frames.back().body).subspan(given);
+    auto const one = rest.first(std::min(rest.size(), windows[asked_more++ % windows.size()]));
+    given += one.size();
+    body.push_back(one);
   }
   void end(wire::frame_header const&) override {
     ++ended;

@@ -409,3 +409,27 @@ TEST_CASE("dense_snapshot: a state is received into pieces as a store would cut 
   state.receive(rows * width, width, fill);
   CHECK(at.front() != first.front());
 }
+
+TEST_CASE("dense_store: an update folded piece by piece is the update folded at once") {
+  constexpr std::size_t width = 3;
+  std::size_t const elements = 5 * chunk<float> / width * width;
+  auto whole = counting_store<float>(elements / width, width);
+  auto pieced = counting_store<float>(elements / width, width);
+  random_stream random(3);
+  update<float> u;
+  u.whole = true;
+  for (std::size_t i = 0; i < elements; ++i) u.values.push_back(draw<float>(random));
+  weighted_update<float> const step{&u, 0.5};
+  whole.fold({&step, 1}, std::nullopt);
+  dense_snapshot<float> before;
+  pieced.snapshot(before);
+  for (std::size_t first = 0; first < elements;) {
+    std::size_t const n = std::min<std::size_t>(elements - first, 1 + random.below(2 * chunk<float>));
+    pieced.add_range(first, std::span<float const>(u.values).subspan(first, n), 0.5);
+    first += n;
+  }
+  CHECK(all_of(pieced, elements) == all_of(whole, elements));
+  std::vector<float> old(elements);
+  before.copy(0, elements, old.data());
+  CHECK(old == all_of(counting_store<float>(elements / width, width), elements));  // is frozen
+}

@@ -70,3 +70,50 @@ TEST_CASE("row_cache: forgets everything when it is cleared") {
   cache.put(key{5}, fetched(1), others);
   CHECK(row(cache, 5) == floats{3, 4});
 }
+
+TEST_CASE("row_cache: with a capacity, the least recently used row goes (rules §3)") {
+  row_cache<float> cache(2, 2);
+  float const values[] = {1, 2};
+  float const others[] = {3, 4};
+  cache.put(key{1}, fetched(1), values);
+  cache.put(key{2}, fetched(1), others);
+  SECTION("the first one that came") { cache.put(key{3}, fetched(1), values); }
+  SECTION("or was read") {
+    CHECK(cache.use(key{2}) != nullptr);
+    CHECK(cache.find(key{1}) != nullptr);  // which is no use
+    cache.put(key{3}, fetched(1), values);
+  }
+  SECTION("or was fetched again") {
+    cache.put(key{1}, fetched(1), values);
+    cache.put(key{2}, fetched(0), values);  // older, so not taken, but used
+    cache.put(key{3}, fetched(1), values);
+  }
+  CHECK(cache.size() == 2);
+  CHECK(cache.find(key{1}) == nullptr);
+  CHECK(row(cache, 2) == floats{3, 4});
+  CHECK(row(cache, 3) == floats{1, 2});
+  cache.add(key{2}, values);
+  CHECK(row(cache, 2) == floats{4, 6});
+  cache.clear();
+  cache.put(key{9}, fetched(1), values);
+  CHECK(row(cache, 9) == floats{1, 2});
+  CHECK(cache.size() == 1);
+}
+
+TEST_CASE("row_cache: a capacity holds over many rows, and what is here is right") {
+  constexpr std::size_t capacity = 7;
+  row_cache<float> cache(2, capacity);
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    std::uint64_t const k = i * i % 31;
+    auto const x = static_cast<float>(k);
+    float const values[] = {x, -x};
+    cache.put(key{k}, fetched(1), values);
+    CHECK(cache.size() <= capacity);
+    for (std::uint64_t other = 0; other < 31; ++other)
+      if (cache.find(key{other}) != nullptr) {
+        auto const y = static_cast<float>(other);
+        CHECK(row(cache, other) == floats{y, -y});
+      }
+    CHECK(cache.find(key{k}) != nullptr);
+  }
+}

@@ -116,7 +116,8 @@ class blueprint {
   [[nodiscard]] replicas make_replicas() const {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return replicas(replica_type<I>(std::get<I>(locators_), spec<I>().width, servers(),
-                                      std::get<I>(pools_), spec<I>().filter)...);
+                                      std::get<I>(pools_), spec<I>().filter,
+                                      spec<I>().cached_rows)...);
     }(std::make_index_sequence<table_count>{});
   }
 

@@ -28,15 +28,19 @@ class body_source {
 };
 
 /// What a connection tells its owner, from inside `reactor::run_one` or `poll`. An owner may close
-/// or destroy its connection from any of these but `begin`.
+/// or destroy its connection from any of these but `begin` and `more`.
 class frame_receiver {
  public:
   virtual ~frame_receiver() = default;
   /// A frame's header and meta have arrived: says where its body goes, as buffers that together are
-  /// as long as the header says. @throws wire::frame_error to close the connection for that reason;
-  /// must check all sizes before it takes memory
+  /// as long as the header says; or shorter, and `more` says where the rest goes.
+  /// @throws wire::frame_error to close the connection for that reason; must check all sizes before it
+  /// takes memory
   virtual void begin(wire::frame_header const& header, std::span<std::byte const> meta,
                      std::vector<std::span<std::byte>>& body) = 0;
+  /// The buffers given so far are full, and there is more of the body: says where that goes, at least a
+  /// part of it. @throws as `begin`
+  virtual void more(wire::frame_header const& /*header*/, std::vector<std::span<std::byte>>& /*body*/) {}
   /// The body is there. @throws wire::frame_error as `begin`
   virtual void end(wire::frame_header const& header) = 0;
   /// All that had arrived has been handed over: a good time for acknowledgements.

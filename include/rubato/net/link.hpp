@@ -55,6 +55,9 @@ class link_user {
   /// under way then is void.
   virtual void begin(link& from, wire::frame_header const& header, std::span<std::byte const> meta,
                      std::vector<std::span<std::byte>>& body) = 0;
+  /// As `frame_receiver::more`.
+  virtual void more(link& /*from*/, wire::frame_header const& /*header*/,
+                    std::vector<std::span<std::byte>>& /*body*/) {}
   virtual void end(link& from, wire::frame_header const& header) = 0;
   virtual void drained(link&) {}
   virtual void writable(link&) {}
@@ -115,6 +118,7 @@ class link final : public frame_receiver {
   // frame_receiver
   void begin(wire::frame_header const& header, std::span<std::byte const> meta,
              std::vector<std::span<std::byte>>& body) override;
+  void more(wire::frame_header const& header, std::vector<std::span<std::byte>>& body) override;
   void end(wire::frame_header const& header) override;
   void drained() override;
   void writable() override { user_.writable(*this); }

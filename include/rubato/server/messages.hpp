@@ -50,6 +50,9 @@ struct read_stamp {
   clock_index server_clock;  ///< `c_min` there: all stamps below it are in
   clock_index included;      ///< of the reader's own commits, all stamps below it are in
   version_index version{};   ///< the version that the reader's next commit belongs to
+  /// Of everybody's commits that it has received, those with stamps below it are in. Under eager
+  /// visibility that is all.
+  clock_index folded_below = clock_index::highest();
 };
 
 /// Why a shard does not take a message.

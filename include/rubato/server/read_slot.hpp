@@ -1,7 +1,9 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "rubato/core/time.hpp"
@@ -27,7 +29,12 @@ struct read_slot {
 
   read_stamp stamp{};
   std::vector<value_type> values;             ///< the rows asked for, one after the other
+  /// Of each row, where they come from several answers; the stamp then is the least of them. Else empty.
+  std::vector<read_stamp> row_stamps;
   typename Store::snapshot_type snapshot;     ///< for `selection::all`
+  /// For `selection::all` of a dense table: where the elements go instead, in the server's order, if
+  /// the transport can write them there (`scattering_endpoint`). Empty: into the snapshot.
+  std::vector<std::span<value_type>> scattered;
   time_point arrived{};                       ///< when the request was at the server
   time_point admitted{};                      ///< when the protocol let it go on
 
@@ -38,7 +45,11 @@ struct read_slot {
     switch (asked) {
       case selection::nothing: return 0;
       case selection::rows: return values.size() * sizeof(value_type);
-      case selection::all: return snapshot.bytes();
+      case selection::all: {
+        std::size_t bytes = scattered.empty() ? snapshot.bytes() : 0;
+        for (auto const piece : scattered) bytes += piece.size_bytes();
+        return bytes;
+      }
     }
     return 0;
   }

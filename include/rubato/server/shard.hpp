@@ -99,6 +99,35 @@ class shard {
     return refusal::none;
   }
 
+  /// Whether whole updates of table I may be folded piece by piece, as they arrive: nothing is held
+  /// back, and no update needs another to be folded.
+  template <std::size_t I>
+  static constexpr bool folds_pieces =
+      !control_type::serial && !keeps_versions<I> && !velocity_merge<std::tuple_element_t<I, merges>> &&
+      requires(table_store<I>& s, std::span<value_type<I> const> values) {
+        s.add_range(std::size_t{}, values, double{});
+      };
+
+  /// What a commit that is arriving counts in table I, if it will be taken as things stand.
+  template <std::size_t I>
+  [[nodiscard]] std::pair<refusal, double> weigh(sender const& from, clock_index stamp,
+                                                 version_index version) const {
+    std::lock_guard const guard(lock_);
+    if (refusal const r = control_.check(from, stamp, version); r != refusal::none) return {r, 0.0};
+    return {refusal::none, std::get<I>(merges_).weight(control_.info(from, stamp, version))};
+  }
+  /// Folds a piece of it. Its `commit`, without what has been folded so, must follow.
+  template <std::size_t I>
+    requires folds_pieces<I>
+  void fold_piece(std::size_t first, std::span<value_type<I> const> values, double weight) {
+    store<I>().add_range(first, values, weight);
+  }
+  /// It does not: a part of it stays.
+  void count_partly_folded() {
+    std::lock_guard const guard(lock_);
+    control_.count_partly_folded();
+  }
+
   /// Answers a read of table I into its slot if it may go on now, and says whether it did. If not,
   /// a later call names its worker among the released, and `read_released` is for it. The stamp
   /// holds for the rows: where folds are not serial they may be newer than it says, never older;

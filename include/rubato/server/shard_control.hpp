@@ -175,6 +175,8 @@ class shard_control {
     return refusal::none;
   }
 
+  void count_partly_folded() noexcept { ++counters_.partly_folded; }
+
   [[nodiscard]] refusal check(sender const& from) const noexcept {
     if (from.stage != stage_) return refusal::stage;
     if (from.worker.index() >= members_.size()) return refusal::stranger;
@@ -185,8 +187,8 @@ class shard_control {
 
   [[nodiscard]] read_stamp stamp_for(worker_id reader) const noexcept {
     clock_index const own = members_[reader.index()].received;
-    return {.server_clock = published_,
-            .included = Visibility::holds_back ? std::min(own, folded_below_) : own};
+    clock_index const below = Visibility::holds_back ? folded_below_ : clock_index::highest();
+    return {.server_clock = published_, .included = std::min(own, below), .folded_below = below};
   }
   [[nodiscard]] read_stamp stamp_for(worker_id reader, commit_cut const& cut) const noexcept {
     return {.server_clock = cut.c_min(), .included = cut.of(reader)};

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "rubato/core/assert.hpp"
@@ -51,8 +53,12 @@ class worker_versions {
     settle(w);
   }
 
-  /// Whether a commit may have this version: V never falls, so an older one is not its worker's.
-  [[nodiscard]] bool accepts(worker_id w, version_index v) const noexcept { return v >= of(w); }
+  /// Whether a commit may have this version: V never falls, so an older one is not its worker's. Nor
+  /// is one that so many commits cannot have led to, and after which V could not go on.
+  [[nodiscard]] bool accepts(worker_id w, version_index v) const noexcept {
+    constexpr version_index most{std::numeric_limits<std::int64_t>::max() / 2};
+    return v >= of(w) && v < most;
+  }
 
   void receive(worker_id w, version_index v) {
     member& m = members_[w.index()];

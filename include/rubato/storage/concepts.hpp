@@ -55,6 +55,7 @@ concept table_spec = std::copyable<T> && parameter<typename T::value_type> &&
   { t.width } -> std::convertible_to<std::size_t>;
   { t.check_finite } -> std::convertible_to<bool>;
   { t.filter } -> std::convertible_to<update_filter>;
+  { t.cached_rows } -> std::convertible_to<std::uint64_t>;
   requires table_store<typename T::template store<std::mutex>>;
 };
 

@@ -99,6 +99,13 @@ class dense_snapshot {
     chunks_.clear();
     received_ = false;
   }
+  /// The same state once more; the memory stays this one's to use again.
+  [[nodiscard]] dense_snapshot share() const {
+    dense_snapshot s;
+    s.chunk_size_ = chunk_size_;
+    s.chunks_ = chunks_;
+    return s;
+  }
   friend void swap(dense_snapshot& a, dense_snapshot& b) noexcept {
     std::swap(a.chunk_size_, b.chunk_size_);
     std::swap(a.received_, b.received_);
@@ -250,6 +257,20 @@ class dense_store {
       RUBATO_ASSERT(values.chunks_[i].size() == size_of(i));
       std::lock_guard const guard(chunks_[i].lock);
       detail::add_scaled(chunks_[i].values, values.chunks_[i].data(), weight);
+    }
+  }
+
+  /// Folds elements from `first` on: a piece of an update that is not here as a whole.
+  void add_range(std::size_t first, std::span<T const> values, double weight) {
+    while (!values.empty()) {
+      chunk& c = chunks_[first / chunk_size_];
+      std::size_t const at = first % chunk_size_;
+      std::lock_guard const guard(c.lock);
+      std::size_t const n = std::min(values.size(), c.values.size() - at);
+      if (n == c.values.size()) detail::add_scaled(c.values, values.data(), weight);
+      else detail::add_scaled(detail::writable(c.values) + at, values.data(), n, weight);
+      values = values.subspan(n);
+      first += n;
     }
   }
 

@@ -30,6 +30,9 @@ struct sparse {
   Merge merge{};
   Partition partition{};
   update_filter filter{};              ///< small entries of commits are not sent; off unless set
+  /// How many of the rows fetched by key a worker keeps, and so does a process of several workers; the
+  /// least recently used go first. 0: no limit. What has been pushed to them is not in there.
+  std::uint64_t cached_rows = 0;
 };
 static_assert(table_spec<sparse<float>> && table_spec<sparse<double>>);
 

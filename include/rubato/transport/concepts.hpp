@@ -37,9 +37,14 @@ namespace rubato {
 /// | `e.report_loss(loss)`              | and what a loss came to |
 /// | `e.take_order()`                   | the next of the conductor's orders that have arrived; nothing when there is none |
 ///
+/// Optional:
+///
+/// | `e.scatters()`                     | whether it writes whole dense tables where the slot's `scattered` says |
+/// | `e.shares_reads()`                 | whether answers may lack the worker's last commits, since others asked for them |
+///
 /// `post`, `request` and `wait` too throw when the run is being stopped; what they throw then is no
 /// std::exception, so that bodies do not swallow it by accident.
-/// Models: the endpoints of `in_process` and `simulated`.
+/// Models: the endpoints of `in_process`, `simulated` and `tcp`.
 template <class E, class System>
 concept endpoint = requires(E e, server_id s, typename System::message m, read_header read,
                             read_slot<typename System::template store_type<0>>& slot, double work,
@@ -60,6 +65,17 @@ concept endpoint = requires(E e, server_id s, typename System::message m, read_h
     e.report_loss(work);
     { e.take_order() } -> std::same_as<std::optional<typename System::pace_order>>;
   };
+};
+
+/// One to which a copy would cost more than it saves: see `read_slot::scattered`.
+template <class E>
+concept scattering_endpoint = requires(E const& e) {
+  { e.scatters() } -> std::convertible_to<bool>;
+};
+
+template <class E>
+concept sharing_endpoint = requires(E const& e) {
+  { e.shares_reads() } -> std::convertible_to<bool>;
 };
 
 }  // namespace rubato

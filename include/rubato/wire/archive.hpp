@@ -65,6 +65,10 @@ class output_archive {
   using is_loading = std::false_type;
 
   output_archive() { bytes_.reserve(128); }  // enough for what is said with every commit
+  /// Writes into this one's memory; what it holds is lost.
+  explicit output_archive(std::vector<std::byte> memory) noexcept : bytes_(std::move(memory)) {
+    bytes_.clear();
+  }
 
   template <class T>
   output_archive& operator&(T const& value) {

@@ -83,13 +83,14 @@ struct reply_meta {
   clock_index server_clock{};
   clock_index included{};
   version_index version{};
+  clock_index folded_below{};
   duration held{};  ///< how long the protocol did not let the read go on
   selection asked{};
   std::uint64_t rows = 0;  ///< numbers in the body
 
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & server_clock & included & version & held & asked & rows;
+    ar & server_clock & included & version & folded_below & held & asked & rows;
   }
 };
 
@@ -108,6 +109,13 @@ template <class Meta>
   output_archive out;
   out << meta;
   return out.take();
+}
+/// The same into memory that is there already.
+template <class Meta>
+void write(Meta const& meta, std::vector<std::byte>& to) {
+  output_archive out(std::move(to));
+  out << meta;
+  to = out.take();
 }
 /// @throws frame_error
 template <class Meta>

@@ -43,8 +43,12 @@ class replica {
   using snapshot_type = typename Store::snapshot_type;
 
   replica(locator_for<Table> locator, std::size_t width, std::uint32_t servers,
-          update_pool<value_type> const& pool, update_filter filter = {})
-      : locator_(std::move(locator)), width_(width), filter_(filter), rows_(width) {
+          update_pool<value_type> const& pool, update_filter filter = {},
+          std::uint64_t cached_rows = 0)
+      : locator_(std::move(locator)),
+        width_(width),
+        filter_(filter),
+        rows_(width, static_cast<std::size_t>(cached_rows)) {
     parts_.reserve(servers);
     for (std::uint32_t s = 0; s < servers; ++s)
       parts_.emplace_back(locator_.rows_of(server_id{s}), width, pool);
@@ -101,8 +105,18 @@ class replica {
   /// Whether `usable(mark)` holds for the base on every server.
   template <class Usable>
   [[nodiscard]] bool base_usable(Usable usable) const {
-    return has_base_ && std::ranges::all_of(parts_, [&](auto const& p) { return usable(p.mark); });
+    return has_base_ && marks_usable(usable);
   }
+  /// The same for a read, which shows whether it pays to keep a base.
+  template <class Usable>
+  [[nodiscard]] bool base_readable(Usable usable) {
+    if (!fetched_ || !marks_usable(usable)) return false;
+    base_pays_ = true;
+    return has_base_;
+  }
+  /// Whether the next fetch of the whole table is best read once and not kept: the last one was not,
+  /// or need not have been. A wrong guess costs one fetch more.
+  [[nodiscard]] bool prefers_no_base() const noexcept { return fetched_ && !base_pays_; }
 
   /// The least server clock of the base. @pre there is one
   [[nodiscard]] clock_index base_clock() const noexcept {
@@ -133,15 +147,35 @@ class replica {
   /// The whole table has been fetched into the slots.
   void accept_base(fetch_mark const& mark) {
     for (auto& p : parts_) {
-      p.mark = mark;
-      p.mark.server_clock = p.slot.stamp.server_clock;
-      p.base_included = p.slot.stamp.included;
       using std::swap;
       swap(p.base, p.slot.snapshot);
       p.slot.snapshot.clear();
     }
-    rows_.clear();
+    mark_fetched(mark);
     has_base_ = true;
+  }
+
+  /// Before a fetch of the whole table: its answers are to go right into `out`.
+  void scatter(value_type* out)
+    requires(Table::bounded)
+  {
+    for (std::uint32_t s = 0; s < parts_.size(); ++s) {
+      parts_[s].slot.scattered.clear();
+      for_each_run(s, [&](layout::run const& run) {
+        parts_[s].slot.scattered.emplace_back(out + run.first * width_, run.rows * width_);
+      });
+    }
+  }
+  /// After it, or when it failed.
+  void end_scatter() noexcept {
+    for (auto& p : parts_) p.slot.scattered.clear();
+  }
+  /// The whole table is in `out`, which the replica does not keep: adds the own updates it lacks.
+  void accept_scattered(fetch_mark const& mark, value_type* out)
+    requires(Table::bounded)
+  {
+    mark_fetched(mark);
+    for (std::uint32_t s = 0; s < parts_.size(); ++s) add_own_to(s, out);
   }
 
   /// A server has answered: own commits that it includes, and the base too, are needed no more.
@@ -163,16 +197,10 @@ class replica {
     requires(Table::bounded)
   {
     for (std::uint32_t s = 0; s < parts_.size(); ++s) {
-      part const& p = parts_[s];
       for_each_run(s, [&](layout::run const& run) {
-        p.base.copy(run.local_first * width_, run.rows * width_, out + run.first * width_);
-        p.for_each_own(p.base_included, [&](update<value_type> const& u) {
-          if (u.whole) add_whole(u, run, out);
-        });
+        parts_[s].base.copy(run.local_first * width_, run.rows * width_, out + run.first * width_);
       });
-      p.for_each_own(p.base_included, [&](update<value_type> const& u) {
-        if (!u.whole) add_keyed(u, server_id{s}, out);
-      });
+      add_own_to(s, out);
     }
   }
 
@@ -204,7 +232,7 @@ class replica {
   template <class Usable>
   [[nodiscard]] std::optional<fetch_mark> read_row(key k, bool base_ok, Usable usable,
                                                    value_type* out) {
-    if (auto const* e = rows_.find(k); e && usable(e->mark)) {
+    if (auto const* e = rows_.use(k); e && usable(e->mark)) {
       std::copy_n(rows_.values(*e), width_, out);
       return e->mark;
     }
@@ -222,9 +250,10 @@ class replica {
   /// A row has been fetched by key into a server's slot, at place `index` there.
   void accept_row(key k, server_id s, std::size_t index, fetch_mark mark, value_type* out) {
     part& p = parts_[s.index()];
-    mark.server_clock = p.slot.stamp.server_clock;
+    read_stamp const& stamp = p.slot.row_stamps.empty() ? p.slot.stamp : p.slot.row_stamps[index];
+    mark.server_clock = stamp.server_clock;
     value_type* const row = p.slot.values.data() + index * width_;
-    p.add_own(p.slot.stamp.included, p.slot.rows[index], width_, row);
+    p.add_own(stamp.included, p.slot.rows[index], width_, row);
     value_type const* const seen = rows_.put(k, mark, row);
     std::copy_n(seen, width_, out);
   }
@@ -260,6 +289,30 @@ class replica {
     slot_type slot{};
   };
 
+  template <class Usable>
+  [[nodiscard]] bool marks_usable(Usable& usable) const {
+    return std::ranges::all_of(parts_, [&](auto const& p) { return usable(p.mark); });
+  }
+
+  void mark_fetched(fetch_mark const& mark) {
+    for (auto& p : parts_) {
+      p.mark = mark;
+      p.mark.server_clock = p.slot.stamp.server_clock;
+      p.base_included = p.slot.stamp.included;
+    }
+    rows_.clear();
+    fetched_ = true;
+    base_pays_ = false;
+  }
+
+  /// Adds the own updates that one server's part of the last fetch lacks.
+  void add_own_to(std::uint32_t server, value_type* out) const {
+    parts_[server].for_each_own(parts_[server].base_included, [&](update<value_type> const& u) {
+      if (!u.whole) return add_keyed(u, server_id{server}, out);
+      for_each_run(server, [&](layout::run const& run) { add_whole(u, run, out); });
+    });
+  }
+
   template <class F>
   void for_each_run(std::uint32_t server, F f) const {
     layout const& rows = locator_.rows();
@@ -286,6 +339,8 @@ class replica {
   row_cache<value_type> rows_;
   std::vector<part> parts_;
   bool has_base_ = false;
+  bool fetched_ = false;    ///< the whole table, at least once
+  bool base_pays_ = false;  ///< since then it has been read again, or would have been
 };
 
 }  // namespace rubato

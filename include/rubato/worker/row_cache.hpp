@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <list>
+#include <utility>
 #include <vector>
 
 #include "rubato/core/clock.hpp"
@@ -20,17 +23,23 @@ struct fetch_mark {
   std::uint64_t fetch = 0;                           ///< which of the reader's fetches, from 1
 };
 
-/// The rows that a worker has fetched by key, as it sees them: its own later pushes are added in
-/// place (read-my-writes). O(1) per row.
-template <class T>
+/// The rows that a worker, or a process, has fetched by key. A worker's are as it sees them: its own
+/// later pushes are added in place (read-my-writes). O(1) per row.
+///
+/// With a capacity, the least recently used row makes room for another. Nothing is lost with it: what
+/// has been pushed is not kept here alone.
+template <class T, class Mark = fetch_mark>
 class row_cache {
  public:
   struct entry {
-    fetch_mark mark;
+    Mark mark;
     std::size_t slot;
+    std::list<std::uint64_t>::iterator use{};  ///< its place in the order; only with a capacity
   };
 
-  explicit row_cache(std::size_t width) : width_(width) {}
+  /// `capacity` in rows; 0: no limit.
+  explicit row_cache(std::size_t width, std::size_t capacity = 0)
+      : width_(width), capacity_(capacity) {}
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
 
@@ -38,21 +47,32 @@ class row_cache {
     auto const at = entries_.find(k.value());
     return at == entries_.end() ? nullptr : &at->second;
   }
+  /// The same for whoever reads it, which makes it the last to be forgotten.
+  [[nodiscard]] entry const* use(key k) noexcept {
+    entry const* const e = find(k);
+    if (e != nullptr && capacity_ != 0) order_.splice(order_.end(), order_, e->use);
+    return e;
+  }
   [[nodiscard]] T* values(entry const& e) noexcept { return values_.data() + e.slot * width_; }
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
 
   /// Stores a fetched row; one fetched at an older server clock never takes a newer one's place.
   /// Returns where its values are, fetched or kept.
-  T* put(key k, fetch_mark mark, T const* from) {
-    // Room first, as there may be none: then no entry points to values that are not.
-    values_.resize(std::max(values_.size(), (entries_.size() + 1) * width_));
-    auto const [at, fresh] = entries_.try_emplace(k.value(), entry{mark, entries_.size()});
-    entry& e = at.value();
+  T* put(key k, Mark const& mark, T const* from) {
     newest_ = std::max(newest_, mark.server_clock);
-    if (fresh || mark.server_clock >= e.mark.server_clock) {
+    if (entry const* const known = use(k)) {
+      entry& e = entries_.find(k.value()).value();
+      if (mark.server_clock < known->mark.server_clock) return values(e);
       e.mark = mark;
       std::copy_n(from, width_, values(e));
+      return values(e);
     }
-    return values(e);
+    entry fresh{mark, room()};
+    if (capacity_ != 0) fresh.use = order_.insert(order_.end(), k.value());
+    T* const to = values(fresh);
+    std::copy_n(from, width_, to);
+    entries_.emplace(k.value(), std::move(fresh));
+    return to;
   }
 
   /// Adds an own push to a row that is here.
@@ -68,6 +88,7 @@ class row_cache {
   void clear() {
     if (entries_.empty()) return;
     detail::clear(entries_);
+    order_.clear();
     values_.clear();
     newest_ = clock_index::lowest();
   }
@@ -77,8 +98,23 @@ class row_cache {
   }
 
  private:
+  /// A place for one more row: that of the least recently used one, if there may be no more.
+  std::size_t room() {
+    if (capacity_ != 0 && entries_.size() >= capacity_) {
+      auto const oldest = entries_.find(order_.front());
+      std::size_t const slot = oldest->second.slot;
+      entries_.erase(oldest);
+      order_.pop_front();
+      return slot;
+    }
+    values_.resize(std::max(values_.size(), (entries_.size() + 1) * width_));
+    return entries_.size();
+  }
+
   std::size_t width_;
+  std::size_t capacity_;
   detail::row_map<entry> entries_;
+  std::list<std::uint64_t> order_;  // least recently used first; empty without a capacity
   std::vector<T> values_;
   clock_index newest_ = clock_index::lowest();  // the greatest server clock among the entries
 };

@@ -9,6 +9,7 @@
 #include <ranges>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -299,13 +300,13 @@ class worker {
     auto& r = replica_of<I>();
     if constexpr (System::template table_type<I>::bounded) check_size<I>("pull", out.size());
     staleness const s = allowed<I>(asked);
-    if (r.base_usable(usable(s))) {
+    if (r.base_readable(usable(s))) {
       enter(s);
     } else {
       r.drop_base();
-      for (server_id const server : servers_) r.slot(server).asked = selection::all;
-      fetch<I>(servers_, s);
-      ++metrics_.fetches;
+      if constexpr (scattering_endpoint<Endpoint> && System::template table_type<I>::bounded)
+        if (link_.scatters() && r.prefers_no_base()) return pull_scattered<I>(out, s);
+      fetch_whole<I>(s);
       r.accept_base(mark_of_fetch(s));
     }
     count_read(r.base_clock());
@@ -315,6 +316,29 @@ class worker {
     metrics_.send += link_.now() - before;
   }
 
+  template <std::size_t I>
+  void fetch_whole(staleness s) {
+    for (server_id const server : servers_) slot<I>(server).asked = selection::all;
+    fetch<I>(servers_, s);
+    ++metrics_.fetches;
+  }
+
+  /// Has the whole table written where the user wants it, without a base in between.
+  template <std::size_t I>
+  void pull_scattered(flat<value_type<I>> out, staleness s) {
+    auto& r = replica_of<I>();
+    struct ending {
+      std::remove_reference_t<decltype(r)>& of;
+      ~ending() { of.end_scatter(); }
+    } const at_exit{r};
+    r.scatter(out.data());
+    fetch_whole<I>(s);
+    time_point const before = link_.now();
+    r.accept_scattered(mark_of_fetch(s), out.data());
+    metrics_.send += link_.now() - before;
+    count_read(r.base_clock());
+  }
+
   template <std::size_t I, key_range Keys>
   void pull_rows(Keys const& keys, flat<value_type<I>> out, std::optional<staleness> asked) {
     check_live();
@@ -322,7 +346,7 @@ class worker {
     check_rows<I>("pull", std::ranges::size(keys), out.size());
     staleness const s = allowed<I>(asked);
     auto const fresh = usable(s);
-    bool const base_ok = r.base_usable(fresh);
+    bool const base_ok = r.base_readable(fresh);
     missing_.clear();
     std::size_t i = 0;
     clock_index oldest = clock_index::highest();
@@ -376,6 +400,7 @@ class worker {
         asked_.push_back(at.server);
         slot.asked = selection::rows;
         slot.rows.clear();
+        slot.row_stamps.clear();
       }
       m.server = at.server;
       m.index = slot.rows.size();
@@ -427,11 +452,10 @@ class worker {
   void commit(bool flush) {
     check_live();
     enter(admission_.bound());
-    if constexpr (System::synchronized)
-      if (kept_commits() >= kept_commits_max) (void)fetch_cut(admission_.bound(), false);
+    if (kept_commits() >= kept_commits_max) ask_what_is_in();
     time_point const before = link_.now();
     bool const keeps_base = next_clock_may_use_base();
-    own_may_lag_ = own_may_lag_ || !next_read_includes_own();
+    own_may_lag_ = own_may_lag_ || !next_read_includes_own() || shares_reads();
     for (std::uint32_t s = 0; s < system_.servers(); ++s) {
       auto message = make_message(server_id{s}, keeps_base, flush);
       metrics_.bytes_sent += message.bytes();
@@ -453,6 +477,16 @@ class worker {
       return typename System::message{
           self_, clock_, version_, {replica_of<I>().commit(s, clock_, keep, flush)...}};
     }(std::make_index_sequence<System::table_count>{});
+  }
+
+  /// For a worker that keeps its commits and reads too rarely to be told.
+  void ask_what_is_in() {
+    if constexpr (System::synchronized) {
+      (void)fetch_cut(admission_.bound(), false);
+    } else if (shares_reads()) {
+      for (server_id const server : servers_) slot<0>(server).asked = selection::nothing;
+      fetch<0>(servers_, admission_.bound());
+    }
   }
 
   /// Own commits that are kept until somebody says that they are in: nobody tells a worker that only
@@ -485,6 +519,12 @@ class worker {
     clock_index const next = clock_.next();
     staleness const s = admission_.bound();
     return visibility_.horizon({.c_min = admission_.need(next, s), .bound = s}) >= next;
+  }
+
+  /// Whether answers may be to others' questions, which went out before this worker's last commits.
+  [[nodiscard]] bool shares_reads() const noexcept {
+    if constexpr (sharing_endpoint<Endpoint>) return link_.shares_reads();
+    return false;
   }
 
   void begin_clock(time_point now) {

@@ -12,6 +12,7 @@
 
 #include "rubato/cluster/blueprint.hpp"
 #include "rubato/transport/tcp/bodies.hpp"
+#include "rubato/transport/tcp/pieces.hpp"
 #include "rubato/wire/messages.hpp"
 
 namespace rubato::detail {
@@ -22,6 +23,7 @@ template <class Plan>
 class arrivals {
  public:
   using message = typename Plan::message;
+  using shard_type = typename Plan::shard_type;
   using destinations = std::vector<std::span<std::byte>>;
 
   /// Rows of sparse tables in one frame take at most `sparse_max` bytes.
@@ -30,8 +32,9 @@ class arrivals {
 
   // ---- commits
 
+  /// `shard` is where large updates are folded while they arrive, if it `takes` them.
   void begin_commit(wire::frame_header const& header, std::span<std::byte const> meta,
-                    destinations& body) {
+                    shard_type& shard, bool takes, destinations& body) {
     auto const m = wire::from_bytes<wire::commit_meta<Plan::table_count>>(meta);
     std::uint64_t total = 0;
     Plan::for_each_table([&](auto tag) { total += check<decltype(tag)::index>(m.parts[decltype(tag)::index]); });
@@ -40,21 +43,37 @@ class arrivals {
     commit_.from = {worker_id{header.sender}, incarnation_id{header.incarnation}, m.stage};
     commit_.stamp = m.stamp;
     commit_.version = m.version;
+    pieces_.begin(header.sequence);
     Plan::for_each_table([&](auto tag) {
       constexpr std::size_t I = decltype(tag)::index;
-      prepare<I>(m.parts[I], std::get<I>(parts_), body);
+      prepare_part<I>(m.parts[I], shard, takes);
     });
+    pieces_.give(body);
+  }
+  /// Of a commit that is folded while it arrives, the next piece.
+  void more(shard_type& shard, destinations& body) {
+    fold_window(shard);
+    pieces_.give(body);
   }
 
   /// @throws wire::frame_error when a row is named that this server does not hold
-  [[nodiscard]] message take_commit() {
+  [[nodiscard]] message take_commit(shard_type& shard) {
+    fold_window(shard);
+    pieces_.end();
     Plan::for_each_table([&](auto tag) {
       constexpr std::size_t I = decltype(tag)::index;
-      check_rows<I>(std::get<I>(parts_)->rows, true);
-      std::get<I>(commit_.parts) = std::move(std::get<I>(parts_));
+      auto& part = std::get<I>(parts_);
+      if (!part) {
+        std::get<I>(commit_.parts) = plan_.template pool<I>().nothing();
+        return;
+      }
+      check_rows<I>(part->rows, true);
+      std::get<I>(commit_.parts) = std::move(part);
     });
     return std::move(commit_);
   }
+  /// Whether some of a commit has been folded, and not all of it.
+  [[nodiscard]] bool is_in_pieces() const noexcept { return pieces_.used() != 0; }
 
   // ---- requests
 
@@ -84,15 +103,14 @@ class arrivals {
     std::uint64_t const cut = bytes_for(m.cut_size, sizeof(clock_index), workers_max * 8);
     std::uint64_t const rows = bytes_for(m.rows, sizeof(std::uint64_t), rows_max(header.table) * 8);
     expect_length(header, cut + rows);
-    question_ = {.table = header.table,
-                 .ticket = header.sequence,
-                 .by_observer = header.sender == wire::observer,
-                 .read = {{worker_id{header.sender}, incarnation_id{header.incarnation}, m.stage},
-                          m.clock,
-                          m.bound,
-                          {}},
-                 .asked = m.asked,
-                 .rows = {}};
+    question_.table = header.table;
+    question_.ticket = header.sequence;
+    question_.by_observer = header.sender == wire::observer;
+    question_.read = {{worker_id{header.sender}, incarnation_id{header.incarnation}, m.stage},
+                      m.clock,
+                      m.bound,
+                      {}};
+    question_.asked = m.asked;
     has_cut_ = m.has_cut;
     cut_c_min_ = m.cut_c_min;
     cut_.resize(static_cast<std::size_t>(m.cut_size));
@@ -101,8 +119,9 @@ class arrivals {
     body.push_back(wire::bytes_of(question_.rows));
   }
 
-  /// @throws wire::frame_error when a row is named that this server does not hold
-  [[nodiscard]] question take_request() {
+  /// It may be moved from; what is not is used again. @throws wire::frame_error when a row is named
+  /// that this server does not hold
+  [[nodiscard]] question& take_request() {
     Plan::for_each_table([&](auto tag) {
       constexpr std::size_t I = decltype(tag)::index;
       if (question_.table == I) check_rows<I>(question_.rows, false);
@@ -112,7 +131,7 @@ class arrivals {
       for (std::int64_t const c : cut_) below.emplace_back(c);
       question_.read.cut = std::make_shared<commit_cut const>(std::move(below), cut_c_min_);
     }
-    return std::move(question_);
+    return question_;
   }
 
   // ---- initial values
@@ -155,15 +174,24 @@ class arrivals {
     return plan_.template locator<I>().rows_of(self_);
   }
 
+  /// Rows that one request may name: it takes memory for the answer.
   [[nodiscard]] std::uint64_t rows_max(std::uint16_t table) const {
-    std::uint64_t most = sparse_max_ / sizeof(std::uint64_t);
+    std::uint64_t most = 0;
     Plan::for_each_table([&](auto tag) {
       constexpr std::size_t I = decltype(tag)::index;
+      if (table != I) return;
+      most = sparse_max_ / row_bytes<I>();
       // Who asks for a row twice gets it twice, within reason.
-      if (table == I && Plan::template table_type<I>::bounded)
+      if (Plan::template table_type<I>::bounded)
         most = std::max<std::uint64_t>(most, 2 * rows_here<I>());
     });
     return most;
+  }
+  /// Of a row and its number.
+  template <std::size_t I>
+  [[nodiscard]] std::uint64_t row_bytes() const noexcept {
+    return sizeof(std::uint64_t) +
+           plan_.template spec<I>().width * sizeof(typename Plan::template value_type<I>);
   }
 
   /// The bytes of a part that fits its table.
@@ -172,8 +200,7 @@ class arrivals {
     using value_type = typename Plan::template value_type<I>;
     constexpr bool bounded = Plan::template table_type<I>::bounded;
     std::uint64_t const width = plan_.template spec<I>().width;
-    std::uint64_t const row_bytes = sizeof(std::uint64_t) + width * sizeof(value_type);
-    std::uint64_t const most = bounded ? rows_here<I>() : sparse_max_ / row_bytes;
+    std::uint64_t const most = bounded ? rows_here<I>() : sparse_max_ / row_bytes<I>();
     std::uint64_t const rows = p.whole ? rows_here<I>() : p.rows;
     if ((p.whole && (!bounded || p.rows != 0)) || rows > most || p.values != rows * width)
       throw wire::frame_error("an update of table " + std::to_string(I) + " with " +
@@ -194,6 +221,47 @@ class arrivals {
     part->values.resize(static_cast<std::size_t>(p.values));
     body.push_back(wire::bytes_of(part->rows));
     body.push_back(wire::bytes_of(part->values));
+  }
+
+  // ---- commits that are folded while they arrive
+
+  /// A large whole update has no room here: a server would need as much memory for each worker as
+  /// for its parameters.
+  template <std::size_t I>
+  void prepare_part(wire::part_size const& p, shard_type& shard, bool takes) {
+    auto& part = std::get<I>(parts_);
+    if constexpr (shard_type::template folds_pieces<I>) {
+      std::size_t const bytes = static_cast<std::size_t>(p.values) * sizeof(typename Plan::template value_type<I>);
+      if (p.whole && bytes > pieces::window_size) {
+        auto const [refused, weight] =
+            shard.template weigh<I>(commit_.from, commit_.stamp, commit_.version);
+        part = nullptr;
+        pieces_.add({.room = {},
+                     .table = I,
+                     .bytes = bytes,
+                     .weight = takes && refused == refusal::none ? weight : 0.0});
+        return;
+      }
+    }
+    destinations room;
+    prepare<I>(p, part, room);
+    for (auto const one : room) pieces_.add({.room = one});
+  }
+
+  void fold_window(shard_type& shard) {
+    pieces_.take([&](std::size_t table, std::size_t first, std::span<std::byte const> bytes,
+                     double weight) {
+      Plan::for_each_table([&](auto tag) {
+        constexpr std::size_t I = decltype(tag)::index;
+        using value_type = typename Plan::template value_type<I>;
+        if constexpr (shard_type::template folds_pieces<I>)
+          if (table == I)
+            shard.template fold_piece<I>(first / sizeof(value_type),
+                                         {reinterpret_cast<value_type const*>(bytes.data()),
+                                          bytes.size() / sizeof(value_type)},
+                                         weight);
+      });
+    });
   }
 
   template <std::size_t I>
@@ -233,6 +301,7 @@ class arrivals {
   server_id self_;
   std::uint64_t sparse_max_;
   message commit_{};
+  pieces pieces_;
   typename parts_of<std::make_index_sequence<Plan::table_count>>::type parts_;
   question question_;
   bool has_cut_ = false;

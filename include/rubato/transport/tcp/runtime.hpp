@@ -28,75 +28,16 @@
 #include "rubato/transport/run_stopped.hpp"
 #include "rubato/transport/tcp/agreement.hpp"
 #include "rubato/transport/tcp/coordinator_node.hpp"
+#include "rubato/transport/tcp/process_cache.hpp"
 #include "rubato/transport/tcp/questions.hpp"
 #include "rubato/transport/tcp/server_node.hpp"
+#include "rubato/transport/tcp/system.hpp"
 #include "rubato/transport/tcp/worker_node.hpp"
 #include "rubato/worker/worker.hpp"
 
 namespace rubato {
 
 struct tcp;
-
-/// The servers' side of a run of several processes, as seen from one of them: what all agree on, and
-/// the means to ask the servers.
-template <protocol Protocol, table_spec... Tables>
-class tcp_system : public blueprint<null_mutex, Protocol, Tables...> {
- public:
-  using base = blueprint<null_mutex, Protocol, Tables...>;
-  template <std::size_t I>
-  using snapshot_type = typename base::template snapshot_type<I>;
-
-  tcp_system(std::uint64_t sparse_max, Protocol p, std::uint32_t servers, Tables... tables)
-      : base(std::move(p), servers, std::move(tables)...), sparse_max_(sparse_max) {}
-
-  /// Whom to ask from now on; nobody: there are no servers to be asked.
-  void connect(detail::worker_node* node) noexcept { node_ = node; }
-
-  /// The folded state of a table. Any thread. @throws lost_error
-  template <std::size_t I, class Result>
-  void read_state(Result& out) const {
-    using slot = read_slot<typename base::template store_type<I>>;
-    auto const slots = std::make_shared<std::vector<slot>>(base::servers());
-    auto const asked = std::make_shared<detail::inquiry>();
-    for (std::uint32_t s = 0; s < base::servers(); ++s)
-      node().ask(server_id{s}, detail::make_observation<I>(*this, server_id{s}, (*slots)[s], asked,
-                                                             slots, sparse_max_));
-    wait_for(asked);
-    std::vector<snapshot_type<I>> states;
-    for (slot& one : *slots) states.push_back(std::move(one.snapshot));
-    base::template assemble<I>(states, out);
-  }
-
-  /// Adds the updates that the servers have received so far.
-  void add_counters(run_report& r) const {
-    std::vector<std::shared_ptr<std::uint64_t>> counts;
-    auto const asked = std::make_shared<detail::inquiry>();
-    for (std::uint32_t s = 0; s < base::servers(); ++s) {
-      counts.push_back(std::make_shared<std::uint64_t>(0));
-      node().ask(server_id{s}, std::make_unique<detail::count_question>(counts.back(), asked));
-    }
-    wait_for(asked);
-    for (auto const& count : counts) r.updates = std::max(r.updates, *count);
-  }
-
-  [[nodiscard]] std::uint64_t sparse_max() const noexcept { return sparse_max_; }
-
- private:
-  [[nodiscard]] detail::worker_node& node() const {
-    if (node_ == nullptr)
-      throw usage_error(errc::stale_handle,
-                        "only worker processes can read the parameters: this one serves them");
-    return *node_;
-  }
-  void wait_for(std::shared_ptr<detail::inquiry> const& asked) const {
-    node().wait_for(*asked, [] { return false; });
-    if (asked->missing.load(std::memory_order_acquire) != 0)
-      throw lost_error("the parameters cannot be read: " + node().why_broken());
-  }
-
-  std::uint64_t sparse_max_;
-  detail::worker_node* node_ = nullptr;
-};
 
 /// Runs a body on the workers of this process, among those of others; or serves them. Made by
 /// `cluster`; see `tcp`.
@@ -170,38 +111,49 @@ class tcp_runtime final : detail::worker_node::runtime {
 
   class endpoint_type {
    public:
-    endpoint_type(tcp_runtime& run, worker_id self) : run_(run), self_(self) {}
+    endpoint_type(tcp_runtime& run, worker_id self)
+        : run_(run), self_(self), questions_(run.system_, run.system_.sparse_max()) {}
 
     void post(server_id s, message m) {
       checkpoint();
+      clock_index const next = m.stamp.next();
+      if (run_.shared_) run_.shared_->posting(reader_, s, next);
       run_.node_->post(s, std::make_shared<detail::commit_frame<message> const>(std::move(m)));
+      if (run_.shared_) run_.shared_->posted(reader_, s, next);
     }
 
     template <std::size_t I>
     void request(server_id s, table_tag<I>, read_header const& read,
                  read_slot<typename system_type::template store_type<I>>& slot) {
-      checkpoint();
-      slot.arrived = slot.admitted = time_point{};
-      run_.node_->ask(s, detail::make_question<I>(run_.system_, s, read, slot, asked_, keep_.lock(),
-                                                  run_.system_.sparse_max()));
+      asking([&] {
+        if (run_.shared_) return run_.shared_->template request<I>(reader_, s, read, slot);
+        slot.arrived = slot.admitted = time_point{};
+        auto& q = questions_.template of<I>(s);
+        q.renew(read, slot, asked_);
+        run_.node_->ask(s, q);
+      });
     }
+    [[nodiscard]] bool scatters() const noexcept { return !run_.shared_; }
+    [[nodiscard]] bool shares_reads() const noexcept { return run_.shared_.has_value(); }
 
     void request_cut(read_header const& read, cut_slot& slot) {
-      checkpoint();
-      slot.arrived = slot.admitted = time_point{};
-      {
-        std::lock_guard const mine(run_.node_->turns());
-        cut_ = &slot;
-      }
-      asked_->missing.fetch_add(1, std::memory_order_relaxed);
-      run_.node_->tell(wire::cut_request{read.from, read.clock, read.bound, slot.pull});
+      asking([&] {
+        slot.arrived = slot.admitted = time_point{};
+        {
+          std::lock_guard const mine(run_.node_->turns());
+          asked_.cut = &slot;
+          asked_.missing.fetch_add(1, std::memory_order_relaxed);
+        }
+        run_.node_->tell(wire::cut_request{read.from, read.clock, read.bound, slot.pull});
+      });
     }
     void release_cut(worker_id) { run_.node_->tell(wire::cut_release{handle_->identity()}); }
 
     void wait() {
-      run_.node_->wait_for(*asked_, [this] { return run_.stopping() || run_.refused(self_); });
+      if (!run_.node_->wait_for(asked_, [this] { return run_.stopping() || run_.refused(self_); }))
+        withdraw();
       checkpoint();
-      if (refusal const r = asked_->refused.exchange(refusal::none); r != refusal::none)
+      if (refusal const r = asked_.refused.exchange(refusal::none); r != refusal::none)
         throw error(errc::refused, std::string("a read was refused, for ") + to_string(r));
     }
 
@@ -235,6 +187,22 @@ class tcp_runtime final : detail::worker_node::runtime {
    private:
     friend class tcp_runtime;
 
+    /// Who is thrown out while asking waits for no answer.
+    template <class F>
+    void asking(F f) {
+      try {
+        checkpoint();
+        f();
+      } catch (...) {
+        withdraw();
+        throw;
+      }
+    }
+    void withdraw() {
+      if (run_.shared_) run_.shared_->forget(reader_);
+      run_.node_->withdraw(asked_);
+    }
+
     void report(pace_report const& said) {
       checkpoint();
       run_.node_->tell(wire::pace_note{handle_->identity().stage, said});
@@ -242,10 +210,10 @@ class tcp_runtime final : detail::worker_node::runtime {
 
     tcp_runtime& run_;
     worker_id self_;
+    std::size_t reader_ = 0;  ///< of the process cache
     worker_type* handle_ = nullptr;
-    std::weak_ptr<void> keep_;
-    std::shared_ptr<detail::inquiry> asked_ = std::make_shared<detail::inquiry>();
-    cut_slot* cut_ = nullptr;
+    detail::inquiry asked_;
+    detail::read_questions<typename system_type::base> questions_;
     std::vector<typename system_type::pace_order> orders_;
     std::atomic<bool> has_orders_ = false;
   };
@@ -281,6 +249,8 @@ class tcp_runtime final : detail::worker_node::runtime {
         node_ = std::make_unique<detail::worker_node>(static_cast<detail::worker_node::runtime&>(*this),
                                                        place_, agreed);
         system_.connect(node_.get());
+        // A synchronized read is of a cut of its own.
+        if (threads_ > 1 && !system_type::synchronized) shared_.emplace(system_, *node_, sparse_max);
         if (node_->number() == 0 && node_->incarnation() == 0)
           detail::send_initial_values(system_, *node_);
         break;
@@ -307,6 +277,7 @@ class tcp_runtime final : detail::worker_node::runtime {
   // ---- a run
 
   void begin(std::function<void(worker_type&)> body, std::function<double()> loss) {
+    if (shared_) shared_->begin_stage();
     std::lock_guard const guard(lock_);
     participants_.clear();
     refusals_.clear();
@@ -343,6 +314,7 @@ class tcp_runtime final : detail::worker_node::runtime {
     try {
       node_->turns().wait([&] { return p.may_start.load(std::memory_order_acquire) || stopping(); });
       if (p.may_start) {
+        if (shared_) p.link.reader_ = shared_->enlist(p.link.asked_, p.start.clock);
         p.handle.start(p.start, p.count);
         body_(p.handle);
         p.handle.finish();
@@ -444,7 +416,6 @@ class tcp_runtime final : detail::worker_node::runtime {
     for (worker_id const w : m.workers) {
       auto p = std::make_shared<participant>(
           *this, sender{w, incarnation_id{m.incarnation}, m.stage}, m.count);
-      p->link.keep_ = p;
       participants_.push_back(std::move(p));
       ++running_;
     }
@@ -497,11 +468,11 @@ class tcp_runtime final : detail::worker_node::runtime {
   }
   void on(wire::cut_grant const& m) {
     participant* const p = find(m.to.stage, m.to.worker);
-    if (p == nullptr || p->link.cut_ == nullptr) return;
-    cut_slot& slot = *std::exchange(p->link.cut_, nullptr);
+    if (p == nullptr || p->link.asked_.cut == nullptr) return;
+    cut_slot& slot = *std::exchange(p->link.asked_.cut, nullptr);
     slot.cut = std::make_shared<commit_cut const>(m.below, m.c_min);
     slot.admitted = slot.arrived + m.held;
-    p->link.asked_->missing.fetch_sub(1, std::memory_order_release);
+    p->link.asked_.missing.fetch_sub(1, std::memory_order_release);
   }
 
   void commit_refused(worker_id w, stage_id stage, server_id by, refusal why) override {
@@ -608,7 +579,8 @@ class tcp_runtime final : detail::worker_node::runtime {
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> busy_ = false;
 
-  std::unique_ptr<detail::worker_node> node_;  ///< last: it may call until it is gone
+  std::unique_ptr<detail::worker_node> node_;  ///< it may call until it is gone
+  std::optional<detail::process_cache<typename system_type::base>> shared_;  ///< of several threads
 };
 
 }  // namespace rubato

@@ -68,6 +68,8 @@ class server_node final : coordinator_user {
     stop_asked_ = true;
     reactor_.interrupt();
   }
+  /// Handles what has happened, without waiting: for whoever drives it step by step.
+  void poll() { reactor_.poll(); }
   /// Where it listens.
   [[nodiscard]] net::address bound() const { return listener_.bound(); }
   /// Any thread.
@@ -98,6 +100,10 @@ class server_node final : coordinator_user {
                std::vector<std::span<std::byte>>& body) override {
       node_.begin(*this, header, meta, body);
     }
+    void more(net::link&, wire::frame_header const&,
+              std::vector<std::span<std::byte>>& body) override {
+      arriving.more(*node_.shard_, body);
+    }
     void end(net::link&, wire::frame_header const& header) override { node_.end(*this, header); }
     void drained(net::link&) override { node_.flush(); }
     void resumed(net::link&) override { node_.count_connections(); }
@@ -112,6 +118,7 @@ class server_node final : coordinator_user {
     net::link link;
     arrivals<Plan> arriving;
     slots answers;  ///< of reads that are answered at once
+    std::uint64_t unread = 0;  ///< bytes of answers since all had been sent
     bool over = false;
   };
 
@@ -149,7 +156,8 @@ class server_node final : coordinator_user {
   void begin(session& s, wire::frame_header const& header, std::span<std::byte const> meta,
              std::vector<std::span<std::byte>>& body) {
     switch (static_cast<wire::kind>(header.kind)) {
-      case wire::kind::commit: return s.arriving.begin_commit(header, meta, body);
+      case wire::kind::commit:
+        return s.arriving.begin_commit(header, meta, *shard_, speaks_for(s, header.sender), body);
       case wire::kind::request: return s.arriving.begin_request(header, meta, body);
       case wire::kind::initial: return s.arriving.begin_initial(header, meta, body);
       case wire::kind::count: return expect_length(header, 0);
@@ -161,7 +169,7 @@ class server_node final : coordinator_user {
 
   void end(session& s, wire::frame_header const& header) {
     switch (static_cast<wire::kind>(header.kind)) {
-      case wire::kind::commit: return take_commit(s, s.arriving.take_commit());
+      case wire::kind::commit: return take_commit(s, header, s.arriving.take_commit(*shard_));
       case wire::kind::request: return take_request(s, s.arriving.take_request());
       case wire::kind::initial:
         if (stage_ != stage_id{})
@@ -173,10 +181,14 @@ class server_node final : coordinator_user {
 
   void lose(session& s, std::string const& reason, bool expected) {
     if (!expected) net::log(net::log_level::warning, s.link.who() + ": " + reason);
-    s.over = true;
+    end_session(s);
     stats_.add(stats_.connections_lost, 1);
     count_connections();
     withdraw(s);
+  }
+  void end_session(session& s) {
+    s.over = true;
+    if (s.arriving.is_in_pieces()) shard_->count_partly_folded();
   }
   void count_connections() {
     stats_.set(stats_.connections,
@@ -186,13 +198,20 @@ class server_node final : coordinator_user {
 
   // ---- commits
 
-  void take_commit(session& s, message const& m) {
+  /// Whether this worker is one of the session's process, in this stage.
+  [[nodiscard]] bool speaks_for(session const& s, std::uint32_t worker) const {
+    auto const at = workers_of_.find(s.process);
+    return at != workers_of_.end() && std::ranges::find(at->second, worker_id{worker}) != at->second.end();
+  }
+
+  void take_commit(session& s, wire::frame_header const& header, message const& m) {
     worker_id const from = m.from.worker;
     released_.clear();
-    refusal const r = shard_->commit(m, released_);
+    refusal const r =
+        speaks_for(s, header.sender) ? shard_->commit(m, released_) : refusal::stranger;
     if (r != refusal::none) return refuse(s, m.from, 0, r);
     stats_.add(stats_.commits, 1);
-    stats_.add(stats_.bytes_received, m.bytes());
+    stats_.add(stats_.bytes_received, header.length);
     if constexpr (Plan::synchronized)
       coordinator_.send(wire::progress_note{stage_, from, m.stamp.next()});
     release();
@@ -212,25 +231,42 @@ class server_node final : coordinator_user {
 
   // ---- reads
 
-  void take_request(session& s, question asked) {
-    auto const now = net::reactor::clock::now();
+  /// A question that has to wait is moved from.
+  void take_request(session& s, question& asked) {
+    check_debt(s);
     dispatch(asked.table, [&](auto tag) {
       constexpr std::size_t I = decltype(tag)::index;
       if (asked.by_observer) return observe<I>(s, asked);
+      if (!speaks_for(s, asked.read.from.worker.value()))
+        return refuse(s, asked.read.from, asked.ticket, refusal::stranger);
       read_slot<typename Plan::template store_type<I>>& slot = std::get<I>(s.answers);
       slot.asked = to_be_read<I>(asked.asked);
-      slot.rows = std::move(asked.rows);
+      slot.rows.swap(asked.rows);
       auto const [refused, done] = shard_->template admit<I>(asked.read, slot);
-      if (done) return answer<I>(s, asked, slot, {});
-      asked.rows = std::move(slot.rows);
-      if (refused == refusal::none) {
-        waiting_[asked.read.from.worker] = {&s, std::move(asked), now};
-      } else if (refused == refusal::cut) {  // its cut knows of orders that are still on their way
-        waiting_[asked.read.from.worker] = {&s, std::move(asked), now, true};
-      } else {
-        refuse(s, asked.read.from, asked.ticket, refused);
-      }
+      if (done) answer<I>(s, asked, slot, {});
+      slot.rows.swap(asked.rows);
+      if (done) return;
+      // Who waits for a cut waits for orders that are still on their way.
+      if (refused != refusal::none && refused != refusal::cut)
+        return refuse(s, asked.read.from, asked.ticket, refused);
+      waiting_[asked.read.from.worker] = {&s, std::move(asked), net::reactor::clock::now(),
+                                          refused == refusal::cut};
     });
+  }
+
+  /// Whoever asks on without reading the answers is not answered any more: they take memory here.
+  void check_debt(session& s) {
+    if (s.link.unsent() == 0) s.unread = 0;
+    auto const at = workers_of_.find(s.process);
+    std::uint64_t const workers = at == workers_of_.end() ? 0 : at->second.size();
+    std::uint64_t most = 64 * 1024 * 1024;
+    Plan::for_each_table([&](auto tag) {
+      // Each of its workers may have one answer under way, and so may whoever looks on.
+      most += (workers + 2) * shard_->template store<decltype(tag)::index>().bytes();
+    });
+    if (s.unread > most)
+      throw wire::frame_error("more is asked for, but " + std::to_string(s.unread) +
+                              " bytes of answers have not been read");
   }
 
   template <std::size_t I>
@@ -253,6 +289,7 @@ class server_node final : coordinator_user {
     wire::reply_meta meta{.server_clock = slot.stamp.server_clock,
                           .included = slot.stamp.included,
                           .version = slot.stamp.version,
+                          .folded_below = slot.stamp.folded_below,
                           .held = held,
                           .asked = slot.asked,
                           .rows = 0};
@@ -261,7 +298,7 @@ class server_node final : coordinator_user {
       meta.asked = selection::all;
       if constexpr (streams<I>) {
         bytes = shard_->template store<I>().bytes();
-        s.link.send(h, wire::to_bytes(meta), bytes,
+        s.link.send(h, written(meta), bytes,
                     std::make_unique<live_body<typename Plan::template store_type<I>>>(
                         shard_->template store<I>()));
       } else {
@@ -269,13 +306,19 @@ class server_node final : coordinator_user {
       }
     } else if (slot.asked == selection::rows) {
       bytes = slot.values.size() * sizeof(typename Plan::template value_type<I>);
-      s.link.send(h, wire::to_bytes(meta), wire::bytes_of(std::as_const(slot.values)));
+      s.link.send(h, written(meta), wire::bytes_of(std::as_const(slot.values)));
     } else {
-      s.link.send(h, wire::to_bytes(meta));
+      s.link.send(h, written(meta));
     }
+    s.unread += bytes;
     touched_.push_back(&s);
     stats_.add(stats_.reads, 1);
     stats_.add(stats_.bytes_sent, bytes);
+  }
+
+  [[nodiscard]] std::span<std::byte const> written(wire::reply_meta const& meta) {
+    wire::write(meta, meta_);
+    return meta_;
   }
 
   /// Whether a whole table is sent chunk by chunk, as it is at that moment.
@@ -294,7 +337,7 @@ class server_node final : coordinator_user {
     if constexpr (!is_dense_state<Snapshot>) meta.rows = state.keys.size();
     std::uint64_t const bytes = state.bytes();
     std::size_t const elements = bytes / sizeof(typename Plan::template value_type<I>);
-    s.link.send(h, wire::to_bytes(meta), bytes,
+    s.link.send(h, written(meta), bytes,
                 std::make_unique<state_body<Snapshot>>(state, elements));
     state.clear();
     return bytes;
@@ -339,7 +382,7 @@ class server_node final : coordinator_user {
         } else {
           ++at;
         }
-      for (waiting_read& r : again) take_request(*r.from, std::move(r.asked));
+      for (waiting_read& r : again) take_request(*r.from, r.asked);
     }
   }
 
@@ -407,7 +450,7 @@ class server_node final : coordinator_user {
     at->second = std::max(at->second, m.incarnation);
     for (auto const& [id, s] : sessions_)
       if (s->process == m.process && s->incarnation <= m.incarnation && !s->over) {
-        s->over = true;
+        end_session(*s);
         withdraw(*s);
         s->link.refuse("this process was given up as lost; it can only start anew");
       }
@@ -464,6 +507,7 @@ class server_node final : coordinator_user {
   std::map<worker_id, waiting_read> waiting_;
   std::vector<worker_id> released_;
   std::vector<session*> touched_;
+  std::vector<std::byte> meta_;  ///< of the reply that is being sent
 
   net::doorkeeper door_;
   net::listener listener_;

@@ -9,7 +9,6 @@
 #include <deque>
 #include <exception>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,25 +31,33 @@
 
 namespace rubato::detail {
 
-/// Questions that one thread has asked and waits to have answered.
+/// How one thread's questions stand.
 struct inquiry {
-  std::atomic<std::uint32_t> missing = 0;
+  std::atomic<std::uint32_t> missing = 0;  ///< answers
   std::atomic<refusal> refused = refusal::none;
+  cut_slot* cut = nullptr;  ///< asked of the coordinator; touched in one's turn
 };
 
-/// A question under way, and where its answer goes.
+/// A question, and where its answer goes. Belongs to the thread that asks, which keeps it until it is
+/// answered or withdrawn, and may then ask it anew.
 struct question {
+  question() = default;
+  question(question const&) = delete;
+  question& operator=(question const&) = delete;
   virtual ~question() = default;
   /// As `frame_receiver::begin`: where the answer goes.
   virtual void begin(wire::frame_header const& header, std::span<std::byte const> meta,
                      std::vector<std::span<std::byte>>& body) = 0;
+  /// It has been answered, or refused. Called in the turn of whoever heard it.
+  virtual void done(refusal why) {
+    if (why != refusal::none) asker->refused.store(why, std::memory_order_relaxed);
+    asker->missing.fetch_sub(1, std::memory_order_release);  // from here on it may be gone
+  }
 
   wire::frame_header header{};
   std::vector<std::byte> meta;
   std::vector<std::byte> body;
-  std::shared_ptr<inquiry> asker;
-  /// What the answer is written into is alive as long as this is.
-  std::shared_ptr<void> keep;
+  inquiry* asker = nullptr;
 };
 
 /// What a worker process has beside its workers: links to the servers and the coordinator, and the
@@ -96,14 +103,22 @@ class worker_node final : net::link_user, coordinator_user {
   void post(server_id s, std::shared_ptr<net::reliable_frame const> frame);
   /// Sends a frame that is to arrive before anything else happens, and waits until it has.
   void post_and_wait(server_id s, std::shared_ptr<net::reliable_frame const> frame);
-  /// Asks a server; `asker` misses one answer more until it is there.
-  void ask(server_id s, std::unique_ptr<question> q);
-  /// Sends what has been asked, and waits until nothing is missing, or until `stop()` holds.
+  /// Asks a server; `asker` misses one answer more until it is there. Nothing is sent before `flush`,
+  /// or `wait_for`.
+  void ask(server_id s, question& q);
+  /// The same for whoever has the turn, as in `question::done`.
+  void ask_in_turn(server_id s, question& q);
+  /// Sends what has been asked, and waits until nothing is missing, or until `stop()` holds: then
+  /// whoever waited withdraws the rest. Returns whether all was answered.
   template <class Stop>
-  void wait_for(inquiry const& asked, Stop stop) {
+  [[nodiscard]] bool wait_for(inquiry& asked, Stop stop) {
+    auto const complete = [&] { return asked.missing.load(std::memory_order_acquire) == 0; };
     flush();
-    turn_.wait([&] { return asked.missing.load(std::memory_order_acquire) == 0 || is_broken() || stop(); });
+    turn_.wait([&] { return complete() || is_broken() || stop(); });
+    return complete();
   }
+  /// Nothing is written into the asker's memory from now on.
+  void withdraw(inquiry& asked);
   void flush();
   /// For tests: breaks the connection to a server.
   void cut(server_id s);
@@ -114,7 +129,8 @@ class worker_node final : net::link_user, coordinator_user {
         : id(s), link(node.reactor_, node, link_limits(node.place_), std::move(who)) {}
     server_id id;
     net::link link;
-    std::map<std::uint64_t, std::unique_ptr<question>> asked;  ///< by ticket
+    std::vector<question*> asked;    ///< and not answered; each thread has at most one here
+    question* answering = nullptr;   ///< its answer is being written
     clock::time_point posted{};
     // For those who wait while another thread has the turn:
     std::atomic<bool> full = false;
@@ -127,7 +143,8 @@ class worker_node final : net::link_user, coordinator_user {
   void keep_up();
   void await_welcome();
   void connect_to_servers();
-  void discard(std::uint64_t length, std::vector<std::span<std::byte>>& body);
+  [[nodiscard]] question* find(server& s, std::uint64_t ticket) const;
+  void discard(wire::frame_header const& header, std::vector<std::span<std::byte>>& body);
   void answered(server& s, wire::frame_header const& header, refusal why);
   void give_up(std::string const& sentence);
 
@@ -138,6 +155,7 @@ class worker_node final : net::link_user, coordinator_user {
   void drained(net::link& from) override;
   void writable(net::link& from) override { drained(from); }
   void resumed(net::link& from) override;
+  void broken(net::link& from, std::string const& reason) override;
   void lost(net::link& from, std::string const& reason, bool expected) override;
   // coordinator_user
   void welcomed(wire::welcome const& w) override { welcome_ = w; }
@@ -151,7 +169,7 @@ class worker_node final : net::link_user, coordinator_user {
   std::optional<wire::welcome> welcome_;
   std::vector<std::unique_ptr<server>> servers_;
   std::uint64_t tickets_ = 0;
-  std::vector<std::byte> scratch_;
+  std::vector<std::byte> waste_;  ///< where answers go that nobody waits for any more
   wire::refused_meta refused_{};
   std::atomic<bool> broken_ = false;
   std::string why_;
@@ -161,7 +179,8 @@ class worker_node final : net::link_user, coordinator_user {
   std::mutex keeping_;
   std::condition_variable keeper_wakes_;
   bool keeper_stops_ = false;
-  bool unflushed_ = false;  ///< small commits wait to be joined by others
+  std::atomic<bool> gathering_ = false;  ///< small commits follow each other: the keeper looks often
+  std::atomic<bool> unflushed_ = false;  ///< some wait to be joined by others
   std::thread keeper_;
 };
 
