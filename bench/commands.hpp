@@ -12,7 +12,7 @@ namespace rubato::bench {
 void add_compare(CLI::App& program);
 /// Measures the hot paths beside their physical limit in the same run.
 void add_micro(CLI::App& program);
-/// Reruns a figure or table of the papers and prints ours beside theirs.
+/// Reruns a figure or table of the papers and prints ours beside theirs, or one of our own.
 void add_reproduce(CLI::App& program);
 
 }  // namespace rubato::bench

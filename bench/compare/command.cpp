@@ -33,14 +33,24 @@ std::string who_holds(compare_settings const& s) {
   return text + (servers ? " or " : "") + "peers on " + peers->with.peers.graph;
 }
 
+std::string where(compare_settings const& s) {
+  switch (s.job.transport) {
+    case transport_kind::simulated:
+      return "simulated (" + s.scenario_name + ")";
+    case transport_kind::in_process:
+      return "in process";
+    case transport_kind::tcp:
+      break;
+  }
+  return "across processes";
+}
+
 std::string headline(compare_settings const& s, workload const& work, loaded_data const& data) {
   training const& job = s.job;
-  bool const simulating = job.transport == transport_kind::simulated;
   std::string text =
       fmt::format("{} on {}: {} rows, {} features; {} workers, {}, {}, HL {}, seed {}\n",
                   description(work), data.name, data.train.size(), work.features(), job.workers,
-                  who_holds(s), simulating ? "simulated (" + s.scenario_name + ")" : "in process",
-                  job.scenario.speed.heterogeneity.level, job.seed);
+                  who_holds(s), where(s), job.scenario.speed.heterogeneity.level, job.seed);
   for (std::string const& why : s.left_out) text += fmt::format("left out: {}\n", why);
   if (!job.target) return text + fmt::format("no target: {} clocks each\n", job.clocks);
   bool const automatic = s.target == compare_settings::target_kind::automatic;

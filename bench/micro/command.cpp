@@ -2,9 +2,11 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "bench/commands.hpp"
 #include "bench/micro/table.hpp"
+#include "bench/micro/tcp_server.hpp"
 
 namespace rubato::bench {
 
@@ -13,6 +15,7 @@ void add_micro(CLI::App& program) {
     int repetitions = 9;
     double min_time = 0.05;
     std::string filter = ".";
+    std::vector<std::string> serve;
   };
   auto const o = std::make_shared<options>();
   CLI::App* const micro = program.add_subcommand(
@@ -25,12 +28,16 @@ void add_micro(CLI::App& program) {
       ->capture_default_str();
   micro->add_option("--filter", o->filter, "regular expression: only benchmarks whose name matches")
       ->capture_default_str();
+  // Measurements with two processes start this program as the other one.
+  micro->add_option("--serve", o->serve)->group("");
   micro->callback([o] {
+    if (!o->serve.empty()) throw CLI::RuntimeError(serve(o->serve));
     std::vector<micro_row> rows;
     for (auto&& part : {register_memory(), register_rows(), register_versions(), register_peers(),
-                        register_simulator()})
+                        register_simulator(), register_tcp()})
       rows.insert(rows.end(), part.begin(), part.end());
     run_micro(rows, o->repetitions, o->min_time, o->filter);
+    print_server_memory(o->filter);
   });
 }
 

@@ -30,5 +30,9 @@ std::vector<micro_row> register_rows();       ///< single rows, sparse tables
 std::vector<micro_row> register_versions();   ///< tables that keep versions
 std::vector<micro_row> register_peers();      ///< peers without a server
 std::vector<micro_row> register_simulator();  ///< events per second
+std::vector<micro_row> register_tcp();        ///< pulls and pushes over TCP, beside plain sockets
+
+/// Measures the memory of server processes and prints a line for each whose name matches.
+void print_server_memory(std::string const& filter);
 
 }  // namespace rubato::bench

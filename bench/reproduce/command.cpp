@@ -29,7 +29,8 @@ void run_reproduction(std::string const& name, reproduce_options const& options)
 
 void add_reproduce(CLI::App& program) {
   CLI::App* const command = program.add_subcommand(
-      "reproduce", "Reruns a figure or table of the papers and prints ours beside theirs");
+      "reproduce",
+      "Reruns a figure or table of the papers and prints ours beside theirs, or one of our own");
   auto const name = std::make_shared<std::string>("list");
   auto const options = std::make_shared<reproduce_options>();
   command->option_defaults()->always_capture_default();
@@ -38,7 +39,8 @@ void add_reproduce(CLI::App& program) {
                       "of the real data sets; else $RUBATO_DATA, else ../shared/data");
   command
       ->add_option("--clocks", options->clocks,
-                   "commits of each worker; 100 in tables of run times, 50 in figures")
+                   "commits of each worker; 100 in tables of run times, 50 in figures, 30 in "
+                   "wide-area")
       ->check(CLI::PositiveNumber);
   command->add_option("--seed", options->seed, "of the shuffle and of all draws");
   command->callback([name, options] { run_reproduction(*name, *options); });

@@ -63,6 +63,8 @@ constexpr std::array all{
     reproduction{"hop-figure20", "three graphs of 8 workers unevenly on 3 machines",
                  reproduce_hop_figure20},
     reproduction{"hop-figure21", "the spectral gaps of these graphs", reproduce_hop_figure21},
+    reproduction{"wide-area", "BSP and SSP over 20 ms and 100 Mbit/s: processes and the simulator",
+                 reproduce_wide_area},
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ struct reproduce_options {
   [[nodiscard]] std::optional<std::string> data_file(std::string const& name) const;
 };
 
-/// A figure or table of a paper that can be rerun.
+/// A figure or table that can be rerun: of a paper, or of our own.
 struct reproduction {
   std::string_view name;
   std::string_view title;
@@ -87,5 +87,8 @@ void reproduce_hop_figure19(reproduce_options const& options);
 void reproduce_hop_figure20(reproduce_options const& options);
 /// The same, Figure 21: the spectral gaps of these graphs.
 void reproduce_hop_figure21(reproduce_options const& options);
+
+/// Of our own: BSP and SSP over a slow and narrow network, processes beside the simulator.
+void reproduce_wide_area(reproduce_options const& options);
 
 }  // namespace rubato::bench

@@ -3,6 +3,10 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -46,6 +50,10 @@ ordered_json changes_of(run_result const& r) {
   return changes;
 }
 
+ordered_json split_of(time_split const& s) {
+  return {{"compute", s.compute}, {"send", s.send}, {"wait", s.wait}};
+}
+
 ordered_json object_of(run_result const& r) {
   return {
       {"protocol", r.protocol},
@@ -84,10 +92,117 @@ ordered_json object_of(run_result const& r) {
       {"implicit_momentum", r.implicit_momentum},
       {"pace_changes", changes_of(r)},
       {"jumped_over", r.jumped_over},
+      {"counted_split", split_of(r.counted_split)},
   };
 }
 
+/// Reads the fields of an object one by one.
+class reader {
+ public:
+  explicit reader(ordered_json const& from) : from_(from) {}
+
+  template <class T>
+  void operator()(char const* name, T& into) const {
+    take(from_.at(name), into);
+  }
+
+ private:
+  template <class T>
+  static void take(ordered_json const& value, T& into) {
+    value.get_to(into);
+  }
+  static void take(ordered_json const& value, double& into) {
+    into = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  }
+  template <class T>
+  static void take(ordered_json const& value, std::optional<T>& into) {
+    if (!value.is_null()) into = value.get<T>();
+  }
+  static void take(ordered_json const& value, time_split& into) {
+    reader const field(value);
+    field("compute", into.compute);
+    field("send", into.send);
+    field("wait", into.wait);
+  }
+  static void take(ordered_json const& value, pace_decision& into) {
+    reader const field(value);
+    field("seconds", into.seconds);
+    field("value", into.value);
+    field("reason", into.reason);
+  }
+  static void take(ordered_json const& value, tuning_trial& into) {
+    reader const field(value);
+    field("learning_rate", into.learning_rate);
+    field("seconds_to_target", into.seconds_to_target);
+    field("final_loss", into.final_loss);
+  }
+  static void take(ordered_json const& value, curve_point& into) {
+    take(value.at(0), into.seconds);
+    take(value.at(1), into.updates);
+    take(value.at(2), into.loss);
+  }
+  template <class T>
+  static void take(ordered_json const& value, std::vector<T>& into) {
+    for (ordered_json const& one : value) take(one, into.emplace_back());
+  }
+
+  ordered_json const& from_;
+};
+
+run_result read_result(ordered_json const& object) {
+  run_result r;
+  reader const field(object);
+  field("protocol", r.protocol);
+  field("transport", r.transport);
+  field("storage", r.storage);
+  field("workload", r.workload);
+  field("workers", r.workers);
+  field("servers", r.servers);
+  field("staleness", r.staleness);
+  field("heterogeneity", r.heterogeneity);
+  field("learning_rate", r.learning_rate);
+  field("seed", r.seed);
+  field("time_kind", r.time_kind);
+  field("target", r.target);
+  field("seconds_to_target", r.seconds_to_target);
+  field("updates_to_target", r.updates_to_target);
+  field("clocks_to_target", r.clocks_to_target);
+  field("seconds", r.seconds);
+  field("updates", r.updates);
+  field("seconds_per_update", r.seconds_per_update);
+  field("compute_seconds", r.compute_seconds);
+  field("wait_seconds", r.wait_seconds);
+  field("send_seconds", r.send_seconds);
+  field("bytes_sent", r.bytes_sent);
+  field("bytes_received", r.bytes_received);
+  field("final_loss", r.final_loss);
+  field("min_obj", r.min_obj);
+  field("var_obj", r.var_obj);
+  field("curve", r.curve);
+  field("accuracy", r.accuracy);
+  field("staleness_histogram", r.staleness_histogram);
+  field("versions_peak", r.versions_peak);
+  field("trials", r.trials);
+  field("steps", r.steps);
+  field("steps_to_target", r.steps_to_target);
+  field("implicit_momentum", r.implicit_momentum);
+  field("pace_changes", r.pace_changes);
+  field("jumped_over", r.jumped_over);
+  field("counted_split", r.counted_split);
+  return r;
+}
+
 }  // namespace
+
+ordered_json to_json(run_result const& result) { return object_of(result); }
+
+run_result from_json(ordered_json const& object) {
+  try {
+    return read_result(object);
+  } catch (nlohmann::json::exception const& e) {
+    throw data_error(std::string("this is no result: ") + e.what());
+  }
+}
 
 ordered_json to_json(std::span<run_result const> results) {
   ordered_json all = ordered_json::array();

@@ -11,9 +11,16 @@
 namespace rubato::bench {
 
 /// One object per run, with the fields of the design in its order; then accuracy,
-/// staleness_histogram, versions_peak and trials. What was not reached, and what is not finite, is
-/// null.
+/// staleness_histogram, versions_peak, trials and what else there is. What was not reached, and what
+/// is not finite, is null.
 [[nodiscard]] nlohmann::ordered_json to_json(std::span<run_result const> results);
+
+/// The object of one run.
+[[nodiscard]] nlohmann::ordered_json to_json(run_result const& result);
+
+/// Reads such an object back. What is not in it stays empty; what was not finite is no number.
+/// @throws data_error for what is no such object
+[[nodiscard]] run_result from_json(nlohmann::ordered_json const& object);
 
 /// Writes them to a file. @throws option_error when that cannot be done
 void write_json(std::span<run_result const> results, std::string const& file);

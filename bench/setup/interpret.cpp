@@ -25,11 +25,14 @@ model_kind model_of(std::string const& name) {
 }
 
 transport_kind transport_of(std::string const& name) {
-  require(name != "tcp", "--transport: tcp is not available in this build");
-  if (name == "simulated") return transport_kind::simulated;
-  require(name == "in-process",
-          "--transport: there is no transport \"" + name + "\", expected simulated or in-process");
-  return transport_kind::in_process;
+  std::string known;
+  for (auto const kind :
+       {transport_kind::simulated, transport_kind::in_process, transport_kind::tcp}) {
+    if (name == name_of(kind)) return kind;
+    known += (known.empty() ? "" : ", ") + std::string(name_of(kind));
+  }
+  throw option_error("--transport: there is no transport \"" + name + "\", expected one of " +
+                     known);
 }
 
 versions versions_of(std::string const& name) {
@@ -211,6 +214,8 @@ compare_settings interpret(compare_options const& o) {
           "--stop-at-target: needs --transport simulated, for elsewhere evaluation takes time");
   require(simulating || (o.extra_delay.empty() && !o.bandwidth),
           "--extra-delay, --bandwidth: need --transport simulated");
+  require(s.job.transport != transport_kind::tcp || (!o.global_momentum && !o.partition_sync),
+          "--global-momentum, --partition-sync: need --transport simulated or in-process");
   require(!o.stop_at_target || s.target != compare_settings::target_kind::none,
           "--stop-at-target: needs a --target");
   if (o.tune_budget)

@@ -93,7 +93,7 @@ void add_training_options(CLI::App& command, compare_options& o) {
   command.add_option("--seed", o.seed, "of the shuffle and of all draws")->group(group);
   command
       .add_option("--tune-budget", o.tune_budget,
-                  "seconds of tuning for each protocol (in process 60 unless given)")
+                  "seconds of tuning for each protocol (60 unless given, but in the simulator)")
       ->group(group);
 }
 
@@ -163,9 +163,15 @@ void add_peer_options(CLI::App& command, compare_options& o) {
 
 void add_cluster_options(CLI::App& command, compare_options& o) {
   auto* const group = "On what";
-  command.add_option("--transport", o.transport, "simulated or in-process")->group(group);
-  command.add_option("--workers", o.workers, "30 unless given, in process 4")->group(group);
-  command.add_option("--servers", o.servers, "10 unless given, in process 1")->group(group);
+  command
+      .add_option("--transport", o.transport,
+                  "simulated; in-process: workers are threads; or tcp: a coordinator, servers "
+                  "and workers are processes of this machine, which the program starts itself")
+      ->group(group);
+  command.add_option("--workers", o.workers, "30 in the simulator, else 4, unless given")
+      ->group(group);
+  command.add_option("--servers", o.servers, "10 in the simulator, else 1, unless given")
+      ->group(group);
   command
       .add_option("--heterogeneity", o.heterogeneity,
                   "a fifth of the workers are so many times slower; 1 unless given")

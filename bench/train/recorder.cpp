@@ -64,7 +64,7 @@ bool recorder::take(double seconds, std::uint64_t updates, std::vector<float> pa
     while (next_seconds_ <= seconds) next_seconds_ += *job_.look_every;
   while (checkpoints_.at(next_) <= updates) p.ends_clock |= checkpoints_.ends_clock(next_++);
   next_updates_.store(checkpoints_.at(next_), std::memory_order_relaxed);
-  if (job_.transport == transport_kind::in_process) {
+  if (job_.transport != transport_kind::simulated) {
     curve_.push_back(p);
     kept_.push_back(std::move(parameters));
     return false;

@@ -48,7 +48,7 @@ class checkpoints {
 };
 
 /// Draws the curve of a run. In the simulator the objective is computed at once, for it costs no
-/// virtual time; in process the parameters are kept and evaluated after the run, so that evaluation
+/// virtual time; elsewhere the parameters are kept and evaluated after the run, so that evaluation
 /// takes no time from the workers.
 class recorder {
  public:
@@ -88,7 +88,7 @@ class recorder {
   remembered_objective objective_;
   std::vector<time_split> spent_;         ///< by worker
   std::vector<std::uint64_t> steps_;      ///< by worker
-  std::vector<std::vector<float>> kept_;  ///< in process: of each point but the first
+  std::vector<std::vector<float>> kept_;  ///< but in the simulator: of each point but the first
 };
 
 }  // namespace rubato::bench

@@ -7,7 +7,7 @@ run_result describe(training const& job, std::string_view protocol, staleness s)
   bool const simulating = job.transport == transport_kind::simulated;
   run_result r;
   r.protocol = protocol;
-  r.transport = simulating ? "simulated" : "in-process";
+  r.transport = name_of(job.transport);
   r.workload = job.work->name();
   r.workers = job.workers;
   r.servers = job.servers;

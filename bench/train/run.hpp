@@ -5,18 +5,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/processes/cluster.hpp"
+#include "bench/processes/train.hpp"
 #include "bench/result/run_result.hpp"
+#include "bench/train/body.hpp"
 #include "bench/train/recorder.hpp"
 #include "bench/train/result_of.hpp"
 #include "bench/train/timing.hpp"
 #include "bench/train/training.hpp"
 #include "rubato/cluster/cluster.hpp"
-#include "rubato/model/heavy_ball.hpp"
-#include "rubato/model/learning_rate.hpp"
+#include "rubato/core/error.hpp"
 #include "rubato/protocol/pace.hpp"
 #include "rubato/protocol/protocol.hpp"
 #include "rubato/storage/dense.hpp"
@@ -26,43 +27,6 @@
 // Heavy to instantiate: each protocol has a source file of its own that includes this.
 
 namespace rubato::bench {
-
-/// Where a worker's time went so far: what was neither sending nor waiting was computing.
-[[nodiscard]] inline time_split split_of(worker_metrics const& m, duration all) {
-  return {.compute = to_seconds(all - m.send - m.wait),
-          .send = to_seconds(m.send),
-          .wait = to_seconds(m.wait)};
-}
-
-/// The training body, the same for every protocol and in every transport (000 Alg. 1): each local
-/// step is one mini-batch on the worker's replica. A step's work is its non-zeros, so that the price
-/// of a unit carries over from one data set to another. `go_on()` is asked before each step,
-/// `pulled(parameters)` is called after each pull, and `committed(time split)` after each commit.
-template <class Worker, class GoOn, class Pulled, class Committed>
-void train(Worker& worker, training const& job, GoOn go_on, Pulled pulled, Committed committed) {
-  mini_batches const batches(job, worker.rank());
-  model::decayed_rate const rate{.sigma = job.learning_rate, .alpha = job.decay};
-  std::vector<float> w(job.work->parameters()), delta(job.work->parameters());
-  model::heavy_ball<float> momentum(job.momentum, job.momentum > 0 ? delta.size() : 0);
-  time_point const began = worker.now();
-  for (std::size_t step = 0; go_on(); ++step) {
-    data::dataset_view const batch = batches.at_step(step);
-    worker.pull(w);
-    pulled(w);
-    job.work->local_step(batch, rate(worker.clock()), w, delta);
-    if (job.momentum > 0) momentum.apply(delta);
-    worker.push(delta);
-    if (worker.step(static_cast<double>(batch.nonzeros())))
-      committed(split_of(worker.metrics(), worker.now() - began));
-  }
-}
-
-/// How long workers train.
-struct run_length {
-  /// Commits of each worker, which then leaves; empty: all go on until the slowest of those that the
-  /// run began with has made the job's local steps and is to begin another clock.
-  std::optional<std::int64_t> clocks{};
-};
 
 /// Who of the workers of the beginning has done its part of a run that ends for all at once.
 class common_end {
@@ -99,10 +63,6 @@ template <class Cluster>
     });
   return least;
 }
-
-/// Fills in what was measured.
-void fill_in(run_result& r, training const& job, run_report const& report,
-             std::vector<curve_point> curve, std::vector<float> const& parameters);
 
 template <class Cluster>
 [[nodiscard]] run_result measure(Cluster& cluster, training const& job, run_length const& length,
@@ -144,6 +104,21 @@ template <class Cluster>
   return {.rows = job.work->parameters(), .init = job.start()};
 }
 
+/// One run of `p` across processes.
+template <protocol Protocol, table_spec Table>
+[[nodiscard]] run_result run_across_processes(Protocol const& p, training const& job,
+                                              run_length const& length, Table const& table,
+                                              run_result r) {
+  if constexpr (runs_across_processes<Protocol, Table>) {
+    auto const make = [&](net::deployment const& place) {
+      return make_process_cluster(place, job.seed, rules_of(p), table);
+    };
+    return train_across_processes(make, job, length, std::move(r));
+  } else {
+    throw option_error(r.protocol + ": does not run on --transport tcp with these options");
+  }
+}
+
 /// One run of `p` at its own pace, with the parameters in `table`.
 template <protocol Protocol, table_spec Table>
 [[nodiscard]] run_result run_as_it_is(Protocol const& p, training const& job,
@@ -155,6 +130,8 @@ template <protocol Protocol, table_spec Table>
               p, table};
     return measure(c, job, length, std::move(r));
   }
+  if (job.transport == transport_kind::tcp)
+    return run_across_processes(p, job, length, table, std::move(r));
   cluster c{in_process{.workers = job.workers,
                        .servers = job.servers,
                        .slowness = slowness_of(job),

@@ -12,7 +12,20 @@
 
 namespace rubato::bench {
 
-enum class transport_kind { simulated, in_process };
+enum class transport_kind { simulated, in_process, tcp };
+
+/// As results have it.
+[[nodiscard]] constexpr char const* name_of(transport_kind t) noexcept {
+  switch (t) {
+    case transport_kind::simulated:
+      return "simulated";
+    case transport_kind::in_process:
+      return "in-process";
+    case transport_kind::tcp:
+      break;
+  }
+  return "tcp";
+}
 
 /// When a run may end before its last clock. Only in the simulator, where looking at the objective
 /// takes no time.
@@ -28,7 +41,7 @@ struct training {
   transport_kind transport = transport_kind::simulated;
   std::uint32_t workers = 30;
   std::uint32_t servers = 10;
-  sim::scenario scenario{};    ///< the cluster; in process only its heterogeneity counts
+  sim::scenario scenario{};    ///< the cluster; elsewhere only its heterogeneity counts
   double learning_rate = 0.1;  ///< σ
   double decay = 0.0;          ///< α of σ/sqrt(αc+1); 0 is a fixed rate
   double momentum = 0;         ///< of a worker's own steps

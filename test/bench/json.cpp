@@ -3,12 +3,14 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "rubato/core/error.hpp"
 #include "test/bench/results.hpp"
 
 using namespace rubato::bench;
@@ -79,4 +81,20 @@ TEST_CASE("a loss that has diverged is null") {
   ordered_json const j = to_json({&r, 1})[0];
   CHECK(j["final_loss"].is_null());
   CHECK(j["curve"][1][2].is_null());
+}
+
+TEST_CASE("a result that is read back is written the same") {
+  run_result r = missed("ada_comm", 2, 20, std::numeric_limits<double>::infinity());
+  r.staleness = 3;
+  r.trials = {{.learning_rate = 0.5, .seconds_to_target = 2, .final_loss = 0.25},
+              {.learning_rate = 1, .final_loss = 0.75}};
+  r.pace_changes = {{.seconds = 1, .value = 4, .reason = "slow"}};
+  r.counted_split = {.compute = 1, .send = 2, .wait = 3};
+  ordered_json const written = to_json(r);
+  run_result const back = from_json(written);
+  CHECK(to_json(back) == written);
+  CHECK(back.counted_split.wait == 3);
+  CHECK(!back.seconds_to_target);
+  CHECK(std::isnan(back.final_loss));
+  CHECK_THROWS_AS(from_json(ordered_json{{"protocol", "bsp"}}), rubato::data_error);
 }

@@ -122,6 +122,17 @@ TEST_CASE("a scenario is made for the workers that there are") {
   CHECK(parse("--scenario ec2-edge --workers 36").job.scenario.speed.slowness.size() == 36);
 }
 
+TEST_CASE("across processes all protocols with servers run, and of the others it is said why not") {
+  compare_settings const s = parse("--transport tcp");
+  CHECK(s.job.transport == transport_kind::tcp);
+  CHECK(s.job.workers == 4);
+  CHECK(s.job.servers == 1);
+  CHECK(s.protocols.size() == 8);
+  for (auto const& p : s.protocols) CHECK(p.has_servers());
+  CHECK(s.left_out.size() == 8);
+  for (auto const& why : s.left_out) CHECK_THAT(why, Contains("do not run on tcp"));
+}
+
 TEST_CASE("an unknown protocol is an error that lists the known ones") {
   CHECK_THROWS_WITH(parse("--protocols bsp,sync"), Contains("--protocols") &&
                                                        Contains("\"sync\"") &&
@@ -148,7 +159,11 @@ TEST_CASE("a bad option is an error that names it") {
                                   {"--momentum 1", "--momentum"},
                                   {"--global-momentum -0.1", "--global-momentum"},
                                   {"--transport pigeon", "--transport"},
-                                  {"--transport tcp", "not available"},
+                                  {"--transport tcp --protocols hop", "do not run on tcp"},
+                                  {"--transport tcp --bandwidth 1", "--bandwidth"},
+                                  {"--transport tcp --stop-at-target", "--stop-at-target"},
+                                  {"--transport tcp --global-momentum 0.5", "--global-momentum"},
+                                  {"--transport tcp --partition-sync", "--partition-sync"},
                                   {"--workers 0", "--workers"},
                                   {"--servers 0", "--servers"},
                                   {"--staleness -1", "--staleness"},

@@ -50,9 +50,47 @@ TEST_CASE("compare prints a table and a verdict, and writes JSON") {
   std::filesystem::remove(file);
 }
 
+TEST_CASE("compare runs each protocol across processes") {
+  auto const file = std::filesystem::temp_directory_path() / "rubato-bench-test-tcp.json";
+  outcome const o = run(
+      "compare --transport tcp --rows 300 --features 40 --nonzeros 10 --workers 3 --servers 2 "
+      "--clocks 4 --learning-rate 0.5 --target 0.69 --heterogeneity 2 --check-period 20ms --json " +
+      file.string());
+  INFO(o.output);
+  if (o.output.find("not available in builds with sanitizers") != std::string::npos) return;
+  CHECK(o.status == 0);
+  CHECK_THAT(o.output, Contains("across processes") && Contains("adsp") && Contains("wins"));
+  CHECK_THAT(o.output, Contains("left out: hop:"));
+  std::ifstream in(file);
+  auto const results = nlohmann::json::parse(in);
+  CHECK(results.size() == 8);
+  for (auto const& r : results) {
+    INFO(r["protocol"]);
+    CHECK(r["transport"] == "tcp");
+    CHECK(r["time_kind"] == "wall");
+    CHECK(r["updates"] >= 3);
+    CHECK(r["steps"] >= 3 * 4 * 10);
+    CHECK(r["curve"].size() >= 2);
+    CHECK(r["curve"].back()[2] < r["curve"].front()[2]);
+    CHECK(r["seconds"] > 0);
+    CHECK(r["bytes_sent"] > 0);
+    CHECK(r["compute_seconds"] > 0);
+  }
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("the wide-area figure sets processes beside the simulator") {
+  outcome const o = run("reproduce wide-area --clocks 1");
+  INFO(o.output);
+  if (o.output.find("not available in builds with sanitizers") != std::string::npos) return;
+  CHECK(o.status == 0);
+  CHECK_THAT(o.output, Contains("BSP, processes") && Contains("SSP(2), simulator"));
+}
+
 TEST_CASE("errors are one sentence and a status of failure") {
   for (char const* const bad : {"compare --protocols nosuch", "compare --data /no/such/file",
-                                "reproduce nosuch", "compare --scenario nosuch"}) {
+                                "reproduce nosuch", "compare --scenario nosuch",
+                                "compare --transport tcp --protocols nosuch"}) {
     outcome const o = run(bad);
     INFO(o.output);
     CHECK(o.status != 0);

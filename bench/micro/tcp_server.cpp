@@ -1,0 +1,118 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/micro/tcp_server.hpp"
+
+#include <fmt/core.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <exception>
+#include <fstream>
+#include <future>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+
+#include "bench/micro/raw_sockets.hpp"
+#include "bench/micro/tcp_process.hpp"
+#include "rubato/cluster/cluster.hpp"
+#include "rubato/storage/dense.hpp"
+#include "rubato/transport/tcp.hpp"
+
+namespace rubato::bench {
+namespace {
+
+constexpr std::string_view any_core = "any";
+
+std::uint64_t peak_memory_now() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word)
+    if (std::uint64_t kilobytes = 0; word == "VmHWM:" && status >> kilobytes)
+      return kilobytes * 1024;
+  throw std::runtime_error("/proc/self/status has no VmHWM");
+}
+
+template <protocol Protocol>
+void serve_as(net::role as, Protocol p, served_table const& t) {
+  cluster c{tcp{.place = t.place(as)}, p, dense<float>{.rows = t.rows, .width = t.width}};
+  c.run([](auto&) {});
+}
+
+template <protocol Protocol>
+void serve_under(Protocol p, served_table const& t) {
+  auto coordinator =
+      std::async(std::launch::async, [&] { serve_as(net::role::coordinator, p, t); });
+  serve_as(net::role::server, p, t);
+  coordinator.get();
+}
+
+void serve_table(served_table const& t) {
+  std::optional<pinned> here;
+  if (t.core) here.emplace(*t.core);
+  peak_memory peak{.at_start = peak_memory_now()};
+  if (t.protocol == asp::name())
+    serve_under(asp{}, t);
+  else if (t.protocol == ssp::name())
+    serve_under(in_flight_256, t);
+  else
+    serve_under(bsp{}, t);
+  peak.ever = peak_memory_now();
+  fmt::print("{}\n", peak.text());
+}
+
+}  // namespace
+
+std::vector<std::string> served_table::words() const {
+  return {"table",
+          protocol,
+          std::to_string(rows),
+          std::to_string(width),
+          coordinator,
+          core ? std::to_string(*core) : std::string(any_core),
+          std::to_string(workers)};
+}
+
+served_table served_table::parse(std::vector<std::string> const& words) {
+  return {.protocol = words.at(1),
+          .rows = std::stoull(words.at(2)),
+          .width = std::stoull(words.at(3)),
+          .coordinator = words.at(4),
+          .core = words.at(5) == any_core ? std::nullopt : std::optional(std::stoi(words.at(5))),
+          .workers = static_cast<std::uint32_t>(std::stoul(words.at(6)))};
+}
+
+net::deployment served_table::place(net::role as) const {
+  net::deployment d;
+  d.as = as;
+  d.workers = workers;
+  d.coordinator.path = coordinator;
+  d.patience = std::chrono::seconds(20);
+  return d;
+}
+
+std::string peak_memory::text() const { return fmt::format("{} {}", at_start, ever); }
+
+peak_memory peak_memory::parse(std::string const& text) {
+  peak_memory p;
+  std::istringstream in(text);
+  if (!(in >> p.at_start >> p.ever))
+    throw std::runtime_error("the server did not say what it used");
+  return p;
+}
+
+int serve(std::vector<std::string> const& words) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  try {
+    if (words.front() == "table")
+      serve_table(served_table::parse(words));
+    else
+      serve_raw(words);
+    return 0;
+  } catch (std::exception const& e) {
+    fmt::print(stderr, "rubato-bench micro, {}: {}\n", words.front(), e.what());
+    return 1;
+  }
+}
+
+}  // namespace rubato::bench

@@ -1,0 +1,61 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "bench/result/run_result.hpp"
+#include "bench/train/timing.hpp"
+#include "bench/train/training.hpp"
+#include "rubato/core/time.hpp"
+#include "rubato/metrics/run_report.hpp"
+#include "rubato/metrics/worker_metrics.hpp"
+#include "rubato/model/heavy_ball.hpp"
+#include "rubato/model/learning_rate.hpp"
+
+namespace rubato::bench {
+
+/// Where a worker's time went so far: what was neither sending nor waiting was computing.
+[[nodiscard]] inline time_split split_of(worker_metrics const& m, duration all) {
+  return {.compute = to_seconds(all - m.send - m.wait),
+          .send = to_seconds(m.send),
+          .wait = to_seconds(m.wait)};
+}
+
+/// The training body, the same for every protocol and in every transport (000 Alg. 1): each local
+/// step is one mini-batch on the worker's replica. A step's work is its non-zeros, so that the
+/// price of a unit carries over from one data set to another. `go_on()` is asked before each step,
+/// `pulled(parameters)` is called after each pull, and `committed(time split)` after each commit.
+template <class Worker, class GoOn, class Pulled, class Committed>
+void train(Worker& worker, training const& job, GoOn go_on, Pulled pulled, Committed committed) {
+  mini_batches const batches(job, worker.rank());
+  model::decayed_rate const rate{.sigma = job.learning_rate, .alpha = job.decay};
+  std::vector<float> w(job.work->parameters()), delta(job.work->parameters());
+  model::heavy_ball<float> momentum(job.momentum, job.momentum > 0 ? delta.size() : 0);
+  time_point const began = worker.now();
+  for (std::size_t step = 0; go_on(); ++step) {
+    data::dataset_view const batch = batches.at_step(step);
+    worker.pull(w);
+    pulled(w);
+    job.work->local_step(batch, rate(worker.clock()), w, delta);
+    if (job.momentum > 0) momentum.apply(delta);
+    worker.push(delta);
+    if (worker.step(static_cast<double>(batch.nonzeros())))
+      committed(split_of(worker.metrics(), worker.now() - began));
+  }
+}
+
+/// How long workers train.
+struct run_length {
+  /// Commits of each worker, which then leaves; empty: all go on until the slowest of those that
+  /// the run began with has made the job's local steps and is to begin another clock.
+  std::optional<std::int64_t> clocks{};
+};
+
+/// Fills in what was measured.
+void fill_in(run_result& r, training const& job, run_report const& report,
+             std::vector<curve_point> curve, std::vector<float> const& parameters);
+
+}  // namespace rubato::bench
