@@ -22,7 +22,8 @@ constexpr std::size_t commits_under_way_max = 4096;
 constexpr std::size_t unsent_max = 256 * 1024;
 }  // namespace
 
-worker_node::worker_node(runtime& user, net::deployment const& place, std::string agreed)
+worker_node::worker_node(runtime& user, net::deployment const& place, std::string agreed,
+                         bool background)
     : user_(user),
       place_(place),
       coordinator_(reactor_, *this, place,
@@ -30,13 +31,21 @@ worker_node::worker_node(runtime& user, net::deployment const& place, std::strin
                     .rank = place.rank,
                     .listens = {},
                     .agreed = std::move(agreed),
-                    .pid = 0}) {
+                    .pid = 0}),
+      in_background_(background) {
   await_welcome();
   connect_to_servers();
   keeper_ = std::thread([this] { keep_up(); });
+  if (background)
+    background_ = std::thread([this] { turn_.attend([this] { return background_stops_.load(); }); });
 }
 
 worker_node::~worker_node() {
+  if (background_.joinable()) {
+    background_stops_ = true;
+    turn_.wake();
+    background_.join();
+  }
   {
     std::lock_guard const guard(keeping_);
     keeper_stops_ = true;
@@ -125,7 +134,7 @@ void worker_node::post(server_id s, std::shared_ptr<net::reliable_frame const> f
     to.link.send(std::move(frame));
     if (gathered) unflushed_ = true;
     else to.link.flush();
-    to.note();
+    to.note(!in_background_);
     full = to.full;
   }
   if (full)
@@ -136,15 +145,15 @@ void worker_node::post(server_id s, std::shared_ptr<net::reliable_frame const> f
   }
 }
 
-void worker_node::server::note() noexcept {
-  full.store(link.unacknowledged_bytes() > bytes_under_way_max ||
-                 link.unacknowledged() > commits_under_way_max || link.unsent() > unsent_max,
-             std::memory_order_release);
+void worker_node::server::note(bool waits_for_sending) noexcept {
+  bool const many = link.unacknowledged() > commits_under_way_max ||
+                    (link.unacknowledged_bytes() > bytes_under_way_max && link.unacknowledged() > 1);
+  full.store(many || (waits_for_sending && link.unsent() > unsent_max), std::memory_order_release);
   settled.store(link.unacknowledged() == 0, std::memory_order_release);
 }
 
 void worker_node::drained(net::link& from) {
-  server_of(from).note();
+  server_of(from).note(!in_background_);
   turn_.stir();
 }
 
@@ -154,7 +163,7 @@ void worker_node::post_and_wait(server_id s, std::shared_ptr<net::reliable_frame
     std::lock_guard const mine(turn_);
     to.link.send(std::move(frame));
     to.link.flush();
-    to.note();
+    to.note(!in_background_);
   }
   turn_.wait([&] { return is_broken() || to.settled.load(std::memory_order_acquire); });
   if (broken_) throw lost_error(why_);
@@ -262,7 +271,7 @@ void worker_node::broken(net::link& from, std::string const&) { server_of(from).
 void worker_node::resumed(net::link& from) {
   server& s = server_of(from);
   for (question const* q : s.asked) from.send(q->header, q->meta, q->body);
-  s.note();
+  s.note(!in_background_);
   turn_.stir();
 }
 

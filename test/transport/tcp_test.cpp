@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
@@ -85,4 +86,43 @@ TEST_CASE("tcp: a process that serves has no parameters to show, and says so") {
   server.join();
   coordinator.join();
   CHECK(refused);
+}
+
+TEST_CASE("tcp: a thread in the background sends and receives while workers compute") {
+  std::size_t const rows = GENERATE(5, 2'000'000);
+  std::uint32_t const threads = GENERATE(1, 2);
+  std::string const path = "/tmp/rubato-tcp-background-" + std::to_string(::getpid());
+  net::deployment const place = place_at(path);
+  auto const in_role = [&](net::role as) {
+    return std::thread([place, as, rows]() mutable {
+      place.as = as;
+      cluster c{tcp{.place = place}, ssp{.staleness = 1}, dense<float>{.rows = rows}};
+      c.run([](auto&) {});
+    });
+  };
+  std::thread coordinator = in_role(net::role::coordinator);
+  std::thread server = in_role(net::role::server);
+  std::atomic<int> wrong = 0;
+  {
+    cluster c{tcp{.place = place, .threads = threads, .background = true}, ssp{.staleness = 1},
+              dense<float>{.rows = rows}};
+    auto const report = c.run([&](auto& worker) {
+      std::vector<float> x(rows);
+      std::vector<float> const ones(rows, 1.0F);
+      for (int i = 0; i < 6; ++i) {
+        if (i % 3 == 0) worker.prefetch();
+        std::this_thread::sleep_for(1ms);
+        worker.pull(x);
+        // All others are at most two clocks behind, and all of them together as far ahead.
+        if (x.front() < static_cast<float>(i) || x.back() > static_cast<float>(6 * threads)) ++wrong;
+        worker.push(ones);
+        worker.step();
+      }
+    });
+    CHECK(report.updates == 6 * threads);
+    CHECK(wrong == 0);
+    CHECK(c.parameters() == std::vector<float>(rows, static_cast<float>(6 * threads)));
+  }
+  server.join();
+  coordinator.join();
 }

@@ -25,7 +25,7 @@ namespace rubato {
 /// the parameters that the last one left.
 /// Errors: option_error for what cannot be meant. Thread safety: one thread makes and runs it;
 /// worker bodies may call `observe`, `updates`, `add_worker`, `stop` and `now` during a run, and in
-/// process any other thread as well.
+/// process and over TCP any other thread as well.
 template <class Transport, class Protocol, class... Tables>
 class cluster {
   // Not constraints: those would hide what is missing behind "no matching constructor".

@@ -19,7 +19,7 @@ namespace rubato {
 /// | expression                         | meaning |
 /// |------------------------------------|---------|
 /// | `e.post(server, commit)`           | sends; FIFO per pair of worker and server, later requests included; may block while the link is busy |
-/// | `e.request(server, tag, read, slot)` | asks for admission and for what the slot says; may complete before it returns; the slot stays in use until `wait` returns |
+/// | `e.request(server, tag, read, slot)` | asks for admission and for what the slot says; may complete before it returns; the slot stays in use until `wait` returns, before which time may pass |
 /// | `e.wait()`                         | returns when all requests since the last one are complete; each slot then holds its answer, `arrived` and `admitted` |
 /// | `e.now()`                          | time since the run began |
 /// | `e.charge(work)`                   | the worker has computed `work` units since the last charge; a simulator makes time pass |
@@ -40,6 +40,7 @@ namespace rubato {
 /// Optional:
 ///
 /// | `e.scatters()`                     | whether it writes whole dense tables where the slot's `scattered` says |
+/// | `e.start()`                        | sends what has been requested, for whoever will not wait soon |
 /// | `e.shares_reads()`                 | whether answers may lack the worker's last commits, since others asked for them |
 ///
 /// `post`, `request` and `wait` too throw when the run is being stopped; what they throw then is no
@@ -73,6 +74,8 @@ concept scattering_endpoint = requires(E const& e) {
   { e.scatters() } -> std::convertible_to<bool>;
 };
 
+template <class E>
+concept prefetching_endpoint = requires(E& e) { e.start(); };
 template <class E>
 concept sharing_endpoint = requires(E const& e) {
   { e.shares_reads() } -> std::convertible_to<bool>;

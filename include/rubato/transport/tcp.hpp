@@ -23,6 +23,10 @@ struct tcp {
   net::deployment place = {};
   std::uint32_t threads = 1;  ///< workers in this process
   std::uint64_t seed = 1;     ///< of the workers' random streams
+  /// A thread of its own sends and receives while all workers of this process compute: for large
+  /// commits, which otherwise hold their worker up until most of them has left, and for large
+  /// prefetches. Small commits cost more with it.
+  bool background = false;
   /// Most bytes of a sparse table's rows in one message.
   std::uint64_t sparse_max = std::uint64_t{1} << 30;
 
@@ -44,6 +48,6 @@ struct tcp {
 template <protocol Protocol, table_spec... Tables>
 tcp_runtime<Protocol, Tables...>::tcp_runtime(tcp const& options, Protocol p, Tables... tables)
     : tcp_runtime((options.check(), options.place), options.threads, options.seed,
-                  options.sparse_max, std::move(p), std::move(tables)...) {}
+                  options.sparse_max, options.background, std::move(p), std::move(tables)...) {}
 
 }  // namespace rubato

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <ranges>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "rubato/core/assert.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/core/flat.hpp"
 #include "rubato/core/random.hpp"
@@ -97,6 +99,11 @@ class worker {
   void pull(Keys const& keys, flat<value_type<0>> out, staleness s) {
     (*this)[table<0>].pull(keys, out, s);
   }
+  void prefetch() { (*this)[table<0>].prefetch(); }
+  template <key_range Keys>
+  void prefetch(Keys const& keys) {
+    (*this)[table<0>].prefetch(keys);
+  }
   void push(flat<value_type<0> const> delta)
     requires(System::template table_type<0>::bounded)
   {
@@ -138,7 +145,7 @@ class worker {
   }
 
   /// Sends what has been pushed since the last commit, and moves to the next clock. Waits as a push
-  /// does. O(size pushed).
+  /// does, and for a prefetch. O(size pushed).
   void commit() { commit(false); }
 
   // ---- for whoever runs the worker
@@ -155,6 +162,7 @@ class worker {
   /// The body has returned: what it pushed last is not lost.
   void finish() {
     if (pushed_) commit(true);
+    else end_prefetch();
     end();
   }
   /// The handle is of no use any more; time is up.
@@ -201,6 +209,7 @@ class worker {
   /// sufficient `c_min` asks nobody. Any server's will do: what it has received has been committed.
   void enter(staleness s) {
     if (admission_.need(clock_, s) <= known_) return;
+    if (end_prefetch() && admission_.need(clock_, s) <= known_) return;
     if constexpr (System::synchronized) {
       (void)fetch_cut(s, false);
     } else {
@@ -228,11 +237,25 @@ class worker {
   /// Sends the requests that the slots hold, and waits for the answers.
   template <std::size_t I>
   void fetch(std::span<server_id const> from, staleness s) {
-    read_header header{self_, clock_, s, {}};
+    RUBATO_ASSERT(accept_prefetched_ == nullptr);
+    shared_cut cut;
     duration const send_before = metrics_.send;
-    if constexpr (System::synchronized) header.cut = fetch_cut(s, true);
+    if constexpr (System::synchronized) cut = fetch_cut(s, true);
     time_point const before = link_.now();
+    request<I>(from, s, std::move(cut));
+    collect<I>(from, before, send_before);
+  }
+
+  template <std::size_t I>
+  void request(std::span<server_id const> from, staleness s, shared_cut cut = {}) {
+    read_header const header{self_, clock_, s, std::move(cut)};
     for (server_id const server : from) link_.request(server, table<I>, header, slot<I>(server));
+  }
+
+  /// Waits for the answers. The time since `before` is counted, and all that was sent since
+  /// `send_before`.
+  template <std::size_t I>
+  void collect(std::span<server_id const> from, time_point before, duration send_before) {
     link_.wait();
     duration held{};
     for (server_id const server : from) {
@@ -292,11 +315,77 @@ class worker {
     ++metrics_.staleness[std::min<std::uint64_t>(behind, metrics_.staleness.size() - 1)];
   }
 
+  // ---- prefetches: the requests of the next pull have been sent, and their answers may have come
+
+  template <std::size_t I>
+  void prefetch_whole() {
+    check_live();
+    if constexpr (!System::synchronized) {
+      end_prefetch();
+      auto& r = replica_of<I>();
+      staleness const s = admission_.bound();
+      if (r.base_readable(usable(s))) return;
+      r.drop_base();
+      for (server_id const server : servers_) slot<I>(server).asked = selection::all;
+      start_prefetch<I>(servers_, s, &worker::template accept_whole<I>);
+    }
+  }
+
+  template <std::size_t I, key_range Keys>
+  void prefetch_rows(Keys const& keys) {
+    check_live();
+    if constexpr (!System::synchronized) {
+      end_prefetch();
+      auto& r = replica_of<I>();
+      staleness const s = admission_.bound();
+      auto const fresh = usable(s);
+      bool const base_ok = r.base_readable(fresh);
+      unwanted_.resize(r.width() * sizeof(value_type<I>));
+      auto* const to = reinterpret_cast<value_type<I>*>(unwanted_.data());
+      missing_.clear();
+      for (auto const raw : keys)
+        if (key const k = to_key<I>("prefetch", raw); !r.read_row(k, base_ok, fresh, to))
+          missing_.push_back({k, {}, 0, 0});
+      if (missing_.empty()) return;
+      address_missing<I>();
+      start_prefetch<I>(asked_, s, &worker::template accept_missing<I>);
+    }
+  }
+
+  template <std::size_t I>
+  void start_prefetch(std::span<server_id const> from, staleness s, void (worker::*accept)()) {
+    prefetched_from_.assign(from.begin(), from.end());
+    request<I>(from, s);
+    if constexpr (prefetching_endpoint<Endpoint>) link_.start();
+    accept_prefetched_ = accept;
+  }
+  /// Before anything else uses the slots: waits for the answers. Whether there was a prefetch.
+  bool end_prefetch() {
+    if (accept_prefetched_ == nullptr) return false;
+    (this->*std::exchange(accept_prefetched_, nullptr))();
+    return true;
+  }
+  template <std::size_t I>
+  void accept_whole() {
+    collect<I>(prefetched_from_, link_.now(), metrics_.send);
+    ++metrics_.fetches;
+    replica_of<I>().accept_base(mark_of_fetch(admission_.bound()));
+  }
+  template <std::size_t I>
+  void accept_missing() {
+    collect<I>(prefetched_from_, link_.now(), metrics_.send);
+    ++metrics_.fetches;
+    auto* const to = reinterpret_cast<value_type<I>*>(unwanted_.data());
+    for (missing_row const& m : missing_)
+      replica_of<I>().accept_row(m.row, m.server, m.index, mark_of_fetch(admission_.bound()), to);
+  }
+
   // ---- reads
 
   template <std::size_t I, class Out>
   void pull_whole(Out&& out, std::optional<staleness> asked) {
     check_live();
+    end_prefetch();
     auto& r = replica_of<I>();
     if constexpr (System::template table_type<I>::bounded) check_size<I>("pull", out.size());
     staleness const s = allowed<I>(asked);
@@ -342,6 +431,7 @@ class worker {
   template <std::size_t I, key_range Keys>
   void pull_rows(Keys const& keys, flat<value_type<I>> out, std::optional<staleness> asked) {
     check_live();
+    end_prefetch();
     auto& r = replica_of<I>();
     check_rows<I>("pull", std::ranges::size(keys), out.size());
     staleness const s = allowed<I>(asked);
@@ -391,6 +481,14 @@ class worker {
   /// Asks each server for the missing rows that it holds.
   template <std::size_t I>
   void fetch_rows(staleness s) {
+    address_missing<I>();
+    fetch<I>(asked_, s);
+    ++metrics_.fetches;
+  }
+
+  /// Writes the missing rows into the slots of the servers that hold them, which are then in `asked_`.
+  template <std::size_t I>
+  void address_missing() {
     auto& r = replica_of<I>();
     asked_.clear();
     for (missing_row& m : missing_) {
@@ -412,8 +510,6 @@ class worker {
           r.slot(server).asked = selection::nothing;
           asked_.push_back(server);
         }
-    fetch<I>(asked_, s);
-    ++metrics_.fetches;
   }
 
   // ---- pushes
@@ -451,6 +547,7 @@ class worker {
   /// `flush`: what the filter would hold back goes, too.
   void commit(bool flush) {
     check_live();
+    end_prefetch();
     enter(admission_.bound());
     if (kept_commits() >= kept_commits_max) ask_what_is_in();
     time_point const before = link_.now();
@@ -626,6 +723,9 @@ class worker {
   cut_slot cut_;
   std::vector<missing_row> missing_;
   std::vector<server_id> asked_;
+  void (worker::*accept_prefetched_)() = nullptr;  ///< a prefetch is under way
+  std::vector<server_id> prefetched_from_;
+  std::vector<std::byte> unwanted_;  ///< a row that nobody has asked to see
   worker_metrics metrics_;
 };
 

@@ -60,6 +60,17 @@ class worker_table {
     worker_.template pull_rows<I>(keys, out, s);
   }
 
+  /// Asks for what the next pull of the whole table will need, and does not wait: that pull does, if it
+  /// must. For the time in between: loading data, or computing what needs no parameters. Nothing is
+  /// asked for what is cached, and under partition synchronization nothing at all. Any other fetch, and
+  /// a commit, wait for the answer first.
+  void prefetch() const { worker_.template prefetch_whole<I>(); }
+  /// The same for rows. O(keys).
+  template <key_range Keys>
+  void prefetch(Keys const& keys) const {
+    worker_.template prefetch_rows<I>(keys);
+  }
+
   /// Adds `delta` to the table: seen at once by this worker, by others after its next commit.
   void push(flat<value_type const> delta) const
     requires bounded

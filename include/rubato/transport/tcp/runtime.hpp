@@ -133,6 +133,7 @@ class tcp_runtime final : detail::worker_node::runtime {
         run_.node_->ask(s, q);
       });
     }
+    void start() { run_.node_->flush(); }
     [[nodiscard]] bool scatters() const noexcept { return !run_.shared_; }
     [[nodiscard]] bool shares_reads() const noexcept { return run_.shared_.has_value(); }
 
@@ -238,7 +239,7 @@ class tcp_runtime final : detail::worker_node::runtime {
   };
 
   tcp_runtime(net::deployment const& place, std::uint32_t threads, std::uint64_t seed,
-              std::uint64_t sparse_max, Protocol p, Tables... tables)
+              std::uint64_t sparse_max, bool background, Protocol p, Tables... tables)
       : place_(place),
         threads_(threads),
         seed_(seed),
@@ -247,7 +248,7 @@ class tcp_runtime final : detail::worker_node::runtime {
     switch (place_.as) {
       case net::role::worker:
         node_ = std::make_unique<detail::worker_node>(static_cast<detail::worker_node::runtime&>(*this),
-                                                       place_, agreed);
+                                                       place_, agreed, background);
         system_.connect(node_.get());
         // A synchronized read is of a cut of its own.
         if (threads_ > 1 && !system_type::synchronized) shared_.emplace(system_, *node_, sparse_max);
@@ -323,6 +324,7 @@ class tcp_runtime final : detail::worker_node::runtime {
     } catch (...) {
       fail(std::current_exception());
     }
+    p.link.withdraw();  // a prefetch may be under way
     p.handle.end();
     try {
       node_->flush();

@@ -13,7 +13,8 @@ namespace rubato::detail {
 ///
 /// A thread that wants something done takes the turn for as long as that takes. A thread that waits
 /// for something to happen runs the reactor itself when nobody else does, so that an answer finds the
-/// thread that asked awake; others that wait meanwhile sleep.
+/// thread that asked awake; others that wait meanwhile sleep. While nobody waits, a thread in the
+/// background may run it.
 class turn {
  public:
   using clock = net::reactor::clock;
@@ -49,6 +50,15 @@ class turn {
   template <class Done>
   void wait(Done done, clock::time_point deadline = clock::time_point::max()) {
     std::unique_lock guard(lock_);
+    if (done()) return;
+    struct among_waiting {
+      turn& t;
+      explicit among_waiting(turn& all) : t(all) { ++t.waiting_; }
+      ~among_waiting() {
+        if (--t.waiting_ == 0 && t.sleeping_ != 0) t.changed_.notify_all();
+      }
+    } const here(*this);
+    if (attended_) reactor_.interrupt();
     while (!done() && clock::now() < deadline) {
       if (taken_ || wanting_ != 0) {
         sleep(guard, deadline);
@@ -57,6 +67,24 @@ class turn {
       taken_ = true;
       run(guard, done, deadline);
       taken_ = false;
+      if (wanting_ != 0 || sleeping_ != 0) changed_.notify_all();
+    }
+  }
+
+  /// For a thread in the background: runs the reactor while nobody waits, until `stop()` holds and `wake`
+  /// is called. Whoever comes to wait takes over, so that its answer finds it awake.
+  template <class Stop>
+  void attend(Stop stop) {
+    std::unique_lock guard(lock_);
+    while (!stop()) {
+      if (taken_ || wanting_ != 0 || waiting_ != 0) {
+        sleep(guard, clock::time_point::max());
+        continue;
+      }
+      taken_ = attended_ = true;
+      run(guard, [&] { return stop() || waiting_.load(std::memory_order_relaxed) != 0; },
+          clock::time_point::max());
+      taken_ = attended_ = false;
       if (wanting_ != 0 || sleeping_ != 0) changed_.notify_all();
     }
   }
@@ -81,7 +109,7 @@ class turn {
 
   /// Runs the reactor until this thread is done, or another one wants the turn, or may be done.
   template <class Done>
-  void run(std::unique_lock<std::mutex>& guard, Done& done, clock::time_point deadline) {
+  void run(std::unique_lock<std::mutex>& guard, Done const& done, clock::time_point deadline) {
     guard.unlock();
     try {
       do {
@@ -90,7 +118,7 @@ class turn {
                wanting_.load(std::memory_order_relaxed) == 0 && clock::now() < deadline);
     } catch (...) {
       guard.lock();
-      taken_ = false;
+      taken_ = attended_ = false;
       changed_.notify_all();
       throw;
     }
@@ -101,7 +129,9 @@ class turn {
   std::mutex lock_;
   std::condition_variable changed_;
   bool taken_ = false;
+  bool attended_ = false;  ///< taken by a thread in the background
   std::atomic<int> wanting_ = 0;
+  std::atomic<int> waiting_ = 0;  ///< threads in `wait`
   int sleeping_ = 0;
   std::atomic<bool> stirred_ = false;
 };

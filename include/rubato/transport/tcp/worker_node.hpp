@@ -82,7 +82,9 @@ class worker_node final : net::link_user, coordinator_user {
 
   /// Joins the run: returns when the coordinator has given this process its number, and servers
   /// their addresses. @throws lost_error, or error with errc::refused
-  worker_node(runtime& user, net::deployment const& place, std::string agreed);
+  /// `background`: links are served by a thread of their own while no worker waits.
+  worker_node(runtime& user, net::deployment const& place, std::string agreed,
+              bool background = false);
   ~worker_node() override;
   worker_node(worker_node const&) = delete;
   worker_node& operator=(worker_node const&) = delete;
@@ -136,7 +138,8 @@ class worker_node final : net::link_user, coordinator_user {
     std::atomic<bool> full = false;
     std::atomic<bool> settled = true;  ///< all that was posted has arrived
 
-    void note() noexcept;
+    /// `waits_for_sending`: nobody but those who post sends.
+    void note(bool waits_for_sending) noexcept;
   };
 
   [[nodiscard]] server& server_of(net::link& l);
@@ -182,6 +185,9 @@ class worker_node final : net::link_user, coordinator_user {
   std::atomic<bool> gathering_ = false;  ///< small commits follow each other: the keeper looks often
   std::atomic<bool> unflushed_ = false;  ///< some wait to be joined by others
   std::thread keeper_;
+  bool in_background_;
+  std::atomic<bool> background_stops_ = false;
+  std::thread background_;
 };
 
 }  // namespace rubato::detail
