@@ -44,7 +44,7 @@ class shared_state {
   /// What the stamp is for this reader, if that is known. What a server's clock implies is in, too:
   /// a question may have waited there.
   [[nodiscard]] std::optional<read_stamp> for_reader(std::size_t reader) const {
-    if (reader >= first_.size()) return std::nullopt;  // it came later
+    if (!knows(reader)) return std::nullopt;  // it came later
     clock_index const least = std::max(first_[reader], stamp_.server_clock);
     clock_index const in = std::min(least, stamp_.folded_below);
     if (in != std::min(last_[reader], stamp_.folded_below)) return std::nullopt;
@@ -52,9 +52,10 @@ class shared_state {
     s.included = in;
     return s;
   }
-  [[nodiscard]] clock_index left_before(std::size_t reader) const noexcept {
-    return reader < first_.size() ? first_[reader] : clock_index::lowest();
-  }
+  /// Whether the reader was there when the question left.
+  [[nodiscard]] bool knows(std::size_t reader) const noexcept { return reader < first_.size(); }
+  /// @pre `knows(reader)`
+  [[nodiscard]] clock_index left_before(std::size_t reader) const noexcept { return first_[reader]; }
 
   /// What a reader has read last: nothing older may follow. (A row's last answer is all that there is
   /// of it here, so that this is not older than what was read of it by key before.)
@@ -67,7 +68,11 @@ class shared_state {
   /// that were waiting behind it.
   [[nodiscard]] bool is_older_than(floor const& f) const noexcept {
     if (is_whole_ && came_at_ < f.rows) return true;
-    return came_at_ < f.whole || (!is_live_ && came_at_ != f.whole && asked_at_ < f.live);
+    return came_at_ < f.whole || (came_at_ != f.whole && will_be_older_than(f));
+  }
+  /// The same before it is there, as far as it can be known.
+  [[nodiscard]] bool will_be_older_than(floor const& f) const noexcept {
+    return !is_live_ && asked_at_ < f.live;
   }
   void raise(floor& f) const noexcept {
     if (!is_whole_) f.rows = std::max(f.rows, came_at_);
@@ -126,7 +131,7 @@ class process_cache {
   /// A worker of this process, whose answers `asked` counts, at its first clock. Returns its number.
   std::size_t enlist(inquiry& asked, clock_index at) {
     std::lock_guard const guard(lock_);
-    for (server_state& s : servers_) s.readers.push_back({at, at, clock_index::lowest()});
+    for (server_state& s : servers_) s.readers.push_back({at, at, at});
     inquiries_.push_back(&asked);
     return inquiries_.size() - 1;
   }
@@ -353,7 +358,9 @@ class process_cache {
       clock_index const mine = need(by.read);
       clock_index const known = state().known;
       if (f.need != mine && (f.need > known || mine > known)) return false;
-      return visibility::holds_back || f.seen->left_before(by.reader) == by.read.clock;
+      if (!f.seen->knows(by.reader) || f.seen->will_be_older_than(floor_of(by.reader))) return false;
+      // A server that is at the reader's clock has all of its commits.
+      return mine >= by.read.clock || f.seen->left_before(by.reader) == by.read.clock;
     }
 
     bool join_whole(std::shared_ptr<pending> const& by) {
