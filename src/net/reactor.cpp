@@ -37,7 +37,10 @@ void reactor::interrupt() noexcept {
   // One that nobody has seen yet serves all callers.
   if (state_->interrupted.exchange(true)) return;
   try {
-    boost::asio::post(state_->context, [s = state_.get()] { s->interrupted = false; });
+    boost::asio::post(state_->context, [s = state_.get()] {
+      // Reads what the callers wrote before, so that whoever waits sees what they want.
+      s->interrupted.exchange(false);
+    });
   } catch (...) {
     state_->interrupted = false;  // no memory: the next call tries again
   }

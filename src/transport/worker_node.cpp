@@ -107,7 +107,10 @@ void worker_node::keep_up() {
       if (unflushed_) gathering_ = true;  // one that came meanwhile has woken nobody
     }
     guard.unlock();
-    if (turn_.try_lock()) {
+    bool is_mine = true;
+    if (unflushed_) turn_.lock();  // whoever runs the reactor may wait for just that
+    else is_mine = turn_.try_lock();
+    if (is_mine) {
       std::lock_guard const mine(turn_, std::adopt_lock);
       unflushed_ = false;
       for (auto& s : servers_) s->link.flush();
@@ -186,7 +189,10 @@ void worker_node::withdraw(inquiry& asked) {
   std::lock_guard const mine(turn_);
   for (auto& s : servers_) {
     // What is being written cannot be stopped in any other way. Others' questions are asked again.
-    if (s->answering != nullptr && s->answering->asker == &asked) s->link.cut();
+    if (s->answering != nullptr && s->answering->asker == &asked) {
+      s->link.cut();
+      s->answering = nullptr;
+    }
     std::erase_if(s->asked, [&](question const* q) { return q->asker == &asked; });
   }
   asked.cut = nullptr;
@@ -245,7 +251,7 @@ void worker_node::discard(wire::frame_header const& header,
   if (header.length > most)
     throw wire::frame_error("an answer of " + std::to_string(header.length) + " bytes, expected at most " +
                             std::to_string(most));
-  waste_.resize(static_cast<std::size_t>(std::min(header.length, piece)));
+  waste_.resize(piece);  // once: other links may be writing into it
   for (std::uint64_t left = header.length; left != 0; left -= body.back().size())
     body.emplace_back(waste_.data(), static_cast<std::size_t>(std::min(left, piece)));
 }
@@ -276,6 +282,7 @@ void worker_node::resumed(net::link& from) {
 }
 
 void worker_node::lost(net::link& from, std::string const& reason, bool) {
+  server_of(from).answering = nullptr;
   give_up(from.who() + " was lost: " + reason);
 }
 

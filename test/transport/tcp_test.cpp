@@ -92,7 +92,7 @@ TEST_CASE("tcp: a thread in the background sends and receives while workers comp
   std::size_t const rows = GENERATE(5, 2'000'000);
   std::uint32_t const threads = GENERATE(1, 2);
   std::string const path = "/tmp/rubato-tcp-background-" + std::to_string(::getpid());
-  net::deployment const place = place_at(path);
+  net::deployment place = place_at(path);
   auto const in_role = [&](net::role as) {
     return std::thread([place, as, rows]() mutable {
       place.as = as;

@@ -117,3 +117,19 @@ TEST_CASE("row_cache: a capacity holds over many rows, and what is here is right
     CHECK(cache.find(key{k}) != nullptr);
   }
 }
+
+TEST_CASE("row_cache: says up to which fetch rows have been evicted") {
+  row_cache<float> cache(2, 1);
+  float const values[] = {1, 2};
+  auto const of_fetch = [](std::uint64_t n) { return fetch_mark{.fetch = n}; };
+  cache.put(key{1}, of_fetch(4), values);
+  CHECK(cache.forgotten() == 0);
+  cache.put(key{2}, of_fetch(5), values);
+  CHECK(cache.forgotten() == 4);
+  cache.put(key{3}, of_fetch(2), values);
+  CHECK(cache.forgotten() == 5);
+  cache.put(key{4}, of_fetch(6), values);
+  CHECK(cache.forgotten() == 5);
+  cache.clear();
+  CHECK(cache.forgotten() == 0);
+}

@@ -240,6 +240,8 @@ class replica {
       if (!base_ok) return std::nullopt;
       layout::place const at = locator_.locate(k);
       part const& p = parts_[at.server.index()];
+      // It may be older than what was read of a row that has been evicted since.
+      if (p.mark.fetch < rows_.forgotten()) return std::nullopt;
       p.base.copy(static_cast<std::size_t>(at.local) * width_, width_, out);
       p.add_own(p.base_included, at.local, width_, out);
       return p.mark;

@@ -68,10 +68,10 @@ class row_cache {
       return values(e);
     }
     entry fresh{mark, room()};
-    if (capacity_ != 0) fresh.use = order_.insert(order_.end(), k.value());
     T* const to = values(fresh);
     std::copy_n(from, width_, to);
-    entries_.emplace(k.value(), std::move(fresh));
+    auto const at = entries_.emplace(k.value(), std::move(fresh)).first;
+    if (capacity_ != 0) at.value().use = order_.insert(order_.end(), k.value());
     return to;
   }
 
@@ -85,7 +85,11 @@ class row_cache {
     for (auto const& [k, e] : entries_) add(key{k}, delta_of(key{k}));
   }
 
+  /// The last of the reader's fetches of which a row has been evicted; 0: none has been.
+  [[nodiscard]] std::uint64_t forgotten() const noexcept { return forgotten_; }
+
   void clear() {
+    forgotten_ = 0;
     if (entries_.empty()) return;
     detail::clear(entries_);
     order_.clear();
@@ -103,6 +107,8 @@ class row_cache {
     if (capacity_ != 0 && entries_.size() >= capacity_) {
       auto const oldest = entries_.find(order_.front());
       std::size_t const slot = oldest->second.slot;
+      if constexpr (requires { oldest->second.mark.fetch; })
+        forgotten_ = std::max(forgotten_, oldest->second.mark.fetch);
       entries_.erase(oldest);
       order_.pop_front();
       return slot;
@@ -116,6 +122,7 @@ class row_cache {
   detail::row_map<entry> entries_;
   std::list<std::uint64_t> order_;  // least recently used first; empty without a capacity
   std::vector<T> values_;
+  std::uint64_t forgotten_ = 0;
   clock_index newest_ = clock_index::lowest();  // the greatest server clock among the entries
 };
 

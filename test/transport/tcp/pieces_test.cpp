@@ -144,3 +144,33 @@ TEST_CASE("pieces: another frame starts from its beginning, and one of no weight
   CHECK(ignored.receive(p, ignored.sent().size()));
   CHECK(ignored.uses == 0);
 }
+
+TEST_CASE("pieces: windows end between units, and the rest counts as the first attempt did") {
+  constexpr std::size_t unit = 65'520;
+  std::vector<std::size_t> firsts;
+  std::vector<double> weights;
+  pieces p;
+  auto const attempt = [&](double weight, int windows) {
+    p.begin(3);
+    p.add({.room = {}, .table = 0, .bytes = 50 * unit + 8, .unit = unit, .weight = weight});
+    std::vector<std::span<std::byte>> room;
+    for (p.give(room); !room.empty() && windows > 0; --windows) {
+      room.clear();
+      p.take([&](std::size_t, std::size_t first, std::span<std::byte const>, double w) {
+        firsts.push_back(first);
+        weights.push_back(w);
+      });
+      p.give(room);
+    }
+  };
+  attempt(0.5, 2);
+  CHECK(p.any_used());
+  attempt(0.25, 100);
+  CHECK(firsts.size() == 4);
+  for (std::size_t const first : firsts) CHECK(first % unit == 0);
+  CHECK(weights == std::vector<double>(4, 0.5));
+  p.end();
+  CHECK_FALSE(p.any_used());
+  attempt(0, 100);
+  CHECK_FALSE(p.any_used());
+}

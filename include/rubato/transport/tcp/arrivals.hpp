@@ -59,7 +59,6 @@ class arrivals {
   /// @throws wire::frame_error when a row is named that this server does not hold
   [[nodiscard]] message take_commit(shard_type& shard) {
     fold_window(shard);
-    pieces_.end();
     Plan::for_each_table([&](auto tag) {
       constexpr std::size_t I = decltype(tag)::index;
       auto& part = std::get<I>(parts_);
@@ -72,8 +71,10 @@ class arrivals {
     });
     return std::move(commit_);
   }
-  /// Whether some of a commit has been folded, and not all of it.
-  [[nodiscard]] bool is_in_pieces() const noexcept { return pieces_.used() != 0; }
+  /// It has been dealt with.
+  void end_commit() noexcept { pieces_.end(); }
+  /// Whether some of a commit that has not been dealt with is folded.
+  [[nodiscard]] bool is_in_pieces() const noexcept { return pieces_.any_used(); }
 
   // ---- requests
 
@@ -231,14 +232,19 @@ class arrivals {
   void prepare_part(wire::part_size const& p, shard_type& shard, bool takes) {
     auto& part = std::get<I>(parts_);
     if constexpr (shard_type::template folds_pieces<I>) {
-      std::size_t const bytes = static_cast<std::size_t>(p.values) * sizeof(typename Plan::template value_type<I>);
-      if (p.whole && bytes > pieces::window_size) {
+      using value_type = typename Plan::template value_type<I>;
+      std::size_t const bytes = static_cast<std::size_t>(p.values) * sizeof(value_type);
+      // Between windows others may read: each chunk of the store is changed as a whole.
+      std::size_t const unit =
+          chunk_elements<value_type>(plan_.template spec<I>().width) * sizeof(value_type);
+      if (p.whole && bytes > pieces::window_size && unit <= pieces::window_size) {
         auto const [refused, weight] =
             shard.template weigh<I>(commit_.from, commit_.stamp, commit_.version);
         part = nullptr;
         pieces_.add({.room = {},
                      .table = I,
                      .bytes = bytes,
+                     .unit = unit,
                      .weight = takes && refused == refusal::none ? weight : 0.0});
         return;
       }

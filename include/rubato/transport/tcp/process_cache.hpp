@@ -187,7 +187,7 @@ class process_cache {
         : cache_(cache),
           server_(s),
           width_(cache.plan_.template spec<I>().width),
-          rows_(width_, static_cast<std::size_t>(cache.plan_.template spec<I>().cached_rows)) {}
+          rows_(width_, capacity()) {}
 
     void clear() {
       under_way_.clear();
@@ -288,6 +288,12 @@ class process_cache {
     /// Whether such an answer is read off the store while it is sent; at least where it is.
     [[nodiscard]] static constexpr bool is_live(selection asked) noexcept {
       return asked == selection::all && is_dense_state<snapshot_type> && !visibility::holds_back;
+    }
+    /// Of what the process may keep, this server's share.
+    [[nodiscard]] std::size_t capacity() const {
+      std::uint64_t const servers = cache_.plan_.servers();
+      std::uint64_t const all = cache_.plan_.template spec<I>().cached_rows;
+      return static_cast<std::size_t>((all + servers - 1) / servers);
     }
     [[nodiscard]] server_state& state() noexcept { return cache_.servers_[server_.index()]; }
     [[nodiscard]] clock_index known_in(std::size_t reader) noexcept {

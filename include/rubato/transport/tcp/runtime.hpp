@@ -151,8 +151,11 @@ class tcp_runtime final : detail::worker_node::runtime {
     void release_cut(worker_id) { run_.node_->tell(wire::cut_release{handle_->identity()}); }
 
     void wait() {
-      if (!run_.node_->wait_for(asked_, [this] { return run_.stopping() || run_.refused(self_); }))
-        withdraw();
+      bool complete = false;
+      asking([&] {
+        complete = run_.node_->wait_for(asked_, [this] { return run_.stopping() || run_.refused(self_); });
+      });
+      if (!complete) withdraw();
       checkpoint();
       if (refusal const r = asked_.refused.exchange(refusal::none); r != refusal::none)
         throw error(errc::refused, std::string("a read was refused, for ") + to_string(r));

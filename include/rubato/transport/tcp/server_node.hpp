@@ -118,7 +118,6 @@ class server_node final : coordinator_user {
     net::link link;
     arrivals<Plan> arriving;
     slots answers;  ///< of reads that are answered at once
-    std::uint64_t unread = 0;  ///< bytes of answers since all had been sent
     bool over = false;
   };
 
@@ -142,6 +141,11 @@ class server_node final : coordinator_user {
                                             " was refused: it has been given up");
       return net::refuse(*guest, "this process was given up as lost; it can only start anew");
     }
+    if (std::ranges::any_of(sessions_, [&](auto const& entry) {
+          session const& other = *entry.second;
+          return !other.over && other.process == said.number && other.incarnation == said.incarnation;
+        }))
+      return net::refuse(*guest, "worker process " + std::to_string(said.number) + " is here already");
     auto fresh = std::make_unique<session>(*this, said, "worker process " + std::to_string(said.number));
     session& s = *fresh;
     sessions_.emplace(said.session, std::move(fresh));
@@ -168,8 +172,13 @@ class server_node final : coordinator_user {
   }
 
   void end(session& s, wire::frame_header const& header) {
+    check_debt(s);
     switch (static_cast<wire::kind>(header.kind)) {
-      case wire::kind::commit: return take_commit(s, header, s.arriving.take_commit(*shard_));
+      case wire::kind::commit: {
+        message const m = s.arriving.take_commit(*shard_);
+        take_commit(s, header, m);
+        return s.arriving.end_commit();
+      }
       case wire::kind::request: return take_request(s, s.arriving.take_request());
       case wire::kind::initial:
         if (stage_ != stage_id{})
@@ -209,7 +218,10 @@ class server_node final : coordinator_user {
     released_.clear();
     refusal const r =
         speaks_for(s, header.sender) ? shard_->commit(m, released_) : refusal::stranger;
-    if (r != refusal::none) return refuse(s, m.from, 0, r);
+    if (r != refusal::none) {
+      if (s.arriving.is_in_pieces()) shard_->count_partly_folded();
+      return refuse(s, m.from, 0, r);
+    }
     stats_.add(stats_.commits, 1);
     stats_.add(stats_.bytes_received, header.length);
     if constexpr (Plan::synchronized)
@@ -233,7 +245,6 @@ class server_node final : coordinator_user {
 
   /// A question that has to wait is moved from.
   void take_request(session& s, question& asked) {
-    check_debt(s);
     dispatch(asked.table, [&](auto tag) {
       constexpr std::size_t I = decltype(tag)::index;
       if (asked.by_observer) return observe<I>(s, asked);
@@ -254,18 +265,18 @@ class server_node final : coordinator_user {
     });
   }
 
-  /// Whoever asks on without reading the answers is not answered any more: they take memory here.
-  void check_debt(session& s) {
-    if (s.link.unsent() == 0) s.unread = 0;
+  /// Whoever goes on without reading the answers is not listened to any more: they take memory here.
+  void check_debt(session const& s) const {
     auto const at = workers_of_.find(s.process);
     std::uint64_t const workers = at == workers_of_.end() ? 0 : at->second.size();
     std::uint64_t most = 64 * 1024 * 1024;
     Plan::for_each_table([&](auto tag) {
-      // Each of its workers may have one answer under way, and so may whoever looks on.
-      most += (workers + 2) * shard_->template store<decltype(tag)::index>().bytes();
+      // Each of its workers may have one answer under way, with each row twice, and so may whoever
+      // looks on.
+      most += 2 * (workers + 2) * shard_->template store<decltype(tag)::index>().bytes();
     });
-    if (s.unread > most)
-      throw wire::frame_error("more is asked for, but " + std::to_string(s.unread) +
+    if (s.link.unsent() > most)
+      throw wire::frame_error("more comes, but " + std::to_string(s.link.unsent()) +
                               " bytes of answers have not been read");
   }
 
@@ -310,7 +321,6 @@ class server_node final : coordinator_user {
     } else {
       s.link.send(h, written(meta));
     }
-    s.unread += bytes;
     touched_.push_back(&s);
     stats_.add(stats_.reads, 1);
     stats_.add(stats_.bytes_sent, bytes);

@@ -68,7 +68,12 @@ class tcp_system : public blueprint<null_mutex, Protocol, Tables...> {
     return *node_;
   }
   void wait_for(detail::inquiry& asked) const {
-    if (node().wait_for(asked, [] { return false; })) return;
+    try {
+      if (node().wait_for(asked, [] { return false; })) return;
+    } catch (...) {
+      node().withdraw(asked);
+      throw;
+    }
     node().withdraw(asked);
     throw lost_error("the parameters cannot be read: " + node().why_broken());
   }
