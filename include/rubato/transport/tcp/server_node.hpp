@@ -393,6 +393,7 @@ class server_node final : coordinator_user {
           ++at;
         }
       for (waiting_read& r : again) take_request(*r.from, r.asked);
+      if (!again.empty()) flush();  // nothing else may follow that would
     }
   }
 

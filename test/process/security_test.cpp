@@ -1,0 +1,334 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Runs of processes that prove to each other who they are: they come to the same, and whoever
+// cannot prove it takes no part.
+#include <catch2/catch.hpp>
+
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/certificates.hpp"
+#include "process/runs.hpp"
+#include "rubato/net/connection.hpp"
+#include "src/tools/proxy/proxy.hpp"
+
+using namespace rubato;
+using namespace std::chrono_literals;
+using Catch::Contains;
+
+namespace {
+
+constexpr std::uint32_t workers = 2;
+constexpr std::uint32_t servers = 2;
+
+/// Files that tokens and certificates are in, and the variables that name them.
+class key_files {
+ public:
+  key_files() {
+    std::ofstream(file("token")) << "open sesame\n";
+    auto const authority = test::make_authority("Authority of the tests");
+    auto const stranger = test::make_authority("Another authority");
+    test::write_certificate(authority, file("authority"));
+    test::write_certificate(stranger, file("stranger"));
+    add("member", test::make_identity(authority, "member.test"));
+    add("expired", test::make_identity(authority, "expired.test", -1));
+    add("foreign", test::make_identity(stranger, "foreign.test"));
+  }
+  [[nodiscard]] test::variables token_file() const {
+    return {{"RUBATO_TOKEN_FILE", file("token")}};
+  }
+  [[nodiscard]] test::variables tls(std::string const& name,
+                                    std::string const& authority = "authority") const {
+    return {{"RUBATO_TLS_CERTIFICATE", file(name + "-certificate")},
+            {"RUBATO_TLS_KEY", file(name + "-key")},
+            {"RUBATO_TLS_AUTHORITY", file(authority)}};
+  }
+
+ private:
+  [[nodiscard]] std::string file(std::string const& name) const {
+    return (folder_.path() / (name + ".pem")).string();
+  }
+  void add(std::string const& name, test::identity const& who) const {
+    test::write_certificate(who, file(name + "-certificate"));
+    test::write_key(who, file(name + "-key"));
+  }
+  test::scratch folder_;
+};
+
+key_files const& files() {
+  static key_files const made;
+  return made;
+}
+
+test::variables token(std::string const& text) { return {{"RUBATO_TOKEN", text}}; }
+test::variables both(test::variables all, test::variables const& more) {
+  all.insert(more.begin(), more.end());
+  return all;
+}
+
+test::run_plan small_run(test::variables const& keys, test::words options = {}) {
+  test::run_plan plan{.workers = workers, .servers = servers, .options = std::move(options)};
+  // The last of equal names counts.
+  plan.options.insert(plan.options.begin(), {"--clocks", "40", "--columns", "2"});
+  plan.settings = keys;
+  return plan;
+}
+
+/// What a worker process says that the run came to.
+std::string result_of(test::child const& w) {
+  std::string all;
+  for (char const* name : {"counts", "keys", "keyed", "weights", "updates"})
+    all += w.value(name) + "\n";
+  return all;
+}
+
+void check_result(test::process_run& run, std::string const& expected) {
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed.empty());
+  for (std::size_t i = 0; i < workers; ++i) CHECK(result_of(run.worker(i)) == expected);
+}
+
+/// What a run comes to that nobody has to prove anything for.
+std::string open_result(test::words const& options = {}) {
+  test::process_run run(small_run({}, options));
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed.empty());
+  return result_of(run.worker(0));
+}
+
+/// Proxies in front of the coordinator and the servers of a run that is started by this plan.
+class proxies {
+ public:
+  proxies(test::run_plan& plan, tools::meddling const& m) {
+    for (std::uint32_t i = 0; i <= servers; ++i)
+      all_.push_back(std::make_unique<tools::proxy>(socket_of(i), m, i));
+    plan.settings["RUBATO_COORDINATOR"] = all_[servers]->address().text();
+    plan.own_settings = [this](std::string const& role, std::uint32_t rank) {
+      if (role == "coordinator")
+        return test::variables{{"RUBATO_COORDINATOR", socket_of(servers).text()}};
+      if (role == "worker") return test::variables{};
+      return test::variables{{"RUBATO_LISTEN", socket_of(rank).text()},
+                             {"RUBATO_ANNOUNCE", all_[rank]->address().text()}};
+    };
+  }
+  [[nodiscard]] int cuts() const {
+    int sum = 0;
+    for (auto const& p : all_) sum += p->cuts();
+    return sum;
+  }
+
+ private:
+  [[nodiscard]] net::address socket_of(std::uint32_t i) const {
+    return {.host = {}, .path = (sockets_.path() / ("socket-" + std::to_string(i))).string()};
+  }
+
+  test::scratch sockets_;
+  std::vector<std::unique_ptr<tools::proxy>> all_;
+};
+
+void check_meddled(test::variables const& keys, tools::meddling const& m) {
+  // Pieces take time.
+  test::words const options =
+      m.cut_within == 0 ? test::words{"--clocks", "10", "--weights", "20"} : test::words{};
+  auto plan = small_run(keys, options);
+  proxies const between(plan, m);
+  test::process_run run(plan);
+  check_result(run, open_result(options));
+  if (m.cut_within != 0) CHECK(between.cuts() > 3);
+}
+
+}  // namespace
+
+TEST_CASE("with a token a run comes to the same, wherever the token is from",
+          "[process][security]") {
+  auto plan = small_run({});
+  plan.own_settings = [](std::string const& role, std::uint32_t rank) {
+    return role == "coordinator" || rank == 0 ? token("open sesame") : files().token_file();
+  };
+  test::process_run run(plan);
+  check_result(run, open_result());
+}
+
+TEST_CASE("over TLS a run comes to the same", "[process][security]") {
+  auto const [keys, unix_sockets] = GENERATE(table<test::variables, bool>(
+      {{files().tls("member"), false}, {both(files().tls("member"), token("yes")), true}}));
+  auto plan = small_run(keys);
+  plan.unix_sockets = unix_sockets;
+  test::process_run run(plan);
+  check_result(run, open_result());
+}
+
+TEST_CASE("with proofs a run comes to the same where connections are cut and bytes come in pieces",
+          "[process][security][proxy]") {
+  SECTION("a token, byte by byte") { check_meddled(token("yes"), {.pieces = 1}); }
+  SECTION("a token, cut") {
+    check_meddled(token("yes"), {.pieces = 100, .cut_within = 10'000, .cuts_max = 12});
+  }
+  SECTION("TLS, a few bytes at a time") { check_meddled(files().tls("member"), {.pieces = 3}); }
+  SECTION("TLS, cut") {
+    check_meddled(files().tls("member"), {.pieces = 100, .cut_within = 20'000, .cuts_max = 12});
+  }
+}
+
+// ---- those who cannot prove it
+
+namespace {
+
+/// One process of a run that has other keys than the rest, and what both sides are to say.
+struct odd_one {
+  test::variables of_rest;
+  test::variables own;
+  std::string says;
+  std::string rest_says;
+};
+
+std::vector<odd_one> odd_tokens() {
+  return {{token("one"), token("other"), "the token is wrong", "refused: the token is wrong"},
+          {token("one"), {},
+           "the listener has a token, and the process that connects has none",
+           "the listener has a token, and the process that connects has none"},
+          {{}, token("one"),
+           "the process that connects has a token, and the listener has none",
+           "the process that connects has a token, and the listener has none"}};
+}
+std::vector<odd_one> odd_encryption() {
+  return {{files().tls("member"), {}, "TLS", "the peer does not speak TLS, this listener expects it"},
+          {{}, files().tls("member"), "does not speak TLS; is it on at both ends?",
+           "the peer speaks TLS, this listener does not"}};
+}
+std::vector<odd_one> odd_certificates() {
+  auto const member = files().tls("member");
+  return {{member, files().tls("expired"), "the peer refused our certificate: certificate expired",
+           "certificate has expired"},
+          {member, files().tls("foreign"), "the peer refused our certificate: unknown CA",
+           "the peer's certificate is not accepted"},
+          {member, files().tls("member", "stranger"), "the peer's certificate is not accepted",
+           "the peer refused our certificate"}};
+}
+
+/// A run that does not begin, since this process has keys of its own.
+test::run_plan odd_run(odd_one const& odd, std::string const& odd_role, std::uint32_t odd_rank) {
+  auto plan = small_run({{"RUBATO_PATIENCE", "2.5"}, {"RUBATO_RECONNECT", "1"}});
+  plan.own_settings = [=](std::string const& role, std::uint32_t rank) {
+    if (role != odd_role || rank != odd_rank) return odd.of_rest;
+    return both(odd.own, {{"RUBATO_PATIENCE", "2"}});
+  };
+  return plan;
+}
+
+void check_ended(test::child& c, std::string const& says) {
+  CHECK(c.wait() == 3);
+  CHECK_THAT(c.errors(), Contains("error: ") && Contains(says));
+}
+
+/// All end, and say that one worker is missing; it says why it is.
+void check_without(test::process_run& run, odd_one const& odd) {
+  INFO(run.errors());
+  check_ended(run.worker(1), odd.says);
+  CHECK_THAT(run.worker(1).errors(), Contains("the coordinator"));
+  std::string const missing = "2 of 2 servers and 1 of 2 workers are here";
+  check_ended(run.coordinator(), missing);
+  CHECK_THAT(run.coordinator().errors(), Contains("refused: ") && Contains(odd.rest_says));
+  for (test::child* c : {&run.worker(0), &run.server(0), &run.server(1)}) check_ended(*c, missing);
+  for (std::size_t i = 0; i < workers; ++i) CHECK(run.worker(i).value("began").empty());
+}
+
+/// Side by side, for most of the time they wait.
+void check_all(std::vector<odd_one> const& all) {
+  std::vector<std::unique_ptr<test::process_run>> runs;
+  for (odd_one const& odd : all)
+    runs.push_back(std::make_unique<test::process_run>(odd_run(odd, "worker", 1)));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    INFO(all[i].says);
+    check_without(*runs[i], all[i]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a worker with another token, or none, takes no part", "[process][security]") {
+  check_all(odd_tokens());
+}
+
+TEST_CASE("a worker without TLS among others with it, or the other way round, takes no part",
+          "[process][security]") {
+  check_all(odd_encryption());
+}
+
+TEST_CASE("a worker whose certificate is not accepted takes no part", "[process][security]") {
+  check_all(odd_certificates());
+}
+
+TEST_CASE("a server with another token takes no part", "[process][security]") {
+  odd_one const odd{token("one"), token("other"), "the token is wrong", "refused: the token is wrong"};
+  test::process_run run(odd_run(odd, "server", 1));
+  std::string const missing = "1 of 2 servers and 2 of 2 workers are here";
+  INFO(run.errors());
+  check_ended(run.server(1), odd.says);
+  check_ended(run.coordinator(), missing);
+  CHECK_THAT(run.coordinator().errors(), Contains(odd.rest_says));
+  for (test::child* c : {&run.worker(0), &run.worker(1), &run.server(0)}) check_ended(*c, missing);
+}
+
+// ---- those who come while a run is under way
+
+namespace {
+
+/// Why a connection with these keys came to nothing.
+std::string refusal_at(net::address const& where, net::security const& keys) {
+  net::reactor reactor;
+  std::string reason;
+  bool done = false;
+  auto const attempt = net::connect(reactor, where, keys, {},
+                                    [&](std::unique_ptr<net::connection>, std::string const& why) {
+                                      done = true;
+                                      reason = why;
+                                    });
+  auto const end = net::reactor::clock::now() + test::patience;
+  while (!done && net::reactor::clock::now() < end) reactor.run_one(end);
+  return reason;
+}
+
+/// A run that is under way when somebody comes with these keys, as a worker process and straight to
+/// a server: it comes to the same as without.
+void check_intruder(odd_one const& odd, net::security const& keys) {
+  test::words const slow{"--clocks", "400", "--pause", "2000"};
+  auto plan = small_run({}, slow);
+  test::process_run undisturbed(plan);
+  plan.unix_sockets = true;
+  plan.own_settings = [&](std::string const&, std::uint32_t rank) {
+    if (rank < workers) return odd.of_rest;
+    return both(odd.own, {{"RUBATO_PATIENCE", "0.4"}});
+  };
+  test::process_run run(plan);
+  REQUIRE(run.worker(0).prints("began"));
+  test::child& intruder = run.start_another();
+  net::address const shard{.host = {}, .path = (run.folder() / "server-1").string()};
+  CHECK_THAT(refusal_at(shard, keys), Contains(odd.says));
+  check_ended(intruder, odd.says);
+  CHECK(undisturbed.failures().empty());
+  for (std::size_t i = 0; i < workers; ++i) {
+    CHECK(run.worker(i).wait() == 0);
+    CHECK(result_of(run.worker(i)) == result_of(undisturbed.worker(0)));
+  }
+  CHECK(run.failures() == "worker 2: 3\n");
+  CHECK_THAT(run.server(1).errors(), Contains(odd.rest_says));
+  CHECK_THAT(run.coordinator().errors(), Contains(odd.rest_says));
+}
+
+}  // namespace
+
+TEST_CASE("whoever comes to a run with another token changes nothing", "[process][security]") {
+  check_intruder({token("one"), token("other"), "the token is wrong", "refused: the token is wrong"},
+                 {.token = "other", .tls = {}});
+}
+
+TEST_CASE("whoever comes to an encrypted run without a certificate changes nothing",
+          "[process][security]") {
+  check_intruder({files().tls("member"), {}, "TLS", "the peer does not speak TLS"}, {});
+}
