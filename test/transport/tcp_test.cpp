@@ -89,8 +89,8 @@ TEST_CASE("tcp: a process that serves has no parameters to show, and says so") {
 }
 
 TEST_CASE("tcp: a thread in the background sends and receives while workers compute") {
-  std::size_t const rows = GENERATE(5, 2'000'000);
-  std::uint32_t const threads = GENERATE(1, 2);
+  std::size_t const rows = GENERATE(std::size_t{5}, std::size_t{2'000'000});
+  std::uint32_t const threads = GENERATE(1U, 2U);
   std::string const path = "/tmp/rubato-tcp-background-" + std::to_string(::getpid());
   net::deployment place = place_at(path);
   auto const in_role = [&](net::role as) {
