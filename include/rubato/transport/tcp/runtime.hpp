@@ -117,16 +117,16 @@ class tcp_runtime final : detail::worker_node::runtime {
     void post(server_id s, message m) {
       checkpoint();
       clock_index const next = m.stamp.next();
-      if (run_.shared_) run_.shared_->posting(reader_, s, next);
+      if (run_.shared_) run_.shared_->posting(*reader_, s, next);
       run_.node_->post(s, std::make_shared<detail::commit_frame<message> const>(std::move(m)));
-      if (run_.shared_) run_.shared_->posted(reader_, s, next);
+      if (run_.shared_) run_.shared_->posted(*reader_, s, next);
     }
 
     template <std::size_t I>
     void request(server_id s, table_tag<I>, read_header const& read,
                  read_slot<typename system_type::template store_type<I>>& slot) {
       asking([&] {
-        if (run_.shared_) return run_.shared_->template request<I>(reader_, s, read, slot);
+        if (run_.shared_) return run_.shared_->template request<I>(*reader_, s, read, slot);
         slot.arrived = slot.admitted = time_point{};
         auto& q = questions_.template of<I>(s);
         q.renew(read, slot, asked_);
@@ -203,7 +203,7 @@ class tcp_runtime final : detail::worker_node::runtime {
       }
     }
     void withdraw() {
-      if (run_.shared_) run_.shared_->forget(reader_);
+      if (reader_) run_.shared_->forget(*reader_);
       run_.node_->withdraw(asked_);
     }
 
@@ -214,7 +214,7 @@ class tcp_runtime final : detail::worker_node::runtime {
 
     tcp_runtime& run_;
     worker_id self_;
-    std::size_t reader_ = 0;  ///< of the process cache
+    std::optional<std::size_t> reader_;  ///< of the process cache, from its start on
     worker_type* handle_ = nullptr;
     detail::inquiry asked_;
     detail::read_questions<typename system_type::base> questions_;
