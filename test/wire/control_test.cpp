@@ -46,8 +46,8 @@ worker_metrics some_metrics() {
 std::vector<control_message> samples() {
   shard_counters const counters{1, 2, 3, 4};
   return {
-      registration{net::role::server, 4U, "127.0.0.1:4711", "protocol ssp(3)", 99},
-      registration{net::role::coordinator, std::nullopt, "", std::string(300, '\0'), 0},
+      registration{role::server, 4U, "127.0.0.1:4711", "protocol ssp(3)", 99},
+      registration{role::coordinator, std::nullopt, "", std::string(300, '\0'), 0},
       welcome{1, 2, 3, {"unix:/a", "", "[::1]:2"}},
       ready{4096, true},
       add_worker{},
@@ -164,7 +164,7 @@ TEST_CASE("control messages: choices and truth values that do not exist are fram
   auto const kind = static_cast<int>(std::variant_size_v<control_message>);
   CHECK(is_refused(bytes{std::byte(kind)}));
   CHECK(is_refused(bytes{std::byte{255}}));
-  registration const r{net::role::worker, std::nullopt, "", "", 1};
+  registration const r{role::worker, std::nullopt, "", "", 1};
   CHECK_FALSE(is_refused(with(r, 1, 2)));
   CHECK(is_refused(with(r, 1, 3)));  // the role
   CHECK(is_refused(with(r, 2, 2)));  // whether there is a rank
@@ -202,7 +202,7 @@ TEST_CASE("control messages: a size beyond what is there is refused before memor
   bytes b = encode(m);
   std::fill(b.end() - 4, b.end(), std::byte{255});
   CHECK(is_refused(b));
-  registration const r{net::role::worker, std::nullopt, "", "", 1};
+  registration const r{role::worker, std::nullopt, "", "", 1};
   b = encode(r);
   std::fill(b.begin() + 3, b.begin() + 7, std::byte{255});  // the length of a text
   CHECK(is_refused(b));

@@ -10,20 +10,13 @@
 
 #include "rubato/net/address.hpp"
 #include "rubato/net/security.hpp"
+#include "rubato/wire/role.hpp"
 
 namespace rubato::net {
 
-/// What a process does in a run.
-enum class role : std::uint8_t { worker, server, coordinator };
-
-[[nodiscard]] constexpr char const* to_string(role r) noexcept {
-  switch (r) {
-    case role::worker: return "worker";
-    case role::server: return "server";
-    case role::coordinator: return "coordinator";
-  }
-  return "unknown";
-}
+// It travels, too, so it is defined there; here is where users look for it.
+using wire::role;
+using wire::to_string;
 
 /// What becomes of a run when a worker is lost.
 enum class on_loss : std::uint8_t {

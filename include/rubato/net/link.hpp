@@ -14,15 +14,12 @@
 
 #include "rubato/net/connection.hpp"
 #include "rubato/net/deployment.hpp"
+#include "rubato/wire/frame.hpp"
 
 namespace rubato::net {
 
-/// Frames with this bit in their kind are kept until the other end has acknowledged them, and sent
-/// again after a break: each arrives exactly once, in the order sent. Others are lost with their
-/// connection.
-inline constexpr std::uint8_t reliable_bit = 0x80;
-/// Kinds below it are the link's own.
-inline constexpr std::uint8_t first_user_kind = 16;
+using wire::first_user_kind;
+using wire::reliable_bit;
 
 /// Who dials: sent first on every connection of a link.
 struct hello {

@@ -19,10 +19,10 @@
 #include "rubato/core/error.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/core/time.hpp"
-#include "rubato/net/deployment.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/server/read_slot.hpp"
 #include "rubato/wire/frame.hpp"
+#include "rubato/wire/role.hpp"
 
 namespace rubato::wire {
 
@@ -37,8 +37,8 @@ constexpr std::byte last_of() {
   return std::byte{255};
 }
 template <>
-constexpr net::role last_of() {
-  return net::role::coordinator;
+constexpr role last_of() {
+  return role::coordinator;
 }
 template <>
 constexpr errc last_of() {

@@ -13,9 +13,9 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/metrics/run_report.hpp"
-#include "rubato/net/deployment.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/wire/archive.hpp"
+#include "rubato/wire/role.hpp"
 
 namespace rubato {
 
@@ -57,7 +57,7 @@ namespace wire {
 
 /// The first thing that a process says.
 struct registration {
-  net::role as{};
+  role as{};
   std::optional<std::uint32_t> rank;  ///< the number that it asks for
   std::string listens;                ///< a server's address
   std::string agreed;                 ///< what all must agree on, in words: protocol and tables

@@ -38,6 +38,13 @@ inline constexpr std::uint32_t frame_magic = 0x4F544252;  // "RBTO"
 inline constexpr std::uint8_t frame_version = 1;
 inline constexpr std::size_t frame_header_size = 40;
 
+/// Frames with this bit in their kind are kept until the other end has acknowledged them, and sent
+/// again after a break: each arrives exactly once, in the order sent. Others are lost with their
+/// connection.
+inline constexpr std::uint8_t reliable_bit = 0x80;
+/// Kinds below it are those of the connection and the link themselves.
+inline constexpr std::uint8_t first_user_kind = 16;
+
 /// A peer sent what it must not. The connection is closed, and nothing else is touched.
 class frame_error : public error {
  public:

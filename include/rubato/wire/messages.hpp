@@ -10,21 +10,21 @@
 
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
-#include "rubato/net/link.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/server/read_slot.hpp"
 #include "rubato/wire/archive.hpp"
+#include "rubato/wire/frame.hpp"
 
 namespace rubato::wire {
 
 /// Kinds of frames between the processes of a run. Those with the reliable bit arrive exactly once.
 enum class kind : std::uint8_t {
-  request = net::first_user_kind,  ///< of a read; sequence is its ticket
-  reply,                           ///< to it, with the same ticket
-  refused,                         ///< a read, or with ticket 0 a commit
-  count,                           ///< how many commits have been counted? with a ticket
+  request = first_user_kind,  ///< of a read; sequence is its ticket
+  reply,                      ///< to it, with the same ticket
+  refused,                    ///< a read, or with ticket 0 a commit
+  count,                      ///< how many commits have been counted? with a ticket
   counted,
-  control = net::reliable_bit | net::first_user_kind,
+  control = reliable_bit | first_user_kind,
   commit,
   initial,  ///< initial values of a table, before any run
 };
