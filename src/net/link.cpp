@@ -291,6 +291,7 @@ void link::begin_own(wire::frame_header const& header, std::span<std::byte const
       break;
     case goodbye_kind: farewell_ = true; return;
     case refused_kind:
+      refused_ = true;
       fatal_ = std::string(reinterpret_cast<char const*>(meta.data()), meta.size());
       return;
     case welcome_kind:

@@ -89,12 +89,17 @@ void coordinator_link::begin(net::link&, wire::frame_header const& header,
 
 void coordinator_link::end(net::link&, wire::frame_header const&) {
   wire::control_message const message = wire::decode_control(arriving_);
-  if (auto const* w = std::get_if<wire::welcome>(&message)) user_.welcomed(*w);
-  else user_.told(message);
+  if (auto const* w = std::get_if<wire::welcome>(&message)) {
+    is_in_ = true;
+    user_.welcomed(*w);
+  } else {
+    user_.told(message);
+  }
 }
 
 void coordinator_link::lost(net::link&, std::string const& reason, bool expected) {
-  user_.coordinator_lost(reason, expected);
+  if (link_.was_refused() && !is_in_) user_.coordinator_refused(reason);
+  else user_.coordinator_lost(reason, expected);
 }
 
 }  // namespace rubato::detail

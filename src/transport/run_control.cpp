@@ -367,7 +367,7 @@ void run_control::fail(std::string const& sentence) {
   failure_ = sentence;
   over_ = true;
   tell_workers(wire::stop_run{stage_, true, true, errc::lost, sentence});
-  tell_servers(wire::shut_down{});
+  tell_servers(wire::shut_down{sentence});
 }
 
 void run_control::lose_process(std::uint32_t number, std::string const& reason, bool expected,

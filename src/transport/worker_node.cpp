@@ -66,7 +66,7 @@ void worker_node::await_welcome() {
   // Who is missing the coordinator says when its patience ends, which may be a little later.
   auto const end = clock::now() + place_.patience + place_.reconnect;
   turn_.wait([&] { return welcome_ || is_broken(); }, end);
-  if (broken_) throw lost_error(why_);
+  if (broken_) why_->raise();
   if (!welcome_)
     throw lost_error("the coordinator at " + place_.coordinator.text() +
                      " did not have all servers within " +
@@ -87,7 +87,7 @@ void worker_node::connect_to_servers() {
   turn_.wait([&] {
     return is_broken() || std::ranges::all_of(servers_, [](auto const& s) { return s->link.is_up(); });
   });
-  if (broken_) throw lost_error(why_);
+  if (broken_) why_->raise();
 }
 
 /// Heartbeats, acknowledgements and orders are dealt with also while all workers compute, and what
@@ -169,7 +169,7 @@ void worker_node::post_and_wait(server_id s, std::shared_ptr<net::reliable_frame
     to.note(!in_background_);
   }
   turn_.wait([&] { return is_broken() || to.settled.load(std::memory_order_acquire); });
-  if (broken_) throw lost_error(why_);
+  if (broken_) why_->raise();
 }
 
 void worker_node::ask(server_id s, question& q) {
@@ -283,25 +283,29 @@ void worker_node::resumed(net::link& from) {
 
 void worker_node::lost(net::link& from, std::string const& reason, bool) {
   server_of(from).answering = nullptr;
-  give_up(from.who() + " was lost: " + reason);
+  give_up(errc::lost, from.who() + " was lost: " + reason);
 }
 
 // ---- what the coordinator says
 
 void worker_node::told(wire::control_message const& message) {
   if (auto const* stop = std::get_if<wire::stop_run>(&message); stop != nullptr && stop->fatal)
-    return give_up(stop->sentence);
+    return give_up(errc::lost, stop->sentence);
   user_.told(message);
   turn_.stir();
 }
 
 void worker_node::coordinator_lost(std::string const& reason, bool) {
-  give_up("the coordinator was lost: " + reason);
+  give_up(errc::lost, "the coordinator was lost: " + reason);
 }
 
-void worker_node::give_up(std::string const& sentence) {
+void worker_node::coordinator_refused(std::string const& reason) {
+  give_up(errc::refused, "the coordinator refused this process: " + reason);
+}
+
+void worker_node::give_up(errc code, std::string const& sentence) {
   if (broken_ || leaving_) return;
-  why_ = sentence;
+  why_.emplace(code, sentence);
   broken_.store(true, std::memory_order_release);
   user_.broken(sentence);
   turn_.stir();

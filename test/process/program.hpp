@@ -220,7 +220,8 @@ void run_program(P p, arguments const& given) {
   program<P>(std::move(p), given, net::deployment::from_environment()).run();
 }
 
-/// Runs `f(arguments)`; errors end the process with their sentence and code 3.
+/// Runs `f(arguments)`; errors end the process with their sentence and code 3, and "(refused)" in case
+/// it was.
 template <class F>
 int main_of(int count, char** texts, F f) {
   try {
@@ -228,7 +229,9 @@ int main_of(int count, char** texts, F f) {
     f(given);
     return 0;
   } catch (std::exception const& e) {
-    std::fprintf(stderr, "error: %s\n", e.what());
+    auto const* const known = dynamic_cast<error const*>(&e);
+    bool const refused = known != nullptr && known->code() == errc::refused;
+    std::fprintf(stderr, "error: %s%s\n", e.what(), refused ? " (refused)" : "");
     return 3;
   }
 }

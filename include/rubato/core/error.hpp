@@ -17,7 +17,7 @@ enum class errc {
   bad_data,       ///< a file's content is malformed
   io,             ///< a file could not be opened, read or written
   deadlock,       ///< every worker waits and nothing can happen any more
-  refused,        ///< a message of another stage, incarnation or clock reached a shard
+  refused,        ///< a message of another stage, incarnation or clock reached a shard; or a process is not let in
   lost,           ///< a peer that others cannot go on without has died, or left too early
   stopped,        ///< another process ended the run, for a reason of its own
   bad_frame,      ///< another process sent what it must not

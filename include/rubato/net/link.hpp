@@ -102,6 +102,8 @@ class link final : public frame_receiver {
 
   [[nodiscard]] bool is_up() const noexcept { return connection_ && ready_; }
   [[nodiscard]] bool is_over() const noexcept { return over_; }
+  /// Whether the other end has said that it wants no more of this one.
+  [[nodiscard]] bool was_refused() const noexcept { return refused_; }
   /// Reliable frames that the other end has not acknowledged, and their bytes.
   [[nodiscard]] std::size_t unacknowledged() const noexcept { return kept_.size(); }
   [[nodiscard]] std::size_t unacknowledged_bytes() const noexcept { return kept_bytes_; }
@@ -161,6 +163,7 @@ class link final : public frame_receiver {
   bool over_ = false;
   bool begun_ = false;  ///< there has been a connection
   std::optional<std::string> fatal_;  ///< the connection is closing for this reason, for good
+  bool refused_ = false;
   bool farewell_ = false;
   reactor::clock::time_point deadline_{};
   std::shared_ptr<void> timer_;

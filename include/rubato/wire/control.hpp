@@ -312,10 +312,13 @@ struct cut_mark {
     ar & stage & c_min & below;
   }
 };
-/// To servers: all workers have said farewell.
+/// To servers: all workers have said farewell, or something was lost that nobody can go on without.
 struct shut_down {
+  std::string failure = {};  ///< what was lost; empty when all is well
   template <class Archive>
-  void serialize(Archive&, unsigned) {}
+  void serialize(Archive& ar, unsigned) {
+    ar & failure;
+  }
 };
 
 using control_message =

@@ -67,11 +67,16 @@ class row_cache {
       std::copy_n(from, width_, values(e));
       return values(e);
     }
-    entry fresh{mark, room()};
+    std::list<std::uint64_t> use;
+    entry fresh{mark, room(use), {}};
+    if (capacity_ != 0) {
+      fresh.use = use.begin();
+      use.front() = k.value();
+    }
     T* const to = values(fresh);
     std::copy_n(from, width_, to);
-    auto const at = entries_.emplace(k.value(), std::move(fresh)).first;
-    if (capacity_ != 0) at.value().use = order_.insert(order_.end(), k.value());
+    entries_.emplace(k.value(), std::move(fresh));
+    order_.splice(order_.end(), use);
     return to;
   }
 
@@ -102,17 +107,20 @@ class row_cache {
   }
 
  private:
-  /// A place for one more row: that of the least recently used one, if there may be no more.
-  std::size_t room() {
+  /// A place for one more row: that of the least recently used one, if there may be no more. With a
+  /// capacity, `use` gets an element for its place in the order. Takes memory only where nothing has to
+  /// go, and before anything is changed.
+  std::size_t room(std::list<std::uint64_t>& use) {
     if (capacity_ != 0 && entries_.size() >= capacity_) {
       auto const oldest = entries_.find(order_.front());
       std::size_t const slot = oldest->second.slot;
       if constexpr (requires { oldest->second.mark.fetch; })
         forgotten_ = std::max(forgotten_, oldest->second.mark.fetch);
       entries_.erase(oldest);
-      order_.pop_front();
+      use.splice(use.end(), order_, order_.begin());
       return slot;
     }
+    if (capacity_ != 0) use.emplace_back();
     values_.resize(std::max(values_.size(), (entries_.size() + 1) * width_));
     return entries_.size();
   }

@@ -35,7 +35,7 @@ std::unique_ptr<host> make_host(options const& o) {
   return host_strict_average(o);
 }
 
-void coordinate(options const& o, std::function<void(std::function<void()> stop)> const& started) {
+void coordinate(options const& o, coordinator_started const& started) {
   run_control::options control;
   control.workers = o.place.workers;
   control.servers = o.place.servers;
@@ -54,7 +54,7 @@ void coordinate(options const& o, std::function<void(std::function<void()> stop)
                                                     .gamma = o.gamma}
                                                .pace());
   detail::coordinator_node node(o.place, control);
-  started([&node] { node.stop(); });
+  auto const until_over = started([&node] { node.stop(); });
   node.run();
 }
 

@@ -31,8 +31,10 @@ class host {
 [[nodiscard]] std::unique_ptr<host> host_eager_scale(options const& o);
 [[nodiscard]] std::unique_ptr<host> host_eager_revise(options const& o);
 
-/// The coordinator for what the options say; blocks until the run is over, or `stop` is set.
-/// `started(stop)` is told, once it listens, how to end it.
-void coordinate(options const& o, std::function<void(std::function<void()> stop)> const& started);
+/// Is told, once a coordinator listens, how to end it; `stop` may be called until what this returns has
+/// been destroyed.
+using coordinator_started = std::function<std::shared_ptr<void>(std::function<void()> stop)>;
+/// The coordinator for what the options say; blocks until the run is over, or it is stopped.
+void coordinate(options const& o, coordinator_started const& started);
 
 }  // namespace rubato::server_tool

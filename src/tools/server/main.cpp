@@ -12,6 +12,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -26,8 +27,8 @@ namespace {
 
 using rubato::server_tool::options;
 
-/// Waits in a thread of its own for a signal that asks the process to end, and calls `stop` then.
-/// Made before any other thread, so that all of them leave these signals to this one.
+/// The signals that ask a process to end. Made before any thread, so that all of them leave these to
+/// whoever watches.
 class ending {
  public:
   ending() {
@@ -36,21 +37,29 @@ class ending {
     pthread_sigmask(SIG_BLOCK, &asked_, nullptr);
     signal(SIGPIPE, SIG_IGN);
   }
-  ~ending() {
-    if (!waiter_.joinable()) return;
-    pthread_kill(waiter_.native_handle(), SIGUSR1);
-    waiter_.join();
-  }
-  void calls(std::function<void()> stop) {
-    waiter_ = std::thread([this, stop = std::move(stop)] {
-      int which = 0;
-      sigwait(&asked_, &which);
-      if (which != SIGUSR1) stop();
-    });
-  }
+  [[nodiscard]] sigset_t const& asked() const noexcept { return asked_; }
 
  private:
   sigset_t asked_{};
+};
+
+/// Calls `stop` when such a signal comes, for as long as it lives.
+class watch {
+ public:
+  watch(ending const& of, std::function<void()> stop)
+      : waiter_([asked = of.asked(), stop = std::move(stop)] {
+          int which = 0;
+          sigwait(&asked, &which);
+          if (which != SIGUSR1) stop();
+        }) {}
+  ~watch() {
+    pthread_kill(waiter_.native_handle(), SIGUSR1);
+    waiter_.join();
+  }
+  watch(watch const&) = delete;
+  watch& operator=(watch const&) = delete;
+
+ private:
   std::thread waiter_;
 };
 
@@ -67,14 +76,16 @@ void log_to_stderr(bool verbose) {
 class companion {
  public:
   explicit companion(options const& o) {
-    std::promise<std::function<void()>> listening;
+    std::promise<void> listening;
     auto started = listening.get_future();
     thread_ = std::thread([this, &o, listening = std::move(listening)]() mutable {
       bool told = false;
       try {
         rubato::server_tool::coordinate(o, [&](std::function<void()> stop) {
+          set_stop(std::move(stop));
           told = true;
-          listening.set_value(std::move(stop));
+          listening.set_value();
+          return std::shared_ptr<void>(nullptr, [this](void*) { set_stop(nullptr); });
         });
       } catch (...) {
         if (told) failure_ = std::current_exception();
@@ -82,16 +93,24 @@ class companion {
       }
     });
     try {
-      stop_ = started.get();
+      started.get();
     } catch (...) {
       thread_.join();
       throw;
     }
   }
   ~companion() {
-    if (thread_.joinable()) thread_.join();
+    if (!thread_.joinable()) return;
+    stop();
+    thread_.join();
   }
-  void stop() const { stop_(); }
+  companion(companion const&) = delete;
+  companion& operator=(companion const&) = delete;
+
+  void stop() {
+    std::lock_guard const guard(lock_);
+    if (stop_) stop_();
+  }
   /// Waits for its end. @throws what ended it
   void finish() {
     thread_.join();
@@ -99,12 +118,18 @@ class companion {
   }
 
  private:
+  void set_stop(std::function<void()> stop) {
+    std::lock_guard const guard(lock_);
+    stop_ = std::move(stop);
+  }
+
   std::thread thread_;
-  std::function<void()> stop_;
+  std::mutex lock_;
+  std::function<void()> stop_;  ///< while it runs
   std::exception_ptr failure_;
 };
 
-void serve(options const& o, ending& end) {
+void serve(options const& o, ending const& end) {
   std::optional<companion> coordinator;
   if (o.with_coordinator) coordinator.emplace(o);
   auto const host = rubato::server_tool::make_host(o);
@@ -113,16 +138,11 @@ void serve(options const& o, ending& end) {
   fmt::print("listening on {}\n", host->bound().text());
   if (page) fmt::print("metrics on http://{}/metrics\n", page->bound().text());
   std::fflush(stdout);
-  end.calls([&] {
+  watch const signals(end, [&] {
     host->stop();
     if (coordinator) coordinator->stop();
   });
-  try {
-    host->run();
-  } catch (...) {
-    if (coordinator) coordinator->stop();
-    throw;
-  }
+  host->run();
   if (coordinator) coordinator->finish();
 }
 
@@ -133,10 +153,11 @@ int main(int argc, char** argv) {
     int exit_code = 0;
     auto const o = rubato::server_tool::parse(argc, argv, exit_code);
     if (!o) return exit_code;
-    ending end;
+    ending const end;
     log_to_stderr(o->verbose);
     if (o->place.as == rubato::net::role::coordinator)
-      rubato::server_tool::coordinate(*o, [&](auto stop) { end.calls(std::move(stop)); });
+      rubato::server_tool::coordinate(
+          *o, [&](auto stop) { return std::make_shared<watch>(end, std::move(stop)); });
     else
       serve(*o, end);
   } catch (rubato::option_error const& e) {

@@ -65,7 +65,9 @@ std::string text(wire::sample_loss const&) { return "sample"; }
 std::string text(wire::pace_command const& m) { return "pace " + number(m.to.value()); }
 std::string text(wire::cut_grant const& m) { return "cut " + std::to_string(m.c_min.value()); }
 std::string text(wire::cut_mark const& m) { return "mark " + std::to_string(m.c_min.value()); }
-std::string text(wire::shut_down const&) { return "shut down"; }
+std::string text(wire::shut_down const& m) {
+  return m.failure.empty() ? "shut down" : "shut down: " + m.failure;
+}
 template <class Other>
 std::string text(Other const&) {
   return "something that is not from the coordinator";
@@ -572,7 +574,7 @@ TEST_CASE("run_control: a server that is lost ends everything, in whatever phase
     b.lose(server(1));
     CHECK(b.control.is_over());
     CHECK(b.told(worker(0)) == list{"fatal: server 1 (here) was lost: cut off"});
-    CHECK(b.told(server(0)) == list{"shut down"});
+    CHECK(b.told(server(0)) == list{"shut down: server 1 (here) was lost: cut off"});
   }
 }
 

@@ -220,7 +220,8 @@ class played_run {
  public:
   using plan = blueprint<null_mutex, P, counting>;
 
-  played_run(P p, std::size_t rows) : tables_(p, 1, counting{.rows = rows}) {
+  played_run(P p, std::size_t rows, std::uint64_t held_max = std::uint64_t{1} << 30)
+      : tables_(p, 1, counting{.rows = rows}) {
     net::deployment place;
     place.as = net::role::server;
     place.rank = 0;
@@ -228,7 +229,7 @@ class played_run {
     place.listen = {.host = {}, .path = folder_.file("server")};
     place.silence = long_silence;
     coordinator_.emplace(reactor_, place.coordinator, plan::synchronized);
-    server_.emplace(tables_, detail::agreement(tables_), place, 1 << 20);
+    server_.emplace(tables_, detail::agreement(tables_), place, 1 << 20, held_max);
     REQUIRE(until([&] { return coordinator_->is_up(); }));
     coordinator_->begin_stage();
     coordinator_->join(first_worker);
@@ -322,6 +323,48 @@ TEST_CASE("server: who asks on and does not read the answers is cut off, and the
   }));
   CHECK_THAT(glutton->lost_for(), Contains("have not been read") || Contains("given up as lost"));
   CHECK(glutton->answers().size() < allowed);
+}
+
+TEST_CASE("server: who commits far ahead of the others is cut off, and they go on", "[tcp]") {
+  test::log_capture const log;
+  constexpr std::size_t rows = 8;
+  constexpr std::uint64_t held_max = 1 << 20;
+  played_run run(bsp{}, rows, held_max);
+  run.to().join(second_worker);
+  REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
+  net::reactor its_own;
+  auto const runaway = run.connected(its_own, second_worker);
+
+  // Each counts as its 64 bytes and what it takes to keep it; one is 64 times the parameters.
+  constexpr std::uint64_t allowed = (held_max + 64 * 64) / (256 + 64);
+  for (std::uint64_t i = 0; i < 2 * allowed; ++i) {
+    run.commit(*runaway, second_worker, clock_index{static_cast<std::int64_t>(i)});
+    its_own.poll();
+  }
+  REQUIRE(run.until([&] {
+    its_own.poll();
+    return run.stats().connections_lost == 1;
+  }));
+  CHECK_THAT(log.warnings(), Contains("worker process 1: ") &&
+                                 Contains("bytes of commits are ahead of what the slowest worker"));
+  CHECK(run.stats().commits >= allowed);
+  CHECK(run.stats().commits < allowed + allowed / 8);
+
+  run.commit(run.first(), first_worker, clock_index{0});
+  run.to().lose(second_worker);
+  run.first().ask(run.to().identity(first_worker), clock_index{1});
+  REQUIRE(run.until([&] { return run.first().answers().size() == 1; }));
+}
+
+TEST_CASE("server: who keeps up may commit as much as it likes", "[tcp]") {
+  played_run run(bsp{}, 8, 1 << 16);
+  std::uint64_t const commits = 4 * (1 << 16) / 256;
+  for (std::uint64_t i = 0; i < commits; ++i) {
+    run.commit(run.first(), first_worker, clock_index{static_cast<std::int64_t>(i)});
+    if (i % 64 == 0) run.settle();
+  }
+  REQUIRE(run.until([&] { return run.stats().commits == commits; }));
+  CHECK(run.stats().connections_lost == 0);
 }
 
 TEST_CASE("server: who reads the answers may ask on", "[tcp]") {

@@ -5,8 +5,10 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "rubato/core/error.hpp"
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/reactor.hpp"
@@ -26,6 +28,22 @@ namespace rubato::detail {
 void receive_control(wire::frame_header const& header, std::span<std::byte const> meta,
                      std::vector<std::byte>& into, std::vector<std::span<std::byte>>& body);
 
+/// Why a process cannot go on.
+class breakdown {
+ public:
+  breakdown(errc code, std::string sentence) : code_(code), sentence_(std::move(sentence)) {}
+  [[nodiscard]] std::string const& sentence() const noexcept { return sentence_; }
+  /// @throws lost_error, or error (errc::refused)
+  [[noreturn]] void raise() const {
+    if (code_ == errc::lost) throw lost_error(sentence_);
+    throw error(code_, sentence_);
+  }
+
+ private:
+  errc code_;
+  std::string sentence_;
+};
+
 /// What the coordinator tells a process.
 class coordinator_user {
  public:
@@ -35,6 +53,8 @@ class coordinator_user {
   virtual void told(wire::control_message const& message) = 0;
   /// @param expected the coordinator has ended, because all is over
   virtual void coordinator_lost(std::string const& reason, bool expected) = 0;
+  /// It does not let this process in.
+  virtual void coordinator_refused(std::string const& reason) = 0;
 };
 
 /// A process's link to the coordinator.
@@ -56,6 +76,7 @@ class coordinator_link final : net::link_user {
 
   coordinator_user& user_;
   net::link link_;
+  bool is_in_ = false;  ///< the coordinator has welcomed this process
   std::vector<std::byte> arriving_;
 };
 

@@ -72,7 +72,7 @@ class tcp_runtime final : detail::worker_node::runtime {
     drive();
     finish_threads();
     failure_.rethrow();
-    if (node_->is_broken()) throw lost_error(node_->why_broken());
+    if (node_->is_broken()) node_->why_broken().raise();
     if (stop_failed_) throw_stop();
     return report();
   }

@@ -37,11 +37,14 @@ class server_node final : coordinator_user {
   using shard_type = typename Plan::shard_type;
   using message = typename Plan::message;
 
+  /// `sparse_max` bytes of rows of sparse tables come in one frame at most; `held_max` bytes of one
+  /// process's commits, and 64 times the parameters, are held back at most.
   server_node(Plan const& p, std::string agreed, net::deployment const& place,
-              std::uint64_t sparse_max)
+              std::uint64_t sparse_max, std::uint64_t held_max = std::uint64_t{1} << 30)
       : plan_(p),
         place_(place),
         sparse_max_(sparse_max),
+        held_max_(held_max),
         door_(reactor_, connection_limits(place),
               [this](auto guest, auto const& said) { welcome(std::move(guest), said); }),
         listener_(reactor_, place.listen, place.keys, listener_limits(place),
@@ -54,14 +57,15 @@ class server_node final : coordinator_user {
                       .pid = 0}) {}
 
   /// Serves until all workers have left, or `stop` is called.
-  /// @throws lost_error when the coordinator is lost, or ends the run because somebody else is
+  /// @throws lost_error when the coordinator is lost, or ends the run because somebody else is; error
+  /// (errc::refused) when it does not let this server in
   void run() {
     while (!over_ && !stop_asked_) reactor_.run_one();
     for (auto& [id, s] : sessions_)
-      if (failure_) s->link.refuse(*failure_);
+      if (failure_) s->link.refuse(failure_->sentence());
       else s->link.close();
     coordinator_.close();
-    if (failure_) throw lost_error(*failure_);
+    if (failure_) failure_->raise();
   }
   /// Makes `run` return. Any thread, and signal handlers' threads.
   void stop() noexcept {
@@ -118,6 +122,8 @@ class server_node final : coordinator_user {
     net::link link;
     arrivals<Plan> arriving;
     slots answers;  ///< of reads that are answered at once
+    std::uint64_t longest_rows = 0;  ///< of the answers so far, in bytes
+    std::uint64_t unweighed = 0;     ///< bytes of commits since its part of the log was last weighed
     bool over = false;
   };
 
@@ -208,6 +214,10 @@ class server_node final : coordinator_user {
   // ---- commits
 
   /// Whether this worker is one of the session's process, in this stage.
+  [[nodiscard]] std::uint64_t workers_in(session const& s) const {
+    auto const at = workers_of_.find(s.process);
+    return at == workers_of_.end() ? 0 : at->second.size();
+  }
   [[nodiscard]] bool speaks_for(session const& s, std::uint32_t worker) const {
     auto const at = workers_of_.find(s.process);
     return at != workers_of_.end() && std::ranges::find(at->second, worker_id{worker}) != at->second.end();
@@ -229,6 +239,29 @@ class server_node final : coordinator_user {
     release();
     retry_early();
     report_when_over();
+    check_held(s, header.length);
+  }
+
+  /// Whoever commits far ahead of the others is not listened to any more: what it says has to be kept
+  /// until they are there. Workers that keep to the protocol wait long before; under unbounded
+  /// staleness with synchronized reads they may not, and this is where their run ends.
+  void check_held(session& s, std::uint64_t bytes) {
+    if constexpr (visibility_of<typename Plan::protocol_type>::holds_back) {
+      constexpr std::uint64_t overhead = 256;  // of a commit, besides what it holds
+      s.unweighed += bytes + overhead;
+      if (s.unweighed < held_max_ / 16) return;
+      s.unweighed = 0;
+      std::uint64_t held = 0;
+      shard_->inspect([&](auto const& control) {
+        control.for_each_held([&](commit_info const& info, message const& m) {
+          if (speaks_for(s, info.from.value())) held += m.bytes() + overhead;
+        });
+      });
+      std::uint64_t const most = held_max_ + 64 * shard_->memory().parameters;
+      if (held > most)
+        throw wire::frame_error(std::to_string(held) + " bytes of commits are ahead of what the slowest "
+                                "worker has committed, expected at most " + std::to_string(most));
+    }
   }
 
   void refuse(session& s, sender const& whom, std::uint64_t ticket, refusal why) {
@@ -267,14 +300,16 @@ class server_node final : coordinator_user {
 
   /// Whoever goes on without reading the answers is not listened to any more: they take memory here.
   void check_debt(session const& s) const {
-    auto const at = workers_of_.find(s.process);
-    std::uint64_t const workers = at == workers_of_.end() ? 0 : at->second.size();
-    std::uint64_t most = 64 * 1024 * 1024;
+    constexpr std::uint64_t always = 64 * 1024 * 1024;
+    if (s.link.unsent() <= always) return;
+    // Each of its workers may have one answer under way, and so may whoever looks on: a whole table,
+    // or rows, of which it may name more than there are. One more may be given up already.
+    std::uint64_t largest = s.longest_rows;
     Plan::for_each_table([&](auto tag) {
-      // Each of its workers may have one answer under way, with each row twice, and so may whoever
-      // looks on.
-      most += 2 * (workers + 2) * shard_->template store<decltype(tag)::index>().bytes();
+      std::uint64_t const whole = shard_->template store<decltype(tag)::index>().bytes();
+      largest = std::max(largest, whole);
     });
+    std::uint64_t const most = always + 2 * (workers_in(s) + 2) * largest;
     if (s.link.unsent() > most)
       throw wire::frame_error("more comes, but " + std::to_string(s.link.unsent()) +
                               " bytes of answers have not been read");
@@ -317,6 +352,7 @@ class server_node final : coordinator_user {
       }
     } else if (slot.asked == selection::rows) {
       bytes = slot.values.size() * sizeof(typename Plan::template value_type<I>);
+      s.longest_rows = std::max(s.longest_rows, bytes);
       s.link.send(h, written(meta), wire::bytes_of(std::as_const(slot.values)));
     } else {
       s.link.send(h, written(meta));
@@ -474,7 +510,10 @@ class server_node final : coordinator_user {
     ending_ = m.stage == stage_;
     report_when_over();
   }
-  void on(wire::shut_down const&) { over_ = true; }
+  void on(wire::shut_down const& m) {
+    over_ = true;
+    if (!m.failure.empty()) fail(errc::lost, m.failure);
+  }
 
   /// All of the stage is in once nobody is left whose commits may come.
   void report_when_over() {
@@ -488,8 +527,13 @@ class server_node final : coordinator_user {
 
   void coordinator_lost(std::string const& reason, bool expected) override {
     over_ = true;
-    if (!expected) failure_ = "the coordinator was lost: " + reason;
+    if (!expected) fail(errc::lost, "the coordinator was lost: " + reason);
   }
+  void coordinator_refused(std::string const& reason) override {
+    over_ = true;
+    fail(errc::refused, "the coordinator refused this server: " + reason);
+  }
+  void fail(errc code, std::string sentence) { failure_.emplace(code, std::move(sentence)); }
 
   /// Calls `f(table<I>)` for the table of this number.
   template <class F>
@@ -502,6 +546,7 @@ class server_node final : coordinator_user {
   Plan const& plan_;
   net::deployment place_;
   std::uint64_t sparse_max_;
+  std::uint64_t held_max_;
   net::reactor reactor_;
   std::optional<server_id> self_;
   std::unique_ptr<shard_type> shard_;
@@ -509,7 +554,7 @@ class server_node final : coordinator_user {
   bool ending_ = false;
   bool over_ = false;
   std::atomic<bool> stop_asked_ = false;
-  std::optional<std::string> failure_;
+  std::optional<breakdown> failure_;
   server_stats stats_;
 
   std::map<std::uint64_t, std::unique_ptr<session>> sessions_;

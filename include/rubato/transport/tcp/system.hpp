@@ -75,7 +75,7 @@ class tcp_system : public blueprint<null_mutex, Protocol, Tables...> {
       throw;
     }
     node().withdraw(asked);
-    throw lost_error("the parameters cannot be read: " + node().why_broken());
+    throw lost_error("the parameters cannot be read: " + node().why_broken().sentence());
   }
 
   std::uint64_t sparse_max_;

@@ -96,7 +96,7 @@ class worker_node final : net::link_user, coordinator_user {
   [[nodiscard]] bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
 
   /// Why. @pre `is_broken()`
-  [[nodiscard]] std::string const& why_broken() const noexcept { return why_; }
+  [[nodiscard]] breakdown const& why_broken() const noexcept { return *why_; }
 
   /// Says something to the coordinator.
   void tell(wire::control_message const& message);
@@ -149,7 +149,7 @@ class worker_node final : net::link_user, coordinator_user {
   [[nodiscard]] question* find(server& s, std::uint64_t ticket) const;
   void discard(wire::frame_header const& header, std::vector<std::span<std::byte>>& body);
   void answered(server& s, wire::frame_header const& header, refusal why);
-  void give_up(std::string const& sentence);
+  void give_up(errc code, std::string const& sentence);
 
   // link_user
   void begin(net::link& from, wire::frame_header const& header, std::span<std::byte const> meta,
@@ -164,6 +164,7 @@ class worker_node final : net::link_user, coordinator_user {
   void welcomed(wire::welcome const& w) override { welcome_ = w; }
   void told(wire::control_message const& message) override;
   void coordinator_lost(std::string const& reason, bool expected) override;
+  void coordinator_refused(std::string const& reason) override;
 
   runtime& user_;
   net::deployment place_;
@@ -175,7 +176,7 @@ class worker_node final : net::link_user, coordinator_user {
   std::vector<std::byte> waste_;  ///< where answers go that nobody waits for any more
   wire::refused_meta refused_{};
   std::atomic<bool> broken_ = false;
-  std::string why_;
+  std::optional<breakdown> why_;
   bool leaving_ = false;
   coordinator_link coordinator_;
 
