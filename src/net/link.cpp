@@ -429,11 +429,20 @@ class doorkeeper::guest final : public frame_receiver {
   std::shared_ptr<void> timer_;
 };
 
-doorkeeper::doorkeeper(reactor& where, connection_options const& limits, visitor welcome)
-    : reactor_(where), limits_(limits), welcome_(std::move(welcome)) {}
+doorkeeper::doorkeeper(reactor& where, connection_options const& limits, visitor welcome,
+                       std::size_t guests_max)
+    : reactor_(where), limits_(limits), welcome_(std::move(welcome)), guests_max_(guests_max) {}
 doorkeeper::~doorkeeper() = default;
 
 void doorkeeper::receive(std::unique_ptr<connection> fresh) {
+  // Once for all who come while it is full: they may try again many times a second.
+  if (guests_.size() >= guests_max_) {
+    if (!std::exchange(crowded_, true))
+      log(log_level::warning, fresh->peer() + ": sent away, since " + std::to_string(guests_max_) +
+                                  " others wait at the door; so is who comes next");
+    return;
+  }
+  crowded_ = crowded_ && guests_.size() > guests_max_ / 2;
   guests_.push_back(std::make_unique<guest>(*this, std::move(fresh)));
 }
 

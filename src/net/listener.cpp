@@ -67,6 +67,7 @@ struct listener::state : std::enable_shared_from_this<listener::state> {
   void accept_on();
   void on_accept(error_code const& error, socket_type socket);
   void open(socket_type socket);
+  [[nodiscard]] bool has_room_for(std::string const& peer);
   void on_opened(opening const* which, std::unique_ptr<stream> opened, std::string const& peer,
                  std::shared_ptr<void> ticket, std::string const& reason);
   void close() noexcept;
@@ -83,6 +84,9 @@ struct listener::state : std::enable_shared_from_this<listener::state> {
   // Whoever holds a copy counts as an open connection.
   std::shared_ptr<void> tickets = std::make_shared<char>();
   std::unordered_map<opening const*, std::shared_ptr<opening>> openings;
+  // What lasts is logged when it begins, since it comes up many times a second.
+  bool failing = false;  // the system gives no connections
+  bool crowded = false;  // connections are refused for want of room
 };
 
 void listener::state::accept_on() {
@@ -95,8 +99,10 @@ void listener::state::on_accept(error_code const& error, socket_type socket) {
   if (!acceptor.is_open()) return;
   if (error) {
     // Such as too many open files: others close theirs in time.
-    log(log_level::warning,
-        fmt::format("{}: cannot accept a connection: {}", bound.text(), error.message()));
+    if (!std::exchange(failing, true))
+      log(log_level::warning,
+          fmt::format("{}: cannot accept connections: {}; tries again until it can", bound.text(),
+                      error.message()));
     retry.expires_after(pause_after_error);
     retry.async_wait([weak = weak_from_this()](error_code const& stopped) {
       auto const self = weak.lock();
@@ -104,6 +110,8 @@ void listener::state::on_accept(error_code const& error, socket_type socket) {
     });
     return;
   }
+  if (std::exchange(failing, false))
+    log(log_level::warning, fmt::format("{}: accepts connections again", bound.text()));
   try {
     open(std::move(socket));
   } catch (std::exception const& e) {
@@ -113,13 +121,24 @@ void listener::state::on_accept(error_code const& error, socket_type socket) {
   accept_on();
 }
 
+bool listener::state::has_room_for(std::string const& peer) {
+  std::string why;
+  if (static_cast<std::size_t>(tickets.use_count() - 1) >= limits.connections_max)
+    why = fmt::format("{} connections are open already", limits.connections_max);
+  else if (openings.size() >= limits.handshakes_max)
+    why = fmt::format("{} handshakes are under way already", limits.handshakes_max);
+  if (why.empty()) {
+    crowded = crowded && openings.size() > limits.handshakes_max / 2;
+    return true;
+  }
+  if (!std::exchange(crowded, true))
+    log(log_level::warning, fmt::format("{}: refused, since {}; so is who comes next", peer, why));
+  return false;
+}
+
 void listener::state::open(socket_type socket) {
   std::string const peer = name_of(socket, bound);
-  if (static_cast<std::size_t>(tickets.use_count() - 1) >= limits.connections_max) {
-    log(log_level::warning, fmt::format("{}: refused, since {} connections are open already", peer,
-                                        limits.connections_max));
-    return;
-  }
+  if (!has_room_for(peer)) return;
   error_code unusable;
   prepare_socket(socket, unusable);
   if (unusable) return;  // it has gone already

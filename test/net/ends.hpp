@@ -36,6 +36,12 @@ inline std::span<std::byte const> as_bytes(std::string_view text) {
 inline std::string as_text(std::span<std::byte const> of) {
   return {reinterpret_cast<char const*>(of.data()), of.size()};
 }
+/// How often a part comes in a text.
+inline std::size_t count_of(std::string_view part, std::string_view text) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) ++count;
+  return count;
+}
 /// Bytes that differ from place to place, and from one `salt` to the next.
 inline bytes pattern(std::size_t size, std::size_t salt = 0) {
   bytes result(size);
@@ -60,16 +66,17 @@ class log_capture {
  public:
   log_capture() {
     net::set_log([this](net::log_level level, std::string_view line) {
-      if (level == net::log_level::warning) warnings_ += std::string(line) + "\n";
+      (level == net::log_level::warning ? warnings_ : others_) += std::string(line) + "\n";
     });
   }
   log_capture(log_capture const&) = delete;
   log_capture& operator=(log_capture const&) = delete;
   ~log_capture() { net::set_log({}); }
   [[nodiscard]] std::string const& warnings() const noexcept { return warnings_; }
+  [[nodiscard]] std::string const& others() const noexcept { return others_; }
 
  private:
-  std::string warnings_;
+  std::string warnings_, others_;
 };
 
 /// A folder that is gone at the end.

@@ -1,5 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // Who may talk to whom: the handshake, what a listener puts up with, and where it listens.
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -44,10 +45,31 @@ std::string refusal_of(bytes const& sent, net::security const& keys = {}) {
 }
 
 void check_open(pair_of_ends& ends) {
+  auto const before = ends.at_server.ended;
   ends.client->send({.kind = 1}, {}, pattern(10));
   ends.client->flush();
-  REQUIRE(ends.until([&] { return ends.at_server.ended == 1; }));
+  REQUIRE(ends.until([&] { return ends.at_server.ended == before + 1; }));
 }
+
+/// While it lives this process can open no file and no socket.
+class no_more_files {
+ public:
+  no_more_files() {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    int const next = ::socket(AF_UNIX, SOCK_STREAM, 0);  // all numbers below it are taken
+    REQUIRE(next >= 0);
+    ::close(next);
+    rlimit now = before_;
+    now.rlim_cur = static_cast<rlim_t>(next);
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &now) == 0);
+  }
+  no_more_files(no_more_files const&) = delete;
+  no_more_files& operator=(no_more_files const&) = delete;
+  ~no_more_files() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
 
 }  // namespace
 
@@ -68,6 +90,22 @@ TEST_CASE("a name is resolved", "[net]") {
   to.host = "localhost";
   ends.start_connect(to);
   REQUIRE(ends.until([&] { return ends.client && !ends.accepted.empty(); }));
+  check_open(ends);
+}
+
+TEST_CASE("addresses of version 6 are listened at, connected to and told", "[net]") {
+  pair_of_ends ends;
+  try {
+    ends.listen("[::1]:0");
+  } catch (error const& e) {
+    WARN("not tested, since this machine has none: " << e.what());
+    return;
+  }
+  ends.start_connect();
+  REQUIRE(ends.until([&] { return ends.client && !ends.accepted.empty(); }));
+  CHECK(ends.listener->bound().text() == "[::1]:" + std::to_string(ends.listener->bound().port));
+  CHECK(ends.client->peer() == ends.listener->bound().text());
+  CHECK_THAT(ends.server().peer(), Contains("[::1]:"));
   check_open(ends);
 }
 
@@ -198,13 +236,80 @@ TEST_CASE("too many connections are closed at once, and room comes back", "[net]
   pair_of_ends ends;
   ends.limits.connections_max = 1;
   ends.open();
-  raw_socket surplus(ends.listener->bound());
-  CHECK(surplus.sees_end(ends.reactor));
-  CHECK_THAT(log.warnings(), Contains("1 connections are open already"));
+  for (int i = 0; i < 3; ++i) {
+    raw_socket surplus(ends.listener->bound());
+    CHECK(surplus.sees_end(ends.reactor));
+  }
+  // Who is refused tries again soon: that must not fill the log.
+  CHECK(count_of("1 connections are open already", log.warnings()) == 1);
   check_open(ends);
   ends.server().close();
   ends.start_connect();
   REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
+}
+
+TEST_CASE("strangers leave room for others when their handshake took too long", "[net]") {
+  auto const [token, says] = GENERATE(table<std::string, bytes>(
+      {{"", {}}, {"secret", {}}, {"secret", raw_socket::greeting(1, true)}}));
+  log_capture const log;
+  pair_of_ends ends;
+  ends.limits.handshakes_max = 2;
+  ends.limits.handshake = 1s;
+  ends.listening.token = ends.connecting.token = token;
+  ends.open();
+  auto const times_refused = [&] {
+    return count_of("refused, since 2 handshakes are under way already", log.warnings());
+  };
+  auto const refuses_more = [&] {
+    for (int i = 0; i < 3; ++i) {
+      raw_socket surplus(ends.listener->bound());
+      CHECK(surplus.sees_end(ends.reactor));
+    }
+  };
+  {
+    raw_socket stranger(ends.listener->bound());
+    stranger.send(says);
+    raw_socket another(ends.listener->bound());
+    refuses_more();
+    CHECK(times_refused() == 1);
+    check_open(ends);
+    CHECK(stranger.sees_end(ends.reactor));
+    CHECK(another.sees_end(ends.reactor));
+    CHECK(count_of("the handshake took too long", log.warnings()) == 2);
+  }
+  ends.start_connect();
+  REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
+  raw_socket const stranger(ends.listener->bound());
+  raw_socket const another(ends.listener->bound());
+  refuses_more();
+  CHECK(times_refused() == 2);
+}
+
+TEST_CASE("when no more files can be opened, connections go on, and others come later", "[net]") {
+  log_capture const log;
+  pair_of_ends ends;
+  ends.open();
+  raw_socket waiting(ends.listener->bound());  // the system takes it; the listener cannot
+  {
+    no_more_files const limit;
+    REQUIRE(ends.until([&] { return !log.warnings().empty(); }));
+    check_open(ends);
+    // Time for several tries.
+    CHECK_FALSE(ends.until([&] { return count_of("\n", log.warnings()) > 1; }, 450ms));
+    check_open(ends);
+    CHECK_THAT(log.warnings(), Contains(ends.listener->bound().text() + ": cannot accept") &&
+                                   Contains("open files"));
+    CHECK(ends.accepted.size() == 1);
+  }
+  waiting.greet(ends.reactor);
+  REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
+  CHECK(count_of("accepts connections again", log.warnings()) == 1);
+  CHECK(count_of("\n", log.warnings()) == 2);
+  raw_socket next(ends.listener->bound());
+  next.greet(ends.reactor);
+  REQUIRE(ends.until([&] { return ends.accepted.size() == 3; }));
+  CHECK(count_of("\n", log.warnings()) == 2);
+  check_open(ends);
 }
 
 TEST_CASE("beyond the loopback network only who asks for it listens", "[net]") {

@@ -70,7 +70,8 @@ bytes encoded(net::hello const& h) {
 
 /// A listener with a doorkeeper and the links behind it, all with one user; and what dials.
 struct linked {
-  explicit linked(net::link::options const& o = {}, bool open = true) : limits(o), opens(open) {
+  explicit linked(net::link::options const& o = {}, bool open = true, std::size_t guests = 256)
+      : limits(o), opens(open), guests_max(guests) {
     listen({"127.0.0.1", 0});
   }
 
@@ -78,6 +79,7 @@ struct linked {
   net::reactor reactor;
   net::link::options limits;
   bool opens;
+  std::size_t guests_max;
   listener_of_link at_dialer, at_listener;
   std::map<std::uint64_t, std::unique_ptr<net::link>> adopted;
   std::unique_ptr<net::link> dialer;
@@ -93,7 +95,8 @@ struct linked {
     net::listener::options o;
     static_cast<net::connection_options&>(o) = limits;
     door = std::make_unique<net::doorkeeper>(
-        reactor, limits, [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); });
+        reactor, limits, [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); },
+        guests_max);
     if (opens) door->open();
     listener =
         std::make_unique<net::listener>(reactor, where, net::security{}, o,
@@ -297,6 +300,21 @@ TEST_CASE("link: who is refused is lost with the other's sentence, and does not 
   CHECK_FALSE(l.until([&] { return l.dialer->is_up(); }, 50ms));
 }
 
+TEST_CASE("link: of a long refusal the beginning arrives") {
+  linked l;
+  std::string const reason(70'000, 'x');  // more than a frame may say about itself
+  SECTION("at the door") {
+    l.refusal = reason;
+    l.dial();
+  }
+  SECTION("later") {
+    l.connect();
+    l.other().refuse(reason);
+  }
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
+  CHECK(l.at_dialer.reason() == std::string(1000, 'x'));
+}
+
 TEST_CASE("link: a frame that its user does not take closes it for good, and the other hears why") {
   linked l;
   l.connect();
@@ -447,6 +465,50 @@ TEST_CASE("link: who comes before the door is open is kept waiting, and comes ag
   CHECK_FALSE(l.at_dialer.is_lost());
 }
 
+TEST_CASE("link: who leaves before the door is open is not let in") {
+  linked l({}, false);
+  l.speak_raw();
+  l.say_hello(43);
+  l.raw->close();
+  REQUIRE(l.until([&] { return count_of("closed by the peer", l.logged.others()) == 1; }));
+  bool const at_once = GENERATE(true, false);
+  if (!at_once) {  // the one who left is forgotten by then
+    l.dial();
+    REQUIRE(l.until([&] { return count_of("connected", l.logged.others()) == 2; }));
+  }
+  l.door->open();
+  if (at_once) l.dial();
+  REQUIRE(l.until([&] { return l.both_up(); }));
+  CHECK_FALSE(l.adopted.contains(43));
+}
+
+TEST_CASE("link: those who say no hello keep others out only until they are shown the door") {
+  net::link::options o;
+  o.handshake = 1s;
+  linked l(o, true, 2);
+  l.connect();
+  raw_socket stranger(l.listener->bound());
+  stranger.greet(l.reactor);
+  raw_socket another(l.listener->bound());
+  another.greet(l.reactor);
+  for (int i = 0; i < 3; ++i) {
+    raw_socket surplus(l.listener->bound());
+    surplus.greet(l.reactor);
+    CHECK(surplus.sees_end(l.reactor));
+  }
+  l.dialer->send_reliable(plain, numbered(0, 100));
+  l.dialer->flush();
+  REQUIRE(l.until([&] { return l.at_listener.reliable_bodies.size() == 1; }));
+  l.dialer->cut();
+  l.dialer->send_reliable(plain, numbered(1, 100));
+  REQUIRE(l.until([&] { return l.at_listener.reliable_bodies.size() == 2; }));
+  CHECK_FALSE(l.at_dialer.is_lost());
+  CHECK(count_of("said no hello in time", l.logged.warnings()) >= 1);
+  CHECK(count_of("2 others wait at the door", l.logged.warnings()) == 1);
+  CHECK(stranger.sees_end(l.reactor));
+  CHECK(another.sees_end(l.reactor));
+}
+
 TEST_CASE("link: who waited too long before a closed door connects again") {
   net::link::options o;
   o.handshake = 100ms;
@@ -551,5 +613,30 @@ TEST_CASE("link: a body that came before is read over, also when that is interru
   l.say(header_of(reliable, 3), {}, numbered(2, 50));
   REQUIRE(l.until([&] { return l.at_listener.reliable_bodies.size() == 3; }));
   CHECK(in_order(l.at_listener.reliable_bodies));
+  CHECK_FALSE(l.at_listener.is_lost());
+}
+
+TEST_CASE("link: bodies that come again in pieces, the larger first, leave the next ones whole") {
+  linked l;
+  std::vector<bytes> const bodies{numbered(0, 200'000), numbered(1, 100'000), numbered(2, 70'000),
+                                  numbered(3, 150'000)};
+  raw_socket raw(l.listener->bound());
+  raw.greet(l.reactor);
+  raw.send(encoded(header_of(hello_kind), encoded({.session = 42}), {}));
+  // In pieces that end in the middle of what the link gives room for.
+  auto const say = [&](std::size_t which) {
+    bytes const whole = encoded(header_of(reliable, which + 1), {}, bodies[which]);
+    for (auto rest = std::span<std::byte const>(whole); !rest.empty();) {
+      auto const piece = rest.first(std::min<std::size_t>(rest.size(), 45'000));
+      raw.send(piece);
+      rest = rest.subspan(piece.size());
+      for (int i = 0; i < 5; ++i) l.reactor.run_one(net::reactor::clock::now());
+    }
+  };
+  for (std::size_t i : {0U, 1U, 2U}) say(i);
+  REQUIRE(l.until([&] { return l.at_listener.reliable_bodies.size() == 3; }));
+  for (std::size_t i : {0U, 1U, 2U, 0U, 3U}) say(i);
+  REQUIRE(l.until([&] { return l.at_listener.reliable_bodies.size() == 4; }));
+  CHECK((l.at_listener.reliable_bodies == bodies));
   CHECK_FALSE(l.at_listener.is_lost());
 }

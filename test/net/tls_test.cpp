@@ -3,6 +3,7 @@
 #include <openssl/ssl.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <fstream>
 #include <rubato/core/error.hpp>
 
@@ -11,6 +12,7 @@
 #include "src/net/opening.hpp"
 #include "src/net/reactor_state.hpp"
 #include "src/net/tls.hpp"
+#include "src/net/tls_context.hpp"
 
 using namespace rubato;
 using namespace rubato::test;
@@ -124,6 +126,53 @@ std::string opened_for(std::string const& name) {
   return reason;
 }
 
+/// A peer that is not this library: OpenSSL on a socket, which it does not wait for.
+class foreign_tls {
+ public:
+  explicit foreign_tls(int fd)
+      : context_(net::make_tls_context(*files().keys("client").tls)),
+        ssl_(SSL_new(context_->get()), SSL_free) {
+    SSL_set_fd(ssl_.get(), fd);
+    SSL_set_connect_state(ssl_.get());
+  }
+  foreign_tls(foreign_tls const&) = delete;
+  foreign_tls& operator=(foreign_tls const&) = delete;
+  ~foreign_tls() { std::signal(SIGPIPE, before_); }
+  /// Whether the handshake is over, and otherwise goes on with it.
+  [[nodiscard]] bool shakes() { return SSL_do_handshake(ssl_.get()) == 1; }
+  void send_letter() { REQUIRE(SSL_write(ssl_.get(), "x", 1) == 1); }
+  /// Reads all that has come.
+  void read() {
+    bytes some(1 << 16);
+    for (;;) {
+      int const size = SSL_read(ssl_.get(), some.data(), static_cast<int>(some.size()));
+      if (size <= 0) {
+        ended_well_ = SSL_get_error(ssl_.get(), size) == SSL_ERROR_ZERO_RETURN;
+        return;
+      }
+      got.insert(got.end(), some.begin(), some.begin() + size);
+    }
+  }
+  /// The other end has said that nothing more comes, not just cut the line.
+  [[nodiscard]] bool ended_well() const noexcept { return ended_well_; }
+  bytes got;
+
+ private:
+  std::shared_ptr<net::tls_context const> context_;
+  std::unique_ptr<SSL, void (*)(SSL*)> ssl_;
+  // To a line that was cut OpenSSL would answer.
+  void (*before_)(int) = std::signal(SIGPIPE, SIG_IGN);
+  bool ended_well_ = false;
+};
+
+struct once_told final : net::stream::user {
+  bytes room = bytes(100);
+  boost::asio::mutable_buffer buffer{room.data(), room.size()};
+  std::size_t told = 0;  // bytes
+  void was_read(net::error_code const&, std::size_t size) override { told = size; }
+  void may_write(net::error_code const&) override {}
+};
+
 }  // namespace
 
 TEST_CASE("frames go both ways over TLS", "[net][tls]") {
@@ -169,6 +218,67 @@ TEST_CASE("what was sent before a close arrives over TLS", "[net][tls]") {
   REQUIRE(ends.until([&] { return ends.at_server.is_closed(); }));
   CHECK(ends.at_server.ended == 1);
   CHECK_THAT(ends.at_server.reason(), Contains("closed by the peer"));
+}
+
+TEST_CASE("what is encrypted and had found no room goes out at a close, if there is room by then",
+          "[net][tls]") {
+  int fds[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
+  int const little = 30'000;
+  REQUIRE(::setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &little, sizeof little) == 0);
+  net::reactor reactor;
+  net::socket_type socket(reactor.impl().context, boost::asio::generic::stream_protocol(AF_UNIX, 0),
+                          fds[0]);
+  net::error_code error;
+  net::prepare_socket(socket, error);
+  auto const stream = net::tls_stream(net::make_tls_context(*files().keys("server").tls),
+                                      std::move(socket), net::handshake::role::accepting, {});
+  auto const user = std::make_shared<once_told>();
+  stream->read(std::span(&user->buffer, 1), 0, user);
+  foreign_tls peer(fds[1]);
+  REQUIRE(run_until(reactor, [&] { return peer.shakes(); }));
+  peer.send_letter();  // once it is there, both know that the handshake is over
+  REQUIRE(run_until(reactor, [&] { return user->told == 1; }));
+  auto const sent = pattern(60'000);
+  boost::asio::const_buffer const buffer(sent.data(), sent.size());
+  // The stream has all of it, and the peer as much as the system took.
+  REQUIRE(stream->write(std::span(&buffer, 1), error) == sent.size());
+  peer.read();
+  REQUIRE(peer.got.size() < sent.size());
+  bytes expected = sent;
+  SECTION("by itself") {}
+  SECTION("with last words behind it") {
+    boost::asio::const_buffer const words("because", 7);
+    CHECK(stream->write(std::span(&words, 1), error) == 7);
+    expected = joined({sent, bytes(as_bytes("because").begin(), as_bytes("because").end())});
+  }
+  stream->close();
+  peer.read();
+  CHECK((peer.got == expected));
+  CHECK(peer.ended_well());
+  reactor.poll();
+  ::close(fds[1]);
+}
+
+TEST_CASE("a stranger's place is free again when its TLS handshake took too long", "[net][tls]") {
+  log_capture const log;
+  pair_of_ends ends;
+  ends.listening = files().keys("server");
+  ends.connecting = files().keys("client");
+  ends.limits.handshakes_max = 1;
+  ends.limits.handshake = 300ms;
+  ends.listen();
+  raw_socket stranger(ends.listener->bound());
+  SECTION("silent") {}
+  SECTION("in the middle of it") { stranger.send(bytes{std::byte{0x16}, std::byte{3}}); }
+  raw_socket surplus(ends.listener->bound());
+  CHECK(surplus.sees_end(ends.reactor));
+  CHECK_THAT(log.warnings(), Contains("1 handshakes are under way already"));
+  CHECK(stranger.sees_end(ends.reactor));
+  CHECK_THAT(log.warnings(), Contains("the handshake took too long"));
+  ends.limits.handshake = 5s;
+  ends.start_connect();
+  REQUIRE(ends.until([&] { return ends.client && ends.accepted.size() == 1; }));
 }
 
 TEST_CASE("a wrong token is refused over TLS", "[net][tls]") {

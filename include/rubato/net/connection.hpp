@@ -80,6 +80,7 @@ class connection {
   [[nodiscard]] virtual std::size_t unsent() const noexcept = 0;
 
   /// Sends what is left, as far as the system takes it at once, and closes. The owner is not told.
+  /// What a slow reader leaves no room for is lost, encrypted or not.
   virtual void close() noexcept = 0;
   [[nodiscard]] virtual bool is_open() const noexcept = 0;
   /// For messages: the other end's address.
@@ -93,11 +94,13 @@ class connection {
     std::function<void(std::unique_ptr<connection>, std::string const& reason)> done);
 
 /// Accepts connections that have passed the handshake. What goes wrong with others is logged, and
-/// touches nothing.
+/// touches nothing. Those for whom there is no room are turned away at once, and may try again:
+/// strangers take `handshakes_max` places at most, each for no longer than a handshake may take.
 class listener {
  public:
   struct options : connection_options {
     std::size_t connections_max = 4096;  ///< open ones, those in their handshake included
+    std::size_t handshakes_max = 256;    ///< under way at the same time
   };
 
   /// @throws option_error when the address is beyond loopback and that was not asked for, or when

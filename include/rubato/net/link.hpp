@@ -181,11 +181,13 @@ class link final : public frame_receiver {
 };
 
 /// Reads the hello of a fresh connection, and hands both over once the door is open. Until then it
-/// keeps the connection, for as long as a handshake may take: who was sent away connects again.
+/// keeps the connection, for as long as a handshake may take and there are no more than
+/// `guests_max`: who was sent away connects again.
 class doorkeeper {
  public:
   using visitor = std::function<void(std::unique_ptr<connection>, hello const&)>;
-  doorkeeper(reactor& where, connection_options const& limits, visitor welcome);
+  doorkeeper(reactor& where, connection_options const& limits, visitor welcome,
+             std::size_t guests_max = 256);
   ~doorkeeper();
   void receive(std::unique_ptr<connection> fresh);
   void open();
@@ -195,11 +197,13 @@ class doorkeeper {
   reactor& reactor_;
   connection_options limits_;
   visitor welcome_;
+  std::size_t guests_max_;
   bool open_ = false;
+  bool crowded_ = false;  ///< it has been logged that guests are sent away
   std::vector<std::unique_ptr<guest>> guests_;
 };
 
-/// Refuses a connection whose hello has been read.
+/// Refuses a connection whose hello has been read. The other end is told the first 1000 bytes.
 void refuse(connection& guest, std::string const& reason);
 
 }  // namespace rubato::net
