@@ -18,6 +18,7 @@ struct coordinator_node::guest {
              std::string("a ") + to_string(said.as) + " process") {}
   net::role as;
   net::link link;
+  net::reactor::clock::time_point since = net::reactor::clock::now();
   std::optional<run_control::place> place;
   std::vector<std::byte> arriving;
 };
@@ -82,8 +83,12 @@ void coordinator_node::check_patience() {
   }
 }
 
-/// Those who came and went without saying who they are, so that they cannot add up.
+/// Those who do not say who they are, or have gone without, so that they cannot add up.
 void coordinator_node::forget_strangers() {
+  auto const latest = net::reactor::clock::now() - connection_limits(place_).handshake;
+  for (auto const& [session, g] : guests_)
+    if (!g->place && !g->link.is_over() && g->since < latest)
+      g->link.refuse("this process did not say in time who it is");
   std::erase_if(guests_, [](auto const& entry) {
     return !entry.second->place && entry.second->link.is_over();
   });

@@ -66,11 +66,12 @@ class worker_peer final : public net::link_user {
     std::vector<std::byte> body;
   };
 
-  worker_peer(net::reactor& where, net::address const& server, std::uint32_t process)
+  worker_peer(net::reactor& where, net::address const& server, std::uint32_t process,
+              std::uint64_t session = 100)
       : link_(where, *this, without_heartbeats(), "the server") {
     net::hello h;
     h.number = process;
-    h.session = 100 + process;
+    h.session = session + process;
     link_.dial(server, {}, h, 10s);
   }
 
@@ -102,6 +103,13 @@ class worker_peer final : public net::link_user {
       m.cut_c_min = cut->c_min();
     }
     link_.send(h, wire::to_bytes(m), std::as_bytes(std::span(below)));
+    link_.flush();
+  }
+  /// What no server understands.
+  void babble() {
+    wire::frame_header h;
+    h.kind = 99;
+    link_.send(h, {});
     link_.flush();
   }
   template <class Message>
@@ -273,6 +281,7 @@ class played_run {
   [[nodiscard]] played_coordinator& to() { return *coordinator_; }
   [[nodiscard]] worker_peer& first() { return *first_; }
   [[nodiscard]] server_stats const& stats() const { return server_->stats(); }
+  [[nodiscard]] net::address server_address() const { return server_->bound(); }
   [[nodiscard]] net::reactor& reactor() { return reactor_; }
 
  private:
@@ -365,6 +374,45 @@ TEST_CASE("server: who keeps up may commit as much as it likes", "[tcp]") {
   }
   REQUIRE(run.until([&] { return run.stats().commits == commits; }));
   CHECK(run.stats().connections_lost == 0);
+}
+
+TEST_CASE("server: who was sent away is known when it comes back, and may come as another", "[tcp]") {
+  test::log_capture const log;
+  played_run run(bsp{}, 8);
+  run.to().join(second_worker);
+  REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
+  net::reactor its_own;
+  auto const lost = [&](worker_peer const& w) {
+    return run.until([&] {
+      its_own.poll();
+      return !w.lost_for().empty();
+    });
+  };
+  {
+    auto const odd = run.connected(its_own, second_worker);
+    run.commit(*odd, second_worker, clock_index{0});
+    odd->ask(run.to().identity(second_worker), clock_index{1});  // waits for the other worker
+    REQUIRE(run.until([&] { return run.stats().reads_waiting == 1; }));
+    odd->babble();
+    REQUIRE(lost(*odd));
+    CHECK_THAT(odd->lost_for(), Contains("a frame of kind 99"));
+  }
+  worker_peer again(its_own, run.server_address(), second_worker.value());  // the same session
+  REQUIRE(lost(again));
+  CHECK_THAT(again.lost_for(), Contains("given up as lost"));
+  run.commit(run.first(), first_worker, clock_index{0});
+  run.settle();  // the question is gone with who asked
+  worker_peer anew(its_own, run.server_address(), second_worker.value(), 500);
+  REQUIRE(run.until([&] {
+    its_own.poll();
+    return anew.is_up();
+  }));
+  anew.ask(run.to().identity(second_worker), clock_index{1});
+  REQUIRE(run.until([&] {
+    its_own.poll();
+    return anew.answers().size() == 1;
+  }));
+  CHECK(anew.values(0) == std::vector<std::int64_t>(8, 2));
 }
 
 TEST_CASE("server: who reads the answers may ask on", "[tcp]") {
@@ -468,8 +516,9 @@ namespace {
 /// A link to a coordinator that says a hello, and not who it is.
 class stranger final : public net::link_user {
  public:
-  stranger(net::reactor& where, net::address const& to, std::uint64_t session)
-      : link_(where, *this, {}, "the coordinator") {
+  stranger(net::reactor& where, net::address const& to, std::uint64_t session,
+           std::chrono::milliseconds silence = 5s)
+      : link_(where, *this, limits(silence), "the coordinator") {
     net::hello h;
     h.session = session;
     link_.dial(to, {}, h, 10s);
@@ -482,6 +531,12 @@ class stranger final : public net::link_user {
   void lost(net::link&, std::string const& reason, bool) override { lost_for_ = reason; }
 
  private:
+  static net::link::options limits(std::chrono::milliseconds silence) {
+    net::link::options o;
+    o.silence = silence;
+    return o;
+  }
+
   std::string lost_for_;
   net::link link_;
 };
@@ -502,6 +557,22 @@ TEST_CASE("coordinator: who has left without saying who it is is forgotten", "[t
     CHECK(test::run_until(reactor, [&] { return guest.is_up() || !guest.lost_for().empty(); }));
     CHECK(guest.lost_for() == "");
   }
+  node.stop();
+  serving.join();
+}
+
+TEST_CASE("coordinator: who is here and does not say who it is is sent away in time", "[tcp]") {
+  test::temporary_folder const folder;
+  net::deployment place;
+  place.as = net::role::coordinator;
+  place.coordinator.path = folder.file("coordinator");
+  place.silence = 400ms;  // and as long for a handshake; a link says more often that it is here
+  detail::coordinator_node node(place, {.workers = 1, .servers = 1});
+  std::thread serving([&] { node.run(); });
+  net::reactor reactor;
+  stranger guest(reactor, place.coordinator, 77, place.silence);
+  CHECK(test::run_until(reactor, [&] { return !guest.lost_for().empty(); }));
+  CHECK_THAT(guest.lost_for(), Contains("did not say in time who it is"));
   node.stop();
   serving.join();
 }

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -60,7 +62,10 @@ class server_node final : coordinator_user {
   /// @throws lost_error when the coordinator is lost, or ends the run because somebody else is; error
   /// (errc::refused) when it does not let this server in
   void run() {
-    while (!over_ && !stop_asked_) reactor_.run_one();
+    while (!over_ && !stop_asked_) {
+      reactor_.run_one();
+      forget_sessions();
+    }
     for (auto& [id, s] : sessions_)
       if (failure_) s->link.refuse(failure_->sentence());
       else s->link.close();
@@ -73,7 +78,10 @@ class server_node final : coordinator_user {
     reactor_.interrupt();
   }
   /// Handles what has happened, without waiting: for whoever drives it step by step.
-  void poll() { reactor_.poll(); }
+  void poll() {
+    reactor_.poll();
+    forget_sessions();
+  }
   /// Where it listens.
   [[nodiscard]] net::address bound() const { return listener_.bound(); }
   /// Any thread.
@@ -127,6 +135,24 @@ class server_node final : coordinator_user {
     bool over = false;
   };
 
+  /// The names of the last sessions that are over.
+  class past_sessions {
+   public:
+    [[nodiscard]] bool contains(std::uint64_t session) const { return known_.contains(session); }
+    void remember(std::uint64_t session) {
+      constexpr std::size_t most = 4096;
+      if (!known_.insert(session).second) return;
+      in_order_.push_back(session);
+      if (in_order_.size() <= most) return;
+      known_.erase(in_order_.front());
+      in_order_.pop_front();
+    }
+
+   private:
+    std::set<std::uint64_t> known_;
+    std::deque<std::uint64_t> in_order_;
+  };
+
   /// A read that waits. A worker has at most one.
   struct waiting_read {
     session* from;
@@ -141,7 +167,8 @@ class server_node final : coordinator_user {
     auto const at = sessions_.find(said.session);
     if (at != sessions_.end() && !at->second->over)
       return at->second->link.adopt(std::move(guest), said);
-    if (at != sessions_.end() || said.as != net::role::worker || is_expelled(said)) {
+    if (past_.contains(said.session) || at != sessions_.end() || said.as != net::role::worker ||
+        is_expelled(said)) {
       net::log(net::log_level::warning, guest->peer() + ": worker process " +
                                             std::to_string(said.number) +
                                             " was refused: it has been given up");
@@ -202,8 +229,19 @@ class server_node final : coordinator_user {
     withdraw(s);
   }
   void end_session(session& s) {
-    s.over = true;
+    s.over = some_are_over_ = true;
     if (s.arriving.is_in_pieces()) shard_->count_partly_folded();
+  }
+  /// Of sessions that are over only the last names are kept, to know who comes back. Not from inside
+  /// of a link.
+  void forget_sessions() {
+    if (!std::exchange(some_are_over_, false)) return;
+    std::erase_if(sessions_, [&](auto const& entry) {
+      if (!entry.second->over) return false;
+      std::erase(touched_, entry.second.get());
+      past_.remember(entry.first);
+      return true;
+    });
   }
   void count_connections() {
     stats_.set(stats_.connections,
@@ -558,6 +596,8 @@ class server_node final : coordinator_user {
   server_stats stats_;
 
   std::map<std::uint64_t, std::unique_ptr<session>> sessions_;
+  past_sessions past_;
+  bool some_are_over_ = false;
   std::map<std::uint32_t, std::uint32_t> expelled_;  ///< by process: the last life that is over
   std::map<std::uint32_t, std::vector<worker_id>> workers_of_;  ///< by process, in this stage
   std::map<worker_id, waiting_read> waiting_;
