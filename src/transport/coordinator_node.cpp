@@ -174,6 +174,7 @@ void coordinator_node::lost(net::link& from, std::string const& reason, bool exp
   auto const at = at_.find(*g.place);
   if (at == at_.end() || at->second != &g) return;  // another has taken its place
   at_.erase(at);
+  if (stop_asked_) return;  // all may go
   control_.lose(*g.place, reason, expected, now());
   deliver();
 }

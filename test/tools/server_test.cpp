@@ -55,23 +55,38 @@ std::string complaint(std::vector<std::string> words) {
   return "";
 }
 
-template <class Protocol, class Table>
-std::string agreed(Protocol p, Table t, std::uint32_t servers) {
-  return detail::agreement(blueprint<null_mutex, Protocol, Table>(p, servers, t));
+template <class Protocol, class... Tables>
+std::string agreed_on(Protocol p, std::uint32_t servers, Tables... t) {
+  return detail::agreement(blueprint<null_mutex, Protocol, Tables...>(p, servers, t...));
 }
 
-/// What `rubato-server` says for these words, with this visibility and merge.
-template <class Visibility, class Merge>
-std::string hosted_says(std::vector<std::string> words, Merge merge) {
+template <class Protocol, class Table>
+std::string agreed(Protocol p, Table t, std::uint32_t servers) {
+  return agreed_on(p, servers, t);
+}
+
+template <class T>
+using hosted_dense = dense<T, merge_of_protocol, server_tool::named_partition>;
+template <class T>
+using hosted_sparse = sparse<T, merge_of_protocol, server_tool::named_partition>;
+
+/// What `rubato-server` says for these words, with this visibility and merge, of tables of these
+/// kinds.
+template <class Visibility, class... Kinds, class Merge>
+std::string hosted_says_of(std::vector<std::string> words, Merge merge) {
   options const o = parsed(std::move(words));
+  REQUIRE(o.tables.size() == sizeof...(Kinds));
   using protocol_type = server_tool::hosted_protocol<Visibility, Merge>;
   protocol_type const p{server_tool::named_admission(o), merge};
-  dense<float, merge_of_protocol, server_tool::named_partition> t{
-      .partition = server_tool::named_partition(o.partition)};
-  t.rows = o.rows;
-  t.width = o.width;
-  if constexpr (versioned_merge<Merge>) return agreed(p, multi_version{t}, o.place.servers);
-  else return agreed(p, t, o.place.servers);
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return agreed_on(p, o.place.servers,
+                     server_tool::table_from<protocol_type, Kinds>(o.tables[I])...);
+  }
+  (std::index_sequence_for<Kinds...>{});
+}
+template <class Visibility, class Merge>
+std::string hosted_says(std::vector<std::string> words, Merge merge) {
+  return hosted_says_of<Visibility, hosted_dense<float>>(std::move(words), merge);
 }
 
 std::string get(net::address const& at, std::string const& request) {
@@ -110,6 +125,30 @@ TEST_CASE("rubato-server and a program that links the worker side agree") {
         agreed(asp{}, dense<float, merge_of_protocol, range>{.rows = 100, .width = 3}, 2));
 }
 
+TEST_CASE("rubato-server and a program agree on several tables") {
+  dense<double> const weights{.rows = 100, .width = 3};
+  dense<double, merge_of_protocol, range> const biases{.rows = 3};
+  sparse<double> const embedding{.width = 16};
+  using hosted_weights = hosted_dense<double>;
+  auto const says = hosted_says_of<strict, hosted_weights, hosted_weights>(
+      {"--protocol", "bsp", "--type", "double", "--rows", "100,3", "--width", "3,1", "--partition",
+       "range_hash,range"},
+      average{});
+  CHECK(says == agreed_on(bsp{}, 1, weights, biases));
+  CHECK(says != agreed_on(bsp{}, 1, biases, weights));
+  CHECK(hosted_says_of<eager, hosted_sparse<double>, hosted_weights>(
+            {"--protocol", "asp", "--type", "double", "--storage", "sparse,dense", "--rows",
+             "0,100", "--width", "16,3", "--servers", "2"},
+            sum{}) == agreed_on(asp{}, 2, embedding, weights));
+  CHECK(hosted_says_of<eager, hosted_weights, hosted_sparse<double>>(
+            {"--protocol", "dyn_sgd", "--type", "double", "--storage",
+             "multi_version,multi_version_sparse", "--rows", "100,0", "--width", "3,16"},
+            revise{}) == agreed_on(dyn_sgd{}, 1, multi_version{weights}, multi_version{embedding}));
+  CHECK(hosted_says_of<eager, hosted_weights, hosted_weights, hosted_weights>(
+            {"--protocol", "asp", "--type", "double", "--rows", "100,100,100", "--width", "3"},
+            sum{}) == agreed_on(asp{}, 1, weights, weights, weights));
+}
+
 TEST_CASE("what differs between processes is told apart") {
   dense<float> const t{.rows = 100, .width = 3};
   std::string const one = agreed(ssp{.staleness = 3}, t, 2);
@@ -146,6 +185,90 @@ TEST_CASE("rubato-server's options are checked, and the message names them") {
   CHECK_THAT(complaint({"--rows", "7", "--role", "coordinator", "--with-coordinator"}),
              StartsWith("--with-coordinator"));
   CHECK(complaint({"--rows", "7", "--coordinator", "nowhere"}).find("nowhere") != std::string::npos);
+}
+
+TEST_CASE("rubato-server's lists have a value for each table, or one for all") {
+  auto const one = parsed({"--storage", "sparse", "--width", "8", "--partition", "hash"}).tables;
+  REQUIRE(one.size() == 1);
+  CHECK(one[0].storage == "sparse");
+  CHECK(one[0].partition == "hash");
+  CHECK(one[0].rows == 0);
+  CHECK(one[0].width == 8);
+
+  auto const two = parsed({"--storage", "dense,sparse", "--rows", "1000,0", "--width", "16",
+                           "--partition", "range,hash"})
+                       .tables;
+  REQUIRE(two.size() == 2);
+  CHECK(two[0].storage == "dense");
+  CHECK(two[1].storage == "sparse");
+  CHECK(two[0].partition == "range");
+  CHECK(two[1].partition == "hash");
+  CHECK(two[0].rows == 1000);
+  CHECK(two[1].rows == 0);
+  CHECK(two[0].width == 16);
+  CHECK(two[1].width == 16);
+
+  CHECK(parsed({"--storage", "sparse,sparse"}).tables.size() == 2);
+  CHECK(parsed({"--rows", "7", "--width", "1,2,3"}).tables[2].width == 3);
+  CHECK(parsed({"--rows", "18446744073709551615", "--storage", "sparse"}).tables[0].rows ==
+        18'446'744'073'709'551'615U);
+  CHECK(parsed({"--protocol", "dyn_sgd", "--storage", "multi_version_sparse,multi_version",
+                "--rows", "0,5"})
+            .tables[0]
+            .is_sparse());
+}
+
+TEST_CASE("what is wrong in rubato-server's lists is named") {
+  using Catch::Matchers::StartsWith;
+  CHECK(complaint({"--rows", "1,2,3", "--width", "1,2"}) ==
+        "--width: 2 values for 3 tables, expected 1 or 3");
+  CHECK(complaint({"--rows", "1,2,3", "--partition", "hash,hash,hash,hash"}) ==
+        "--rows: 3 values for 4 tables, expected 1 or 4");
+  CHECK(complaint({"--rows", "1,2,3", "--storage", "dense,dense"}) ==
+        "--storage: 2 values for 3 tables, expected 1 or 3");
+
+  std::string const whole = ", expected a whole number from ";
+  CHECK(complaint({"--rows", "-1"}) == "--rows: \"-1\"" + whole + "0 to 2^64 - 1");
+  CHECK(complaint({"--rows", ""}) == "--rows: \"\"" + whole + "0 to 2^64 - 1");
+  CHECK_THAT(complaint({"--rows", "18446744073709551616"}),
+             StartsWith("--rows: \"18446744073709551616\"" + whole));
+  CHECK_THAT(complaint({"--rows", "3,-1"}), StartsWith("--rows: table 1: \"-1\"" + whole));
+  CHECK_THAT(complaint({"--rows", ",3"}), StartsWith("--rows: table 0: \"\"" + whole));
+  CHECK_THAT(complaint({"--rows", "3,"}), StartsWith("--rows: table 1: \"\"" + whole));
+  CHECK_THAT(complaint({"--rows", "3,,4"}), StartsWith("--rows: table 1: \"\"" + whole));
+  CHECK_THAT(complaint({"--rows", "3, 4"}), StartsWith("--rows: table 1: \" 4\"" + whole));
+  CHECK_THAT(complaint({"--rows", "3,1e6"}), StartsWith("--rows: table 1: \"1e6\"" + whole));
+  CHECK(complaint({"--rows", "3,4", "--width", "2,0"}) ==
+        "--width: table 1: \"0\"" + whole + "1 to 2^64 - 1");
+  CHECK(complaint({"--rows", "3", "--width", "0"}) == "--width: \"0\"" + whole + "1 to 2^64 - 1");
+  CHECK(complaint({"--storage", "sparse,spares"}) ==
+        "--storage: table 1: \"spares\", expected dense, sparse, multi_version or "
+        "multi_version_sparse");
+  CHECK(complaint({"--rows", "3", "--partition", "rnage"}) ==
+        "--partition: \"rnage\", expected range, hash or range_hash");
+
+  CHECK(complaint({"--rows", "7,0"}) == "--rows: table 1: a dense table needs 1 or more");
+  CHECK(complaint({"--rows", "0", "--storage", "sparse,dense"}) ==
+        "--rows: table 1: a dense table needs 1 or more");
+  CHECK_THAT(
+      complaint({"--rows", "7", "--protocol", "dyn_sgd", "--storage", "multi_version,sparse"}),
+      StartsWith("--storage: table 1: sparse with --protocol dyn_sgd, expected multi_version"));
+  CHECK_THAT(complaint({"--rows", "7", "--storage", "dense,multi_version"}),
+             StartsWith("--storage: table 1: multi_version with --protocol ssp, expected"));
+}
+
+TEST_CASE("tables that rubato-server is not compiled for are refused with what to do instead") {
+  std::string const expected =
+      " expected one or two tables, dense or sparse, or three that are dense;";
+  std::string const three = complaint({"--rows", "7", "--storage", "dense,dense,sparse"});
+  CHECK_THAT(three,
+             Catch::Matchers::StartsWith("--storage: 3 tables, 1 of them sparse," + expected));
+  CHECK(three.find("RUBATO_ROLE=server") != std::string::npos);
+  CHECK_THAT(complaint({"--rows", "1,2,3,4"}),
+             Catch::Matchers::StartsWith("--storage: 4 tables, 0 of them sparse," + expected));
+  CHECK_THAT(complaint({"--protocol", "dyn_sgd", "--rows", "7", "--width", "1,2,3", "--storage",
+                        "multi_version_sparse"}),
+             Catch::Matchers::StartsWith("--storage: 3 tables, 3 of them sparse,"));
 }
 
 TEST_CASE("the counters are there for Prometheus") {

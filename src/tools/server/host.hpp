@@ -10,7 +10,7 @@
 
 namespace rubato::server_tool {
 
-/// A server of some protocol and table.
+/// A server of some protocol and tables.
 class host {
  public:
   virtual ~host() = default;

@@ -1,12 +1,15 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
 #include <variant>
 
 #include "rubato/cluster/blueprint.hpp"
+#include "rubato/core/error.hpp"
 #include "rubato/core/null_mutex.hpp"
 #include "rubato/partition/hash.hpp"
 #include "rubato/partition/range.hpp"
@@ -97,38 +100,51 @@ class hosted final : public host {
   detail::server_node<Plan> node_;
 };
 
-template <class Protocol, class Table>
-[[nodiscard]] std::unique_ptr<host> host_table(Protocol p, Table t, options const& o) {
-  using blueprint_type = blueprint<null_mutex, Protocol, Table>;
-  return std::make_unique<hosted<blueprint_type>>(blueprint_type(std::move(p), o.place.servers, std::move(t)), o);
+/// A table of this kind, with versions where the merge keeps them.
+template <class Protocol, class Kind>
+[[nodiscard]] auto table_from(table_options const& o) {
+  Kind t{.partition = named_partition(o.partition)};
+  t.rows = o.rows;
+  t.width = o.width;
+  if constexpr (versioned_merge<merge_of<Protocol>>) return multi_version{t};
+  else return t;
 }
 
-template <class Protocol, class T>
-[[nodiscard]] std::unique_ptr<host> host_type(Protocol p, options const& o) {
-  named_partition const where(o.partition);
-  auto const with_rows = [&](auto t) {
-    t.rows = o.rows;
-    t.width = o.width;
-    return t;
-  };
-  auto const d = with_rows(dense<T, merge_of_protocol, named_partition>{.partition = where});
-  auto const s = with_rows(sparse<T, merge_of_protocol, named_partition>{.partition = where});
-  bool const is_sparse = o.storage.ends_with("sparse");
-  if constexpr (versioned_merge<merge_of<Protocol>>) {
-    if (is_sparse) return host_table(std::move(p), multi_version{s}, o);
-    return host_table(std::move(p), multi_version{d}, o);
-  } else {
-    if (is_sparse) return host_table(std::move(p), s, o);
-    return host_table(std::move(p), d, o);
+template <class Protocol, class... Tables>
+[[nodiscard]] std::unique_ptr<host> host_tables(Protocol p, options const& o, Tables... t) {
+  using blueprint_type = blueprint<null_mutex, Protocol, Tables...>;
+  return std::make_unique<hosted<blueprint_type>>(
+      blueprint_type(std::move(p), o.place.servers, std::move(t)...), o);
+}
+
+/// Makes the options' tables one by one, so that their kinds are known when all of them are made.
+template <class T, class Protocol, class... Made>
+[[nodiscard]] std::unique_ptr<host> host_from(Protocol p, options const& o, Made... made) {
+  constexpr std::size_t count = sizeof...(Made);
+  constexpr std::size_t sparse_ones = (std::size_t{!Made::bounded} + ... + 0);
+  if constexpr (count != 0)
+    if (count == o.tables.size()) return host_tables(std::move(p), o, std::move(made)...);
+  if constexpr (is_hosted(count + 1, sparse_ones + 1)) {
+    using kind = sparse<T, merge_of_protocol, named_partition>;
+    if (o.tables.at(count).is_sparse())
+      return host_from<T>(std::move(p), o, std::move(made)...,
+                          table_from<Protocol, kind>(o.tables[count]));
   }
+  if constexpr (is_hosted(count + 1, sparse_ones)) {
+    using kind = dense<T, merge_of_protocol, named_partition>;
+    if (!o.tables.at(count).is_sparse())
+      return host_from<T>(std::move(p), o, std::move(made)...,
+                          table_from<Protocol, kind>(o.tables[count]));
+  }
+  throw option_error("--storage: tables that are not hosted");  // `parse` refuses them
 }
 
 template <class Visibility, class Merge>
 [[nodiscard]] std::unique_ptr<host> host_protocol(Merge merge, options const& o) {
   using protocol_type = hosted_protocol<Visibility, Merge>;
   protocol_type const p{named_admission(o), merge};
-  if (o.type == "double") return host_type<protocol_type, double>(p, o);
-  return host_type<protocol_type, float>(p, o);
+  if (o.type == "double") return host_from<double>(p, o);
+  return host_from<float>(p, o);
 }
 
 }  // namespace rubato::server_tool

@@ -1,6 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 //
-// rubato-server: hosts a table for workers of other processes, or coordinates them.
+// rubato-server: hosts tables for workers of other processes, or coordinates them.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <pthread.h>
@@ -139,8 +139,8 @@ void serve(options const& o, ending const& end) {
   if (page) fmt::print("metrics on http://{}/metrics\n", page->bound().text());
   std::fflush(stdout);
   watch const signals(end, [&] {
+    if (coordinator) coordinator->stop();  // first, or it would miss this server
     host->stop();
-    if (coordinator) coordinator->stop();
   });
   host->run();
   if (coordinator) coordinator->finish();

@@ -2,6 +2,7 @@
 #include "src/tools/server/options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -25,6 +26,7 @@ struct texts {
   std::string metrics;
   std::string staleness;
   std::string token_file;
+  table_texts tables;
   net::tls_files tls;
   double silence = 0;
   double reconnect = 0;
@@ -75,17 +77,22 @@ void add_protocol(CLI::App& app, options& o, texts& t) {
   app.add_option("--gamma", o.gamma, "of ada_comm")->check(CLI::Range(0.0, 1.0));
 }
 
-void add_table(CLI::App& app, options& o) {
-  app.add_option("--storage", o.storage, "how the table is kept")
-      ->check(CLI::IsMember({"dense", "sparse", "multi_version", "multi_version_sparse"}))
+void add_tables(CLI::App& app, options& o, texts& t) {
+  app.add_option("--storage", t.tables.storage,
+                 "how a table is kept: dense, sparse, multi_version or multi_version_sparse")
+      ->type_name("LIST")
       ->capture_default_str();
-  app.add_option("--type", o.type, "of its elements")
+  app.add_option("--type", o.type, "of the elements of all tables")
       ->check(CLI::IsMember({"float", "double"}))
       ->capture_default_str();
-  app.add_option("--rows", o.rows, "its rows; of a sparse table 0 allows any key");
-  app.add_option("--width", o.width, "elements in a row")->capture_default_str();
-  app.add_option("--partition", o.partition, "which server holds which rows")
-      ->check(CLI::IsMember({"range", "hash", "range_hash"}))
+  app.add_option("--rows", t.tables.rows, "a table's rows; of a sparse one 0 allows any key")
+      ->type_name("LIST");
+  app.add_option("--width", t.tables.width, "elements in a row")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app.add_option("--partition", t.tables.partition,
+                 "which server holds which rows: by range, hash or range_hash")
+      ->type_name("LIST")
       ->capture_default_str();
 }
 
@@ -119,6 +126,7 @@ void interpret(options& o, texts const& t) {
   if (t.silence != 0) o.place.silence = milliseconds_of(t.silence);
   if (t.reconnect != 0) o.place.reconnect = milliseconds_of(t.reconnect);
   if (t.patience != 0) o.place.patience = milliseconds_of(t.patience);
+  o.tables = tables_from(t.tables);
 }
 
 /// A token from a file, as the environment would give it.
@@ -131,16 +139,33 @@ void read_token(options& o, std::string const& file) {
   o.place.keys.token = net::deployment::from_environment(only).keys.token;
 }
 
+void check_table(options const& o, std::size_t i) {
+  table_options const& t = o.tables[i];
+  std::string const which = o.tables.size() == 1 ? "" : "table " + std::to_string(i) + ": ";
+  if ((o.protocol == "dyn_sgd") != t.is_versioned())
+    throw option_error(
+        "--storage: " + which + t.storage + " with --protocol " + o.protocol +
+        ", expected multi_version or multi_version_sparse with dyn_sgd, and with no other");
+  if (t.rows == 0 && !t.is_sparse())
+    throw option_error("--rows: " + which + "a dense table needs 1 or more");
+}
+
+void check_combination(std::vector<table_options> const& tables) {
+  auto const sparse_ones = std::ranges::count_if(tables, &table_options::is_sparse);
+  if (is_hosted(tables.size(), static_cast<std::size_t>(sparse_ones))) return;
+  throw option_error("--storage: " + std::to_string(tables.size()) + " tables, " +
+                     std::to_string(sparse_ones) +
+                     " of them sparse, expected one or two tables, dense or sparse, or three that "
+                     "are dense; any others a program hosts itself: started with "
+                     "RUBATO_ROLE=server, it serves the tables of its own cluster");
+}
+
 void check(options const& o) {
   o.place.check();
   if (o.with_coordinator && o.place.as == net::role::coordinator)
     throw option_error("--with-coordinator: is for servers; this process is the coordinator already");
-  bool const versions = o.storage.starts_with("multi_version");
-  if ((o.protocol == "dyn_sgd") != versions)
-    throw option_error("--storage: " + o.storage + " with --protocol " + o.protocol +
-                       ", expected multi_version with dyn_sgd, and with no other");
-  if (o.rows == 0 && !o.storage.ends_with("sparse"))
-    throw option_error("--rows: a dense table needs 1 or more");
+  check_combination(o.tables);
+  for (std::size_t i = 0; i < o.tables.size(); ++i) check_table(o, i);
 }
 
 }  // namespace
@@ -151,14 +176,18 @@ std::optional<options> parse(int argc, char const* const* argv, int& exit_code) 
   if (o.place.as == net::role::worker) o.place.as = net::role::server;  // nobody said
   texts t;
   CLI::App app{
-      "Hosts a table over TCP for workers that only link the client, or coordinates a run.\n"
-      "What launchers say in RUBATO_… variables holds where an option is not given."};
+      "Hosts tables over TCP for workers that only link the client, or coordinates a run.\n"
+      "What launchers say in RUBATO_… variables holds where an option is not given.\n"
+      "A LIST has one value, or one for each table with commas between them, in the order in\n"
+      "which the program gives its tables to the cluster. One or two tables may be dense or\n"
+      "sparse (--storage dense,sparse --rows 1000,0 --width 1,16), three are dense.\n"
+      "Other tables a program hosts itself when it is started with RUBATO_ROLE=server."};
   app.set_version_flag("--version", "rubato-server " + std::to_string(version.major_number) + "." +
                                               std::to_string(version.minor_number) + "." +
                                               std::to_string(version.patch_number));
   add_place(app, o, t);
   add_protocol(app, o, t);
-  add_table(app, o);
+  add_tables(app, o, t);
   app.add_option("--metrics", t.metrics,
                  "answer with counters in Prometheus's text format on this loopback PORT");
   app.add_flag("--verbose", o.verbose, "log connections and membership");

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "rubato/core/clock.hpp"
 #include "rubato/net/address.hpp"
 #include "rubato/net/deployment.hpp"
+#include "src/tools/server/tables.hpp"
 
 namespace rubato::server_tool {
 
@@ -29,11 +31,8 @@ struct options {
   double interval = 60;
   double gamma = 0.5;
 
-  std::string storage = "dense";
-  std::string type = "float";
-  std::string partition = "range_hash";
-  std::uint64_t rows = 0;
-  std::size_t width = 1;
+  std::string type = "float";  ///< of all tables
+  std::vector<table_options> tables;
 
   bool with_coordinator = false;  ///< this server process also coordinates
   std::optional<net::address> metrics;

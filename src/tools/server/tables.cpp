@@ -1,0 +1,90 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "src/tools/server/tables.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "rubato/core/error.hpp"
+
+namespace rubato::server_tool {
+
+namespace {
+
+/// An option's values: one for each table, or one for all.
+class value_list {
+ public:
+  value_list(std::string option, std::string_view text) : option_(std::move(option)) {
+    for (auto end = text.find(','); end != std::string_view::npos; end = text.find(',')) {
+      values_.emplace_back(text.substr(0, end));
+      text.remove_prefix(end + 1);
+    }
+    values_.emplace_back(text);
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
+
+  void check_size(std::size_t tables) const {
+    if (size() == 1 || size() == tables) return;
+    throw option_error(option_ + ": " + std::to_string(size()) + " values for " +
+                       std::to_string(tables) + " tables, expected 1 or " + std::to_string(tables));
+  }
+
+  [[nodiscard]] std::string const& one_of(std::vector<std::string_view> const& names,
+                                          std::size_t table) const {
+    std::string const& given = values_[place_of(table)];
+    if (std::ranges::find(names, given) != names.end()) return given;
+    std::string expected;
+    for (auto const name : names)
+      expected.append(expected.empty() ? "" : name == names.back() ? " or " : ", ").append(name);
+    complain(table, expected);
+  }
+
+  /// At least `least`.
+  template <class Number>
+  [[nodiscard]] Number number(Number least, std::size_t table) const {
+    std::string const& given = values_[place_of(table)];
+    Number n = 0;
+    auto const [end, problem] = std::from_chars(given.data(), given.data() + given.size(), n);
+    if (problem == std::errc{} && end == given.data() + given.size() && n >= least) return n;
+    complain(table, "a whole number from " + std::to_string(least) + " to 2^64 - 1");
+  }
+
+ private:
+  [[nodiscard]] std::size_t place_of(std::size_t table) const noexcept {
+    return size() == 1 ? 0 : table;
+  }
+
+  [[noreturn]] void complain(std::size_t table, std::string const& expected) const {
+    std::string const which = size() == 1 ? "" : "table " + std::to_string(table) + ": ";
+    throw option_error(option_ + ": " + which + "\"" + values_[place_of(table)] + "\", expected " +
+                       expected);
+  }
+
+  std::string option_;
+  std::vector<std::string> values_;
+};
+
+}  // namespace
+
+std::vector<table_options> tables_from(table_texts const& t) {
+  value_list const storages("--storage", t.storage);
+  value_list const partitions("--partition", t.partition);
+  value_list const rows("--rows", t.rows);
+  value_list const widths("--width", t.width);
+  std::size_t const count =
+      std::max({storages.size(), partitions.size(), rows.size(), widths.size()});
+  for (auto const* list : {&storages, &partitions, &rows, &widths}) list->check_size(count);
+  std::vector<table_options> tables(count);
+  for (std::size_t i = 0; i < count; ++i)
+    tables[i] = {
+        .storage = storages.one_of({"dense", "sparse", "multi_version", "multi_version_sparse"}, i),
+        .partition = partitions.one_of({"range", "hash", "range_hash"}, i),
+        .rows = rows.number<std::uint64_t>(0, i),
+        .width = widths.number<std::size_t>(1, i)};
+  return tables;
+}
+
+}  // namespace rubato::server_tool
