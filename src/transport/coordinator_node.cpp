@@ -39,8 +39,7 @@ coordinator_node::~coordinator_node() = default;
 
 void coordinator_node::run() {
   while (!control_.is_over() && !stop_asked_) {
-    auto deadline = began_ + place_.patience;
-    if (!impatient_) deadline = net::reactor::clock::time_point::max();
+    auto deadline = patience_ends_.value_or(net::reactor::clock::time_point::max());
     if (time_point const next = control_.next_tick(); next != time_point::max())
       deadline = std::min(deadline, began_ + next.since_start());
     reactor_.run_one(deadline);
@@ -72,10 +71,12 @@ time_point coordinator_node::now() const {
 }
 
 void coordinator_node::check_patience() {
-  if (!impatient_) return;
-  if (control_.is_complete()) impatient_ = false;
-  else if (net::reactor::clock::now() >= began_ + place_.patience) {
-    impatient_ = false;
+  auto const moment = net::reactor::clock::now();
+  if (control_.is_complete()) {
+    patience_ends_.reset();
+  } else if (!patience_ends_) {  // somebody has gone again
+    patience_ends_ = moment + place_.patience;
+  } else if (moment >= *patience_ends_) {
     failure_ = "after " + std::to_string(place_.patience.count() / 1000) + " s only " +
                control_.attendance();
     for (auto& [session, g] : guests_) g->link.refuse(*failure_);
@@ -83,12 +84,18 @@ void coordinator_node::check_patience() {
   }
 }
 
-/// Those who do not say who they are, or have gone without, so that they cannot add up.
+/// Those who do not say who they are, or have gone without, so that they cannot add up; and those who do
+/// not take what they are told, which is kept for them.
 void coordinator_node::forget_strangers() {
+  constexpr std::size_t untaken_max = 64 * 1024 * 1024;
   auto const latest = net::reactor::clock::now() - connection_limits(place_).handshake;
-  for (auto const& [session, g] : guests_)
-    if (!g->place && !g->link.is_over() && g->since < latest)
+  for (auto const& [session, g] : guests_) {
+    if (g->link.is_over()) continue;
+    if (!g->place && g->since < latest)
       g->link.refuse("this process did not say in time who it is");
+    else if (g->link.unacknowledged_bytes() > untaken_max)
+      dismiss(*g, "it does not take what it is told");
+  }
   std::erase_if(guests_, [](auto const& entry) {
     return !entry.second->place && entry.second->link.is_over();
   });
@@ -165,8 +172,16 @@ void coordinator_node::take_place_of_dead(wire::registration const& r) {
   deliver();
 }
 
+void coordinator_node::dismiss(guest& g, std::string const& reason) {
+  g.link.refuse(reason);
+  miss(g, reason, false);
+}
+
 void coordinator_node::lost(net::link& from, std::string const& reason, bool expected) {
-  guest& g = owner_of(guests_, from);
+  miss(owner_of(guests_, from), reason, expected);
+}
+
+void coordinator_node::miss(guest& g, std::string const& reason, bool expected) {
   if (!g.place) return;
   if (!expected)
     net::log(net::log_level::warning, std::string(to_string(g.place->as)) + " " +

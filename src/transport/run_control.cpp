@@ -56,6 +56,7 @@ run_control::enrolment run_control::enroll_server(wire::registration const& r) {
   tell(server_place(number), wire::welcome{.process = number,
                                            .incarnation = 0,
                                            .workers = options_.workers,
+                                           .sends_initial_values = false,
                                            .servers = {}});
   return {server_place(number), 0};
 }
@@ -64,8 +65,7 @@ run_control::enrolment run_control::enroll_worker(wire::registration const& r) {
   if (r.as != net::role::worker) refuse("there is one coordinator already");
   std::uint32_t number = 0;
   if (r.rank) number = *r.rank;
-  else
-    while (processes_.contains(number)) ++number;
+  else number = free_number();
   auto const [at, fresh] = processes_.try_emplace(number);
   process& p = at->second;
   if (p.here)
@@ -77,26 +77,53 @@ run_control::enrolment run_control::enroll_worker(wire::registration const& r) {
   return {worker_place(number), life};
 }
 
+/// Who was lost before the first run is replaced; later a number is that of its workers.
+std::uint32_t run_control::free_number() const {
+  std::uint32_t number = 0;
+  while (stage_ == stage_id{} ? is_here(number) : processes_.contains(number)) ++number;
+  return number;
+}
+
+bool run_control::is_here(std::uint32_t number) const noexcept {
+  auto const at = processes_.find(number);
+  return at != processes_.end() && at->second.here;
+}
+
+std::uint32_t run_control::workers_here() const noexcept {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(processes_, [](auto const& entry) { return entry.second.here; }));
+}
+
 bool run_control::is_complete() const noexcept {
-  return std::ranges::all_of(servers_, &server::here) && processes_.size() >= options_.workers;
+  if (stage_ != stage_id{}) return true;
+  bool const goes_on_without = gathered_ && options_.when_lost == net::on_loss::go_on;
+  return std::ranges::all_of(servers_, &server::here) &&
+         (workers_here() >= options_.workers || goes_on_without) && (initialized_ || is_here(0));
 }
 
 std::string run_control::attendance() const {
   return std::to_string(std::ranges::count(servers_, true, &server::here)) + " of " +
-         std::to_string(servers_.size()) + " servers and " + std::to_string(processes_.size()) +
-         " of " + std::to_string(options_.workers) + " workers are here";
+         std::to_string(servers_.size()) + " servers and " + std::to_string(workers_here()) +
+         " of " + std::to_string(options_.workers) + " workers are here" +
+         (initialized_ || is_here(0) ? "" : ", without worker 0");
 }
 
 /// Workers need the addresses of all servers.
 void run_control::welcome_all() {
   if (!std::ranges::all_of(servers_, &server::here)) return;
-  wire::welcome w{.process = 0, .incarnation = 0, .workers = options_.workers, .servers = {}};
+  gathered_ = gathered_ || is_complete();
+  wire::welcome w{.process = 0,
+                  .incarnation = 0,
+                  .workers = options_.workers,
+                  .sends_initial_values = false,
+                  .servers = {}};
   for (server const& s : servers_) w.servers.push_back(s.listens);
   for (auto& [number, p] : processes_) {
     if (!p.here || p.welcomed) continue;
     p.welcomed = true;
     w.process = number;
     w.incarnation = p.incarnation;
+    w.sends_initial_values = number == 0 && !initialized_;
     tell(worker_place(number), w);
   }
 }
@@ -122,6 +149,7 @@ void run_control::on(place from, wire::ready const& m, time_point now) {
     throw wire::frame_error(name_of(from) + " wants " + std::to_string(m.threads) +
                             " workers, expected 1 to " + std::to_string(threads_max));
   p.ready = true;
+  initialized_ = initialized_ || from.number == 0;
   p.threads = m.threads;
   p.has_loss = m.has_loss;
   join_late(now);
@@ -267,9 +295,10 @@ void run_control::stop(bool failed, errc code, std::string const& sentence) {
   tell_run(wire::stop_run{stage_, false, failed, code, sentence});
 }
 
-void run_control::on(place from, wire::farewell const&, time_point now) {
+void run_control::on(place from, wire::farewell const& m, time_point now) {
   expect(from.as == net::role::worker, from, "farewell");
-  lose_process(from.number, "it has left", true, now);
+  bool const is_done = m.failure.empty();
+  lose_process(from.number, is_done ? "it has left" : m.failure, is_done, now);
 }
 
 // ---- what servers say
@@ -388,7 +417,12 @@ void run_control::lose_process(std::uint32_t number, std::string const& reason, 
   }
   // After the orders, so that servers drop by those whom they concern.
   tell_servers(wire::expel{number, p.incarnation});
-  if (!takes_part && !expected && options_.when_lost == net::on_loss::end) return fail(sentence);
+  // Before the first run others may wait for it already.
+  bool const is_missed =
+      stage_ == stage_id{} &&
+      std::ranges::any_of(processes_, [](auto const& entry) { return entry.second.ready; });
+  if (!takes_part && (!expected || is_missed) && options_.when_lost == net::on_loss::end)
+    return fail(sentence);
   follow_cuts(now);
   end_when_over(now);
   close_when_empty();
@@ -396,8 +430,7 @@ void run_control::lose_process(std::uint32_t number, std::string const& reason, 
 }
 
 void run_control::close_when_empty() {
-  if (phase_ != phase::idle || over_ || !is_complete()) return;
-  if (std::ranges::any_of(processes_, [](auto const& entry) { return entry.second.here; })) return;
+  if (phase_ != phase::idle || over_ || !gathered_ || workers_here() != 0) return;
   over_ = true;
   tell_servers(wire::shut_down{});
 }

@@ -22,6 +22,14 @@ constexpr std::size_t commits_under_way_max = 4096;
 constexpr std::size_t unsent_max = 256 * 1024;
 }  // namespace
 
+/// That a server is lost is for the coordinator to say, which notices it as fast: only who has waited
+/// longer has lost it alone.
+net::link::options worker_node::server_limits(net::deployment const& place) {
+  net::link::options o = link_limits(place);
+  o.reconnect += place.silence / 2 + std::chrono::milliseconds(500);
+  return o;
+}
+
 worker_node::worker_node(runtime& user, net::deployment const& place, std::string agreed,
                          bool background)
     : user_(user),
@@ -122,7 +130,7 @@ void worker_node::keep_up() {
 
 void worker_node::tell(wire::control_message const& message) {
   std::lock_guard const mine(turn_);
-  coordinator_.send(message);
+  if (!broken_) coordinator_.send(message);  // who is lost has said so
 }
 
 void worker_node::post(server_id s, std::shared_ptr<net::reliable_frame const> frame) {
@@ -170,6 +178,15 @@ void worker_node::post_and_wait(server_id s, std::shared_ptr<net::reliable_frame
   }
   turn_.wait([&] { return is_broken() || to.settled.load(std::memory_order_acquire); });
   if (broken_) why_->raise();
+}
+
+void worker_node::settle() {
+  flush();
+  turn_.wait([&] {
+    return is_broken() || std::ranges::all_of(servers_, [](auto const& s) {
+             return s->settled.load(std::memory_order_acquire);
+           });
+  });
 }
 
 void worker_node::ask(server_id s, question& q) {
@@ -283,7 +300,9 @@ void worker_node::resumed(net::link& from) {
 
 void worker_node::lost(net::link& from, std::string const& reason, bool) {
   server_of(from).answering = nullptr;
-  give_up(errc::lost, from.who() + " was lost: " + reason);
+  std::string const sentence = from.who() + " was lost: " + reason;
+  if (!broken_ && !leaving_) coordinator_.send(wire::farewell{sentence});
+  give_up(errc::lost, sentence);
 }
 
 // ---- what the coordinator says

@@ -12,10 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "process/checks.hpp"
 #include "process/runs.hpp"
 
 using namespace rubato;
 using Catch::Contains;
+using test::check_error;
 
 namespace {
 
@@ -29,8 +31,7 @@ test::run_plan plan_of(std::string const& protocol, std::string const& on_loss,
   plan.program = test::program_of(protocol);
   plan.options = {"--protocol", protocol, "--clocks", "1000000", "--columns", std::to_string(columns)};
   plan.options.insert(plan.options.end(), options.begin(), options.end());
-  plan.settings = {
-      {"RUBATO_ON_LOSS", on_loss}, {"RUBATO_RECONNECT", "0.3"}, {"RUBATO_SILENCE", "300"}};
+  plan.settings = test::notices_losses(on_loss);
   return plan;
 }
 test::run_plan endless(std::string const& protocol, std::string const& on_loss) {
@@ -71,42 +72,16 @@ void await_commits(test::child& w, std::uint32_t rank, std::int64_t least) {
   REQUIRE(is_there());
 }
 
-void check_error(test::child& c, std::string const& sentence) {
-  INFO(c.errors());
-  CHECK(c.wait() == 3);
-  CHECK_THAT(c.errors(), Contains("error: ") && Contains(sentence));
-}
-
 void check_ended_well(test::child& c) {
   INFO(c.errors());
   CHECK(c.wait() == 0);
 }
 
-/// By row: how many steps of this worker count.
-std::vector<std::int64_t> column(test::child const& w, std::size_t worker) {
-  std::istringstream in(w.value("counts"));
-  std::vector<std::int64_t> all;
-  std::int64_t x = 0;
-  for (std::size_t i = 0; in >> x; ++i)
-    if (i % columns == worker) all.push_back(x);
-  return all;
-}
-
-void check_whole(test::child const& w, std::size_t worker, std::int64_t expected) {
-  auto const all = column(w, worker);
-  CHECK(!all.empty());
-  for (std::int64_t const x : all) CHECK(x == expected);
-}
-
 /// That steps of a lost worker count once at most; a server lacks its last commit if only the other
 /// has it, and the report says so.
 void check_lost(test::child const& w, std::size_t worker, std::int64_t least, std::int64_t most) {
-  auto const all = column(w, worker);
-  REQUIRE(!all.empty());
-  auto const [fewest, greatest] = std::minmax_element(all.begin(), all.end());
-  CHECK(*fewest >= least);
-  CHECK(*greatest <= most);
-  CHECK((*greatest != *fewest) == (w.value("partly_folded") != "0"));
+  bool const differ = test::spread_of_lost(w, worker, columns, least, most) != 0;
+  CHECK(differ == (w.value("partly_folded") != "0"));
 }
 
 }  // namespace
@@ -136,7 +111,7 @@ TEST_CASE("the others go on without a killed worker, whatever the protocol", "[p
   // Under ADSP every clock begins with a read at all servers, which have all before it by then.
   std::int64_t const least =
       protocol == "adsp" ? std::ranges::count_if(made, [&](auto c) { return c < made.back(); }) : 0;
-  check_whole(run.worker(0), 0, steps);
+  CHECK(test::whole(run.worker(0), 0, columns) == steps);
   check_lost(run.worker(0), 1, least, static_cast<std::int64_t>(made.size()));
   CHECK(run.worker(0).value("crashes") == "1");
 }
@@ -167,23 +142,7 @@ TEST_CASE("reconnects under ADSP lose nothing and count nothing twice", "[proces
                        "--pause", "500"});
   plan.settings = {};
   test::process_run run(plan);
-  std::string const failed = run.failures();
-  INFO(run.errors());
-  REQUIRE(failed.empty());
-  std::int64_t heavy = 0;
-  std::string row;
-  for (std::size_t rank = 0; rank < 4; ++rank) {
-    test::child const& w = run.worker(rank / 2);
-    row += (row.empty() ? "" : " ") + w.value("made " + std::to_string(rank));
-    heavy += std::stoll(w.value("heavy " + std::to_string(rank)));
-  }
-  std::string counts = row;
-  for (int i = 1; i < 8; ++i) counts += " " + row;
-  for (std::size_t process = 0; process < 2; ++process) {
-    CHECK(run.worker(process).value("cuts") == "40");
-    CHECK(run.worker(process).value("counts") == counts);
-    CHECK(run.worker(process).value("ballast") == std::to_string(heavy));
-  }
+  test::check_exact_after_cuts(run, 2, 40);
 }
 
 // ---- who comes back
@@ -205,7 +164,7 @@ TEST_CASE("a worker is let in again at once, though its earlier life might still
   REQUIRE(began);
   std::string const failed = run.failures();
   REQUIRE(failed.empty());
-  check_whole(run.worker(0), 0, steps);
+  CHECK(test::whole(run.worker(0), 0, columns) == steps);
   check_lost(run.worker(0), 1, steps, before + steps);
   CHECK(again.value("weights") == run.worker(0).value("weights"));
   CHECK_THAT(run.coordinator().errors(), !Contains("did not come back"));

@@ -4,15 +4,16 @@
 
 #include <signal.h>
 
-#include <algorithm>
 #include <chrono>
-#include <sstream>
 
+#include "process/checks.hpp"
 #include "process/runs.hpp"
 
 using namespace rubato;
 using namespace std::chrono_literals;
 using Catch::Contains;
+using test::check_error;
+using test::column;
 
 namespace {
 
@@ -21,9 +22,7 @@ test::run_plan long_run(std::string const& on_loss, test::words options = {}) {
   test::run_plan plan;
   plan.options = {"--clocks", "100000", "--pause", "2000", "--tells", "yes"};
   plan.options.insert(plan.options.end(), options.begin(), options.end());
-  // That somebody is silent is not how a killed one is noticed: it would take too long for the test.
-  plan.settings = {
-      {"RUBATO_ON_LOSS", on_loss}, {"RUBATO_RECONNECT", "0.3"}, {"RUBATO_SILENCE", "300"}};
+  plan.settings = test::notices_losses(on_loss);
   return plan;
 }
 
@@ -40,43 +39,20 @@ void await_clock(test::child& w, std::uint32_t rank, int clock) {
   REQUIRE(w.prints(line));
 }
 
-bool ended_well(test::child& c) { return c.wait() == 0; }
+constexpr std::size_t columns = 4;
 
-/// Waits for a process that has to end with an error that says so.
-void check_error(test::child& c, std::string const& sentence) {
-  INFO(c.errors());
-  CHECK(c.wait() == 3);
-  CHECK_THAT(c.errors(), Contains("error: ") && Contains(sentence));
-}
-
-/// By row: how many steps of this worker count.
-std::vector<std::int64_t> column(test::child const& w, std::size_t worker,
-                                 std::size_t columns = 4) {
-  std::istringstream in(w.value("counts"));
-  std::vector<std::int64_t> all;
-  std::int64_t x = 0;
-  for (std::size_t i = 0; in >> x; ++i)
-    if (i % columns == worker) all.push_back(x);
-  return all;
-}
-
-/// How many steps of a worker count that was not lost: the same in every row.
+/// How many steps of a worker count that was not lost.
 std::int64_t whole(test::child const& w, std::size_t worker) {
-  auto const all = column(w, worker);
-  REQUIRE(!all.empty());
-  for (std::int64_t const x : all) CHECK(x == all.front());
-  return all.front();
+  return test::whole(w, worker, columns);
 }
+
+bool ended_well(test::child& c) { return c.wait() == 0; }
 
 /// That the steps of a lost worker which count are as many, give or take its last commit: it may be
 /// on one of two servers only, which is counted then.
 void check_lost(test::child const& w, std::size_t worker, std::int64_t least, std::int64_t most) {
-  auto const all = column(w, worker);
-  REQUIRE(!all.empty());
-  auto const [fewest, greatest] = std::minmax_element(all.begin(), all.end());
-  CHECK(*fewest >= least);
-  CHECK(*greatest <= most);
-  CHECK(*greatest - *fewest == std::stoll(w.value("partly_folded")));
+  CHECK(test::spread_of_lost(w, worker, columns, least, most) ==
+        std::stoll(w.value("partly_folded")));
 }
 
 /// The last clock at which this worker has read; what it had committed by then was received.
@@ -167,7 +143,7 @@ TEST_CASE("runs follow one another without a lost worker", "[process][loss]") {
   // Ranks are those of one run: the last one is the second from the second run on.
   CHECK(whole(run.worker(0), 0) == 300);
   CHECK(whole(run.worker(0), 2) == 100);
-  for (std::int64_t const x : column(run.worker(0), 1)) CHECK(x >= 200 + last_clock(run.worker(1)));
+  for (std::int64_t const x : column(run.worker(0), 1, columns)) CHECK(x >= 200 + last_clock(run.worker(1)));
   CHECK(run.worker(2).value("weights") == run.worker(0).value("weights"));
 }
 

@@ -2,11 +2,12 @@
 // Networks that delay, split and cut: runs stay exact.
 #include <catch2/catch.hpp>
 
-#include <memory>
+#include <cstdint>
 #include <sstream>
+#include <string>
 
+#include "process/proxies.hpp"
 #include "process/runs.hpp"
-#include "src/tools/proxy/proxy.hpp"
 
 using namespace rubato;
 using namespace std::chrono_literals;
@@ -19,36 +20,18 @@ constexpr std::uint32_t servers = 2;
 /// A run in which every connection goes through a proxy.
 class meddled_run {
  public:
-  meddled_run(test::words const& options, tools::meddling const& m) {
-    for (std::uint32_t i = 0; i <= servers; ++i)
-      proxies_.push_back(std::make_unique<tools::proxy>(socket_of(i), m, i));
-    test::run_plan plan{.workers = workers, .servers = servers, .options = options};
-    plan.settings["RUBATO_COORDINATOR"] = proxies_[servers]->address().text();
-    plan.own_settings = [this](std::string const& role, std::uint32_t rank) {
-      if (role == "coordinator")
-        return test::variables{{"RUBATO_COORDINATOR", socket_of(servers).text()}};
-      if (role == "worker") return test::variables{};
-      return test::variables{{"RUBATO_LISTEN", socket_of(rank).text()},
-                             {"RUBATO_ANNOUNCE", proxies_[rank]->address().text()}};
-    };
-    run_ = std::make_unique<test::process_run>(plan);
-  }
+  meddled_run(test::words const& options, tools::meddling const& m)
+      : plan_{.workers = workers, .servers = servers, .options = options},
+        between_(plan_, m),
+        run_(plan_) {}
 
-  [[nodiscard]] test::process_run& processes() { return *run_; }
-  [[nodiscard]] int cuts() const {
-    int all = 0;
-    for (auto const& p : proxies_) all += p->cuts();
-    return all;
-  }
+  [[nodiscard]] test::process_run& processes() { return run_; }
+  [[nodiscard]] int cuts() const { return between_.cuts(); }
 
  private:
-  [[nodiscard]] net::address socket_of(std::uint32_t i) const {
-    return {.host = {}, .path = (sockets_.path() / ("socket-" + std::to_string(i))).string()};
-  }
-
-  test::scratch sockets_;
-  std::vector<std::unique_ptr<tools::proxy>> proxies_;
-  std::unique_ptr<test::process_run> run_;
+  test::run_plan plan_;
+  test::proxies between_;
+  test::process_run run_;
 };
 
 void check_exact(meddled_run& meddled, int clocks) {

@@ -11,13 +11,15 @@
 #include <vector>
 
 #include "net/certificates.hpp"
+#include "process/checks.hpp"
+#include "process/proxies.hpp"
 #include "process/runs.hpp"
 #include "rubato/net/connection.hpp"
-#include "src/tools/proxy/proxy.hpp"
 
 using namespace rubato;
 using namespace std::chrono_literals;
 using Catch::Contains;
+using test::check_error;
 
 namespace {
 
@@ -101,42 +103,12 @@ std::string open_result(test::words const& options = {}) {
   return result_of(run.worker(0));
 }
 
-/// Proxies in front of the coordinator and the servers of a run that is started by this plan.
-class proxies {
- public:
-  proxies(test::run_plan& plan, tools::meddling const& m) {
-    for (std::uint32_t i = 0; i <= servers; ++i)
-      all_.push_back(std::make_unique<tools::proxy>(socket_of(i), m, i));
-    plan.settings["RUBATO_COORDINATOR"] = all_[servers]->address().text();
-    plan.own_settings = [this](std::string const& role, std::uint32_t rank) {
-      if (role == "coordinator")
-        return test::variables{{"RUBATO_COORDINATOR", socket_of(servers).text()}};
-      if (role == "worker") return test::variables{};
-      return test::variables{{"RUBATO_LISTEN", socket_of(rank).text()},
-                             {"RUBATO_ANNOUNCE", all_[rank]->address().text()}};
-    };
-  }
-  [[nodiscard]] int cuts() const {
-    int sum = 0;
-    for (auto const& p : all_) sum += p->cuts();
-    return sum;
-  }
-
- private:
-  [[nodiscard]] net::address socket_of(std::uint32_t i) const {
-    return {.host = {}, .path = (sockets_.path() / ("socket-" + std::to_string(i))).string()};
-  }
-
-  test::scratch sockets_;
-  std::vector<std::unique_ptr<tools::proxy>> all_;
-};
-
 void check_meddled(test::variables const& keys, tools::meddling const& m) {
   // Pieces take time.
   test::words const options =
       m.cut_within == 0 ? test::words{"--clocks", "10", "--weights", "20"} : test::words{};
   auto plan = small_run(keys, options);
-  proxies const between(plan, m);
+  test::proxies const between(plan, m);
   test::process_run run(plan);
   check_result(run, open_result(options));
   if (m.cut_within != 0) CHECK(between.cuts() > 3);
@@ -221,20 +193,15 @@ test::run_plan odd_run(odd_one const& odd, std::string const& odd_role, std::uin
   return plan;
 }
 
-void check_ended(test::child& c, std::string const& says) {
-  CHECK(c.wait() == 3);
-  CHECK_THAT(c.errors(), Contains("error: ") && Contains(says));
-}
-
 /// All end, and say that one worker is missing; it says why it is.
 void check_without(test::process_run& run, odd_one const& odd) {
   INFO(run.errors());
-  check_ended(run.worker(1), odd.says);
+  check_error(run.worker(1), odd.says);
   CHECK_THAT(run.worker(1).errors(), Contains("the coordinator"));
   std::string const missing = "2 of 2 servers and 1 of 2 workers are here";
-  check_ended(run.coordinator(), missing);
+  check_error(run.coordinator(), missing);
   CHECK_THAT(run.coordinator().errors(), Contains("refused: ") && Contains(odd.rest_says));
-  for (test::child* c : {&run.worker(0), &run.server(0), &run.server(1)}) check_ended(*c, missing);
+  for (test::child* c : {&run.worker(0), &run.server(0), &run.server(1)}) check_error(*c, missing);
   for (std::size_t i = 0; i < workers; ++i) CHECK(run.worker(i).value("began").empty());
 }
 
@@ -269,10 +236,10 @@ TEST_CASE("a server with another token takes no part", "[process][security]") {
   test::process_run run(odd_run(odd, "server", 1));
   std::string const missing = "1 of 2 servers and 2 of 2 workers are here";
   INFO(run.errors());
-  check_ended(run.server(1), odd.says);
-  check_ended(run.coordinator(), missing);
+  check_error(run.server(1), odd.says);
+  check_error(run.coordinator(), missing);
   CHECK_THAT(run.coordinator().errors(), Contains(odd.rest_says));
-  for (test::child* c : {&run.worker(0), &run.worker(1), &run.server(0)}) check_ended(*c, missing);
+  for (test::child* c : {&run.worker(0), &run.worker(1), &run.server(0)}) check_error(*c, missing);
 }
 
 // ---- those who come while a run is under way
@@ -310,7 +277,7 @@ void check_intruder(odd_one const& odd, net::security const& keys) {
   test::child& intruder = run.start_another();
   net::address const shard{.host = {}, .path = (run.folder() / "server-1").string()};
   CHECK_THAT(refusal_at(shard, keys), Contains(odd.says));
-  check_ended(intruder, odd.says);
+  check_error(intruder, odd.says);
   CHECK(undisturbed.failures().empty());
   for (std::size_t i = 0; i < workers; ++i) {
     CHECK(run.worker(i).wait() == 0);

@@ -48,7 +48,7 @@ std::vector<control_message> samples() {
   return {
       registration{role::server, 4U, "127.0.0.1:4711", "protocol ssp(3)", 99},
       registration{role::coordinator, std::nullopt, "", std::string(300, '\0'), 0},
-      welcome{1, 2, 3, {"unix:/a", "", "[::1]:2"}},
+      welcome{1, 2, 3, true, {"unix:/a", "", "[::1]:2"}},
       ready{4096, true},
       add_worker{},
       worker_ended{stage, worker_id{1}, clock_index::highest(), some_metrics()},
@@ -59,6 +59,7 @@ std::vector<control_message> samples() {
       cut_request{somebody, clock_index{12}, staleness::infinite(), true},
       cut_release{somebody},
       farewell{},
+      farewell{"server 1 was lost"},
       order_done{some_order, membership_report{clock_index{3}, version_index{9}}},
       order_done{some_order, std::nullopt},
       stage_over{stage, counters, 31},
@@ -85,6 +86,7 @@ std::vector<control_message> samples() {
       cut_grant{somebody, duration(9), clock_index{2}, {clock_index{3}, clock_index::lowest()}},
       cut_mark{stage, clock_index{2}, {}},
       shut_down{},
+      shut_down{"server 1 was lost"},
   };
 }
 

@@ -73,11 +73,12 @@ struct welcome {
   std::uint32_t process = 0;  ///< the number it has got, among those of its role
   std::uint32_t incarnation = 0;
   std::uint32_t workers = 0;  ///< processes that a run begins with
+  bool sends_initial_values = false;
   std::vector<std::string> servers;
 
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & process & incarnation & workers & servers;
+    ar & process & incarnation & workers & sends_initial_values & servers;
   }
 };
 
@@ -156,8 +157,11 @@ struct cut_release {
 };
 /// The process has no more to do with the others.
 struct farewell {
+  std::string failure = {};  ///< why it cannot go on; empty when it is done
   template <class Archive>
-  void serialize(Archive&, unsigned) {}
+  void serialize(Archive& ar, unsigned) {
+    ar & failure;
+  }
 };
 
 // ---- to the coordinator, from servers

@@ -342,6 +342,64 @@ TEST_CASE("tcp: threads that read the same ask the server less often than they r
   SECTION("ssp") { check_sharing(ssp{.staleness = 2}); }
 }
 
+// ---- commits that nobody waits for
+
+namespace {
+
+/// Waits without a call to the library, as a worker does that computes.
+template <class Condition>
+void compute_until(Condition condition, std::string const& otherwise) {
+  auto const end = std::chrono::steady_clock::now() + 10s;
+  while (!condition()) {
+    expect(std::chrono::steady_clock::now() < end, otherwise);
+    std::this_thread::sleep_for(100us);
+  }
+}
+
+/// One worker commits many times and then computes for long; the other one, which is as far, reads all
+/// of it meanwhile.
+void check_last_commits(std::uint32_t processes_here, std::uint32_t threads) {
+  constexpr std::int64_t rounds = 20;
+  constexpr std::int64_t burst = 30;
+  ssp const p{.staleness = burst};
+  counting const table{.rows = 4, .width = 2};
+  serving run({.workers = processes_here, .servers = 1}, p, table);
+  std::atomic<std::int64_t> waiting = 0;
+  std::atomic<std::int64_t> released = 0;
+  in_processes(processes_here, [&](std::uint32_t rank) {
+    cluster c{run.process(rank, threads), p, table};
+    c.run([&](auto& w) {
+      std::vector<std::int64_t> step(table.rows * table.width);
+      for (std::size_t i = w.rank(); i < step.size(); i += table.width) step[i] = 1;
+      std::vector<std::int64_t> seen(step.size());
+      for (std::int64_t round = 1; round <= rounds; ++round) {
+        bool const reads = w.rank() == 1;
+        if (!reads) compute_until([&] { return waiting == round; }, "the reader does not go on");
+        for (std::int64_t i = 0; i < burst; ++i) {
+          w.push(step);
+          w.step();
+        }
+        if (reads) {
+          waiting = round;
+          w.pull(seen, staleness{0});
+          expect(are_all(seen, round * burst), "a read went on without commits that it needs");
+          released = round;
+        } else {
+          compute_until([&] { return released == round; }, "the last commits do not go out");
+        }
+      }
+    });
+  });
+  CHECK(released == rounds);
+}
+
+}  // namespace
+
+TEST_CASE("tcp: who waits for the last of many commits goes on although their worker computes", "[tcp]") {
+  SECTION("in a thread beside it") { check_last_commits(1, 2); }
+  SECTION("in another process") { check_last_commits(2, 1); }
+}
+
 // ---- runs that end while answers are under way
 
 namespace {
@@ -481,4 +539,25 @@ TEST_CASE("tcp: large reads and updates that are cut arrive once", "[tcp]") {
   SECTION("ssp") { check_cuts(ssp{.staleness = 2}, 1); }
   SECTION("asp") { check_cuts(asp{}, 1); }
   SECTION("asp, two threads") { check_cuts(asp{}, 2); }
+}
+
+TEST_CASE("tcp: stop() ends a run for all also where it has not begun yet", "[tcp]") {
+  serving const run(two_by_two(), asp{}, counting{.rows = 8});
+  in_processes(processes, [&](std::uint32_t rank) {
+    cluster c{run.process(rank, 1), asp{}, counting{.rows = 8}};
+    if (rank == 0) {
+      std::this_thread::sleep_for(500ms);  // it is the other that waits for this one
+      (void)c.run([](auto& worker) {
+        while (true) worker.step();
+      });
+    } else {
+      std::jthread const stopping([&] {
+        std::this_thread::sleep_for(200ms);
+        c.stop();
+      });
+      (void)c.run([](auto& worker) {
+        while (true) worker.step();
+      });
+    }
+  });
 }

@@ -23,6 +23,7 @@
 #include <rubato/core/null_mutex.hpp>
 #include <rubato/net/connection.hpp>
 #include <rubato/net/link.hpp>
+#include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/merge.hpp>
 #include <rubato/protocol/protocol.hpp>
@@ -33,6 +34,7 @@
 #include <rubato/transport/tcp/agreement.hpp>
 #include <rubato/transport/tcp/bodies.hpp>
 #include <rubato/transport/tcp/coordinator_node.hpp>
+#include <rubato/transport/tcp/pieces.hpp>
 #include <rubato/wire/control.hpp>
 #include <rubato/wire/messages.hpp>
 
@@ -60,19 +62,26 @@ net::link::options without_heartbeats() {
 /// A worker process, as far as a server knows.
 class worker_peer final : public net::link_user {
  public:
+  static constexpr std::uint64_t usual_session = 100;
   struct answer {
     wire::frame_header header;
     std::vector<std::byte> meta;
     std::vector<std::byte> body;
   };
 
-  worker_peer(net::reactor& where, net::address const& server, std::uint32_t process,
-              std::uint64_t session = 100)
+  worker_peer(net::reactor& where, net::address const& server, net::hello const& said)
       : link_(where, *this, without_heartbeats(), "the server") {
+    link_.dial(server, {}, said, 10s);
+  }
+  worker_peer(net::reactor& where, net::address const& server, std::uint32_t process,
+              std::uint64_t session = usual_session)
+      : worker_peer(where, server, hello_of(process, session)) {}
+  [[nodiscard]] static net::hello hello_of(std::uint32_t process,
+                                           std::uint64_t session = usual_session) {
     net::hello h;
     h.number = process;
     h.session = session + process;
-    link_.dial(server, {}, h, 10s);
+    return h;
   }
 
   [[nodiscard]] bool is_up() const noexcept { return link_.is_up(); }
@@ -163,9 +172,16 @@ class played_coordinator final : public net::link_user {
   /// Its process has the worker's number.
   void join(worker_id w) { order(orders_.join(w, incarnation_id{0})); }
   void lose(worker_id w) {
-    if (auto const o = orders_.lose(w)) order(*o);
+    drop(w);
     say(wire::expel{w.value(), 0});
   }
+  /// Its commits count no more; what its process is still sending may come.
+  void drop(worker_id w) {
+    if (auto const o = orders_.lose(w)) order(*o);
+  }
+  void end_stage() { say(wire::end_stage{stage_}); }
+  /// What the server has counted, once it has said so.
+  [[nodiscard]] std::optional<shard_counters> const& counted() const noexcept { return counted_; }
   void shut_down() { say(wire::shut_down{}); }
 
   /// As if another server, which is ahead, had reported it: joiners start there.
@@ -189,6 +205,8 @@ class played_coordinator final : public net::link_user {
       if (done->report) heard(done->order, *done->report);
     } else if (auto const* note = std::get_if<wire::progress_note>(&message)) {
       cuts().report(server_id{0}, note->worker, note->received);
+    } else if (auto const* over = std::get_if<wire::stage_over>(&message)) {
+      counted_ = over->counters;
     }
   }
   void lost(net::link&, std::string const&, bool) override {}
@@ -213,6 +231,7 @@ class played_coordinator final : public net::link_user {
   coordinator orders_;
   stage_id stage_{};
   std::set<worker_id> started_;
+  std::optional<shard_counters> counted_;
   clock_index ahead_ = clock_index::lowest();
   bool holds_back_ = false;
   std::vector<wire::control_message> held_;
@@ -262,12 +281,16 @@ class played_run {
   void settle() { (void)until([] { return false; }, 50ms); }
 
   [[nodiscard]] std::unique_ptr<worker_peer> connected(net::reactor& where, worker_id w) {
-    auto made = std::make_unique<worker_peer>(where, server_->bound(), w.value());
+    auto made = dialling(where, worker_peer::hello_of(w.value()));
     REQUIRE(until([&] {
       where.poll();
       return made->is_up();
     }));
     return made;
+  }
+  /// A worker process that the server has yet to let in.
+  [[nodiscard]] std::unique_ptr<worker_peer> dialling(net::reactor& where, net::hello const& said) {
+    return std::make_unique<worker_peer>(where, server_->bound(), said);
   }
   /// It pushes a one to every element.
   void commit(worker_peer& from, worker_id w, clock_index stamp) {
@@ -415,6 +438,26 @@ TEST_CASE("server: who was sent away is known when it comes back, and may come a
   CHECK(anew.values(0) == std::vector<std::int64_t>(8, 2));
 }
 
+TEST_CASE("server: who asks again while it waits is answered once, for what it asked last", "[tcp]") {
+  played_run run(bsp{}, 8);
+  run.to().join(second_worker);
+  REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
+  net::reactor its_own;
+  auto const other = run.connected(its_own, second_worker);
+  run.commit(run.first(), first_worker, clock_index{0});
+  for (int i = 0; i < 100; ++i) run.first().ask(run.to().identity(first_worker), clock_index{1});
+  run.settle();
+  CHECK(run.stats().reads_waiting == 1);
+  run.commit(*other, second_worker, clock_index{0});
+  REQUIRE(run.until([&] {
+    its_own.poll();
+    return !run.first().answers().empty();
+  }));
+  run.settle();
+  REQUIRE(run.first().answers().size() == 1);
+  CHECK(run.first().answers().front().header.sequence == 100);
+}
+
 TEST_CASE("server: who reads the answers may ask on", "[tcp]") {
   played_run run(bsp{}, 1 << 20);
   for (std::size_t i = 1; i <= 30; ++i) {
@@ -422,6 +465,124 @@ TEST_CASE("server: who reads the answers may ask on", "[tcp]") {
     REQUIRE(run.until([&] { return run.first().answers().size() == i; }));
   }
   CHECK(run.stats().connections_lost == 0);
+}
+
+// ---- who is let in
+
+TEST_CASE("server: a second session of a worker process that is here is refused, and the first goes on",
+          "[tcp]") {
+  played_run run(asp{}, 5);
+  auto said = worker_peer::hello_of(first_worker.value());
+  said.session += 1000;
+  auto const second = run.dialling(run.reactor(), said);
+  REQUIRE(run.until([&] { return second->is_up() || !second->lost_for().empty(); }));
+  CHECK_FALSE(second->is_up());
+  CHECK_THAT(second->lost_for(), Contains("worker process 0 is here already"));
+
+  run.first().ask(run.to().identity(first_worker), clock_index{0});
+  REQUIRE(run.until([&] { return run.first().answers().size() == 1; }));
+  CHECK(run.stats().connections_lost == 0);
+
+  // Another one than the process that is here: its next life, or one of another number.
+  bool const lives_again = GENERATE(true, false);
+  if (lives_again) ++said.incarnation;
+  else said.number = second_worker.value();
+  auto const other = run.dialling(run.reactor(), said);
+  REQUIRE(run.until([&] { return other->is_up() || !other->lost_for().empty(); }));
+  CHECK(other->lost_for() == "");
+}
+
+// ---- a worker that is lost in the middle of a large commit
+
+namespace {
+
+/// A run whose second worker is in the middle of a commit of which the server has folded some.
+class half_folded {
+ public:
+  static constexpr std::size_t rows = 1 << 20;  // 8 MB, and so many windows
+
+  half_folded() {
+    run.to().join(second_worker);
+    REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
+    sender = run.connected(slow, second_worker);
+    run.commit(*sender, second_worker, clock_index{0});
+    // Only what fits into the socket comes at a time, which is less than a window.
+    std::vector<std::int64_t> seen;
+    do {
+      slow.poll();
+      seen = read();
+    } while (seen.front() == 0);
+    REQUIRE(seen.back() == 0);
+  }
+
+  /// What the first worker sees.
+  std::vector<std::int64_t> read() {
+    std::size_t const before = run.first().answers().size();
+    run.first().ask(run.to().identity(first_worker), clock_index{0});
+    REQUIRE(run.until([&] { return run.first().answers().size() == before + 1; }));
+    return run.first().values(before);
+  }
+  /// The stage ends, and with it the first worker.
+  shard_counters counted() {
+    run.to().lose(first_worker);
+    run.to().end_stage();
+    REQUIRE(run.until([&] { return run.to().counted().has_value(); }));
+    return *run.to().counted();
+  }
+
+  played_run<asp> run{asp{}, rows};
+  net::reactor slow;
+  std::unique_ptr<worker_peer> sender;
+};
+
+static_assert(half_folded::rows * sizeof(std::int64_t) > 4 * detail::pieces::window_size);
+
+}  // namespace
+
+TEST_CASE("server: a commit whose worker is lost while it is folded counts as folded in part", "[tcp]") {
+  test::log_capture const log;
+  half_folded at;
+  bool const is_cut = GENERATE(true, false);
+  if (is_cut) {
+    at.sender->cut();
+    REQUIRE(at.run.until([&] { return at.run.stats().connections == 1; }));
+  }
+  at.run.to().lose(second_worker);
+  auto const counted = at.counted();
+  CHECK(counted.partly_folded == 1);
+  CHECK(counted.commits == 0);
+}
+
+TEST_CASE("server: a commit whose worker is given up while it is folded is refused, and counts as folded "
+          "in part once",
+          "[tcp]") {
+  test::log_capture const log;
+  half_folded at;
+  at.run.to().drop(second_worker);
+  at.run.settle();
+  REQUIRE(at.run.until([&] {
+    at.slow.poll();
+    return at.run.stats().refused == 1;
+  }));
+  at.run.to().lose(second_worker);  // there is nothing half done any more
+  auto const counted = at.counted();
+  CHECK(counted.partly_folded == 1);
+  CHECK(counted.commits == 0);
+}
+
+TEST_CASE("server: a commit that breaks off while it is folded and comes again counts as a whole", "[tcp]") {
+  test::log_capture const log;
+  half_folded at;
+  at.sender->cut();
+  REQUIRE(at.run.until([&] {
+    at.slow.poll();
+    return at.run.stats().commits == 1;
+  }));
+  CHECK(at.read() == std::vector<std::int64_t>(half_folded::rows, 1));
+  at.run.to().lose(second_worker);
+  auto const counted = at.counted();
+  CHECK(counted.partly_folded == 0);
+  CHECK(counted.commits == 1);
 }
 
 // ---- questions that come before what they go by

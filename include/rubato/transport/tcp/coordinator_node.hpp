@@ -83,6 +83,9 @@ class coordinator_node final : net::link_user {
   void deliver();
   void check_patience();
   void forget_strangers();
+  void dismiss(guest& g, std::string const& reason);
+  /// It will not be heard of any more.
+  void miss(guest& g, std::string const& reason, bool expected);
   [[nodiscard]] time_point now() const;
 
   net::deployment place_;
@@ -93,7 +96,8 @@ class coordinator_node final : net::link_user {
   std::map<std::uint64_t, std::unique_ptr<guest>> guests_;  ///< by session
   std::map<run_control::place, guest*> at_;
   std::atomic<bool> stop_asked_ = false;
-  bool impatient_ = true;
+  /// When those who are there have waited long enough for the others.
+  std::optional<net::reactor::clock::time_point> patience_ends_ = began_ + place_.patience;
   std::optional<std::string> failure_;
   net::doorkeeper door_;
   net::listener listener_;

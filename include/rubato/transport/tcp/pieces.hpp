@@ -79,8 +79,6 @@ class pieces {
   }
   /// Whether anything of a commit that is not over has been used.
   [[nodiscard]] bool any_used() const noexcept { return any_used_; }
-  /// How much of a commit that has not come as a whole has gone through the window.
-  [[nodiscard]] std::size_t used() const noexcept { return used_; }
 
  private:
   std::uint64_t sequence_ = 0;

@@ -42,7 +42,8 @@ class any_conductor {
 /// what becomes of it when somebody is lost. A state machine without I/O: what processes say comes
 /// in, what they are to be told goes out. Not synchronized.
 ///
-///     gathering ── all servers and workers are there ──> idle
+///     gathering ── all servers and workers are there, among them worker 0, which has sent the servers
+///                  their initial values when it is ready ──> idle
 ///     idle ── every worker process is ready ──> running: servers begin a stage, workers join
 ///     running ── every worker has ended or is lost ──> ending: servers say when all is in
 ///     ending ── all servers have ──> idle, and every process hears what the run measured
@@ -93,9 +94,9 @@ class run_control {
   [[nodiscard]] bool is_over() const noexcept { return over_; }
   /// What was lost that cannot be replaced; empty if nothing was.
   [[nodiscard]] std::string const& failure() const noexcept { return failure_; }
-  /// Whether servers and workers to begin with are all there.
+  /// Whether all that the first run needs are there. True from then on.
   [[nodiscard]] bool is_complete() const noexcept;
-  /// "2 of 2 servers and 1 of 3 workers are here".
+  /// "2 of 2 servers and 1 of 3 workers are here, without worker 0".
   [[nodiscard]] std::string attendance() const;
   [[nodiscard]] stage_id stage() const noexcept { return stage_; }
   [[nodiscard]] bool is_running() const noexcept { return phase_ == phase::running; }
@@ -131,6 +132,9 @@ class run_control {
 
   [[nodiscard]] enrolment enroll_server(wire::registration const& r);
   [[nodiscard]] enrolment enroll_worker(wire::registration const& r);
+  [[nodiscard]] std::uint32_t free_number() const;
+  [[nodiscard]] std::uint32_t workers_here() const noexcept;
+  [[nodiscard]] bool is_here(std::uint32_t number) const noexcept;
   void welcome_all();
 
   // what processes say
@@ -199,6 +203,8 @@ class run_control {
   std::uint32_t active_ = 0;      ///< workers that have not ended
   time_point began_{};
   time_point ended_{};
+  bool gathered_ = false;     ///< all have been there at one time
+  bool initialized_ = false;  ///< servers have their initial values
   bool stopping_ = false;
   std::optional<std::uint32_t> sampler_;  ///< the process that has been asked for a loss
   bool over_ = false;

@@ -87,7 +87,9 @@ class tcp_runtime final : detail::worker_node::runtime {
     guard.unlock();
     node_->tell(wire::add_worker{});
     guard.lock();
-    changed_.wait(guard, [&] { return participants_.size() > before || stopping(); });
+    changed_.wait(guard, [&] {
+      return participants_.size() > before || stopping() || over_ || running_ == 0;
+    });
     if (participants_.size() == before)
       throw usage_error(errc::stale_handle, "add_worker: the run is ending");
     return participants_[before]->handle.rank();
@@ -255,8 +257,7 @@ class tcp_runtime final : detail::worker_node::runtime {
         system_.connect(node_.get());
         // A synchronized read is of a cut of its own.
         if (threads_ > 1 && !system_type::synchronized) shared_.emplace(system_, *node_, sparse_max);
-        if (node_->number() == 0 && node_->incarnation() == 0)
-          detail::send_initial_values(system_, *node_);
+        if (node_->welcome().sends_initial_values) detail::send_initial_values(system_, *node_);
         break;
       case net::role::server:
         server_ = std::make_unique<detail::server_node<typename system_type::base>>(
@@ -288,6 +289,7 @@ class tcp_runtime final : detail::worker_node::runtime {
     any_refused_ = false;
     stopping_ = node_->is_broken();
     stop_failed_ = false;
+    early_end_.reset();
     over_.reset();
     launched_ = 0;
     failure_.forget();
@@ -303,6 +305,14 @@ class tcp_runtime final : detail::worker_node::runtime {
         live_threads_.emplace_back([this, p = participants_[launched_]] { live(*p); });
       if (node_->is_broken() && running_ == 0) break;
       if (over_) break;
+      if (early_end_ && !participants_.empty()) {
+        wire::end_run said = *std::exchange(early_end_, std::nullopt);
+        said.stage = stage_;
+        guard.unlock();
+        node_->tell(said);
+        guard.lock();
+        continue;
+      }
       if (!participants_.empty() && running_ != 0) {
         changed_.wait(guard);  // a worker that waits serves the links
         continue;
@@ -330,7 +340,7 @@ class tcp_runtime final : detail::worker_node::runtime {
     p.link.withdraw();  // a prefetch may be under way
     p.handle.end();
     try {
-      node_->flush();
+      node_->settle();  // so that all servers drop it at the same clock, whatever becomes of this process
       node_->tell(wire::worker_ended{p.handle.identity().stage, p.handle.id(), p.handle.clock(),
                                      p.handle.metrics()});
     } catch (...) {
@@ -368,6 +378,8 @@ class tcp_runtime final : detail::worker_node::runtime {
       std::lock_guard const guard(lock_);
       stage = stage_;
       stopping_ = true;
+      // Before the run has begun here, its number is not known.
+      if (participants_.empty()) early_end_ = wire::end_run{{}, failed, code, sentence};
     }
     node_->tell(wire::end_run{stage, failed, code, sentence});
     wake();
@@ -572,6 +584,7 @@ class tcp_runtime final : detail::worker_node::runtime {
   std::uint32_t running_ = 0;
   stage_id stage_{};
   detail::first_failure failure_;
+  std::optional<wire::end_run> early_end_;  ///< asked for before the run has begun here
   bool stop_failed_ = false;
   errc stop_code_{};
   std::string stop_sentence_;

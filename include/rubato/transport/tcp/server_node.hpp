@@ -321,6 +321,7 @@ class server_node final : coordinator_user {
       if (asked.by_observer) return observe<I>(s, asked);
       if (!speaks_for(s, asked.read.from.worker.value()))
         return refuse(s, asked.read.from, asked.ticket, refusal::stranger);
+      withdraw(asked.read.from.worker);  // it waits for this answer only
       read_slot<typename Plan::template store_type<I>>& slot = std::get<I>(s.answers);
       slot.asked = to_be_read<I>(asked.asked);
       slot.rows.swap(asked.rows);
@@ -472,6 +473,9 @@ class server_node final : coordinator_user {
   }
 
   /// The connection is gone, and with it the questions; the other end asks again.
+  void withdraw(worker_id reader) {
+    if (waiting_.erase(reader) != 0) shard_->withdraw(reader);
+  }
   void withdraw(session& s) {
     std::erase_if(waiting_, [&](auto const& entry) {
       if (entry.second.from != &s) return false;

@@ -98,13 +98,15 @@ class worker_node final : net::link_user, coordinator_user {
   /// Why. @pre `is_broken()`
   [[nodiscard]] breakdown const& why_broken() const noexcept { return *why_; }
 
-  /// Says something to the coordinator.
+  /// Says something to the coordinator, unless the process is broken.
   void tell(wire::control_message const& message);
 
   /// Sends a commit. Waits while too much is under way.
   void post(server_id s, std::shared_ptr<net::reliable_frame const> frame);
   /// Sends a frame that is to arrive before anything else happens, and waits until it has.
   void post_and_wait(server_id s, std::shared_ptr<net::reliable_frame const> frame);
+  /// Waits until all that was posted has arrived, or never will.
+  void settle();
   /// Asks a server; `asker` misses one answer more until it is there. Nothing is sent before `flush`,
   /// or `wait_for`.
   void ask(server_id s, question& q);
@@ -128,7 +130,7 @@ class worker_node final : net::link_user, coordinator_user {
  private:
   struct server {
     server(worker_node& node, server_id s, std::string who)
-        : id(s), link(node.reactor_, node, link_limits(node.place_), std::move(who)) {}
+        : id(s), link(node.reactor_, node, server_limits(node.place_), std::move(who)) {}
     server_id id;
     net::link link;
     std::vector<question*> asked;    ///< and not answered; each thread has at most one here
@@ -142,6 +144,7 @@ class worker_node final : net::link_user, coordinator_user {
     void note(bool waits_for_sending) noexcept;
   };
 
+  [[nodiscard]] static net::link::options server_limits(net::deployment const& place);
   [[nodiscard]] server& server_of(net::link& l);
   void keep_up();
   void await_welcome();

@@ -1,0 +1,48 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "process/runs.hpp"
+#include "src/tools/proxy/proxy.hpp"
+
+namespace rubato::test {
+
+/// Proxies in front of the coordinator and the servers of a run that is started by this plan.
+class proxies {
+ public:
+  /// The plan asks these for addresses as long as it lives.
+  proxies(run_plan& plan, tools::meddling const& m) {
+    std::uint32_t const servers = plan.servers;
+    for (std::uint32_t i = 0; i <= servers; ++i)
+      all_.push_back(std::make_unique<tools::proxy>(socket_of(i), m, i));
+    plan.settings["RUBATO_COORDINATOR"] = all_[servers]->address().text();
+    plan.own_settings = [this, servers](std::string const& role, std::uint32_t rank) {
+      if (role == "coordinator")
+        return variables{{"RUBATO_COORDINATOR", socket_of(servers).text()}};
+      if (role == "worker") return variables{};
+      return variables{{"RUBATO_LISTEN", socket_of(rank).text()},
+                       {"RUBATO_ANNOUNCE", all_[rank]->address().text()}};
+    };
+  }
+  proxies(proxies const&) = delete;
+  proxies& operator=(proxies const&) = delete;
+  [[nodiscard]] int cuts() const {
+    int sum = 0;
+    for (auto const& p : all_) sum += p->cuts();
+    return sum;
+  }
+
+ private:
+  [[nodiscard]] net::address socket_of(std::uint32_t i) const {
+    return {.host = {}, .path = (sockets_.path() / ("socket-" + std::to_string(i))).string()};
+  }
+
+  scratch sockets_;
+  std::vector<std::unique_ptr<tools::proxy>> all_;
+};
+
+}  // namespace rubato::test
