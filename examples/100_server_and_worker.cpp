@@ -1,11 +1,13 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // Logistic regression whose parameters live in another process. In one terminal a server, which also
 // coordinates:
-//   rubato-server --with-coordinator --coordinator 127.0.0.1:7000 --workers 2
+//   rubato-server --with-coordinator --coordinator unix:meeting --workers 2
 //                 --protocol ssp --staleness 2 --rows 50
-// and in two others, or on other machines, a worker each:
-//   MASTER_ADDR=127.0.0.1 MASTER_PORT=7000 RUBATO_ROLE=worker WORLD_SIZE=2 RANK=0 100_server_and_worker
-//   MASTER_ADDR=127.0.0.1 MASTER_PORT=7000 RUBATO_ROLE=worker WORLD_SIZE=2 RANK=1 100_server_and_worker
+// and in two others, in the same folder, a worker each:
+//   RUBATO_COORDINATOR=unix:meeting RUBATO_ROLE=worker WORLD_SIZE=2 RANK=0 100_server_and_worker
+//   RUBATO_COORDINATOR=unix:meeting RUBATO_ROLE=worker WORLD_SIZE=2 RANK=1 100_server_and_worker
+// On several machines they meet at a HOST:PORT of the server's, which then needs --listen HOST:0
+// and --beyond-loopback; and all need a token, RUBATO_TOKEN_FILE.
 // Or all at once:
 //   rubato-launch -n 2 -s 2 --server-command 'rubato-server --protocol ssp --staleness 2 --rows 50' --
 //                 100_server_and_worker

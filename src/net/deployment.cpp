@@ -278,6 +278,23 @@ void require_allowed(std::string_view member, address const& where, security con
       member, where.text()));
 }
 
+// Whoever reaches this process must prove who it is, unless it runs on this machine.
+void require_keys(std::string_view member, address const& where, security const& keys) {
+  if (where.is_loopback() || !keys.token.empty() || keys.tls) return;
+  throw option_error(fmt::format(
+      "deployment::{} is {}, which other machines can reach, and anybody there could read and "
+      "change parameters; expected a token (RUBATO_TOKEN_FILE, security::token, or rubato-server "
+      "--token-file) or certificates (RUBATO_TLS_CERTIFICATE, RUBATO_TLS_KEY and "
+      "RUBATO_TLS_AUTHORITY, security::tls, or rubato-server --tls-certificate, --tls-key and "
+      "--tls-authority)",
+      member, where.text()));
+}
+
+void require_guarded(std::string_view member, address const& where, security const& keys) {
+  require_allowed(member, where, keys);
+  require_keys(member, where, keys);
+}
+
 // One that others must know before it listens.
 void require_known(std::string_view member, address const& where) {
   if (where.is_unix() || (!where.host.empty() && where.port != 0)) return;
@@ -326,8 +343,8 @@ void deployment::check() const {
   require_between("servers", servers, 1, processes_max);
   if (rank) require_between("rank", *rank, 0, std::int64_t{number_in(*this, as)} - 1);
   require_known("coordinator", coordinator);
-  if (as == role::coordinator) require_allowed("coordinator", coordinator, keys);
-  if (as == role::server) require_allowed("listen", listen, keys);
+  if (as == role::coordinator) require_guarded("coordinator", coordinator, keys);
+  if (as == role::server) require_guarded("listen", listen, keys);
   if (announce) require_known("announce", *announce);
   require_files(keys.tls);
   require_at_least("silence", silence, 1);

@@ -349,8 +349,41 @@ TEST_CASE("listening beyond this machine must be allowed", "[net][deployment]") 
       "(RUBATO_BEYOND_LOOPBACK=1) is set, but is far:1";
   CHECK_THROWS_WITH(coordinator.check(), "deployment::coordinator" + rest);
   CHECK_THROWS_WITH(server.check(), "deployment::listen" + rest);
-  coordinator.keys.beyond_loopback = true;
-  server.keys.beyond_loopback = true;
+  coordinator.keys = server.keys = {.token = "secret", .beyond_loopback = true};
   CHECK_NOTHROW(coordinator.check());
   CHECK_NOTHROW(server.check());
+}
+
+TEST_CASE("who listens beyond this machine needs a token or certificates", "[net][deployment]") {
+  net::address const far{.host = "far", .port = 1};
+  net::address const everywhere{.host = "0.0.0.0", .port = 0};
+  deployment coordinator{
+      .as = role::coordinator, .coordinator = far, .keys = {.beyond_loopback = true}};
+  deployment server = coordinator;
+  server.as = role::server;
+  server.listen = everywhere;
+  CHECK_THROWS_AS(coordinator.check(), option_error);
+  CHECK_THROWS_WITH(coordinator.check(),
+                    Catch::Contains("deployment::coordinator is far:1, which other machines can") &&
+                        Catch::Contains("RUBATO_TOKEN_FILE") &&
+                        Catch::Contains("RUBATO_TLS_CERTIFICATE") &&
+                        Catch::Contains("security::token") && Catch::Contains("security::tls"));
+  CHECK_THROWS_WITH(server.check(), Catch::Contains("deployment::listen is 0.0.0.0:0, which") &&
+                                        Catch::Contains("--token-file") &&
+                                        Catch::Contains("--tls-certificate"));
+  for (deployment d : {coordinator, server}) {
+    d.keys.token = "secret";
+    CHECK_NOTHROW(d.check());
+    d.keys.token.clear();
+    d.keys.tls = net::tls_files{"c", "k", "a"};
+    CHECK_NOTHROW(d.check());
+  }
+  // Who does not listen there needs none.
+  for (net::address const& here :
+       {net::address{.host = "127.0.0.1", .port = 1}, net::address::parse("unix:/tmp/somewhere")}) {
+    coordinator.coordinator = server.listen = here;
+    CHECK_NOTHROW(coordinator.check());
+    CHECK_NOTHROW(server.check());
+  }
+  CHECK_NOTHROW((deployment{.coordinator = far, .keys = {.beyond_loopback = true}}.check()));
 }

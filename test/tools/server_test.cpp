@@ -3,13 +3,17 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +22,7 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 
+#include "process/children.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/protocol/adsp.hpp"
 #include "rubato/protocol/asp.hpp"
@@ -89,15 +94,59 @@ std::string hosted_says(std::vector<std::string> words, Merge merge) {
   return hosted_says_of<Visibility, hosted_dense<float>>(std::move(words), merge);
 }
 
+/// Somebody who looks at a page of metrics.
+class visitor {
+ public:
+  void connect(net::address const& at) {
+    socket_.connect({boost::asio::ip::make_address(at.host), at.port});
+  }
+  /// Nothing where the page closes without an answer.
+  std::string asks(std::string const& request) {
+    std::string answer;
+    boost::system::error_code end;
+    boost::asio::write(socket_, boost::asio::buffer(request), end);
+    boost::asio::read(socket_, boost::asio::dynamic_buffer(answer), end);
+    return answer;
+  }
+
+ private:
+  boost::asio::io_context io_;
+  boost::asio::ip::tcp::socket socket_{io_, boost::asio::ip::tcp::v4()};
+};
+
 std::string get(net::address const& at, std::string const& request) {
-  boost::asio::io_context io;
-  boost::asio::ip::tcp::socket s(io);
-  s.connect({boost::asio::ip::make_address(at.host), at.port});
-  boost::asio::write(s, boost::asio::buffer(request));
-  std::string answer;
-  boost::system::error_code end;
-  boost::asio::read(s, boost::asio::dynamic_buffer(answer), end);
-  return answer;
+  visitor v;
+  v.connect(at);
+  return v.asks(request);
+}
+
+std::string const counters_please = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/// While it lives this process can open no file and no socket.
+class no_more_files {
+ public:
+  no_more_files() {
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    int const next = socket(AF_UNIX, SOCK_STREAM, 0);  // all numbers below it are taken
+    REQUIRE(next >= 0);
+    close(next);
+    rlimit now = before_;
+    now.rlim_cur = static_cast<rlim_t>(next);
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &now) == 0);
+  }
+  no_more_files(no_more_files const&) = delete;
+  no_more_files& operator=(no_more_files const&) = delete;
+  ~no_more_files() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+/// What this process has computed.
+std::chrono::nanoseconds computed() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
 }  // namespace
@@ -184,6 +233,15 @@ TEST_CASE("rubato-server's options are checked, and the message names them") {
   CHECK_THAT(complaint({"--rows", "7", "--storage", "multi_version"}), StartsWith("--storage: multi"));
   CHECK_THAT(complaint({"--rows", "7", "--role", "coordinator", "--with-coordinator"}),
              StartsWith("--with-coordinator"));
+  for (std::vector<std::string> const& exposed :
+       {std::vector<std::string>{"--with-coordinator", "--coordinator", "0.0.0.0:7000"},
+        std::vector<std::string>{"--role", "coordinator", "--coordinator", "0.0.0.0:7000"}}) {
+    std::vector<std::string> words{"--rows", "7", "--beyond-loopback"};
+    words.insert(words.end(), exposed.begin(), exposed.end());
+    CHECK_THAT(complaint(words), StartsWith("deployment::coordinator is 0.0.0.0:7000, which"));
+    words.insert(words.end(), {"--tls-certificate", "c", "--tls-key", "k", "--tls-authority", "a"});
+    CHECK(complaint(words).empty());
+  }
   CHECK(complaint({"--rows", "7", "--coordinator", "nowhere"}).find("nowhere") != std::string::npos);
 }
 
@@ -281,7 +339,7 @@ TEST_CASE("the counters are there for Prometheus") {
   CHECK(text.find("# TYPE rubato_clock gauge\nrubato_clock 7\n") != std::string::npos);
 
   server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, stats);
-  std::string const answer = get(page.bound(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  std::string const answer = get(page.bound(), counters_please);
   CHECK_THAT(answer, Catch::Matchers::StartsWith("HTTP/1.1 200 OK"));
   CHECK(answer.find("text/plain; version=0.0.4") != std::string::npos);
   CHECK(answer.ends_with(text));
@@ -291,6 +349,31 @@ TEST_CASE("the counters are there for Prometheus") {
              Catch::Matchers::StartsWith("HTTP/1.1 405"));
   CHECK(get(page.bound(), "no HTTP at all\r\n\r\n").empty());
   CHECK_THROWS_AS(server_tool::metrics_page({.host = "0.0.0.0", .port = 0}, stats), option_error);
+}
+
+TEST_CASE("a page of metrics whose process has no more files waits for some") {
+  server_stats const stats;
+  server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, stats);
+  visitor waiting;
+  {
+    no_more_files const limit;
+    waiting.connect(page.bound());  // the system takes it; the page cannot
+    auto const before = computed();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    CHECK(computed() - before < std::chrono::milliseconds(300));
+  }
+  CHECK_THAT(waiting.asks(counters_please), Catch::Matchers::StartsWith("HTTP/1.1 200 OK"));
+}
+
+TEST_CASE("visitors that say nothing take a bounded number of places") {
+  server_stats const stats;
+  server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, stats);
+  {
+    std::vector<visitor> idle(64);
+    for (auto& v : idle) v.connect(page.bound());
+    CHECK(get(page.bound(), counters_please).empty());
+  }
+  CHECK(test::comes_true([&] { return !get(page.bound(), counters_please).empty(); }));
 }
 
 #ifdef RUBATO_SERVER_PROGRAM
@@ -327,5 +410,39 @@ TEST_CASE("SIGTERM ends a server that waits for others, and nothing is left") {
   CHECK(WEXITSTATUS(status) == 0);
   CHECK(access(place.c_str() + 5, F_OK) != 0);
   close(out[0]);
+}
+
+TEST_CASE("signals for workers leave a server alone, and it still ends by those that ask it to",
+          "[process]") {
+  int const asking = GENERATE(SIGTERM, SIGINT, SIGHUP);
+  test::scratch const folder;
+  test::child server(folder.path() / "server",
+                     {RUBATO_SERVER_PROGRAM, "--with-coordinator", "--coordinator",
+                      "unix:" + (folder.path() / "place").string(), "--rows", "10"},
+                     {});
+  REQUIRE(server.prints("listening on "));
+  for (int const meant_for_workers : {SIGUSR1, SIGUSR2}) {
+    server.send(meant_for_workers);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    CHECK_FALSE(server.has_ended());
+  }
+  server.send(asking);
+  CHECK(server.wait() == 0);
+  CHECK(server.errors().empty());
+}
+
+TEST_CASE("a server under nohup does not end with its terminal", "[process]") {
+  test::scratch const folder;
+  test::child server(folder.path() / "server",
+                     {"/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh", RUBATO_SERVER_PROGRAM,
+                      "--with-coordinator", "--coordinator",
+                      "unix:" + (folder.path() / "place").string(), "--rows", "10"},
+                     {});
+  REQUIRE(server.prints("listening on "));
+  server.send(SIGHUP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK_FALSE(server.has_ended());
+  server.send(SIGTERM);
+  CHECK(server.wait() == 0);
 }
 #endif

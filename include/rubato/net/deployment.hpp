@@ -59,7 +59,7 @@ struct deployment {
   /// | `RUBATO_ANNOUNCE` | where others reach it, if elsewhere; who listens on 0.0.0.0 is reached by the machine's name |
   /// | `RUBATO_TOKEN`, `RUBATO_TOKEN_FILE` | the shared secret, or the file that holds it |
   /// | `RUBATO_TLS_CERTIFICATE`, `RUBATO_TLS_KEY`, `RUBATO_TLS_AUTHORITY` | files; all three or none |
-  /// | `RUBATO_BEYOND_LOOPBACK` | `1` allows listening beyond this machine |
+  /// | `RUBATO_BEYOND_LOOPBACK` | `1` allows listening beyond this machine, with a token or certificates |
   /// | `RUBATO_ON_LOSS` | `end` or `go-on` |
   /// | `RUBATO_SILENCE`, `RUBATO_RECONNECT`, `RUBATO_PATIENCE` | seconds, fractions allowed |
   ///
@@ -71,7 +71,8 @@ struct deployment {
   /// From this process's environment.
   [[nodiscard]] static deployment from_environment();
 
-  /// @throws option_error for what cannot be meant
+  /// @throws option_error for what cannot be meant, and where other machines could reach this
+  /// process without a token or certificates
   void check() const;
 };
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -27,32 +28,42 @@ namespace {
 
 using rubato::server_tool::options;
 
-/// The signals that ask a process to end. Made before any thread, so that all of them leave these to
-/// whoever watches.
+/// The signals that ask a process to end. Made before any thread, so that all of them leave these
+/// to whoever watches. Launchers pass SIGUSR1 and SIGUSR2 on to every process and mean the workers.
 class ending {
  public:
   ending() {
     sigemptyset(&asked_);
     for (int const s : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&asked_, s);
+    // Under nohup it is ignored, but would be taken all the same.
+    if (!is_ignored(SIGHUP)) sigaddset(&asked_, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &asked_, nullptr);
-    signal(SIGPIPE, SIG_IGN);
+    for (int const s : {SIGPIPE, SIGUSR2}) signal(s, SIG_IGN);
   }
   [[nodiscard]] sigset_t const& asked() const noexcept { return asked_; }
 
  private:
+  static bool is_ignored(int s) {
+    struct sigaction now {};
+    sigaction(s, nullptr, &now);
+    return now.sa_handler == SIG_IGN;
+  }
+
   sigset_t asked_{};
 };
 
-/// Calls `stop` when such a signal comes, for as long as it lives.
+/// Calls `stop` when such a signal comes, for as long as it lives. SIGUSR1 is how it wakes its
+/// thread to end it; from anybody else it means nothing.
 class watch {
  public:
   watch(ending const& of, std::function<void()> stop)
-      : waiter_([asked = of.asked(), stop = std::move(stop)] {
-          int which = 0;
-          sigwait(&asked, &which);
+      : waiter_([this, asked = of.asked(), stop = std::move(stop)] {
+          int which = SIGUSR1;
+          while (which == SIGUSR1 && !over_) sigwait(&asked, &which);
           if (which != SIGUSR1) stop();
         }) {}
   ~watch() {
+    over_ = true;
     pthread_kill(waiter_.native_handle(), SIGUSR1);
     waiter_.join();
   }
@@ -60,7 +71,8 @@ class watch {
   watch& operator=(watch const&) = delete;
 
  private:
-  std::thread waiter_;
+  std::atomic<bool> over_ = false;
+  std::thread waiter_;  // last: it reads the other
 };
 
 void log_to_stderr(bool verbose) {

@@ -7,6 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
@@ -44,11 +45,14 @@ std::string prometheus_text(server_stats const& stats) {
 
 namespace {
 
+constexpr std::chrono::milliseconds pause_after_error{100};
+constexpr long visits_max = 64;  // so that visitors leave files for workers to connect
+
 /// One request, its answer, and goodbye. Lives in its handlers.
 class visit : public std::enable_shared_from_this<visit> {
  public:
-  visit(asio::ip::tcp::socket socket, server_stats const& stats)
-      : stream_(std::move(socket)), stats_(stats) {
+  visit(asio::ip::tcp::socket socket, server_stats const& stats, std::shared_ptr<void> ticket)
+      : stream_(std::move(socket)), stats_(stats), ticket_(std::move(ticket)) {
     parser_.body_limit(0);
     parser_.header_limit(8 * 1024);
   }
@@ -86,6 +90,7 @@ class visit : public std::enable_shared_from_this<visit> {
 
   beast::tcp_stream stream_;
   server_stats const& stats_;
+  std::shared_ptr<void> ticket_;
   beast::flat_buffer buffer_{16 * 1024};
   http::request_parser<http::empty_body> parser_;
   http::response<http::string_body> response_;
@@ -98,14 +103,23 @@ struct metrics_page::state {
   void accept() {
     acceptor.async_accept([this](beast::error_code ec, asio::ip::tcp::socket socket) {
       if (!acceptor.is_open()) return;
-      if (!ec) std::make_shared<visit>(std::move(socket), stats)->begin();
+      if (ec) return accept_later();
+      if (tickets.use_count() <= visits_max)
+        std::make_shared<visit>(std::move(socket), stats, tickets)->begin();
       accept();
     });
+  }
+  /// After an error, such as too many open files: others close theirs in time.
+  void accept_later() {
+    retry.expires_after(pause_after_error);
+    retry.async_wait([this](beast::error_code) { accept(); });
   }
 
   server_stats const& stats;
   asio::io_context context{1};
   asio::ip::tcp::acceptor acceptor{context};
+  asio::steady_timer retry{context};
+  std::shared_ptr<void> tickets = std::make_shared<char>();  // whoever holds a copy is a visit
   std::thread thread;
 };
 

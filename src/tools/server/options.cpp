@@ -44,7 +44,7 @@ void add_place(CLI::App& app, options& o, texts& t) {
   app.add_option("--coordinator", t.coordinator, "its address: HOST:PORT or unix:PATH");
   app.add_option("--listen", t.listen, "where this server listens; port 0 is any that is free");
   app.add_flag("--beyond-loopback", o.place.keys.beyond_loopback,
-               "allow listening on addresses of other machines' networks");
+               "allow listening on addresses of other machines' networks, with a token or TLS");
   app.add_option("--token-file", t.token_file, "file with the secret that all processes share");
   app.add_option("--tls-certificate", t.tls.certificate, "this process's certificate (PEM)");
   app.add_option("--tls-key", t.tls.key, "its key (PEM)");
@@ -164,6 +164,12 @@ void check(options const& o) {
   o.place.check();
   if (o.with_coordinator && o.place.as == net::role::coordinator)
     throw option_error("--with-coordinator: is for servers; this process is the coordinator already");
+  if (o.with_coordinator) {
+    net::deployment coordinator = o.place;
+    coordinator.as = net::role::coordinator;
+    coordinator.rank = {};
+    coordinator.check();
+  }
   check_combination(o.tables);
   for (std::size_t i = 0; i < o.tables.size(); ++i) check_table(o, i);
 }
