@@ -1,7 +1,9 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "src/net/acceptor.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +32,8 @@ void require(error_code const& error, address const& at) {
   if (error) throw_io(at, error.message());
 }
 
+[[noreturn]] void throw_taken(address const& at) { throw_io(at, "another process listens there"); }
+
 // A file that a process left behind when it died is in the way, and nobody answers there.
 void take_over_stale_file(asio::io_context& context, address const& at, endpoint const& where) {
   struct stat file;
@@ -41,18 +45,16 @@ void take_over_stale_file(asio::io_context& context, address const& at, endpoint
   require(error, at);
   probe.non_blocking(true, error);
   probe.connect(where, error);
-  if (error != asio::error::connection_refused) throw_io(at, "another process listens there");
+  if (error != asio::error::connection_refused) throw_taken(at);
   ::unlink(at.path.c_str());
 }
 
-endpoint unix_endpoint(address const& at) {
-  try {
-    return asio::local::stream_protocol::endpoint(at.path);
-  } catch (boost::system::system_error const&) {
-    throw option_error(fmt::format(
-        "the address {}: a Unix-domain socket's path has at most 107 bytes, this has {}", at.text(),
-        at.path.size()));
-  }
+// Whether this open file is the one of this name.
+bool is_at(int file, std::string const& path) {
+  struct stat open;
+  struct stat there;
+  return ::fstat(file, &open) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+         open.st_dev == there.st_dev && open.st_ino == there.st_ino;
 }
 
 endpoint tcp_endpoint(asio::io_context& context, address const& at) {
@@ -87,6 +89,41 @@ void bind_tcp(acceptor_type& acceptor, asio::io_context& context, address const&
 }
 
 }  // namespace
+
+endpoint unix_endpoint(address const& at) {
+  try {
+    return asio::local::stream_protocol::endpoint(at.path);
+  } catch (boost::system::system_error const&) {
+    throw option_error(fmt::format(
+        "the address {}: a Unix-domain socket's path has at most 107 bytes, this has {}", at.text(),
+        at.path.size()));
+  }
+}
+
+path_lock::path_lock(address const& at) {
+  if (!at.is_unix()) return;
+  (void)unix_endpoint(at);
+  path_ = at.path + ".lock";
+  for (;;) {
+    file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+    if (file_ < 0) throw_io(at, std::strerror(errno));
+    if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+      int const why = errno;
+      ::close(file_);
+      if (why == EWOULDBLOCK) throw_taken(at);
+      throw_io(at, std::strerror(why));
+    }
+    // Whoever held it before may have removed it, and another have made a new one.
+    if (is_at(file_, path_)) return;
+    ::close(file_);
+  }
+}
+
+path_lock::~path_lock() {
+  if (file_ < 0) return;
+  if (is_at(file_, path_)) ::unlink(path_.c_str());
+  ::close(file_);
+}
 
 acceptor_type listen_at(asio::io_context& context, address const& at) {
   acceptor_type acceptor(context);

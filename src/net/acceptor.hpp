@@ -14,8 +14,29 @@ namespace rubato::net {
 
 using acceptor_type = boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol>;
 
-/// A socket that listens at an address, of either kind. @throws error (errc::io), or option_error
+/// Whoever listens at a Unix-domain path holds it from before there is a socket until after its
+/// file is gone. So no one takes for stale what another has bound and does not listen on yet. Held
+/// by way of a file beside it, whose lock ends with the process that holds it.
+class path_lock {
+ public:
+  /// Does nothing for an address of another kind. @throws error (errc::io), or option_error
+  explicit path_lock(address const& at);
+  path_lock(path_lock const&) = delete;
+  path_lock& operator=(path_lock const&) = delete;
+  ~path_lock();
+
+ private:
+  std::string path_;
+  int file_ = -1;
+};
+
+/// A socket that listens at an address, of either kind; its `path_lock` is held.
+/// @throws error (errc::io), or option_error
 [[nodiscard]] acceptor_type listen_at(boost::asio::io_context& context, address const& at);
+
+/// The address of a Unix-domain socket as the system wants it. @throws option_error if it is too
+/// long
+[[nodiscard]] boost::asio::generic::stream_protocol::endpoint unix_endpoint(address const& at);
 
 /// The address with the port that the system picked.
 [[nodiscard]] address bound_address(acceptor_type const& acceptor, address const& asked);

@@ -7,11 +7,10 @@
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "rubato/net/connection.hpp"
+#include "src/net/acceptor.hpp"
 #include "src/net/make_connection.hpp"
 #include "src/net/opening.hpp"
 #include "src/net/reactor_state.hpp"
@@ -23,7 +22,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using clock = std::chrono::steady_clock;
-using told = std::function<void(std::unique_ptr<connection>, std::string const&)>;
+using told = std::function<void(std::unique_ptr<connection>, std::string const&, bool)>;
 
 // One attempt to connect: resolves, tries one endpoint after the other, and goes through the
 // handshake with the first that answers.
@@ -42,18 +41,12 @@ class attempt final : public std::enable_shared_from_this<attempt> {
         until_(clock::now() + options.handshake) {}
 
   void start(std::optional<tls_files> const& files) {
-    try {
-      if (files) tls_ = make_tls_context(*files);
-      timer_.expires_at(until_);
-      timer_.async_wait([self = shared_from_this()](error_code const& error) {
-        if (!error) self->finish("nobody answered in time");
-      });
-      resolve();
-    } catch (std::exception const& e) {
-      asio::post(context_, [self = shared_from_this(), reason = std::string(e.what())] {
-        self->finish(reason);
-      });
-    }
+    if (files) tls_ = make_tls_context(*files);
+    timer_.expires_at(until_);
+    timer_.async_wait([self = shared_from_this()](error_code const& error) {
+      if (!error) self->finish("nobody answered in time");
+    });
+    resolve();
   }
   void cancel() noexcept {
     done_ = nullptr;
@@ -66,7 +59,9 @@ class attempt final : public std::enable_shared_from_this<attempt> {
   void try_next(error_code const& last);
   void connected(error_code const& error);
   void open();
-  void finish(std::string const& reason, std::unique_ptr<connection> made = {});
+  void finish(std::string const& reason, std::unique_ptr<connection> made = {},
+              bool refused = false);
+  [[nodiscard]] bool is_connected_to_itself() const;
   void stop() noexcept;
   [[nodiscard]] std::string expected_name() const;
 
@@ -89,7 +84,7 @@ void attempt::resolve() {
   error_code no_number;
   auto const number = asio::ip::make_address(to_.host, no_number);
   if (to_.is_unix()) {
-    endpoints_.emplace_back(asio::local::stream_protocol::endpoint(to_.path));
+    endpoints_.emplace_back(unix_endpoint(to_));
     try_next({});
   } else if (!no_number) {
     endpoints_.emplace_back(tcp::endpoint(number, to_.port));
@@ -117,6 +112,7 @@ void attempt::try_next(error_code const& last) {
 void attempt::connected(error_code const& error) {
   if (!done_) return;
   if (error) return try_next(error);
+  if (is_connected_to_itself()) return try_next(asio::error::connection_refused);
   error_code unusable;
   prepare_socket(socket_, unusable);
   if (unusable) return try_next(unusable);
@@ -127,16 +123,25 @@ void attempt::connected(error_code const& error) {
   }
 }
 
+// Where nobody listens, the system may give this end the very port that it connects to: the other
+// end would seem to speak another protocol, when it is only not there yet.
+bool attempt::is_connected_to_itself() const {
+  error_code unknown;
+  auto const here = socket_.local_endpoint(unknown);
+  auto const there = socket_.remote_endpoint(unknown);
+  return !unknown && !to_.is_unix() && here == there;
+}
+
 void attempt::open() {
   timer_.cancel();
   auto over =
       tls_ ? tls_stream(tls_, std::move(socket_), handshake::role::connecting, expected_name())
            : plain_stream(std::move(socket_));
   auto const told_of = [weak = weak_from_this()](std::unique_ptr<stream> opened,
-                                                 std::string const& reason) {
+                                                 std::string const& reason, bool refused) {
     auto const self = weak.lock();
     if (!self) return;
-    if (!opened) return self->finish(reason);
+    if (!opened) return self->finish(reason, {}, refused);
     self->finish(
         {}, make_connection(self->context_, std::move(opened), self->to_.text(), self->options_));
   };
@@ -152,11 +157,12 @@ std::string attempt::expected_name() const {
   return to_.is_loopback() || !no_number ? std::string() : to_.host;
 }
 
-void attempt::finish(std::string const& reason, std::unique_ptr<connection> made) {
+void attempt::finish(std::string const& reason, std::unique_ptr<connection> made, bool refused) {
   if (!done_) return;
   auto const done = std::exchange(done_, nullptr);
   stop();
-  done(std::move(made), reason.empty() ? reason : fmt::format("{}: {}", to_.text(), reason));
+  done(std::move(made), reason.empty() ? reason : fmt::format("{}: {}", to_.text(), reason),
+       refused);
 }
 
 void attempt::stop() noexcept {

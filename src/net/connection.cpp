@@ -101,6 +101,7 @@ class link final : public stream::user, public std::enable_shared_from_this<link
   frame_receiver* owner_ = nullptr;
   bool open_ = true;
   bool heard_ = false;         // since the last check
+  std::uint64_t untold_ = 0;   // what the stream said then
   bool wrote_ = false;         // the same
   bool waiting_ = false;       // for the stream to take more
   bool write_broken_ = false;  // the peer takes nothing any more; what it sent before is still read
@@ -185,7 +186,9 @@ void link::check_later() {
 }
 
 void link::check() {
-  bool const heard = std::exchange(heard_, false);
+  // The stream may sleep until much of a body is there, which takes a slow link its time.
+  std::uint64_t const before = std::exchange(untold_, stream_->untold());
+  bool const heard = std::exchange(heard_, false) || untold_ != before;
   if (silence_.too_long(silence_meter::clock::now(), heard))
     return fail(log_level::warning,
                 fmt::format("nothing was heard for {:.1f} s",

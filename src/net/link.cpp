@@ -12,7 +12,14 @@ namespace rubato::net {
 
 namespace {
 
-enum own_kind : std::uint8_t { hello_kind = 1, welcome_kind = 2, refused_kind = 3, ack_kind = 4, goodbye_kind = 5 };
+enum own_kind : std::uint8_t {
+  hello_kind = 1,
+  welcome_kind = 2,
+  refused_kind = 3,
+  ack_kind = 4,
+  goodbye_kind = 5,
+  cut_kind = 6
+};
 
 constexpr std::size_t small_body = 8 * 1024;
 constexpr std::chrono::milliseconds first_delay{5};
@@ -101,12 +108,13 @@ void link::dial(address const& to, security const& keys, hello const& self,
 
 void link::try_connect() {
   attempt_ = connect(reactor_, to_, keys_, limits_,
-                     [this](std::unique_ptr<connection> fresh, std::string const& reason) {
-                       connected(std::move(fresh), reason);
-                     });
+                     [this](std::unique_ptr<connection> fresh, std::string const& reason,
+                            bool refused) { connected(std::move(fresh), reason, refused); });
 }
 
-void link::connected(std::unique_ptr<connection> fresh, std::string const& reason) {
+void link::connected(std::unique_ptr<connection> fresh, std::string const& reason, bool refused) {
+  refused_ = refused;
+  if (refused) return give_up(reason, false);
   if (!fresh) return retry(reason);
   connection_ = std::move(fresh);
   connection_->attach(*this);
@@ -126,7 +134,13 @@ void link::retry(std::string const& reason) {
     return give_up(begun_ ? reason : "could not be reached: " + reason, false);
   last_reason_ = reason;
   delay_ = std::clamp(delay_ * 2, first_delay, longest_delay);
-  timer_ = reactor_.at(std::min(now + delay_, deadline_), [this] { try_connect(); });
+  timer_ = reactor_.at(std::min(now + delay_, deadline_), [this] {
+    try {
+      try_connect();
+    } catch (std::exception const& e) {  // files of TLS that were fine before may be again
+      retry(e.what());
+    }
+  });
 }
 
 void link::adopt(std::unique_ptr<connection> fresh, hello const& said) {
@@ -160,6 +174,7 @@ void link::welcomed(std::uint64_t received) {
 
 void link::resume() {
   ready_ = begun_ = true;
+  cut_ = false;
   std::uint64_t sequence = sent_ - kept_.size();
   for (kept const& k : kept_) transmit(k.frame, ++sequence);
   user_.resumed(*this);
@@ -250,6 +265,8 @@ void link::shut() noexcept {
 
 void link::cut() {
   if (!connection_) return;
+  cut_ = ready_;
+  if (ready_) connection_->send(own(cut_kind), {});
   connection_->close();
   closed("cut");
 }
@@ -290,6 +307,10 @@ void link::begin_own(wire::frame_header const& header, std::span<std::byte const
       if (ready_) return acknowledged(header.sequence);
       break;
     case goodbye_kind: farewell_ = true; return;
+    case cut_kind:
+      if (!ready_) break;
+      cut_ = true;
+      return;
     case refused_kind:
       refused_ = true;
       fatal_ = std::string(reinterpret_cast<char const*>(meta.data()), meta.size());
@@ -351,16 +372,18 @@ void link::closed(std::string const& reason) {
   timer_.reset();
   if (farewell_) return give_up(who_ + " has left", true);
   if (fatal_) return give_up(*fatal_, false);
+  // A cut is no sign that the other end may be gone, so also who waits for nobody waits for this
+  // one.
+  auto const grace = cut_ ? std::max(limits_.reconnect, limits_.handshake) : limits_.reconnect;
   if (ready_) {
-    deadline_ = reactor::clock::now() + limits_.reconnect;
-    log(log_level::warning, who_ + ": " + reason + "; it may come back within " +
-                                seconds_text(limits_.reconnect));
+    deadline_ = reactor::clock::now() + grace;
+    log(log_level::warning,
+        who_ + ": " + reason + "; it may come back within " + seconds_text(grace));
     interrupted(reason);
   }
   if (dials_) return retry(reason);
-  timer_ = reactor_.at(deadline_, [this] {
-    give_up(last_reason_ + ", and it did not come back within " + seconds_text(limits_.reconnect),
-            false);
+  timer_ = reactor_.at(deadline_, [this, grace] {
+    give_up(last_reason_ + ", and it did not come back within " + seconds_text(grace), false);
   });
 }
 

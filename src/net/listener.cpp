@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <boost/asio/error.hpp>
+#include <boost/asio/ip/network_v6.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
@@ -26,14 +27,27 @@ namespace asio = boost::asio;
 
 constexpr std::chrono::milliseconds pause_after_error{100};
 
-std::string name_of(socket_type const& socket, address const& at) {
-  if (at.is_unix()) return at.text();
+// Who connects, in words, and on what machine; that is empty if it is not known.
+struct caller {
+  std::string name;
+  std::string machine;
+};
+
+// In version 6 one machine may have all addresses of a network.
+std::string machine_of(asio::ip::address const& number) {
+  if (number.is_v4() || number.to_v6().is_v4_mapped()) return number.to_string();
+  return asio::ip::network_v6(number.to_v6(), 64).canonical().to_string();
+}
+
+caller caller_of(socket_type const& socket, address const& at) {
+  if (at.is_unix()) return {at.text(), {}};
   error_code error;
   auto const remote = socket.remote_endpoint(error);
-  if (error) return "a peer that has gone";
+  if (error) return {"a peer that has gone", {}};
   asio::ip::tcp::endpoint as_tcp;
   std::memcpy(as_tcp.data(), remote.data(), remote.size());
-  return address{as_tcp.address().to_string(), as_tcp.port()}.text();
+  return {address{as_tcp.address().to_string(), as_tcp.port()}.text(),
+          machine_of(as_tcp.address())};
 }
 
 void require_loopback(address const& at, security const& keys) {
@@ -58,6 +72,7 @@ struct listener::state : std::enable_shared_from_this<listener::state> {
         limits(given),
         token(keys.token),
         tls(keys.tls ? make_tls_context(*keys.tls) : nullptr),
+        lock(at),
         acceptor(checked_listen(where, at, keys)),
         bound(bound_address(acceptor, at)),
         file(at.path),
@@ -67,7 +82,8 @@ struct listener::state : std::enable_shared_from_this<listener::state> {
   void accept_on();
   void on_accept(error_code const& error, socket_type socket);
   void open(socket_type socket);
-  [[nodiscard]] bool has_room_for(std::string const& peer);
+  [[nodiscard]] bool has_room_for(caller const& who);
+  void forget(opening const* which);
   void on_opened(opening const* which, std::unique_ptr<stream> opened, std::string const& peer,
                  std::shared_ptr<void> ticket, std::string const& reason);
   void close() noexcept;
@@ -76,6 +92,7 @@ struct listener::state : std::enable_shared_from_this<listener::state> {
   options limits;
   std::string token;
   std::shared_ptr<tls_context const> tls;
+  path_lock lock;
   acceptor_type acceptor;
   address bound;
   socket_file file;
@@ -83,7 +100,16 @@ struct listener::state : std::enable_shared_from_this<listener::state> {
   std::function<void(std::unique_ptr<connection>)> accepted;
   // Whoever holds a copy counts as an open connection.
   std::shared_ptr<void> tickets = std::make_shared<char>();
-  std::unordered_map<opening const*, std::shared_ptr<opening>> openings;
+  struct under_way {
+    std::shared_ptr<opening> one;
+    std::string machine;
+  };
+  std::unordered_map<opening const*, under_way> openings;
+  struct guests {
+    std::size_t handshakes = 0;
+    bool crowded = false;  // as below, for want of room for this machine
+  };
+  std::unordered_map<std::string, guests> machines;  // that have handshakes under way
   // What lasts is logged when it begins, since it comes up many times a second.
   bool failing = false;  // the system gives no connections
   bool crowded = false;  // connections are refused for want of room
@@ -121,24 +147,42 @@ void listener::state::on_accept(error_code const& error, socket_type socket) {
   accept_on();
 }
 
-bool listener::state::has_room_for(std::string const& peer) {
+bool listener::state::has_room_for(caller const& who) {
   std::string why;
-  if (static_cast<std::size_t>(tickets.use_count() - 1) >= limits.connections_max)
+  auto const from = machines.find(who.machine);
+  guests* const others = from == machines.end() ? nullptr : &from->second;
+  bool* known = &crowded;
+  if (others != nullptr && others->handshakes >= limits.handshakes_per_address) {
+    why =
+        fmt::format("{} handshakes with {} are under way already", others->handshakes, who.machine);
+    known = &others->crowded;
+  } else if (static_cast<std::size_t>(tickets.use_count() - 1) >= limits.connections_max) {
     why = fmt::format("{} connections are open already", limits.connections_max);
-  else if (openings.size() >= limits.handshakes_max)
+  } else if (openings.size() >= limits.handshakes_max) {
     why = fmt::format("{} handshakes are under way already", limits.handshakes_max);
+  }
   if (why.empty()) {
     crowded = crowded && openings.size() > limits.handshakes_max / 2;
+    if (others != nullptr)
+      others->crowded = others->crowded && others->handshakes > limits.handshakes_per_address / 2;
     return true;
   }
-  if (!std::exchange(crowded, true))
-    log(log_level::warning, fmt::format("{}: refused, since {}; so is who comes next", peer, why));
+  if (!std::exchange(*known, true))
+    log(log_level::warning, fmt::format("{}: refused, since {}; so is who comes next{}", who.name,
+                                        why, known == &crowded ? "" : " from there"));
   return false;
 }
 
+void listener::state::forget(opening const* which) {
+  auto const ended = openings.find(which);
+  auto const from = machines.find(ended->second.machine);
+  if (from != machines.end() && --from->second.handshakes == 0) machines.erase(from);
+  openings.erase(ended);
+}
+
 void listener::state::open(socket_type socket) {
-  std::string const peer = name_of(socket, bound);
-  if (!has_room_for(peer)) return;
+  caller const who = caller_of(socket, bound);
+  if (!has_room_for(who)) return;
   error_code unusable;
   prepare_socket(socket, unusable);
   if (unusable) return;  // it has gone already
@@ -147,20 +191,21 @@ void listener::state::open(socket_type socket) {
   auto which = std::make_shared<opening const*>(nullptr);
   auto const one = std::make_shared<opening>(
       context, std::move(over), handshake::role::accepting, token,
-      [weak = weak_from_this(), which, peer, ticket = tickets](std::unique_ptr<stream> opened,
-                                                               std::string const& reason) {
+      [weak = weak_from_this(), which, peer = who.name, ticket = tickets](
+          std::unique_ptr<stream> opened, std::string const& reason, bool) {
         if (auto const self = weak.lock())
           self->on_opened(*which, std::move(opened), peer, ticket, reason);
       });
   *which = one.get();
-  openings.emplace(one.get(), one);
+  openings.emplace(one.get(), under_way{one, who.machine});
+  if (!who.machine.empty()) ++machines[who.machine].handshakes;
   one->start(opening::clock::now() + limits.handshake);
 }
 
 void listener::state::on_opened(opening const* which, std::unique_ptr<stream> opened,
                                 std::string const& peer, std::shared_ptr<void> ticket,
                                 std::string const& reason) {
-  openings.erase(which);
+  forget(which);
   if (!opened) return log(log_level::warning, fmt::format("{}: refused: {}", peer, reason));
   log(log_level::info, fmt::format("{}: connected", peer));
   accepted(make_connection(context, std::move(opened), peer, limits, std::move(ticket)));
@@ -173,7 +218,7 @@ void listener::state::close() noexcept {
     retry.cancel();
   } catch (...) {  // it will find the listener gone
   }
-  for (auto const& [key, one] : openings) one->cancel();
+  for (auto const& [key, pending] : openings) pending.one->cancel();
 }
 
 listener::listener(reactor& where, address const& at, security const& keys, options const& limits,

@@ -2,6 +2,7 @@
 #include "src/net/opening.hpp"
 
 #include <boost/asio/error.hpp>
+#include <boost/system/errc.hpp>
 
 namespace rubato::net {
 
@@ -32,7 +33,7 @@ void opening::proceed() {
     if (error == asio::error::would_block) return stream_->when_writable(shared_from_this());
     // A peer that refuses closes; its reason is still to be read.
     bool const closed = error == asio::error::broken_pipe || error == asio::error::connection_reset;
-    if (!closed) return finish(stream_->meaning(error));
+    if (!closed) return fail(error);
   }
   if (handshake_.wanted() == 0) return finish({});
   input_.resize(handshake_.wanted());
@@ -56,7 +57,7 @@ void opening::read_on() {
 
 void opening::may_write(error_code const& error) {
   if (!done_) return;
-  if (error) return finish(stream_->meaning(error));
+  if (error) return fail(error);
   proceed();
 }
 
@@ -64,7 +65,7 @@ void opening::was_read(error_code const& error, std::size_t bytes) {
   if (!done_) return;
   if (error == asio::error::eof)
     return finish("the other end closed the connection during the handshake");
-  if (error) return finish(stream_->meaning(error));
+  if (error) return fail(error);
   filled_ += bytes;
   if (filled_ < input_.size()) return read_on();
   received();
@@ -78,18 +79,24 @@ void opening::received() {
     written_ = 0;
     error_code ignored;
     (void)write_all(ignored);
-    return finish(refused.what());
+    return finish(refused.what(), true);
   }
   proceed();
 }
 
-void opening::finish(std::string const& reason) {
+// Of all errors of a stream only what TLS does not accept lasts: who closes may just be starting,
+// or have no room.
+void opening::fail(error_code const& error) {
+  finish(stream_->meaning(error), error == boost::system::errc::protocol_error);
+}
+
+void opening::finish(std::string const& reason, bool refused) {
   if (!done_) return;
   auto const done = std::exchange(done_, nullptr);
   timer_.cancel();
-  if (reason.empty()) return done(std::move(stream_), reason);
+  if (reason.empty()) return done(std::move(stream_), reason, false);
   stream_->close();
-  done(nullptr, reason);
+  done(nullptr, reason, refused);
 }
 
 void opening::cancel() noexcept {

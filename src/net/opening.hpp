@@ -20,8 +20,10 @@ namespace rubato::net {
 class opening final : public stream::user, public std::enable_shared_from_this<opening> {
  public:
   using clock = std::chrono::steady_clock;
-  /// Told once: the stream, or nullptr and why not.
-  using told = std::function<void(std::unique_ptr<stream>, std::string const& reason)>;
+  /// Told once: the stream, or nullptr and why not. `refused`: one end did not accept the other,
+  /// and would not the next time.
+  using told =
+      std::function<void(std::unique_ptr<stream>, std::string const& reason, bool refused)>;
 
   opening(boost::asio::io_context& context, std::unique_ptr<stream> over, handshake::role mine,
           std::string token, told done);
@@ -38,7 +40,8 @@ class opening final : public stream::user, public std::enable_shared_from_this<o
   [[nodiscard]] bool write_all(error_code& error);
   void read_on();
   void received();
-  void finish(std::string const& reason);
+  void finish(std::string const& reason, bool refused = false);
+  void fail(error_code const& error);
 
   boost::asio::steady_timer timer_;
   std::unique_ptr<stream> stream_;

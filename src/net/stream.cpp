@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -34,21 +35,32 @@ class plain final : public stream {
       told->may_write(error);
     });
   }
+  [[nodiscard]] std::uint64_t untold() const noexcept override {
+    error_code ignored;
+    return socket_.available(ignored);
+  }
   void close() noexcept override { close_socket(socket_); }
 
  private:
   /// Being woken for every packet of a large body would cost more than to copy it.
   void sleep_until(std::size_t sure) {
-    constexpr std::size_t most = 1024 * 1024;
-    std::size_t const mark = sure < most / 4 ? 1 : std::min(sure, most);
+    constexpr std::size_t large = 256 * 1024;
+    constexpr std::size_t most = 3 * 1024 * 1024;  // by default Linux takes no more
+    std::size_t const mark = sure < large ? 1 : std::min(sure, most);
     if (mark == mark_) return;
-    error_code ignored;  // without it, all goes on as before
-    socket_.set_option(asio::socket_base::receive_low_watermark(static_cast<int>(mark)), ignored);
+    // The system gives twice a mark as room, and does not take it back: the sender goes on meanwhile.
+    if (mark > 1 && !std::exchange(has_room_, true)) set_mark(most);
+    set_mark(mark);
     mark_ = mark;
+  }
+  void set_mark(std::size_t bytes) {
+    error_code ignored;  // without it, all goes on as before
+    socket_.set_option(asio::socket_base::receive_low_watermark(static_cast<int>(bytes)), ignored);
   }
 
   socket_type socket_;
   std::size_t mark_ = 1;
+  bool has_room_ = false;
 };
 
 }  // namespace

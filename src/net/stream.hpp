@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,8 +39,12 @@ class stream {
   virtual std::size_t write(std::span<boost::asio::const_buffer const> from, error_code& error) = 0;
   /// Tells the user once, when `write` is worth another try.
   virtual void when_writable(std::shared_ptr<user> told) = 0;
+  /// Changes while bytes come that the user has not been told of yet: of a slow peer they may be
+  /// all that there is to hear for a long time. Between two reads it only grows.
+  [[nodiscard]] virtual std::uint64_t untold() const noexcept = 0;
   virtual void close() noexcept = 0;
-  /// What an error of this stream means, as a part of a sentence.
+  /// What an error of this stream means, as a part of a sentence. A protocol_error is TLS that does
+  /// not accept the other end, or is not accepted.
   [[nodiscard]] virtual std::string meaning(error_code const& error) const;
 };
 

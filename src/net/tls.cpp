@@ -41,6 +41,7 @@ class engine final : public std::enable_shared_from_this<engine> {
   void read(std::span<asio::mutable_buffer const> into, std::shared_ptr<user> told);
   std::size_t write(std::span<asio::const_buffer const> from, error_code& error);
   void when_writable(std::shared_ptr<user> told);
+  [[nodiscard]] std::uint64_t arrived() const noexcept { return arrived_; }
   void close() noexcept;
   [[nodiscard]] std::string const& failure() const noexcept { return failure_; }
 
@@ -71,6 +72,7 @@ class engine final : public std::enable_shared_from_this<engine> {
   std::vector<std::byte> early_;  // what was written before the handshake was over
   bool ready_ = false;            // the TLS handshake is over
   bool heard_ = false;
+  std::uint64_t arrived_ = 0;  // bytes, encrypted
   bool waiting_ = false;
   std::shared_ptr<user> waiter_;
   std::string failure_;
@@ -118,6 +120,7 @@ void engine::on_cipher(error_code error, std::size_t bytes,
   // Once closed, the buffers may be gone.
   if (!socket_.is_open()) return told->was_read(asio::error::operation_aborted, 0);
   if (error) return told->was_read(end_of_cipher(error), 0);
+  arrived_ += bytes;
   BIO_write(incoming_, cipher_.data(), static_cast<int>(bytes));
   if (!std::exchange(heard_, true) && !begins_well())
     return told->was_read(fail(mine_ == handshake::role::accepting
@@ -135,10 +138,11 @@ void engine::on_cipher(error_code error, std::size_t bytes,
 error_code engine::end_of_cipher(error_code const& error) {
   if (is_ready() || (error != asio::error::eof && error != asio::error::connection_reset))
     return error;
-  return fail(heard_ || mine_ == handshake::role::accepting
-                  ? "the other end closed the connection during the TLS handshake"
-                  : "the other end closed the connection instead of speaking TLS; is it on at both "
-                    "ends?");
+  (void)fail(heard_ || mine_ == handshake::role::accepting
+                 ? "the other end closed the connection during the TLS handshake"
+                 : "the other end closed the connection instead of speaking TLS; is it on at both "
+                   "ends?");
+  return asio::error::connection_aborted;
 }
 
 bool engine::begins_well() {
@@ -307,9 +311,13 @@ class encrypted final : public stream {
   void when_writable(std::shared_ptr<user> told) override {
     engine_->when_writable(std::move(told));
   }
+  // A record is only told of when it is whole.
+  [[nodiscard]] std::uint64_t untold() const noexcept override { return engine_->arrived(); }
   void close() noexcept override { engine_->close(); }
   [[nodiscard]] std::string meaning(error_code const& error) const override {
-    bool const ours = error == boost::system::errc::protocol_error && !engine_->failure().empty();
+    bool const ours = (error == boost::system::errc::protocol_error ||
+                       error == asio::error::connection_aborted) &&
+                      !engine_->failure().empty();
     return ours ? engine_->failure() : stream::meaning(error);
   }
 

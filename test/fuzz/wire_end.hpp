@@ -27,7 +27,8 @@ namespace rubato::fuzz {
 
 /// A link's own kinds of frames, as src/net/link.cpp has them.
 namespace own {
-inline constexpr std::uint8_t hello = 1, welcome = 2, refused = 3, ack = 4, goodbye = 5;
+inline constexpr std::uint8_t hello = 1, welcome = 2, refused = 3, ack = 4, goodbye = 5,
+                             cut = 6;
 }
 
 struct frame {

@@ -360,3 +360,37 @@ TEST_CASE("answers from inside a callback are flushed when all has been handed o
   REQUIRE(ends.until([&] { return ends.at_client.ended == 10; }));
   CHECK(ends.at_server.drained_calls == 1);
 }
+
+TEST_CASE("a large body over a slow link arrives, and who stops in the middle of it is found out",
+          "[net]") {
+  log_capture const log;
+  pair_of_ends ends;
+  ends.limits.silence = 400ms;
+  ends.listen();
+  raw_socket slow(ends.listener->bound());
+  slow.greet(ends.reactor);
+  REQUIRE(ends.until([&] { return ends.accepted.size() == 1; }));
+  auto const body = pattern(1'500'000);
+  auto const all = encoded(header_of(1), {}, body);
+  // In one and the same thread: where the machine is slow, both ends are.
+  auto const trickle = [&](std::span<std::byte const> rest) {
+    while (!rest.empty()) {
+      auto const piece = rest.first(std::min<std::size_t>(rest.size(), 20'000));
+      slow.send(piece);
+      rest = rest.subspan(piece.size());
+      auto const next = net::reactor::clock::now() + 20ms;
+      REQUIRE(ends.until([&] { return net::reactor::clock::now() >= next; }));
+      REQUIRE_FALSE(ends.at_server.is_closed());
+    }
+  };
+  SECTION("to its end") {
+    trickle(all);
+    REQUIRE(ends.until([&] { return ends.at_server.ended == 1; }));
+    CHECK((ends.at_server.frames[0].body == body));
+  }
+  SECTION("to its middle") {
+    trickle(std::span(all).first(700'000));
+    REQUIRE(ends.until([&] { return ends.at_server.is_closed(); }));
+    CHECK_THAT(ends.at_server.reason(), Contains("nothing was heard for 0.4 s"));
+  }
+}

@@ -168,6 +168,7 @@ struct pair_of_ends {
   std::unique_ptr<net::connection> client = {};
   int done_calls = 0;
   std::string reason = {};
+  bool refused = false;
   recorder at_server = {};
   recorder at_client = {};
 
@@ -179,13 +180,15 @@ struct pair_of_ends {
                                                });
   }
   void start_connect(net::address const& to) {
-    attempt = net::connect(reactor, to, connecting, limits,
-                           [this](std::unique_ptr<net::connection> c, std::string const& why) {
-                             ++done_calls;
-                             reason = why;
-                             client = std::move(c);
-                             if (client) client->attach(at_client);
-                           });
+    attempt = net::connect(
+        reactor, to, connecting, limits,
+        [this](std::unique_ptr<net::connection> c, std::string const& why, bool is_final) {
+          ++done_calls;
+          reason = why;
+          refused = is_final;
+          client = std::move(c);
+          if (client) client->attach(at_client);
+        });
   }
   void start_connect() { start_connect(listener->bound()); }
   /// Both ends are there.
@@ -204,7 +207,8 @@ struct pair_of_ends {
 /// A socket that does not know the protocol: sends and reads what a test says.
 class raw_socket {
  public:
-  explicit raw_socket(net::address const& to) {
+  /// `from`: the number of this machine that it comes from, if that matters.
+  explicit raw_socket(net::address const& to, char const* from = nullptr) {
     if (to.is_unix()) {
       sockaddr_un where{};
       where.sun_family = AF_UNIX;
@@ -215,7 +219,7 @@ class raw_socket {
       where.sin_family = AF_INET;
       where.sin_port = htons(to.port);
       where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      open(AF_INET, where);
+      open(AF_INET, where, from);
     }
   }
   raw_socket(raw_socket const&) = delete;
@@ -273,8 +277,14 @@ class raw_socket {
 
  private:
   template <class Where>
-  void open(int family, Where const& where) {
+  void open(int family, Where const& where, char const* from = nullptr) {
     fd_ = ::socket(family, SOCK_STREAM, 0);
+    if (from != nullptr) {
+      sockaddr_in own{};
+      own.sin_family = AF_INET;
+      REQUIRE(::inet_pton(AF_INET, from, &own.sin_addr) == 1);
+      REQUIRE(::bind(fd_, reinterpret_cast<sockaddr const*>(&own), sizeof own) == 0);
+    }
     REQUIRE(::connect(fd_, reinterpret_cast<sockaddr const*>(&where), sizeof where) == 0);
   }
   int fd_ = -1;

@@ -1,5 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // Who may talk to whom: the handshake, what a listener puts up with, and where it listens.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -25,6 +27,7 @@ void check_refused(pair_of_ends& ends, std::string const& reason) {
   CHECK(ends.client == nullptr);
   CHECK(ends.accepted.empty());
   CHECK_THAT(ends.reason, Contains(reason) && Contains(ends.listener->bound().text()));
+  CHECK(ends.refused);
   CHECK_THAT(log.warnings(), Contains(reason) && Contains("127.0.0.1:"));
   ends.reactor.poll();
   CHECK(ends.done_calls == 1);
@@ -198,6 +201,7 @@ TEST_CASE("nobody listens: told at once, with the address", "[net]") {
   CHECK(ends.done_calls == 0);
   REQUIRE(ends.until([&] { return ends.done_calls == 1; }, 1s));
   CHECK_THAT(ends.reason, Contains(to.text()) && Contains("refused"));
+  CHECK_FALSE(ends.refused);
 }
 
 TEST_CASE("one who dropped its attempt to connect is not told", "[net]") {
@@ -222,11 +226,12 @@ TEST_CASE("a listener that says nothing is given up", "[net]") {
   net::reactor other;  // runs the one that connects, and never the listener
   int calls = 0;
   std::string reason;
-  auto const attempt = net::connect(other, ends.listener->bound(), {}, ends.limits,
-                                    [&](std::unique_ptr<net::connection>, std::string const& why) {
-                                      ++calls;
-                                      reason = why;
-                                    });
+  auto const attempt =
+      net::connect(other, ends.listener->bound(), {}, ends.limits,
+                   [&](std::unique_ptr<net::connection>, std::string const& why, bool) {
+                     ++calls;
+                     reason = why;
+                   });
   REQUIRE(run_until(other, [&] { return calls == 1; }));
   CHECK_THAT(reason, Contains("the handshake took too long"));
 }
@@ -281,6 +286,42 @@ TEST_CASE("strangers leave room for others when their handshake took too long", 
   REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
   raw_socket const stranger(ends.listener->bound());
   raw_socket const another(ends.listener->bound());
+  refuses_more();
+  CHECK(times_refused() == 2);
+}
+
+TEST_CASE("strangers of one machine leave room for others while their handshakes last", "[net]") {
+  log_capture const log;
+  pair_of_ends ends;
+  ends.limits.handshakes_per_address = 2;
+  ends.listen();
+  auto const at = ends.listener->bound();
+  char const* const there = "127.0.0.2";
+  auto const refuses_more = [&] {
+    for (int i = 0; i < 3; ++i) {
+      raw_socket surplus(at, there);
+      CHECK(surplus.sees_end(ends.reactor));
+    }
+  };
+  auto const times_refused = [&] {
+    return count_of("refused, since 2 handshakes with 127.0.0.2 are under way", log.warnings());
+  };
+  {
+    raw_socket const stranger(at, there);
+    raw_socket const another(at, there);
+    refuses_more();
+    CHECK(times_refused() == 1);
+    ends.start_connect();
+    REQUIRE(ends.until([&] { return ends.client && ends.accepted.size() == 1; }));
+    refuses_more();
+    CHECK(times_refused() == 1);
+  }
+  REQUIRE(ends.until([&] { return count_of("closed the connection", log.warnings()) == 2; }));
+  raw_socket friendly(at, there);
+  friendly.greet(ends.reactor);
+  REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
+  raw_socket const stranger(at, there);
+  raw_socket const another(at, there);
   refuses_more();
   CHECK(times_refused() == 2);
 }
@@ -341,7 +382,7 @@ TEST_CASE("a Unix-domain socket's file", "[net]") {
     REQUIRE(::lstat(path.c_str(), &file) == 0);
     CHECK((file.st_mode & 0777) == 0600);
     ends.listener.reset();
-    CHECK_FALSE(std::filesystem::exists(path));
+    CHECK(std::filesystem::is_empty(std::filesystem::path(path).parent_path()));
     check_open(ends);
   }
   SECTION("is taken over when nobody listens there any more") {
@@ -350,6 +391,17 @@ TEST_CASE("a Unix-domain socket's file", "[net]") {
     where.sun_family = AF_UNIX;
     std::memcpy(where.sun_path, path.data(), path.size());
     REQUIRE(::bind(stale, reinterpret_cast<sockaddr const*>(&where), sizeof where) == 0);
+    SECTION("with a lock that another left behind, or without") {
+      if (GENERATE(true, false)) std::ofstream(path + ".lock") << "";
+    }
+    SECTION("but not from one who is about to listen") {
+      int const lock = ::open((path + ".lock").c_str(), O_RDWR | O_CREAT, 0600);
+      REQUIRE(::flock(lock, LOCK_EX | LOCK_NB) == 0);
+      CHECK_THROWS_WITH(ends.listen(at), Contains(at) && Contains("another process listens"));
+      CHECK(std::filesystem::exists(path));
+      CHECK(std::filesystem::exists(path + ".lock"));
+      ::close(lock);
+    }
     ::close(stale);
     REQUIRE(std::filesystem::exists(path));
     ends.open(at);
@@ -368,8 +420,8 @@ TEST_CASE("a Unix-domain socket's file", "[net]") {
   }
   SECTION("has a path that fits") {
     CHECK_THROWS_AS(ends.listen("unix:/tmp/" + std::string(200, 'x')), option_error);
-    ends.start_connect(net::address::parse("unix:/tmp/" + std::string(200, 'x')));
-    REQUIRE(ends.until([&] { return ends.done_calls == 1; }));
-    CHECK_FALSE(ends.reason.empty());
+    auto const to = net::address::parse("unix:/tmp/" + std::string(200, 'x'));
+    CHECK_THROWS_AS(ends.start_connect(to), option_error);
+    CHECK_THROWS_WITH(ends.start_connect(to), Contains("at most 107 bytes, this has 205"));
   }
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <rubato/core/error.hpp>
 #include <rubato/wire/archive.hpp>
 #include <stdexcept>
 #include <string>
@@ -23,7 +24,14 @@ namespace {
 
 constexpr std::uint8_t plain = net::first_user_kind + 1;
 constexpr std::uint8_t reliable = plain | net::reliable_bit;
-enum own : std::uint8_t { hello_kind = 1, welcome_kind, refused_kind, ack_kind, goodbye_kind };
+enum own : std::uint8_t {
+  hello_kind = 1,
+  welcome_kind,
+  refused_kind,
+  ack_kind,
+  goodbye_kind,
+  cut_kind
+};
 
 /// Keeps what a link tells it.
 class listener_of_link : public net::link_user {
@@ -130,7 +138,7 @@ struct linked {
   void speak_raw() {
     heard = {};
     attempt = net::connect(reactor, listener->bound(), {}, limits,
-                           [this](auto fresh, auto const&) { raw = std::move(fresh); });
+                           [this](auto fresh, auto const&, bool) { raw = std::move(fresh); });
     raw.reset();
     REQUIRE(until([&] { return raw != nullptr; }));
     raw->attach(heard);
@@ -252,19 +260,61 @@ TEST_CASE("link: other frames are lost with their connection") {
 
 TEST_CASE("link: when a break lasts too long it is lost, once, on both sides, with a sentence") {
   net::link::options o;
-  o.reconnect = 50ms;
+  o.reconnect = o.handshake = 500ms;
   linked l(o);
   l.connect();
   l.listener.reset();
   l.dialer->cut();
   REQUIRE(l.until([&] { return l.at_dialer.is_lost() && l.at_listener.is_lost(); }));
-  CHECK_THAT(l.at_listener.reason(), Contains("it did not come back within 0.0 s") ||
-                                         Contains("it did not come back within 0.1 s"));
+  CHECK_THAT(l.at_listener.reason(), Contains("it did not come back within 0.5 s"));
   CHECK_FALSE(l.at_dialer.reason().empty());
   CHECK_FALSE(l.until([&] { return l.at_dialer.reasons.size() + l.at_listener.reasons.size() > 2; },
                       100ms));
   CHECK(l.at_listener.expected_losses + l.at_dialer.expected_losses == 0);
   CHECK(l.dialer->is_over());
+}
+
+TEST_CASE("link: where no break is waited out, a cut is all the same, whoever cuts") {
+  net::link::options o;
+  o.reconnect = 0ms;
+  linked l(o);
+  l.connect();
+  SECTION("the dialing side") { l.dialer->cut(); }
+  SECTION("the listening side") { l.other().cut(); }
+  SECTION("both, in turn") {
+    l.dialer->cut();
+    REQUIRE(l.until([&] { return l.both_up(); }));
+    l.other().cut();
+  }
+  l.dialer->send_reliable(plain, numbered(0, 100));
+  l.other().send_reliable(plain, numbered(0, 100));
+  REQUIRE(l.until([&] {
+    return l.at_listener.reliable_bodies.size() == 1 && l.at_dialer.reliable_bodies.size() == 1;
+  }));
+  CHECK_FALSE(l.at_dialer.is_lost());
+  CHECK_FALSE(l.at_listener.is_lost());
+  CHECK(l.at_dialer.breaks >= 1);
+}
+
+TEST_CASE("link: where no break is waited out, who is gone is lost at once") {
+  net::link::options o;
+  o.reconnect = 0ms;
+  linked l(o);
+  l.speak_raw();
+  l.say_hello();
+  REQUIRE(l.until([&] { return l.at_listener.resumptions == 1; }));
+  SECTION("after the first connection") {}
+  SECTION("after one that took the place of another, which was cut") {
+    l.say(header_of(cut_kind));
+    l.raw->close();
+    CHECK_FALSE(l.until([&] { return l.at_listener.is_lost(); }, 50ms));
+    l.speak_raw();
+    l.say_hello();
+    REQUIRE(l.until([&] { return l.at_listener.resumptions == 2; }));
+  }
+  l.raw->close();
+  REQUIRE(l.until([&] { return l.at_listener.is_lost(); }, 2s));
+  CHECK_THAT(l.at_listener.reason(), Contains("it did not come back within 0.0 s"));
 }
 
 TEST_CASE("link: a goodbye is an expected loss") {
@@ -345,6 +395,48 @@ TEST_CASE("link: where nobody listens it is lost when patience ends") {
   l.dial(where, 60ms);
   REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
   CHECK_THAT(l.at_dialer.reason(), Contains("could not be reached"));
+}
+
+TEST_CASE("link: who is refused in the handshake does not try for as long as it has patience") {
+  linked l;
+  l.dialer = std::make_unique<net::link>(l.reactor, l.at_dialer, l.limits, "server 1");
+  l.dialer->dial(l.listener->bound(), {.token = "secret", .tls = {}}, {.session = 42}, 1h);
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
+  CHECK(l.dialer->was_refused());
+  CHECK(l.at_dialer.expected_losses == 0);
+  CHECK_THAT(l.at_dialer.reason(),
+             Contains("the other end refused: the process that connects has a "
+                      "token, and the listener has none") &&
+                 !Contains("could not be reached"));
+  CHECK_FALSE(l.until([&] { return count_of("refused", l.logged.warnings()) > 1; }, 50ms));
+}
+
+TEST_CASE("link: what cannot be dialed throws at once") {
+  linked l;
+  net::link dialer(l.reactor, l.at_dialer, l.limits, "server 1");
+  CHECK_THROWS_AS(dialer.dial({"", 0, "/tmp/" + std::string(200, 'x')}, {}, {}, 1h), option_error);
+  net::tls_files const none{"/no/such/file", "/no/such/file", "/no/such/file"};
+  CHECK_THROWS_AS(dialer.dial(l.listener->bound(), {.token = {}, .tls = none}, {}, 1h),
+                  option_error);
+  CHECK_FALSE(l.until([&] { return l.at_dialer.is_lost() || dialer.is_up(); }, 20ms));
+}
+
+TEST_CASE("link: who finds no room for its handshake tries again") {
+  linked l;
+  net::listener::options one;
+  one.handshakes_max = 1;
+  std::vector<std::unique_ptr<net::connection>> accepted;
+  net::listener const crowded(l.reactor, {"127.0.0.1", 0}, {}, one,
+                              [&](auto fresh) { accepted.push_back(std::move(fresh)); });
+  {
+    raw_socket const stranger(crowded.bound());
+    l.dial(crowded.bound(), 1h);
+    REQUIRE(
+        l.until([&] { return count_of("handshakes are under way", l.logged.warnings()) == 1; }));
+    CHECK_FALSE(l.until([&] { return l.at_dialer.is_lost(); }, 50ms));
+  }
+  REQUIRE(l.until([&] { return !accepted.empty(); }));
+  CHECK_FALSE(l.at_dialer.is_lost());
 }
 
 TEST_CASE("link: a listener that comes late is found") {

@@ -72,6 +72,7 @@ refusal refused(net::security const& server, net::security const& client) {
   CHECK(ends.client == nullptr);
   CHECK(ends.accepted.empty());
   CHECK_THAT(ends.reason, Contains(ends.listener->bound().text()));
+  CHECK(ends.refused);
   ends.reactor.poll();
   CHECK(ends.done_calls == 1);
   return {ends.reason, log.warnings()};
@@ -116,9 +117,9 @@ std::string opened_for(std::string const& name) {
   int calls = 0;
   std::string reason;
   auto const server = end(fds[0], handshake::role::accepting, "server",
-                          [&](std::unique_ptr<net::stream>, std::string const&) { ++calls; });
+                          [&](std::unique_ptr<net::stream>, std::string const&, bool) { ++calls; });
   auto const client = end(fds[1], handshake::role::connecting, "client",
-                          [&](std::unique_ptr<net::stream>, std::string const& why) {
+                          [&](std::unique_ptr<net::stream>, std::string const& why, bool) {
                             ++calls;
                             reason = why;
                           });
@@ -281,6 +282,23 @@ TEST_CASE("a stranger's place is free again when its TLS handshake took too long
   REQUIRE(ends.until([&] { return ends.client && ends.accepted.size() == 1; }));
 }
 
+TEST_CASE("who is closed before anything was said has not been refused", "[net][tls]") {
+  bool const encrypted = GENERATE(true, false);
+  log_capture const log;
+  pair_of_ends ends;
+  if (encrypted) {
+    ends.listening = files().keys("server");
+    ends.connecting = files().keys("client");
+  }
+  ends.limits.handshakes_max = 1;
+  ends.listen();
+  raw_socket const stranger(ends.listener->bound());
+  ends.start_connect();
+  REQUIRE(ends.until([&] { return ends.done_calls == 1; }));
+  CHECK_FALSE(ends.client);
+  CHECK_FALSE(ends.refused);
+}
+
 TEST_CASE("a wrong token is refused over TLS", "[net][tls]") {
   auto server = files().keys("server");
   auto client = files().keys("client");
@@ -430,8 +448,7 @@ TEST_CASE("files that cannot be used for TLS are named", "[net][tls]") {
     ends.listen();
     keys.tls->key = "/no/such/file";
     ends.connecting = keys;
-    ends.start_connect();
-    REQUIRE(ends.until([&] { return ends.done_calls == 1; }));
-    CHECK_THAT(ends.reason, Contains("/no/such/file"));
+    CHECK_THROWS_AS(ends.start_connect(), option_error);
+    CHECK_THROWS_WITH(ends.start_connect(), Contains("key") && Contains("/no/such/file"));
   }
 }

@@ -251,11 +251,12 @@ std::string refusal_at(net::address const& where, net::security const& keys) {
   net::reactor reactor;
   std::string reason;
   bool done = false;
-  auto const attempt = net::connect(reactor, where, keys, {},
-                                    [&](std::unique_ptr<net::connection>, std::string const& why) {
-                                      done = true;
-                                      reason = why;
-                                    });
+  auto const attempt =
+      net::connect(reactor, where, keys, {},
+                   [&](std::unique_ptr<net::connection>, std::string const& why, bool) {
+                     done = true;
+                     reason = why;
+                   });
   auto const end = net::reactor::clock::now() + test::patience;
   while (!done && net::reactor::clock::now() < end) reactor.run_one(end);
   return reason;

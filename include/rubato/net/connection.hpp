@@ -88,10 +88,13 @@ class connection {
 };
 
 /// Connects and goes through the handshake; then calls `done` from inside the reactor, with the
-/// connection, or with nullptr and the reason. The handle that it returns gives up when destroyed.
+/// connection, or with nullptr and the reason. `refused`: someone was there, and one end does not
+/// accept the other, for its token, its certificate or what it speaks: to try again would not help.
+/// The handle that it returns gives up when destroyed.
+/// @throws option_error when files of `keys` cannot be used, or there can be no such address
 [[nodiscard]] std::shared_ptr<void> connect(
     reactor& where, address const& to, security const& keys, connection_options const& options,
-    std::function<void(std::unique_ptr<connection>, std::string const& reason)> done);
+    std::function<void(std::unique_ptr<connection>, std::string const& reason, bool refused)> done);
 
 /// Accepts connections that have passed the handshake. What goes wrong with others is logged, and
 /// touches nothing. Those for whom there is no room are turned away at once, and may try again:
@@ -101,6 +104,9 @@ class listener {
   struct options : connection_options {
     std::size_t connections_max = 4096;  ///< open ones, those in their handshake included
     std::size_t handshakes_max = 256;    ///< under way at the same time
+    /// Of these with one machine, as far as addresses tell, so that one cannot keep all others out.
+    /// For this one, too: whoever of many processes finds no room tries again, and gets in.
+    std::size_t handshakes_per_address = 64;
   };
 
   /// @throws option_error when the address is beyond loopback and that was not asked for, or when

@@ -70,7 +70,9 @@ class link_user {
 class link final : public frame_receiver {
  public:
   struct options : connection_options {
-    std::chrono::milliseconds reconnect{2000};  ///< lost when a break lasts longer
+    /// Lost when a break lasts longer. What `cut` breaks has at least as long as a handshake may
+    /// take.
+    std::chrono::milliseconds reconnect{2000};
   };
 
   /// `who` names the other end in messages: "server 1".
@@ -79,7 +81,8 @@ class link final : public frame_receiver {
   link(link const&) = delete;
   link& operator=(link const&) = delete;
 
-  /// The end that dials. Tries for `patience` until the first connection is there.
+  /// The end that dials. Tries for `patience` until the first connection is there, but not where it
+  /// is refused. @throws option_error as `connect`
   void dial(address const& to, security const& keys, hello const& self,
             std::chrono::milliseconds patience);
   /// The end that listens: a connection of this link, whose hello has been read.
@@ -102,7 +105,7 @@ class link final : public frame_receiver {
 
   [[nodiscard]] bool is_up() const noexcept { return connection_ && ready_; }
   [[nodiscard]] bool is_over() const noexcept { return over_; }
-  /// Whether the other end has said that it wants no more of this one.
+  /// Whether one end has said that it wants no more of the other, or nothing to begin with.
   [[nodiscard]] bool was_refused() const noexcept { return refused_; }
   /// Reliable frames that the other end has not acknowledged, and their bytes.
   [[nodiscard]] std::size_t unacknowledged() const noexcept { return kept_.size(); }
@@ -111,7 +114,8 @@ class link final : public frame_receiver {
     return connection_ ? connection_->unsent() : 0;
   }
   [[nodiscard]] std::string const& who() const noexcept { return who_; }
-  /// For tests: breaks the connection as a failing network would.
+  /// Breaks the connection, as a failing network would, and makes another: what is being received
+  /// is to come no further. The other end is told, as far as the system takes what is left at once.
   void cut();
 
   // frame_receiver
@@ -130,7 +134,7 @@ class link final : public frame_receiver {
   };
 
   void try_connect();
-  void connected(std::unique_ptr<connection> fresh, std::string const& reason);
+  void connected(std::unique_ptr<connection> fresh, std::string const& reason, bool refused);
   void retry(std::string const& reason);
   void begin_own(wire::frame_header const& header, std::span<std::byte const> meta);
   void welcomed(std::uint64_t received);
@@ -165,6 +169,7 @@ class link final : public frame_receiver {
   std::optional<std::string> fatal_;  ///< the connection is closing for this reason, for good
   bool refused_ = false;
   bool farewell_ = false;
+  bool cut_ = false;  ///< this connection ends since one end wants another in its place
   reactor::clock::time_point deadline_{};
   std::shared_ptr<void> timer_;
 
