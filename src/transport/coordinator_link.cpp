@@ -34,7 +34,16 @@ net::link::options link_limits(net::deployment const& place) {
 }
 
 net::listener::options listener_limits(net::deployment const& place) {
-  return limited(net::listener::options{}, place);
+  net::listener::options o = limited(net::listener::options{}, place);
+  // After a break all may come back at once, perhaps from one machine.
+  std::size_t const all = std::size_t{place.workers} + place.servers;
+  o.handshakes_per_address = std::max(o.handshakes_per_address, all);
+  o.handshakes_max = std::max(o.handshakes_max, 2 * all);
+  return o;
+}
+
+std::size_t guests_limit(net::deployment const& place) {
+  return listener_limits(place).handshakes_max;
 }
 
 net::address announced(net::deployment const& place, net::address const& bound) {

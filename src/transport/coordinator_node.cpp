@@ -2,6 +2,7 @@
 #include "rubato/transport/tcp/coordinator_node.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "rubato/core/error.hpp"
 #include "rubato/net/log.hpp"
@@ -29,7 +30,8 @@ coordinator_node::coordinator_node(net::deployment const& place, run_control::op
       control_(options),
       agreed_(std::move(agreed)),
       door_(reactor_, connection_limits(place),
-            [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); }),
+            [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); },
+            guests_limit(place)),
       listener_(reactor_, place.coordinator, place.keys, listener_limits(place),
                 [this](auto fresh) { door_.receive(std::move(fresh)); }) {
   door_.open();
@@ -57,8 +59,7 @@ void coordinator_node::run() {
   };
   while (!all_told() && net::reactor::clock::now() < end) reactor_.run_one(end);
   for (auto& [session, g] : guests_) g->link.close();
-  if (!failure_ && !control_.failure().empty()) failure_ = control_.failure();
-  if (failure_) throw lost_error(*failure_);
+  if (!control_.failure().empty()) throw lost_error(control_.failure());
 }
 
 void coordinator_node::stop() noexcept {
@@ -72,15 +73,13 @@ time_point coordinator_node::now() const {
 
 void coordinator_node::check_patience() {
   auto const moment = net::reactor::clock::now();
-  if (control_.is_complete()) {
+  if (control_.is_complete() || control_.is_over()) {
     patience_ends_.reset();
   } else if (!patience_ends_) {  // somebody has gone again
-    patience_ends_ = moment + place_.patience;
+    if (control_.is_awaited()) patience_ends_ = moment + place_.patience;
   } else if (moment >= *patience_ends_) {
-    failure_ = "after " + std::to_string(place_.patience.count() / 1000) + " s only " +
-               control_.attendance();
-    for (auto& [session, g] : guests_) g->link.refuse(*failure_);
-    stop_asked_ = true;
+    control_.give_up("after " + std::to_string(place_.patience.count() / 1000) + " s only " +
+                     control_.attendance());
   }
 }
 
@@ -88,10 +87,14 @@ void coordinator_node::check_patience() {
 /// not take what they are told, which is kept for them.
 void coordinator_node::forget_strangers() {
   constexpr std::size_t untaken_max = 64 * 1024 * 1024;
-  auto const latest = net::reactor::clock::now() - connection_limits(place_).handshake;
+  auto const moment = net::reactor::clock::now();
+  auto const in_time = connection_limits(place_).handshake;
+  // What was said while this process stood still has not been heard yet.
+  bool const was_away = moment - std::exchange(looked_, moment) > in_time / 2;
   for (auto const& [session, g] : guests_) {
     if (g->link.is_over()) continue;
-    if (!g->place && g->since < latest)
+    if (was_away) g->since = moment;
+    if (!g->place && moment - g->since > in_time)
       g->link.refuse("this process did not say in time who it is");
     else if (g->link.unacknowledged_bytes() > untaken_max)
       dismiss(*g, "it does not take what it is told");

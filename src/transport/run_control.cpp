@@ -101,6 +101,11 @@ bool run_control::is_complete() const noexcept {
          (workers_here() >= options_.workers || goes_on_without) && (initialized_ || is_here(0));
 }
 
+bool run_control::is_awaited() const noexcept {
+  return phase_ == phase::idle &&
+         std::ranges::any_of(processes_, [](auto const& entry) { return entry.second.ready; });
+}
+
 std::string run_control::attendance() const {
   return std::to_string(std::ranges::count(servers_, true, &server::here)) + " of " +
          std::to_string(servers_.size()) + " servers and " + std::to_string(workers_here()) +
@@ -418,9 +423,7 @@ void run_control::lose_process(std::uint32_t number, std::string const& reason, 
   // After the orders, so that servers drop by those whom they concern.
   tell_servers(wire::expel{number, p.incarnation});
   // Before the first run others may wait for it already.
-  bool const is_missed =
-      stage_ == stage_id{} &&
-      std::ranges::any_of(processes_, [](auto const& entry) { return entry.second.ready; });
+  bool const is_missed = stage_ == stage_id{} && is_awaited() && !is_complete();
   if (!takes_part && (!expected || is_missed) && options_.when_lost == net::on_loss::end)
     return fail(sentence);
   follow_cuts(now);
@@ -430,7 +433,9 @@ void run_control::lose_process(std::uint32_t number, std::string const& reason, 
 }
 
 void run_control::close_when_empty() {
-  if (phase_ != phase::idle || over_ || !gathered_ || workers_here() != 0) return;
+  bool const all_came = std::ranges::all_of(servers_, &server::here) &&
+                        processes_.size() >= options_.workers;
+  if (phase_ != phase::idle || over_ || !all_came || workers_here() != 0) return;
   over_ = true;
   tell_servers(wire::shut_down{});
 }

@@ -160,7 +160,7 @@ void worker_node::server::note(bool waits_for_sending) noexcept {
   bool const many = link.unacknowledged() > commits_under_way_max ||
                     (link.unacknowledged_bytes() > bytes_under_way_max && link.unacknowledged() > 1);
   full.store(many || (waits_for_sending && link.unsent() > unsent_max), std::memory_order_release);
-  settled.store(link.unacknowledged() == 0, std::memory_order_release);
+  arrived.store(link.sent() - link.unacknowledged(), std::memory_order_release);
 }
 
 void worker_node::drained(net::link& from) {
@@ -170,22 +170,32 @@ void worker_node::drained(net::link& from) {
 
 void worker_node::post_and_wait(server_id s, std::shared_ptr<net::reliable_frame const> frame) {
   server& to = *servers_[s.index()];
+  std::uint64_t number = 0;
   {
     std::lock_guard const mine(turn_);
     to.link.send(std::move(frame));
+    number = to.link.sent();
     to.link.flush();
     to.note(!in_background_);
   }
-  turn_.wait([&] { return is_broken() || to.settled.load(std::memory_order_acquire); });
+  turn_.wait([&] { return is_broken() || to.arrived.load(std::memory_order_acquire) >= number; });
   if (broken_) why_->raise();
 }
 
 void worker_node::settle() {
-  flush();
+  std::vector<std::uint64_t> sent;  // others may go on posting
+  {
+    std::lock_guard const mine(turn_);
+    for (auto& s : servers_) {
+      s->link.flush();
+      sent.push_back(s->link.sent());
+    }
+  }
   turn_.wait([&] {
-    return is_broken() || std::ranges::all_of(servers_, [](auto const& s) {
-             return s->settled.load(std::memory_order_acquire);
-           });
+    bool all = true;
+    for (std::size_t s = 0; s < sent.size(); ++s)
+      all = all && servers_[s]->arrived.load(std::memory_order_acquire) >= sent[s];
+    return all || is_broken();
   });
 }
 

@@ -107,7 +107,9 @@ class link final : public frame_receiver {
   [[nodiscard]] bool is_over() const noexcept { return over_; }
   /// Whether one end has said that it wants no more of the other, or nothing to begin with.
   [[nodiscard]] bool was_refused() const noexcept { return refused_; }
-  /// Reliable frames that the other end has not acknowledged, and their bytes.
+  /// Reliable frames so far.
+  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
+  /// Those that the other end has not acknowledged, and their bytes.
   [[nodiscard]] std::size_t unacknowledged() const noexcept { return kept_.size(); }
   [[nodiscard]] std::size_t unacknowledged_bytes() const noexcept { return kept_bytes_; }
   [[nodiscard]] std::size_t unsent() const noexcept {

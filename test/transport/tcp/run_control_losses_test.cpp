@@ -235,3 +235,40 @@ TEST_CASE("run_control: who says that it cannot go on is lost, whether the run g
   idle.say(worker(0), wire::farewell{why});
   CHECK(idle.control.is_over());
 }
+
+TEST_CASE("run_control: who is one too many may leave before the first run") {
+  bench b = gathered(1, 2);
+  (void)b.come();
+  b.ready(0);
+  b.ready(1);
+  CHECK_FALSE(b.control.is_running());  // it waits for all who are here
+  b.say(worker(2), wire::farewell{});
+  CHECK(b.control.is_running());
+}
+
+TEST_CASE("run_control: when patience ends, all are told what was missing") {
+  bench b(2, 2);
+  b.serve();
+  (void)b.come();
+  CHECK_FALSE(b.control.is_awaited());
+  b.ready(0);
+  CHECK(b.control.is_awaited());
+  b.forget();
+  b.control.give_up("only " + b.control.attendance());
+  CHECK(b.control.is_over());
+  std::string const sentence = "only 1 of 2 servers and 1 of 2 workers are here";
+  CHECK(b.told(worker(0)) == list{"fatal: " + sentence});
+  CHECK(b.told(server(0)) == list{"shut down: " + sentence});
+}
+
+TEST_CASE("run_control: workers that come and go one by one, and never run, end it when all have been here") {
+  bench b(1, 2);
+  b.serve();
+  (void)b.come(0);
+  b.say(worker(0), wire::farewell{});
+  CHECK_FALSE(b.control.is_over());
+  (void)b.come(1);
+  b.say(worker(1), wire::farewell{});
+  CHECK(b.control.is_over());
+  CHECK(b.control.failure().empty());
+}

@@ -367,8 +367,8 @@ TEST_CASE("server: who commits far ahead of the others is cut off, and they go o
   net::reactor its_own;
   auto const runaway = run.connected(its_own, second_worker);
 
-  // Each counts as its 64 bytes and what it takes to keep it; one is 64 times the parameters.
-  constexpr std::uint64_t allowed = (held_max + 64 * 64) / (256 + 64);
+  // Each counts as its 64 bytes and what it takes to keep it.
+  constexpr std::uint64_t allowed = held_max / (256 + 64);
   for (std::uint64_t i = 0; i < 2 * allowed; ++i) {
     run.commit(*runaway, second_worker, clock_index{static_cast<std::int64_t>(i)});
     its_own.poll();

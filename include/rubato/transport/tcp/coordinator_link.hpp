@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <span>
@@ -19,6 +20,8 @@ namespace rubato::detail {
 [[nodiscard]] net::connection_options connection_limits(net::deployment const& place);
 [[nodiscard]] net::link::options link_limits(net::deployment const& place);
 [[nodiscard]] net::listener::options listener_limits(net::deployment const& place);
+/// For a doorkeeper.
+[[nodiscard]] std::size_t guests_limit(net::deployment const& place);
 /// Where others reach a server that listens at `bound`: as the place says, or else there; on all of the
 /// machine's addresses by its name.
 [[nodiscard]] net::address announced(net::deployment const& place, net::address const& bound);

@@ -95,10 +95,10 @@ class coordinator_node final : net::link_user {
   net::reactor::clock::time_point began_ = net::reactor::clock::now();
   std::map<std::uint64_t, std::unique_ptr<guest>> guests_;  ///< by session
   std::map<run_control::place, guest*> at_;
+  net::reactor::clock::time_point looked_ = began_;  ///< for strangers
   std::atomic<bool> stop_asked_ = false;
   /// When those who are there have waited long enough for the others.
   std::optional<net::reactor::clock::time_point> patience_ends_ = began_ + place_.patience;
-  std::optional<std::string> failure_;
   net::doorkeeper door_;
   net::listener listener_;
 };

@@ -84,6 +84,8 @@ class run_control {
   void receive(place from, wire::control_message const& message, time_point now);
   /// The process will not be heard of any more. `expected`: it said goodbye.
   void lose(place who, std::string const& reason, bool expected, time_point now);
+  /// Ends everything, as when somebody is lost whom nobody can go on without.
+  void give_up(std::string const& sentence) { fail(sentence); }
   /// The conductor's time has come.
   void tick(time_point now);
   [[nodiscard]] time_point next_tick() const;
@@ -99,6 +101,8 @@ class run_control {
   /// "2 of 2 servers and 1 of 3 workers are here, without worker 0".
   [[nodiscard]] std::string attendance() const;
   [[nodiscard]] stage_id stage() const noexcept { return stage_; }
+  /// Whether a process waits for a run to begin.
+  [[nodiscard]] bool is_awaited() const noexcept;
   [[nodiscard]] bool is_running() const noexcept { return phase_ == phase::running; }
 
  private:

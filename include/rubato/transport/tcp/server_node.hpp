@@ -40,7 +40,7 @@ class server_node final : coordinator_user {
   using message = typename Plan::message;
 
   /// `sparse_max` bytes of rows of sparse tables come in one frame at most; `held_max` bytes of one
-  /// process's commits, and 64 times the parameters, are held back at most.
+  /// process's commits are held back at most, beside those that the protocol lets it send.
   server_node(Plan const& p, std::string agreed, net::deployment const& place,
               std::uint64_t sparse_max, std::uint64_t held_max = std::uint64_t{1} << 30)
       : plan_(p),
@@ -48,7 +48,8 @@ class server_node final : coordinator_user {
         sparse_max_(sparse_max),
         held_max_(held_max),
         door_(reactor_, connection_limits(place),
-              [this](auto guest, auto const& said) { welcome(std::move(guest), said); }),
+              [this](auto guest, auto const& said) { welcome(std::move(guest), said); },
+              guests_limit(place)),
         listener_(reactor_, place.listen, place.keys, listener_limits(place),
                   [this](auto fresh) { door_.receive(std::move(fresh)); }),
         coordinator_(reactor_, *this, place,
@@ -131,6 +132,7 @@ class server_node final : coordinator_user {
     arrivals<Plan> arriving;
     slots answers;  ///< of reads that are answered at once
     std::uint64_t longest_rows = 0;  ///< of the answers so far, in bytes
+    std::uint64_t longest_commit = 0;
     std::uint64_t unweighed = 0;     ///< bytes of commits since its part of the log was last weighed
     bool over = false;
   };
@@ -281,9 +283,10 @@ class server_node final : coordinator_user {
   }
 
   /// Whoever commits far ahead of the others is not listened to any more: what it says has to be kept
-  /// until they are there. Workers that keep to the protocol wait long before; under unbounded
-  /// staleness with synchronized reads they may not, and this is where their run ends.
+  /// until they are there. Workers that keep to the protocol wait before; under unbounded staleness
+  /// with synchronized reads they may not, and this is where their run ends.
   void check_held(session& s, std::uint64_t bytes) {
+    s.longest_commit = std::max(s.longest_commit, bytes);
     if constexpr (visibility_of<typename Plan::protocol_type>::holds_back) {
       constexpr std::uint64_t overhead = 256;  // of a commit, besides what it holds
       s.unweighed += bytes + overhead;
@@ -295,7 +298,11 @@ class server_node final : coordinator_user {
           if (speaks_for(s, info.from.value())) held += m.bytes() + overhead;
         });
       });
-      std::uint64_t const most = held_max_ + 64 * shard_->memory().parameters;
+      // A worker may be as far ahead as a read may lag, and one commit more is on its way.
+      auto const ahead = static_cast<std::uint64_t>(
+          std::min<std::int64_t>(plan_.protocol_used().admission().bound().clocks(), 62) + 2);
+      std::uint64_t const one = std::max<std::uint64_t>(s.longest_commit, shard_->memory().parameters);
+      std::uint64_t const most = held_max_ + workers_in(s) * ahead * (one + overhead);
       if (held > most)
         throw wire::frame_error(std::to_string(held) + " bytes of commits are ahead of what the slowest "
                                 "worker has committed, expected at most " + std::to_string(most));

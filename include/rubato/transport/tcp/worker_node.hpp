@@ -138,7 +138,7 @@ class worker_node final : net::link_user, coordinator_user {
     clock::time_point posted{};
     // For those who wait while another thread has the turn:
     std::atomic<bool> full = false;
-    std::atomic<bool> settled = true;  ///< all that was posted has arrived
+    std::atomic<std::uint64_t> arrived = 0;  ///< frames of those that were posted
 
     /// `waits_for_sending`: nobody but those who post sends.
     void note(bool waits_for_sending) noexcept;
