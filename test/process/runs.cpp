@@ -11,17 +11,23 @@
 
 namespace rubato::test {
 
+// None that the system may give to others in the meantime, and none twice.
 std::uint16_t free_port() {
-  int const s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in where{};
-  where.sin_family = AF_INET;
-  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof where;
-  bool const found = ::bind(s, reinterpret_cast<sockaddr*>(&where), size) == 0 &&
-                     ::getsockname(s, reinterpret_cast<sockaddr*>(&where), &size) == 0;
-  ::close(s);
-  if (!found) throw std::runtime_error("no free port");
-  return ntohs(where.sin_port);
+  constexpr int first = 20000;
+  constexpr int count = 12000;  // up to where Linux begins with its own choice
+  static int next = ::getpid() * 61;
+  for (int tries = 0; tries < count; ++tries) {
+    int const port = first + ++next % count;
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_port = htons(static_cast<std::uint16_t>(port));
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int const s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool const is_free = ::bind(s, reinterpret_cast<sockaddr*>(&where), sizeof where) == 0;
+    ::close(s);
+    if (is_free) return static_cast<std::uint16_t>(port);
+  }
+  throw std::runtime_error("no free port");
 }
 
 std::string program_of(std::string const& protocol) {
