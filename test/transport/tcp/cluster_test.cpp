@@ -543,21 +543,25 @@ TEST_CASE("tcp: large reads and updates that are cut arrive once", "[tcp]") {
 
 TEST_CASE("tcp: stop() ends a run for all also where it has not begun yet", "[tcp]") {
   serving const run(two_by_two(), asp{}, counting{.rows = 8});
+  std::atomic<int> ended = 0;
+  std::atomic<bool> held = true;
   in_processes(processes, [&](std::uint32_t rank) {
     cluster c{run.process(rank, 1), asp{}, counting{.rows = 8}};
-    if (rank == 0) {
-      std::this_thread::sleep_for(500ms);  // it is the other that waits for this one
-      (void)c.run([](auto& worker) {
-        while (true) worker.step();
-      });
-    } else {
-      std::jthread const stopping([&] {
-        std::this_thread::sleep_for(200ms);
+    auto const goes_on = [](auto& worker) {
+      while (true) worker.step();
+    };
+    if (rank == 0) std::this_thread::sleep_for(2s);  // it is the other that waits for this one
+    std::jthread stopping;
+    if (rank == 1)
+      stopping = std::jthread([&] {
+        std::this_thread::sleep_for(1s);
         c.stop();
+        for (int i = 0; i < 2'000 && ended == 0; ++i) std::this_thread::sleep_for(10ms);
+        held = ended != 0;
+        if (!held) c.stop();  // so that nobody hangs
       });
-      (void)c.run([](auto& worker) {
-        while (true) worker.step();
-      });
-    }
+    (void)c.run(goes_on);
+    ++ended;
   });
+  CHECK(held);
 }
