@@ -366,6 +366,39 @@ TEST_CASE("shard_control: a joiner is registered at c_min, holds it there, then 
   CHECK(b.receive(2, 5) == refusal::none);
 }
 
+TEST_CASE("shard_control: who comes back begins after the commits of its earlier life that count") {
+  bsp_bench b({}, 2);
+  b.receive(1, 0);  // and waits for worker 0
+  CHECK(b.control.freeze(worker_id{1}) == at(1));
+  b.control.drop(worker_id{1}, at(1));
+  CHECK(b.control.enlist(worker_id{1}, incarnation_id{1}) == at(1));
+  b.control.start(worker_id{1}, at(1));
+  CHECK(b.control.check({worker_id{1}, incarnation_id{1}, b.control.stage()}, at(0), {}) ==
+        refusal::order);
+  b.receive(0, 0);
+  CHECK(b.fold() == list{"0/0 0/1 M=2"});
+  // Lost before it has sent anything, it takes nothing of its earlier life with it.
+  b.receive(0, 1);
+  b.control.freeze(worker_id{1});
+  b.control.drop(worker_id{1}, at(0));
+  CHECK(b.control.counters().dropped == 0);
+  CHECK(b.control.counters().partly_folded == 0);
+  CHECK(b.control.enlist(worker_id{1}, incarnation_id{2}) == at(2));
+}
+
+TEST_CASE("shard_control: a goodbye from before a joiner's first clock drops no earlier commit") {
+  bsp_bench b({}, 2);
+  b.receive(1, 0);
+  b.control.freeze(worker_id{1});
+  b.control.drop(worker_id{1}, at(1));
+  b.control.enlist(worker_id{1}, incarnation_id{1});
+  b.control.start(worker_id{1}, at(1));
+  b.control.drop(worker_id{1}, at(0));
+  CHECK(b.control.held_back() == 1);
+  b.receive(0, 0);
+  CHECK(b.fold() == list{"0/0 0/1 M=2"});
+}
+
 TEST_CASE("shard_control: what is published never falls, also when everybody leaves and joins") {
   eager_bench b({0}, 2);
   for (std::int64_t stamp = 0; stamp < 4; ++stamp)

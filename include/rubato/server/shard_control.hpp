@@ -265,10 +265,11 @@ class shard_control {
     return r;
   }
 
-  /// Registers a joiner at this shard's own `c_min`, which holds `c_min` there; returns that clock.
+  /// Registers a joiner at this shard's own `c_min`, which holds `c_min` there; returns that clock. Who
+  /// was here before and was ahead begins after the commits of that life, which count.
   clock_index enlist(worker_id w, incarnation_id incarnation) {
     if (w.index() >= members_.size()) members_.resize(w.index() + 1);
-    clock_index const at = progress_.floor();
+    clock_index const at = std::max(progress_.floor(), members_[w.index()].cut);
     if (progress_.contains(w)) progress_.leave(w);
     progress_.join(w, at);
     members_[w.index()] = {standing::live, incarnation, at, at, {}};
@@ -299,17 +300,16 @@ class shard_control {
     if (w.index() >= members_.size()) return;
     member& m = members_[w.index()];
     if (m.state == standing::gone) return;
-    m.cut = cut;
-    if (m.state == standing::live && m.received < cut) {
+    // A joiner that was lost before it began may have a cut below its first clock here.
+    m.cut = std::max(cut, m.joined);
+    if (m.state == standing::live && m.received < m.cut) {
       m.state = standing::leaving;
       return;
     }
-    if (m.received > cut) {
-      std::size_t const dropped = log_.drop(w, cut);
+    if (m.received > m.cut) {
+      std::size_t const dropped = log_.drop(w, m.cut);
       if constexpr (Versioned) versions_.drop(w, dropped);
-      // A joiner that was lost before it began may have a cut below its first clock here.
-      auto const beyond =
-          static_cast<std::uint64_t>(distance(std::max(cut, m.joined), m.received));
+      auto const beyond = static_cast<std::uint64_t>(distance(m.cut, m.received));
       counters_.dropped += dropped;
       counters_.partly_folded += beyond - dropped;
     }
