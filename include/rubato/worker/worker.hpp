@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -50,7 +51,8 @@ class worker {
 
   /// This worker's place among the workers, from 0; a joiner takes the next number.
   [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
-  /// How many workers the run began with.
+  /// How many workers the run began with; for one that joined later at least `rank() + 1`, so that
+  /// `shard(rank(), count())` is a part of the data for everyone.
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
   [[nodiscard]] worker_id id() const noexcept { return self_.worker; }
   /// The number of this worker's commits; a joiner starts where the others are.
@@ -143,7 +145,7 @@ class worker {
   /// Starts at this clock among `count` workers.
   void start(starting_point const& at, std::uint32_t count) {
     reads_.start(at);
-    count_ = count;
+    count_ = std::max(count, rank_ + 1);
     started_ = link_.now();
     live_ = true;
     begin_clock(started_);
