@@ -338,13 +338,20 @@ deployment deployment::from_environment() {
   });
 }
 
+address deployment::listening() const {
+  if (listen) return *listen;
+  if (!keys.beyond_loopback || coordinator.is_loopback()) return {.host = "127.0.0.1", .port = 0};
+  bool const by_ipv6 = coordinator.host.find(':') != std::string::npos;
+  return {.host = by_ipv6 ? "::" : "0.0.0.0", .port = 0};
+}
+
 void deployment::check() const {
   require_between("workers", workers, 1, processes_max);
   require_between("servers", servers, 1, processes_max);
   if (rank) require_between("rank", *rank, 0, std::int64_t{number_in(*this, as)} - 1);
   require_known("coordinator", coordinator);
   if (as == role::coordinator) require_guarded("coordinator", coordinator, keys);
-  if (as == role::server) require_guarded("listen", listen, keys);
+  if (as == role::server) require_guarded("listen", listening(), keys);
   if (announce) require_known("announce", *announce);
   require_files(keys.tls);
   require_at_least("silence", silence, 1);

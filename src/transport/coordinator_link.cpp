@@ -5,7 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <random>
+#include <string>
 #include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/udp.hpp>
 
 #include "rubato/core/error.hpp"
 #include "rubato/wire/messages.hpp"
@@ -20,6 +27,24 @@ Options limited(Options o, net::deployment const& place) {
   // Who is silent is so while a connection is made, too: a stopped process's system accepts it.
   o.handshake = std::min(o.handshake, place.silence);
   return o;
+}
+
+/// Of this machine, on the way to `there`; nothing if that is the machine itself by its loopback
+/// network, or is not known.
+std::optional<std::string> own_number_towards(net::address const& there, bool ipv6) {
+  namespace ip = boost::asio::ip;
+  if (there.is_unix()) return std::nullopt;
+  boost::asio::io_context io;
+  boost::system::error_code ec;
+  auto const found = ip::udp::resolver(io).resolve(there.host, std::to_string(there.port), ec);
+  for (auto const& entry : found) {
+    ip::udp::socket probe(io);
+    probe.connect(entry.endpoint(), ec);  // sends nothing: the system only looks for the way
+    if (ec) continue;
+    auto const own = probe.local_endpoint(ec).address();
+    if (!ec && !own.is_loopback() && (own.is_v4() || ipv6)) return own.to_string();
+  }
+  return std::nullopt;
 }
 }  // namespace
 
@@ -46,9 +71,19 @@ std::size_t guests_limit(net::deployment const& place) {
   return listener_limits(place).handshakes_max;
 }
 
+net::address listening_as_coordinator(net::deployment const& place) {
+  net::address const& known = place.coordinator;
+  boost::system::error_code no_number;
+  if (!known.is_unix()) boost::asio::ip::make_address(known.host, no_number);
+  if (!no_number || known.is_loopback() || !place.keys.beyond_loopback) return known;
+  return {.host = "0.0.0.0", .port = known.port};
+}
+
 net::address announced(net::deployment const& place, net::address const& bound) {
   if (place.announce) return *place.announce;
   if (bound.host != "0.0.0.0" && bound.host != "::") return bound;
+  if (auto const own = own_number_towards(place.coordinator, bound.host == "::"))
+    return {.host = *own, .port = bound.port};
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0)
     throw error(errc::io, "this machine has no name that others could reach it by; say where with "

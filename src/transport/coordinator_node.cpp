@@ -32,7 +32,7 @@ coordinator_node::coordinator_node(net::deployment const& place, run_control::op
       door_(reactor_, connection_limits(place),
             [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); },
             guests_limit(place)),
-      listener_(reactor_, place.coordinator, place.keys, listener_limits(place),
+      listener_(reactor_, listening_as_coordinator(place), place.keys, listener_limits(place),
                 [this](auto fresh) { door_.receive(std::move(fresh)); }) {
   door_.open();
 }

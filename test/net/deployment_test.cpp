@@ -68,7 +68,8 @@ TEST_CASE("without a launcher a process is the only worker", "[net][deployment]"
   CHECK(alone.workers == 1);
   CHECK(alone.servers == 1);
   CHECK(alone.coordinator == net::address{.host = "127.0.0.1", .port = 29500});
-  CHECK(alone.listen == net::address{.host = "127.0.0.1", .port = 0});
+  CHECK_FALSE(alone.listen.has_value());
+  CHECK(alone.listening() == net::address{.host = "127.0.0.1", .port = 0});
   CHECK(alone.keys.token.empty());
   CHECK_FALSE(alone.keys.tls.has_value());
   CHECK_FALSE(alone.keys.beyond_loopback);
@@ -354,6 +355,22 @@ TEST_CASE("listening beyond this machine must be allowed", "[net][deployment]") 
   CHECK_NOTHROW(server.check());
 }
 
+TEST_CASE("a server listens where the coordinator can be reached from", "[net][deployment]") {
+  deployment server{.as = role::server, .coordinator = {.host = "far", .port = 1}};
+  CHECK(server.listening().text() == "127.0.0.1:0");  // nobody has allowed more
+  server.keys.beyond_loopback = true;
+  CHECK(server.listening().text() == "0.0.0.0:0");
+  CHECK_THROWS_WITH(server.check(), Catch::Contains("deployment::listen is 0.0.0.0:0, which"));
+  server.coordinator.host = "2001:db8::1";
+  CHECK(server.listening().text() == "[::]:0");
+  for (char const* near : {"127.0.0.1:1", "unix:/tmp/somewhere"}) {
+    server.coordinator = net::address::parse(near);
+    CHECK(server.listening().text() == "127.0.0.1:0");
+  }
+  server.listen = net::address::parse("far:7");
+  CHECK(server.listening().text() == "far:7");
+}
+
 TEST_CASE("who listens beyond this machine needs a token or certificates", "[net][deployment]") {
   net::address const far{.host = "far", .port = 1};
   net::address const everywhere{.host = "0.0.0.0", .port = 0};
@@ -381,7 +398,8 @@ TEST_CASE("who listens beyond this machine needs a token or certificates", "[net
   // Who does not listen there needs none.
   for (net::address const& here :
        {net::address{.host = "127.0.0.1", .port = 1}, net::address::parse("unix:/tmp/somewhere")}) {
-    coordinator.coordinator = server.listen = here;
+    coordinator.coordinator = here;
+    server.listen = here;
     CHECK_NOTHROW(coordinator.check());
     CHECK_NOTHROW(server.check());
   }

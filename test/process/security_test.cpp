@@ -1,11 +1,19 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // Runs of processes that prove to each other who they are: they come to the same, and whoever
 // cannot prove it takes no part.
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -124,6 +132,46 @@ TEST_CASE("with a token a run comes to the same, wherever the token is from",
   };
   test::process_run run(plan);
   check_result(run, open_result());
+}
+
+namespace {
+/// This machine's number on a network that other machines may be on.
+std::optional<std::string> own_number() {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return std::nullopt;
+  std::optional<std::string> found;
+  for (ifaddrs const* one = all; one != nullptr && !found; one = one->ifa_next) {
+    bool const is_on = (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_LOOPBACK) == 0;
+    if (!is_on || one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    std::array<char, INET_ADDRSTRLEN> text{};
+    auto const& number = reinterpret_cast<sockaddr_in const*>(one->ifa_addr)->sin_addr;
+    if (::inet_ntop(AF_INET, &number, text.data(), text.size()) != nullptr) found = text.data();
+  }
+  ::freeifaddrs(all);
+  return found;
+}
+}  // namespace
+
+TEST_CASE("a run whose coordinator is on a network has its servers there", "[process][security]") {
+  auto const here = own_number();
+  if (!here) {
+    WARN("not tested: this machine is on no network");
+    return;
+  }
+  auto plan = small_run(both(token("open sesame"),
+                             {{"RUBATO_BEYOND_LOOPBACK", "1"},
+                              {"RUBATO_COORDINATOR", *here + ":" + std::to_string(test::free_port())}}));
+  SECTION("and comes to the same") {
+    test::process_run run(plan);
+    check_result(run, open_result());
+  }
+  SECTION("and says so where one is lost") {
+    plan.options.insert(plan.options.end(), {"--clocks", "100000", "--pause", "2000", "--tells", "yes"});
+    test::process_run run(plan);
+    REQUIRE(run.worker(0).prints("clock 0 3\n"));
+    run.server(1).send(SIGKILL);
+    check_error(run.worker(0), "server 1 (" + *here + ":");
+  }
 }
 
 TEST_CASE("over TLS a run comes to the same", "[process][security]") {

@@ -20,8 +20,8 @@ using wire::to_string;
 
 /// What becomes of a run when a worker is lost.
 enum class on_loss : std::uint8_t {
-  end,      ///< it ends with an error, everywhere
-  go_on,    ///< it goes on without the worker
+  end,    ///< it ends with an error, everywhere
+  go_on,  ///< it goes on without the worker, and without one whose body throws
 };
 
 /// A process's place in a run of several processes.
@@ -31,16 +31,19 @@ struct deployment {
   std::optional<std::uint32_t> rank = {};
   std::uint32_t workers = 1;  ///< worker processes that a run begins with
   std::uint32_t servers = 1;  ///< server processes
-  address coordinator = {};   ///< where the coordinator listens
-  /// Where this server listens; nothing needs to be said on one machine.
-  address listen = {.host = "127.0.0.1", .port = 0};
-  /// Where others reach this server, if not where it listens: behind a forwarder, for example.
+  /// Where others reach the coordinator. It listens there; where that is a name beyond this machine, at
+  /// this port of all networks.
+  address coordinator = {};
+  /// Where this server listens, if not where `listening` says.
+  std::optional<address> listen = {};
+  /// Where others reach this server, if not where it listens: behind a forwarder, for example. Who
+  /// listens on all addresses is reached by the one from which it reaches the coordinator.
   std::optional<address> announce = {};
   security keys = {};
   on_loss when_lost = on_loss::end;
-  /// A process that says nothing for so long is lost.
+  /// A connection on which nothing comes for so long is taken for broken.
   std::chrono::milliseconds silence{5000};
-  /// A process whose connection broke may come back within this time.
+  /// A process whose connection broke may come back within this time; then it is lost.
   std::chrono::milliseconds reconnect{2000};
   /// How long to wait for the others when a run is started.
   std::chrono::milliseconds patience{60000};
@@ -55,8 +58,8 @@ struct deployment {
   /// | `MASTER_ADDR`, `MASTER_PORT` | its host and port, 127.0.0.1 and 29500 if not set; under Slurm the job's first node |
   /// | `RANK`, else `OMPI_COMM_WORLD_RANK`, else `SLURM_PROCID` | this process's number |
   /// | `WORLD_SIZE`, else `OMPI_COMM_WORLD_SIZE`, else `SLURM_NTASKS` | how many processes there are |
-  /// | `RUBATO_LISTEN` | where a server listens |
-  /// | `RUBATO_ANNOUNCE` | where others reach it, if elsewhere; who listens on 0.0.0.0 is reached by the machine's name |
+  /// | `RUBATO_LISTEN` | where a server listens, if not where `listening` says |
+  /// | `RUBATO_ANNOUNCE` | where others reach it, if elsewhere |
   /// | `RUBATO_TOKEN`, `RUBATO_TOKEN_FILE` | the shared secret, or the file that holds it |
   /// | `RUBATO_TLS_CERTIFICATE`, `RUBATO_TLS_KEY`, `RUBATO_TLS_AUTHORITY` | files; all three or none |
   /// | `RUBATO_BEYOND_LOOPBACK` | `1` allows listening beyond this machine, with a token or certificates |
@@ -70,6 +73,10 @@ struct deployment {
       std::function<std::optional<std::string>(std::string_view)> const& look_up);
   /// From this process's environment.
   [[nodiscard]] static deployment from_environment();
+
+  /// Where this server listens if nobody says: on a free port of the loopback network; of all networks
+  /// where the coordinator is beyond this machine's loopback and `security::beyond_loopback` allows it.
+  [[nodiscard]] address listening() const;
 
   /// @throws option_error for what cannot be meant, and where other machines could reach this
   /// process without a token or certificates

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -22,8 +21,12 @@ namespace rubato::detail {
 [[nodiscard]] net::listener::options listener_limits(net::deployment const& place);
 /// For a doorkeeper.
 [[nodiscard]] std::size_t guests_limit(net::deployment const& place);
-/// Where others reach a server that listens at `bound`: as the place says, or else there; on all of the
-/// machine's addresses by its name.
+/// Where the coordinator listens: by its number there, by a name on all networks, since on the machine
+/// itself its name often means the loopback network.
+[[nodiscard]] net::address listening_as_coordinator(net::deployment const& place);
+/// Where others reach a server that listens at `bound`: as the place says, or else there. Who listens
+/// on all addresses is reached by the one from which it reaches the coordinator, or where that is on
+/// the same machine by the machine's name.
 [[nodiscard]] net::address announced(net::deployment const& place, net::address const& bound);
 /// Names a link; drawn at random, so that no two are alike.
 [[nodiscard]] std::uint64_t fresh_session();

@@ -50,7 +50,7 @@ class server_node final : coordinator_user {
         door_(reactor_, connection_limits(place),
               [this](auto guest, auto const& said) { welcome(std::move(guest), said); },
               guests_limit(place)),
-        listener_(reactor_, place.listen, place.keys, listener_limits(place),
+        listener_(reactor_, place.listening(), place.keys, listener_limits(place),
                   [this](auto fresh) { door_.receive(std::move(fresh)); }),
         coordinator_(reactor_, *this, place,
                      {.as = net::role::server,
