@@ -35,7 +35,10 @@ void set_log(log_sink sink) {
 
 void log(log_level level, std::string const& line) {
   std::lock_guard const lock(the_sink().mutex);
-  the_sink().sink(level, line);
+  try {
+    the_sink().sink(level, line);
+  } catch (...) {  // a full disk under the log ends no run
+  }
 }
 
 }  // namespace rubato::net

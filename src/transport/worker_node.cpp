@@ -44,8 +44,13 @@ worker_node::worker_node(runtime& user, net::deployment const& place, std::strin
   await_welcome();
   connect_to_servers();
   keeper_ = std::thread([this] { keep_up(); });
-  if (background)
+  if (!background) return;
+  try {
     background_ = std::thread([this] { turn_.attend([this] { return background_stops_.load(); }); });
+  } catch (...) {  // no thread to be had
+    end_keeper();
+    throw;
+  }
 }
 
 worker_node::~worker_node() {
@@ -54,12 +59,7 @@ worker_node::~worker_node() {
     turn_.wake();
     background_.join();
   }
-  {
-    std::lock_guard const guard(keeping_);
-    keeper_stops_ = true;
-  }
-  keeper_wakes_.notify_all();
-  keeper_.join();
+  end_keeper();
   leaving_ = true;
   if (!broken_) {
     coordinator_.send(wire::farewell{});
@@ -68,6 +68,15 @@ worker_node::~worker_node() {
   }
   for (auto& s : servers_) s->link.close();
   coordinator_.close();
+}
+
+void worker_node::end_keeper() {
+  {
+    std::lock_guard const guard(keeping_);
+    keeper_stops_ = true;
+  }
+  keeper_wakes_.notify_all();
+  keeper_.join();
 }
 
 void worker_node::await_welcome() {
@@ -319,7 +328,7 @@ void worker_node::lost(net::link& from, std::string const& reason, bool) {
 
 void worker_node::told(wire::control_message const& message) {
   if (auto const* stop = std::get_if<wire::stop_run>(&message); stop != nullptr && stop->fatal)
-    return give_up(errc::lost, stop->sentence);
+    return give_up(stop->code, stop->sentence);
   user_.told(message);
   turn_.stir();
 }

@@ -301,8 +301,7 @@ class tcp_runtime final : detail::worker_node::runtime {
   void drive() {
     std::unique_lock guard(lock_);
     while (true) {
-      for (; launched_ < participants_.size(); ++launched_)
-        live_threads_.emplace_back([this, p = participants_[launched_]] { live(*p); });
+      while (launched_ < participants_.size()) launch(guard, participants_[launched_++]);
       if (node_->is_broken() && running_ == 0) break;
       if (over_) break;
       if (early_end_ && !participants_.empty()) {
@@ -324,6 +323,20 @@ class tcp_runtime final : detail::worker_node::runtime {
     end_loss_thread(guard);
   }
 
+  void launch(std::unique_lock<std::mutex>& guard, std::shared_ptr<participant> const& p) {
+    try {
+      live_threads_.emplace_back([this, p] {
+        live(*p);
+        leave(*p);
+      });
+    } catch (...) {  // no thread to be had: all others would wait for a worker that never runs
+      guard.unlock();
+      fail(std::current_exception());
+      leave(*p);
+      guard.lock();
+    }
+  }
+
   void live(participant& p) {
     try {
       node_->turns().wait([&] { return p.may_start.load(std::memory_order_acquire) || stopping(); });
@@ -337,6 +350,9 @@ class tcp_runtime final : detail::worker_node::runtime {
     } catch (...) {
       fail(std::current_exception());
     }
+  }
+
+  void leave(participant& p) {
     p.link.withdraw();  // a prefetch may be under way
     p.handle.end();
     try {
@@ -441,7 +457,7 @@ class tcp_runtime final : detail::worker_node::runtime {
     news();
   }
   void on(wire::worker_starts const& m) {
-    if (participant* const p = find(m.stage, m.worker)) {
+    if (auto const p = find(m.stage, m.worker)) {
       p->start = m.at;
       p->may_start.store(true, std::memory_order_release);
     }
@@ -470,8 +486,8 @@ class tcp_runtime final : detail::worker_node::runtime {
         throw wire::frame_error("an order of " + std::to_string(m.order.size()) +
                                 " bytes came, expected " + std::to_string(sizeof order));
       std::memcpy(&order, m.order.data(), sizeof order);
-      participant* const p = find(m.stage, m.to);
-      if (p == nullptr) return;
+      auto const p = find(m.stage, m.to);
+      if (!p) return;
       std::lock_guard const guard(lock_);
       p->link.orders_.push_back(order);
       p->link.has_orders_.store(true, std::memory_order_release);
@@ -484,8 +500,8 @@ class tcp_runtime final : detail::worker_node::runtime {
     changed_.notify_all();
   }
   void on(wire::cut_grant const& m) {
-    participant* const p = find(m.to.stage, m.to.worker);
-    if (p == nullptr || p->link.asked_.cut == nullptr) return;
+    auto const p = find(m.to.stage, m.to.worker);
+    if (!p || p->link.asked_.cut == nullptr) return;
     cut_slot& slot = *std::exchange(p->link.asked_.cut, nullptr);
     slot.cut = std::make_shared<commit_cut const>(m.below, m.c_min);
     slot.admitted = slot.arrived + m.held;
@@ -509,11 +525,12 @@ class tcp_runtime final : detail::worker_node::runtime {
     has_news_ = true;
     changed_.notify_all();
   }
-  [[nodiscard]] participant* find(stage_id stage, worker_id w) {
+  /// Shared, because the next run may begin meanwhile.
+  [[nodiscard]] std::shared_ptr<participant> find(stage_id stage, worker_id w) {
     std::lock_guard const guard(lock_);
     if (stage != stage_) return nullptr;
     auto const at = std::ranges::find_if(participants_, [&](auto const& p) { return p->handle.id() == w; });
-    return at == participants_.end() ? nullptr : at->get();
+    return at == participants_.end() ? nullptr : *at;
   }
 
   [[nodiscard]] bool refused(worker_id w) {

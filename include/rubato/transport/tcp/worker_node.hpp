@@ -147,6 +147,7 @@ class worker_node final : net::link_user, coordinator_user {
   [[nodiscard]] static net::link::options server_limits(net::deployment const& place);
   [[nodiscard]] server& server_of(net::link& l);
   void keep_up();
+  void end_keeper();
   void await_welcome();
   void connect_to_servers();
   [[nodiscard]] question* find(server& s, std::uint64_t ticket) const;
