@@ -137,7 +137,11 @@ void run_control::welcome_all() {
 
 void run_control::receive(place from, wire::control_message const& message, time_point now) {
   if (over_) return;
-  if (from.as == net::role::worker) expect(processes_.at(from.number).here, from, "anything");
+  if (from.as == net::role::worker) {
+    process const& p = processes_.at(from.number);
+    if (p.is_given_up) return;  // it may not have heard yet that the others go on without it
+    expect(p.here, from, "anything");
+  }
   std::visit([&](auto const& m) { on(from, m, now); }, message);
 }
 
@@ -194,6 +198,7 @@ void run_control::begin_stage(time_point now) {
   stage_ = stage_id{stage_.value() + 1};
   began_ = ended_ = now;
   stopping_ = false;
+  ended_by_.clear();
   sampler_.reset();
   members_.clear();
   unconfirmed_.clear();
@@ -271,7 +276,7 @@ void run_control::on(place from, wire::worker_ended const& m, time_point now) {
     lose_worker(m.worker);  // it never began
   } else {
     end_worker(m.worker);
-    order(coordinator_.leave(m.worker, m.clock));
+    order(coordinator_.leave(m.worker, std::max(m.clock, who.start)));
   }
   ended_ = now;
   follow_cuts(now);
@@ -290,9 +295,14 @@ void run_control::lose_worker(worker_id w) {
   if (auto const o = coordinator_.lose(w)) order(*o);
 }
 
-void run_control::on(place from, wire::end_run const& m, time_point) {
+void run_control::on(place from, wire::end_run const& m, time_point now) {
   expect(from.as == net::role::worker, from, "end the run");
-  if (in_stage(m.stage)) stop(m.failed, m.code, m.sentence);
+  if (!in_stage(m.stage) || stopping_) return;
+  if (!m.failed || options_.when_lost == net::on_loss::end)
+    return stop(m.failed, m.code, m.sentence);
+  processes_.at(from.number).is_given_up = true;
+  tell(from, wire::stop_run{stage_, true, true, m.code, m.sentence});
+  lose_process(from.number, m.sentence, false, now);
 }
 
 void run_control::stop(bool failed, errc code, std::string const& sentence) {
@@ -333,6 +343,7 @@ void run_control::started(worker_id w, membership_order const& o, time_point now
   if (m.now != standing::joining || processes_.at(m.process).incarnation != o.incarnation.value())
     return;
   m.now = standing::live;
+  m.start = o.clock;
   tell(worker_place(m.process), wire::worker_starts{stage_, w, {o.clock, o.version}});
   if (!conductor_) return;
   any_conductor::orders orders;
@@ -379,8 +390,11 @@ void run_control::finish_stage(time_point now) {
   conductor_.reset();
   phase_ = phase::idle;
   for (auto& [number, p] : processes_)
-    if (std::exchange(p.takes_part, false)) p.ready = false;
-  close_when_empty();
+    if (std::exchange(p.takes_part, false)) {
+      p.ready = false;
+      p.has_finished = true;
+    }
+  close_when_left();
   begin_when_ready(now);  // who came too late for this run is ready for the next
 }
 
@@ -409,13 +423,17 @@ void run_control::lose_process(std::uint32_t number, std::string const& reason, 
   process& p = processes_.at(number);
   if (!p.here) return;
   p.here = p.ready = false;
+  someone_is_done_ = someone_is_done_ || (expected && p.has_finished);
   if (sampler_ == number) sampler_.reset();  // another one is asked
   std::string const sentence =
       "worker " + std::to_string(number) + " (process " + std::to_string(p.pid) + ") was lost: " + reason;
   bool const takes_part = std::exchange(p.takes_part, false);
   if (takes_part) {
     report_.crashes += 1;
-    if (options_.when_lost == net::on_loss::end) stop(true, errc::lost, sentence);
+    if (options_.when_lost == net::on_loss::end) {
+      stop(true, errc::lost, sentence);
+      ended_by_ = sentence;
+    }
     for (worker_id const w : p.workers)
       if (members_[w.index()].now != standing::over) lose_worker(w);
     ended_ = now;
@@ -428,16 +446,27 @@ void run_control::lose_process(std::uint32_t number, std::string const& reason, 
     return fail(sentence);
   follow_cuts(now);
   end_when_over(now);
-  close_when_empty();
+  close_when_left();
   begin_when_ready(now);
 }
 
-void run_control::close_when_empty() {
+/// Nobody is there; or only some who came too late for the last run, and those who were done with it
+/// have left: alone they would do it all once more.
+bool run_control::is_left() const noexcept {
+  return std::ranges::none_of(processes_, [this](auto const& entry) {
+    return entry.second.here && (!someone_is_done_ || entry.second.has_finished);
+  });
+}
+
+void run_control::close_when_left() {
   bool const all_came = std::ranges::all_of(servers_, &server::here) &&
                         processes_.size() >= options_.workers;
-  if (phase_ != phase::idle || over_ || !all_came || workers_here() != 0) return;
+  if (phase_ != phase::idle || over_ || !all_came || !is_left()) return;
   over_ = true;
-  tell_servers(wire::shut_down{});
+  failure_ = ended_by_;
+  tell_workers(wire::stop_run{stage_, true, true, errc::refused,
+                              "the run is over: those who took part in it have left"});
+  tell_servers(wire::shut_down{failure_});
 }
 
 // ---- the conductor

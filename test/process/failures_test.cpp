@@ -74,9 +74,8 @@ TEST_CASE("a killed worker ends the run for all, by name", "[process][loss]") {
   run.worker(1).send(SIGKILL);
   for (std::size_t const i : {0u, 2u}) check_error(run.worker(i), named("worker", 1, run.worker(1)));
   CHECK(run.worker(1).wait() == 128 + SIGKILL);
-  CHECK(ended_well(run.server(0)));
-  CHECK(ended_well(run.server(1)));
-  CHECK(ended_well(run.coordinator()));
+  for (test::child* const c : {&run.server(0), &run.server(1), &run.coordinator()})
+    check_error(*c, named("worker", 1, run.worker(1)));
 }
 
 TEST_CASE("a run goes on without a killed worker, and keeps what it had committed",
@@ -242,6 +241,24 @@ TEST_CASE("a restarted worker takes part again", "[process][join]") {
   CHECK(again.value("weights") == run.worker(0).value("weights"));
 }
 
+TEST_CASE("a worker that is started again at once takes part again", "[process][join]") {
+  auto const protocol = GENERATE("bsp", "ssp_strict:3", "dyn_sgd_cut:2", "con_sgd:2");
+  INFO(protocol);
+  auto plan = short_run(100, {"--protocol", protocol});
+  plan.program = test::program_of(protocol);
+  test::process_run run(plan);
+  for (int life = 1; life <= 3; ++life) {
+    await_clock(run.worker(0), 0, 10 * life);
+    run.worker(1).send(SIGKILL);  // before its commits are folded, or known to all
+    (void)run.worker(1).wait();
+    (void)run.start_again(1);
+  }
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed.empty());
+  CHECK(run.worker(1).value("weights") == run.worker(0).value("weights"));
+}
+
 TEST_CASE("a worker that was given up does not disturb its successor",
           "[process][join][silence]") {
   auto plan = short_run(900, {"--pause", "500"});
@@ -288,6 +305,21 @@ TEST_CASE("what a body throws ends the run for all", "[process]") {
   }
   CHECK(ended_well(run.server(0)));
   CHECK(ended_well(run.coordinator()));
+}
+
+TEST_CASE("a run goes on without a worker whose body throws, and it may be started again",
+          "[process][join]") {
+  test::process_run run(
+      short_run(200, {"--odd-rank", "1", "--odd-option", "--throw-at", "--odd-value", "7"}));
+  check_error(run.worker(1), "the ink has run out");
+  std::int64_t const seen = last_clock(run.worker(0));
+  REQUIRE(test::comes_true([&] { return last_clock(run.worker(0)) > seen + 5; }));
+  test::child& again = run.start_again(1);  // past the clock at which it throws
+  std::string const failed = run.failures();
+  INFO(run.errors());
+  REQUIRE(failed.empty());
+  CHECK(whole(run.worker(0), 0) == 200);
+  CHECK(again.value("weights") == run.worker(0).value("weights"));
 }
 
 TEST_CASE("stop() ends the run for all without an error", "[process]") {

@@ -236,6 +236,90 @@ TEST_CASE("run_control: who says that it cannot go on is lost, whether the run g
   CHECK(idle.control.is_over());
 }
 
+TEST_CASE("run_control: a loss that ends the run ends the servers with an error once all have left") {
+  bench b = running(1, 2);
+  b.lose(worker(1));
+  b.carry_out_all();
+  b.ended(0, 0);
+  b.carry_out_all();
+  b.finish(0);
+  b.forget();
+  SECTION("and nobody begins another") {
+    b.say(worker(0), wire::farewell{});
+    CHECK(b.told(server(0)).back() == "shut down: worker 1 (process 1) was lost: cut off");
+    CHECK(b.control.failure() == "worker 1 (process 1) was lost: cut off");
+  }
+  SECTION("but a run after it may end well") {
+    b.ready(0);
+    b.carry_out_all();
+    b.ended(0, 0);
+    b.carry_out_all();
+    b.finish(0);
+    b.say(worker(0), wire::farewell{});
+    CHECK(b.told(server(0)).back() == "shut down");
+    CHECK(b.control.failure().empty());
+  }
+}
+
+TEST_CASE("run_control: whose body throws is lost, where the others go on without who is lost") {
+  bench b = running(1, 3, net::on_loss::go_on);
+  b.say(worker(1), wire::end_run{b.control.stage(), true, errc::io, "the ink has run out"});
+  CHECK(b.told(worker(1)) == list{"fatal: the ink has run out"});
+  CHECK(b.told(worker(0)).empty());
+  CHECK(b.told(server(0)) == list{"freeze 1.0", "expel 1.0"});
+  // It may not have heard of it.
+  b.ended(1, 1, 7);
+  b.say(worker(1), wire::farewell{"the ink has run out"});
+  b.lose(worker(1));
+  b.carry_out_all();
+  CHECK(b.told(server(0)) == list{"drop 1.0 at 0"});
+  CHECK(b.come(1).incarnation == 1);
+  b.ready(1);
+  b.carry_out_all();
+  CHECK(b.told(worker(1)) == list{"welcome 1.1 to 1", "begins 1 of 3: 1", "starts 1 at 0"});
+  // Who asks for the end of the run ends it.
+  b.say(worker(2), wire::end_run{b.control.stage(), false, errc::stopped, ""});
+  CHECK(b.told(worker(0)) == list{"stop: "});
+}
+
+TEST_CASE("run_control: who comes when the others are done does not begin anew, alone") {
+  bench b = running(1, 2, net::on_loss::go_on);
+  b.lose(worker(1));
+  b.carry_out_all();
+  b.ended(0, 0);
+  b.carry_out_all();
+  b.finish(0);
+  (void)b.come(1);
+  b.ready(1);
+  b.forget();
+  SECTION("when the last of them leaves") {
+    b.say(worker(0), wire::farewell{});
+    CHECK(b.told(worker(1)) ==
+          list{"fatal: the run is over: those who took part in it have left"});
+    CHECK(b.told(server(0)) == list{"expel 0.0", "shut down"});
+    CHECK(b.control.is_over());
+  }
+  SECTION("but goes on where they were lost") {
+    b.lose(worker(0));
+    CHECK(b.told(worker(1)) == list{"begins 2 of 1: 0"});
+  }
+  SECTION("and takes part in their next run") {
+    b.ready(0);
+    CHECK(b.told(worker(1)) == list{"begins 2 of 2: 1"});
+  }
+}
+
+TEST_CASE("run_control: who was let in ends at the clock it was let in at, or later") {
+  bench b = running(1, 1);
+  (void)b.come();
+  b.ready(1);
+  b.carry_out(0, 5);  // enlisted at 5
+  b.carry_out_all();  // and told so
+  b.forget();
+  b.ended(1, 1, 0);  // it has not heard of it
+  CHECK(b.told(server(0)) == list{"drop 1.0 at 5"});
+}
+
 TEST_CASE("run_control: who is one too many may leave before the first run") {
   bench b = gathered(1, 2);
   (void)b.come();

@@ -48,8 +48,9 @@ class any_conductor {
 ///     running ── every worker has ended or is lost ──> ending: servers say when all is in
 ///     ending ── all servers have ──> idle, and every process hears what the run measured
 ///
-/// A process that comes later joins the run under way, or the next one. A server that is lost ends
-/// everything.
+/// A process that comes later joins the run under way, or the next one, as long as some are left who
+/// took part in the last. A server that is lost ends everything; of a worker the user says whether
+/// that ends the run for all.
 class run_control {
  public:
   struct options {
@@ -94,7 +95,7 @@ class run_control {
   [[nodiscard]] std::vector<outgoing> take() { return std::exchange(out_, {}); }
   /// Nothing will happen any more: everybody has left, or something is lost that cannot be replaced.
   [[nodiscard]] bool is_over() const noexcept { return over_; }
-  /// What was lost that cannot be replaced; empty if nothing was.
+  /// What was lost that cannot be replaced, or ended the last run; empty if nothing did.
   [[nodiscard]] std::string const& failure() const noexcept { return failure_; }
   /// Whether all that the first run needs are there. True from then on.
   [[nodiscard]] bool is_complete() const noexcept;
@@ -119,6 +120,8 @@ class run_control {
     bool welcomed = false;
     bool ready = false;
     bool takes_part = false;  ///< in the stage under way
+    bool has_finished = false;  ///< a stage, in this life
+    bool is_given_up = false;   ///< its body threw, and the others go on
     bool has_loss = false;
     std::uint32_t threads = 0;
     std::uint32_t pid = 0;
@@ -127,6 +130,7 @@ class run_control {
   struct member {
     std::uint32_t process = 0;
     standing now = standing::joining;
+    clock_index start{};  ///< once it is live; it may end before it has heard of it
     worker_metrics metrics{};
   };
   struct waiting_cut {
@@ -169,7 +173,8 @@ class run_control {
   void lose_worker(worker_id w);
   void lose_server(std::uint32_t number, std::string const& reason);
   void lose_process(std::uint32_t number, std::string const& reason, bool expected, time_point now);
-  void close_when_empty();
+  [[nodiscard]] bool is_left() const noexcept;
+  void close_when_left();
   void fail(std::string const& sentence);
   void stop(bool failed, errc code, std::string const& sentence);
 
@@ -210,6 +215,8 @@ class run_control {
   bool gathered_ = false;     ///< all have been there at one time
   bool initialized_ = false;  ///< servers have their initial values
   bool stopping_ = false;
+  bool someone_is_done_ = false;  ///< and has left
+  std::string ended_by_;          ///< the loss that ended the last stage
   std::optional<std::uint32_t> sampler_;  ///< the process that has been asked for a loss
   bool over_ = false;
   std::string failure_;
