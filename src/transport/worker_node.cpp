@@ -232,6 +232,7 @@ void worker_node::withdraw(inquiry& asked) {
     std::erase_if(s->asked, [&](question const* q) { return q->asker == &asked; });
   }
   asked.cut = nullptr;
+  asked.failure = nullptr;
   asked.missing.store(0, std::memory_order_relaxed);
 }
 

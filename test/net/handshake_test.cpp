@@ -1,8 +1,12 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // Who may talk to whom: the handshake, what a listener puts up with, and where it listens.
 #include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -184,6 +188,47 @@ TEST_CASE("nobody listens: told at once, with the address", "[net]") {
   REQUIRE(ends.until([&] { return ends.done_calls == 1; }, 1s));
   CHECK_THAT(ends.reason, Contains(to.text()) && Contains("refused"));
   CHECK_FALSE(ends.refused);
+}
+
+namespace {
+
+enum class outcome : int { fine, wrong, cannot_be_tried };
+
+/// In this process, which is no other's any more, the system gives no other port to who connects.
+bool leave_one_port(std::uint16_t port) {
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
+  int const s = ::socket(AF_INET, SOCK_DGRAM, 0);
+  ifreq loopback{};
+  std::strcpy(loopback.ifr_name, "lo");
+  loopback.ifr_flags = IFF_UP;
+  bool const is_up = ::ioctl(s, SIOCSIFFLAGS, &loopback) == 0;
+  ::close(s);
+  std::ofstream range("/proc/sys/net/ipv4/ip_local_port_range");
+  range << port << " " << port << std::flush;
+  return is_up && range.good();
+}
+
+outcome connect_to_itself() {
+  constexpr std::uint16_t port = 40000;
+  if (!leave_one_port(port)) return outcome::cannot_be_tried;
+  pair_of_ends ends;
+  ends.start_connect({"127.0.0.1", port});
+  bool const told = ends.until([&] { return ends.done_calls == 1; });
+  bool const may_try_again = !ends.refused && ends.reason.find("Connection refused") != std::string::npos;
+  return told && !ends.client && may_try_again ? outcome::fine : outcome::wrong;
+}
+
+}  // namespace
+
+TEST_CASE("nobody listens, and the system connects a process to itself: as if it had not", "[net]") {
+  pid_t const child = ::fork();
+  if (child == 0) ::_exit(static_cast<int>(connect_to_itself()));
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  auto const seen = static_cast<outcome>(WEXITSTATUS(status));
+  if (seen == outcome::cannot_be_tried) WARN("not tried: it takes a network of one's own");
+  CHECK(seen != outcome::wrong);
 }
 
 TEST_CASE("one who dropped its attempt to connect is not told", "[net]") {

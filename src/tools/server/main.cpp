@@ -11,9 +11,6 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
-#include <future>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -21,11 +18,13 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/net/log.hpp"
+#include "src/tools/server/companion.hpp"
 #include "src/tools/server/host.hpp"
 #include "src/tools/server/metrics.hpp"
 
 namespace {
 
+using rubato::server_tool::companion;
 using rubato::server_tool::options;
 
 /// The signals that ask a process to end. Made before any thread, so that all of them leave these
@@ -84,76 +83,17 @@ void log_to_stderr(bool verbose) {
   });
 }
 
-/// The coordinator in a thread of a server's process.
-class companion {
- public:
-  explicit companion(options const& o) {
-    std::promise<void> listening;
-    auto started = listening.get_future();
-    thread_ = std::thread([this, &o, listening = std::move(listening)]() mutable {
-      bool told = false;
-      try {
-        rubato::server_tool::coordinate(o, [&](std::function<void()> stop) {
-          set_stop(std::move(stop));
-          told = true;
-          listening.set_value();
-          return std::shared_ptr<void>(nullptr, [this](void*) { set_stop(nullptr); });
-        });
-      } catch (...) {
-        if (told) failure_ = std::current_exception();
-        else listening.set_exception(std::current_exception());
-      }
-    });
-    try {
-      started.get();
-    } catch (...) {
-      thread_.join();
-      throw;
-    }
-  }
-  ~companion() {
-    if (!thread_.joinable()) return;
-    stop();
-    thread_.join();
-  }
-  companion(companion const&) = delete;
-  companion& operator=(companion const&) = delete;
-
-  void stop() {
-    std::lock_guard const guard(lock_);
-    if (stop_) stop_();
-  }
-  /// Waits for its end. @throws what ended it
-  void finish() {
-    thread_.join();
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
- private:
-  void set_stop(std::function<void()> stop) {
-    std::lock_guard const guard(lock_);
-    stop_ = std::move(stop);
-  }
-
-  std::thread thread_;
-  std::mutex lock_;
-  std::function<void()> stop_;  ///< while it runs
-  std::exception_ptr failure_;
-};
-
 void serve(options const& o, ending const& end) {
   std::optional<companion> coordinator;
-  if (o.with_coordinator) coordinator.emplace(o);
+  if (o.with_coordinator)
+    coordinator.emplace([&o](auto const& started) { rubato::server_tool::coordinate(o, started); });
   auto const host = rubato::server_tool::make_host(o);
   std::optional<rubato::server_tool::metrics_page> page;
   if (o.metrics) page.emplace(*o.metrics, host->stats());
   fmt::print("listening on {}\n", host->bound().text());
   if (page) fmt::print("metrics on http://{}/metrics\n", page->bound().text());
   std::fflush(stdout);
-  watch const signals(end, [&] {
-    if (coordinator) coordinator->stop();  // first, or it would miss this server
-    host->stop();
-  });
+  watch const signals(end, [&] { stop_both(coordinator ? &*coordinator : nullptr, *host); });
   host->run();
   if (coordinator) coordinator->finish();
 }

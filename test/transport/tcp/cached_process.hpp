@@ -57,7 +57,10 @@ class hand_driven_network {
 
   // ---- as a worker_node
 
-  void ask(server_id s, detail::question& q) { ask_in_turn(s, q); }
+  void ask(server_id s, detail::question& q) {
+    if (on_ask) on_ask();
+    ask_in_turn(s, q);
+  }
   void ask_in_turn(server_id s, detail::question& q) {
     q.asker->missing.fetch_add(1);
     line(s).sent.push_back(&q);
@@ -79,6 +82,7 @@ class hand_driven_network {
   // ---- by hand
 
   std::size_t asked = 0;
+  std::function<void()> on_ask;  ///< before it is asked; may throw
   std::function<void(shadow const&)> heard_shadow;
 
   void begin_stage(stage_id stage) {

@@ -198,6 +198,35 @@ TEST_CASE("tcp: a worker is added to a run under way", "[tcp]") {
   SECTION("asp") { check_join(asp{}, threads); }
 }
 
+TEST_CASE("tcp: a worker that is added as the last one ends takes part, or is said to come too late",
+          "[tcp]") {
+  constexpr int rounds = 50;
+  counting const table{.rows = 4};
+  serving run({.workers = 1, .servers = 1}, asp{}, table);
+  cluster c{run.process(0, 1), asp{}, table};
+  int added = 0;
+  for (int round = 0; round < rounds; ++round) {
+    int const before = added;
+    std::atomic<int> bodies = 0;
+    std::jthread adding;
+    c.run([&](auto& w) {
+      ++bodies;
+      if (w.rank() != 0) return;
+      w.push(ones(table.rows));
+      w.step();
+      adding = std::jthread([&] {
+        try {
+          (void)c.add_worker();
+          ++added;
+        } catch (usage_error const&) {  // too late
+        }
+      });
+    });
+    adding.join();
+    CHECK(bodies == 1 + added - before);
+  }
+}
+
 // ---- what pulls see
 
 namespace {

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -355,6 +357,57 @@ TEST_CASE("process cache: who has fallen far behind its own commits fetches anew
   CHECK_FALSE(p.asks(a));
   p.commit(a);
   CHECK(p.asks(a));
+}
+
+// ---- questions that cannot be asked
+
+namespace {
+[[noreturn]] void no_memory() { throw std::bad_alloc(); }
+}  // namespace
+
+TEST_CASE("process cache: who could not ask waits for nothing, and others ask for themselves") {
+  ssp_process p(ssp{.staleness = 2}, 3);
+  auto &a = p.workers[0], &b = p.workers[1], &c = p.workers[2];
+  SECTION("rows, of which some are under way") {
+    p.ask_rows(c, {1});
+    p.net.on_ask = no_memory;
+    CHECK_THROWS_AS(p.ask_rows(a, {1, 2}), std::bad_alloc);
+    CHECK(a.asked.missing == 0);
+    a.slot().values = {-1};
+    p.net.on_ask = nullptr;
+    CHECK(p.asks(b, some_rows, {2}));
+    p.settle();
+    CHECK_FALSE(c.waits());
+    CHECK(a.slot().values == counts{-1});  // nothing is written for it
+  }
+  SECTION("the whole table") {
+    p.net.on_ask = no_memory;
+    CHECK_THROWS_AS(p.ask(a), std::bad_alloc);
+    p.net.on_ask = nullptr;
+    CHECK(p.asks(b));
+    p.settle();
+  }
+  CHECK(a.asked.missing == 0);
+  CHECK_FALSE(b.waits());
+}
+
+TEST_CASE("process cache: who has joined a question that cannot be asked hears why") {
+  ssp_process p(ssp{.staleness = 2}, 3);
+  auto &a = p.workers[0], &b = p.workers[1], &c = p.workers[2];
+  p.ask_rows(c, {1});
+  p.net.on_ask = [&] {
+    p.ask_rows(b, {1, 2});
+    CHECK(p.net.asked == 1);
+    no_memory();
+  };
+  CHECK_THROWS_AS(p.ask_rows(a, {2}), std::bad_alloc);
+  CHECK(b.waits());  // for what is under way
+  p.settle();
+  CHECK(b.asked.missing == 0);
+  REQUIRE(b.asked.failure != nullptr);
+  CHECK_THROWS_AS(std::rethrow_exception(b.asked.failure), std::bad_alloc);
+  CHECK(a.asked.failure == nullptr);
+  CHECK(c.asked.failure == nullptr);
 }
 
 // ---- only to be let in

@@ -166,6 +166,26 @@ TEST_CASE("run_control: a process may add workers until the run ends") {
   CHECK(b.told(worker(0)).empty());
 }
 
+TEST_CASE("run_control: a worker added as the last one ends keeps the run going, or comes too late") {
+  bool const in_time = GENERATE(true, false);
+  bench b = running(1, 1);
+  b.ended(0, 0);  // the server has yet to drop it
+  if (!in_time) b.carry_out_all();
+  b.forget();
+  b.say(worker(0), wire::add_worker{});
+  if (in_time) {
+    CHECK(b.told(worker(0)) == list{"begins 1 of 1: 1"});
+    b.carry_out_all();
+    CHECK(b.told(worker(0)) == list{"starts 1 at 0"});
+    CHECK(b.control.is_running());
+    b.ended(0, 1, 3);
+    b.carry_out_all();
+  }
+  CHECK_FALSE(b.control.is_running());
+  b.finish(0);
+  CHECK(b.told(worker(0)) == list{"over 1"});
+}
+
 TEST_CASE("run_control: a process cannot add workers without end") {
   bench b = gathered(1, 1);
   b.ready(0, 4096);

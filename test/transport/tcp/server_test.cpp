@@ -369,7 +369,7 @@ TEST_CASE("server: who commits far ahead of the others is cut off, and they go o
 
   // Each counts as its 64 bytes and what it takes to keep it.
   constexpr std::uint64_t allowed = held_max / (256 + 64);
-  for (std::uint64_t i = 0; i < 2 * allowed; ++i) {
+  for (std::uint64_t i = 0; i < allowed + 2; ++i) {
     run.commit(*runaway, second_worker, clock_index{static_cast<std::int64_t>(i)});
     its_own.poll();
   }
@@ -397,6 +397,61 @@ TEST_CASE("server: who keeps up may commit as much as it likes", "[tcp]") {
   }
   REQUIRE(run.until([&] { return run.stats().commits == commits; }));
   CHECK(run.stats().connections_lost == 0);
+}
+
+TEST_CASE("server: what the protocol lets a worker send is kept, and no more", "[tcp]") {
+  test::log_capture const log;
+  constexpr std::size_t rows = 8192;
+  constexpr std::uint64_t held_max = 16;  // less than one commit
+  std::int64_t const staleness = GENERATE(3, 20);
+  played_run run(with(ssp{.staleness = staleness}, stable_cut{}), rows, held_max);
+  run.to().join(second_worker);
+  REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
+  net::reactor its_own;
+  auto const ahead = run.connected(its_own, second_worker);
+  auto const has = [&](std::uint64_t commits) {
+    return run.until([&] {
+      its_own.poll();
+      return run.stats().commits == commits;
+    });
+  };
+  std::int64_t const allowed = staleness + 2;  // one is on its way when it waits
+  for (std::int64_t i = 0; i < allowed; ++i) run.commit(*ahead, second_worker, clock_index{i});
+  REQUIRE(has(static_cast<std::uint64_t>(allowed)));
+  CHECK(run.stats().connections_lost == 0);
+  for (std::int64_t i = allowed; i < allowed + 2; ++i) run.commit(*ahead, second_worker, clock_index{i});
+  REQUIRE(run.until([&] {
+    its_own.poll();
+    return run.stats().connections_lost == 1;
+  }));
+}
+
+TEST_CASE("server: all processes of a large run may wait at its door", "[tcp]") {
+  constexpr std::uint32_t many = 300;
+  test::log_capture const log;
+  test::temporary_folder const folder;
+  net::deployment place;
+  place.as = net::role::server;
+  place.rank = 0;
+  place.workers = many;
+  place.coordinator.path = folder.file("coordinator");  // which is not there yet
+  place.listen = {.host = {}, .path = folder.file("server")};
+  place.silence = long_silence;
+  blueprint<null_mutex, bsp, counting> const tables(bsp{}, 1, counting{.rows = 8});
+  detail::server_node server(tables, detail::agreement(tables), place, 1 << 20);
+  net::reactor reactor;
+  std::vector<std::shared_ptr<void>> attempts;
+  std::vector<std::unique_ptr<net::connection>> made;
+  for (std::uint32_t i = 0; i < many; ++i)
+    attempts.push_back(net::connect(reactor, server.bound(), {}, without_heartbeats(),
+                                    [&](auto fresh, auto const&, bool) { made.push_back(std::move(fresh)); }));
+  REQUIRE(test::run_until(reactor, [&] {
+    server.poll();
+    return made.size() == many;
+  }));
+  server.poll();
+  CHECK(std::ranges::none_of(made, [](auto const& one) { return one == nullptr; }));
+  CHECK(log.warnings() == "");
 }
 
 TEST_CASE("server: who was sent away is known when it comes back, and may come as another", "[tcp]") {
@@ -668,72 +723,4 @@ TEST_CASE("server: a question that waits for a cut may come again, over the next
   at.check_answer(1);
   at.run.settle();
   CHECK(at.run.first().answers().size() == 1);
-}
-
-// ---- strangers
-
-namespace {
-
-/// A link to a coordinator that says a hello, and not who it is.
-class stranger final : public net::link_user {
- public:
-  stranger(net::reactor& where, net::address const& to, std::uint64_t session,
-           std::chrono::milliseconds silence = 5s)
-      : link_(where, *this, limits(silence), "the coordinator") {
-    net::hello h;
-    h.session = session;
-    link_.dial(to, {}, h, 10s);
-  }
-  [[nodiscard]] bool is_up() const noexcept { return link_.is_up(); }
-  [[nodiscard]] std::string const& lost_for() const noexcept { return lost_for_; }
-  void begin(net::link&, wire::frame_header const&, std::span<std::byte const>,
-             std::vector<std::span<std::byte>>&) override {}
-  void end(net::link&, wire::frame_header const&) override {}
-  void lost(net::link&, std::string const& reason, bool) override { lost_for_ = reason; }
-
- private:
-  static net::link::options limits(std::chrono::milliseconds silence) {
-    net::link::options o;
-    o.silence = silence;
-    return o;
-  }
-
-  std::string lost_for_;
-  net::link link_;
-};
-
-}  // namespace
-
-TEST_CASE("coordinator: who has left without saying who it is is forgotten", "[tcp]") {
-  test::temporary_folder const folder;
-  net::deployment place;
-  place.as = net::role::coordinator;
-  place.coordinator.path = folder.file("coordinator");
-  detail::coordinator_node node(place, {.workers = 1, .servers = 1});
-  std::thread serving([&] { node.run(); });
-  net::reactor reactor;
-  // A session that the coordinator remembered as over would be refused.
-  for (int i = 0; i < 5; ++i) {
-    stranger guest(reactor, place.coordinator, 77);
-    CHECK(test::run_until(reactor, [&] { return guest.is_up() || !guest.lost_for().empty(); }));
-    CHECK(guest.lost_for() == "");
-  }
-  node.stop();
-  serving.join();
-}
-
-TEST_CASE("coordinator: who is here and does not say who it is is sent away in time", "[tcp]") {
-  test::temporary_folder const folder;
-  net::deployment place;
-  place.as = net::role::coordinator;
-  place.coordinator.path = folder.file("coordinator");
-  place.silence = 400ms;  // and as long for a handshake; a link says more often that it is here
-  detail::coordinator_node node(place, {.workers = 1, .servers = 1});
-  std::thread serving([&] { node.run(); });
-  net::reactor reactor;
-  stranger guest(reactor, place.coordinator, 77, place.silence);
-  CHECK(test::run_until(reactor, [&] { return !guest.lost_for().empty(); }));
-  CHECK_THAT(guest.lost_for(), Contains("did not say in time who it is"));
-  node.stop();
-  serving.join();
 }

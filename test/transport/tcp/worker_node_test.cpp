@@ -135,11 +135,12 @@ class played_server final : detail::coordinator_user {
 /// A coordinator and a played server, for so many worker processes.
 class played_run {
  public:
-  played_run(std::uint32_t workers, played_server::handler on_frame) {
+  played_run(std::uint32_t workers, played_server::handler on_frame,
+             std::chrono::milliseconds reconnect = 20s) {
     place_.workers = workers;
     place_.coordinator.path = folder_.file("coordinator");
     place_.silence = 60s;
-    place_.reconnect = 20s;
+    place_.reconnect = reconnect;
     net::deployment as_coordinator = place_;
     as_coordinator.as = net::role::coordinator;
     coordinator_.emplace(as_coordinator, run_control::options{.workers = workers, .servers = 1});
@@ -188,8 +189,9 @@ class played_run {
 /// A worker process without workers.
 class process final : detail::worker_node::runtime {
  public:
-  explicit process(played_run const& in, bool background = false)
-      : node(*this, in.place(), played_server::agreed, background) {}
+  explicit process(net::deployment const& place, bool background = false)
+      : node(*this, place, played_server::agreed, background) {}
+  explicit process(played_run const& in, bool background = false) : process(in.place(), background) {}
 
  private:
   void told(wire::control_message const&) override {}
@@ -584,4 +586,50 @@ TEST_CASE("worker node: who alone has lost a server tells the coordinator, and i
   REQUIRE(comes_to_hold([&] { return run.is_over(); }));
   CHECK_THAT(run.failure(), Contains("worker 0 (process ") && Contains("was lost: server 0 (") &&
                                 Contains("no more of you"));
+}
+
+// ---- who waits longer
+
+TEST_CASE("worker node: a server may come back later than the coordinator waits for it", "[tcp]") {
+  test::log_capture const log;
+  std::atomic<int> questions = 0;
+  played_run run(
+      1,
+      [&](net::connection& from, wire::frame_header const& header) {
+        if (header.kind != +wire::kind::count) return;
+        if (++questions == 1) from.close();
+        else answer_count(from, header.sequence);
+      },
+      0ms);
+  process self(run);
+  CHECK(is_answered(self.node));
+  CHECK_FALSE(self.is_broken);
+  CHECK(run.server().connections() == 2);
+}
+
+TEST_CASE("worker node: who is missing the coordinator says, if its patience lasts a little longer", "[tcp]") {
+  test::temporary_folder const folder;
+  net::deployment place;
+  place.as = net::role::coordinator;
+  place.coordinator.path = folder.file("coordinator");
+  place.patience = 200ms;
+  detail::coordinator_node coordinator(place, {.workers = 2, .servers = 1});
+  std::jthread const coordinating([&] {
+    try {
+      coordinator.run();
+    } catch (lost_error const&) {  // the worker says so, too
+    }
+  });
+  net::deployment as_worker = place;
+  as_worker.as = net::role::worker;
+  as_worker.patience = 0ms;
+  as_worker.reconnect = 20s;
+  std::string said;
+  try {
+    process const self(as_worker);
+  } catch (lost_error const& e) {
+    said = e.what();
+  }
+  CHECK_THAT(said, Contains("only 0 of 1 servers and 1 of 2 workers are here"));
+  coordinator.stop();
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -146,13 +147,19 @@ class process_cache {
   }
 
   /// Answers from what is here, or joins a request under way, or issues one; the reader's inquiry
-  /// misses one answer more until the slot holds it.
+  /// misses one answer more until the slot holds it. When it throws, nothing has been asked.
   template <std::size_t I>
   void request(std::size_t reader, server_id s, read_header const& read, slot_type<I>& slot) {
     part<I>& p = std::get<I>(parts_)[s.index()];
     std::unique_lock guard(lock_);
     inquiries_[reader]->missing.fetch_add(1, std::memory_order_relaxed);
-    p.request(guard, reader, read, slot);
+    try {
+      p.request(guard, reader, read, slot);
+    } catch (...) {
+      p.forget(reader);
+      inquiries_[reader]->missing.fetch_sub(1, std::memory_order_relaxed);
+      throw;
+    }
   }
   /// The reader waits for nothing any more: its slots are not written to from now on.
   void forget(std::size_t reader) {
@@ -232,7 +239,13 @@ class process_cache {
       }
       fetch& f = begin_fetch(by, std::move(open));
       guard.unlock();
-      cache_.node_.ask(server_, f.question);
+      try {
+        cache_.node_.ask(server_, f.question);
+      } catch (...) {
+        guard.lock();
+        abandon(f, std::current_exception());
+        throw;
+      }
     }
 
    private:
@@ -398,15 +411,32 @@ class process_cache {
 
     /// A request of the cache's own, on behalf of this reader.
     fetch& begin_fetch(std::shared_ptr<pending> const& by, wishes open) {
-      under_way_.push_back(std::make_unique<fetch>(*this, *by, need(by->read), left()));
-      fetch& f = *under_way_.back();
+      auto made = std::make_unique<fetch>(*this, *by, need(by->read), left());
+      fetch& f = *made;
       for (wish& one : open) {
         one.at = f.slot.rows.size();
         f.slot.rows.push_back(by->slot->rows[one.index]);
       }
       f.waiting.push_back({by, std::move(open)});
       f.question.renew(by->read, f.slot, cache_.asked_);
+      under_way_.push_back(std::move(made));  // last: all before may throw
       return f;
+    }
+    [[nodiscard]] std::unique_ptr<fetch> take(fetch& f) {
+      auto const at = std::ranges::find_if(under_way_, [&](auto const& u) { return u.get() == &f; });
+      std::unique_ptr<fetch> taken = std::move(*at);
+      under_way_.erase(at);
+      return taken;
+    }
+    /// It could not be asked. Others may have joined since it was listed: they hear why. (They look when
+    /// the asker's thread withdraws, which takes the turn.)
+    void abandon(fetch& f, std::exception_ptr const& why) {
+      std::unique_ptr<fetch> const self = take(f);
+      for (waiter& w : self->waiting) {
+        if (w.by->reader == f.asker) continue;
+        cache_.inquiries_[w.by->reader]->failure = why;
+        if (--w.by->answers_missing == 0) finish(*w.by);
+      }
     }
 
     [[nodiscard]] std::vector<clock_index> left() {
@@ -425,9 +455,7 @@ class process_cache {
     /// In the turn of whoever heard it.
     void answered(fetch& f, refusal why) {
       std::lock_guard const guard(cache_.lock_);
-      auto const at = std::ranges::find_if(under_way_, [&](auto const& u) { return u.get() == &f; });
-      std::unique_ptr<fetch> const self = std::move(*at);
-      under_way_.erase(at);
+      std::unique_ptr<fetch> const self = take(f);
       cache_.asked_.missing.fetch_sub(1, std::memory_order_relaxed);
       if (why == refusal::none) {
         self->seen->answered(self->slot.stamp, left_by_now(), ++now_);

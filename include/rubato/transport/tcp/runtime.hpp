@@ -84,13 +84,16 @@ class tcp_runtime final : detail::worker_node::runtime {
     std::unique_lock guard(lock_);
     if (running_ == 0) throw usage_error(errc::stale_handle, "add_worker: no run is under way");
     std::size_t const before = participants_.size();
+    stage_id const stage = stage_;
     guard.unlock();
     node_->tell(wire::add_worker{});
     guard.lock();
+    // It may still come when all others here have ended, and the next run may begin before this thread
+    // sees the end of this one.
     changed_.wait(guard, [&] {
-      return participants_.size() > before || stopping() || over_ || running_ == 0;
+      return participants_.size() != before || stage_ != stage || stopping() || over_;
     });
-    if (participants_.size() == before)
+    if (participants_.size() <= before || stage_ != stage)
       throw usage_error(errc::stale_handle, "add_worker: the run is ending");
     return participants_[before]->handle.rank();
   }
@@ -159,6 +162,7 @@ class tcp_runtime final : detail::worker_node::runtime {
       });
       if (!complete) withdraw();
       checkpoint();
+      if (auto const e = std::exchange(asked_.failure, nullptr)) std::rethrow_exception(e);
       if (refusal const r = asked_.refused.exchange(refusal::none); r != refusal::none)
         throw error(errc::refused, std::string("a read was refused, for ") + to_string(r));
     }

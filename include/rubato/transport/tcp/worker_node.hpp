@@ -35,6 +35,7 @@ namespace rubato::detail {
 struct inquiry {
   std::atomic<std::uint32_t> missing = 0;  ///< answers
   std::atomic<refusal> refused = refusal::none;
+  std::exception_ptr failure;  ///< of another thread that was to ask for this one; read once nothing is missing
   cut_slot* cut = nullptr;  ///< asked of the coordinator; touched in one's turn
 };
 

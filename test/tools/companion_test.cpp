@@ -1,0 +1,97 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "src/tools/server/companion.hpp"
+
+using namespace rubato;
+using namespace std::chrono_literals;
+using server_tool::companion;
+using server_tool::coordinator_started;
+
+namespace {
+
+void wait_for(std::atomic<bool> const& what) {
+  while (!what) std::this_thread::sleep_for(1ms);
+}
+
+/// Coordinates nothing until it is stopped.
+auto coordinator_that_calls(std::function<void()> stopped) {
+  return [stopped = std::move(stopped)](coordinator_started const& started) {
+    std::atomic<bool> over = false;
+    auto const until_over = started([&] {
+      stopped();
+      over = true;
+    });
+    wait_for(over);
+  };
+}
+
+class recording_host final : public server_tool::host {
+ public:
+  explicit recording_host(std::string& events) : events_(events) {}
+  void run() override {}
+  void stop() noexcept override { events_ += "server "; }
+  [[nodiscard]] server_stats const& stats() const noexcept override { return stats_; }
+  [[nodiscard]] net::address bound() const override { return {}; }
+
+ private:
+  std::string& events_;
+  server_stats stats_;
+};
+
+}  // namespace
+
+TEST_CASE("a coordinator that ends while it is being stopped stays until that is done, and no longer") {
+  std::atomic<bool> is_stopped = false;
+  std::atomic<bool> gone = false;
+  int stops = 0;
+  bool gone_meanwhile = false;
+  companion coordinator([&](coordinator_started const& started) {
+    {
+      auto const until_over = started([&] {
+        ++stops;
+        is_stopped = true;
+        std::this_thread::sleep_for(20ms);  // time to go, if it could
+        gone_meanwhile = gone;
+      });
+      wait_for(is_stopped);
+    }
+    gone = true;
+  });
+  coordinator.stop();
+  CHECK_FALSE(gone_meanwhile);
+  coordinator.finish();
+  CHECK(gone);
+  coordinator.stop();  // there is nothing to stop any more
+  CHECK(stops == 1);
+}
+
+TEST_CASE("why a coordinator could not begin, or go on, is thrown where it is waited for") {
+  CHECK_THROWS_WITH(companion([](auto const&) { throw std::runtime_error("taken"); }), "taken");
+  companion coordinator([](auto const& started) {
+    auto const until_over = started([] {});
+    throw std::runtime_error("lost");
+  });
+  CHECK_THROWS_WITH(coordinator.finish(), "lost");
+}
+
+TEST_CASE("who ends a server and its coordinator ends the coordinator first, which would miss the server") {
+  std::string events;
+  recording_host server(events);
+  {
+    companion coordinator(coordinator_that_calls([&] { events += "coordinator "; }));
+    stop_both(&coordinator, server);
+    coordinator.finish();
+  }
+  CHECK(events == "coordinator server ");
+  stop_both(nullptr, server);
+  CHECK(events == "coordinator server server ");
+}
