@@ -107,9 +107,19 @@ void link::dial(address const& to, security const& keys, hello const& self,
 }
 
 void link::try_connect() {
-  attempt_ = connect(reactor_, to_, keys_, limits_,
+  connection_options limits = limits_;
+  limits.handshake = handshake_time();
+  attempt_ = connect(reactor_, to_, keys_, limits,
                      [this](std::unique_ptr<connection> fresh, std::string const& reason,
                             bool refused) { connected(std::move(fresh), reason, refused); });
+}
+
+/// Who is gone may still seem to answer: a system accepts for a process that has been stopped. So
+/// after a break no handshake may take longer than the break may last.
+std::chrono::milliseconds link::handshake_time() const {
+  if (!begun_) return limits_.handshake;
+  auto const left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - reactor::clock::now());
+  return std::clamp(left, std::chrono::milliseconds{0}, limits_.handshake);
 }
 
 void link::connected(std::unique_ptr<connection> fresh, std::string const& reason, bool refused) {
@@ -121,7 +131,7 @@ void link::connected(std::unique_ptr<connection> fresh, std::string const& reaso
   self_.received = received_;
   connection_->send(own(hello_kind), encode(self_));
   connection_->flush();
-  timer_ = reactor_.at(reactor::clock::now() + limits_.handshake, [this] {
+  timer_ = reactor_.at(reactor::clock::now() + handshake_time(), [this] {
     connection_->close();
     closed("said no welcome in time");
   });
@@ -279,13 +289,7 @@ void link::begin(wire::frame_header const& header, std::span<std::byte const> me
     if (header.kind < first_user_kind) return begin_own(header, meta);
     if (!ready_) throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
                                          " came before the hello");
-    if ((header.kind & reliable_bit) != 0) {
-      if (header.sequence > received_ + 1)
-        throw wire::frame_error("frame " + std::to_string(header.sequence) + " came, expected " +
-                                std::to_string(received_ + 1));
-      if (header.sequence <= received_) return discard(header, body);
-      longest_ = std::max(longest_, header.length);
-    }
+    if ((header.kind & reliable_bit) != 0) expect_next(header.sequence);
     user_.begin(*this, header, meta, body);
   } catch (std::exception const& e) {
     fail(e.what());
@@ -324,17 +328,13 @@ void link::begin_own(wire::frame_header const& header, std::span<std::byte const
                           " came when none was expected");
 }
 
-void link::discard(wire::frame_header const& header, std::vector<std::span<std::byte>>& body) {
-  // One that has been here is no longer than those that have, and the pieces take memory.
-  if (header.length > longest_)
-    throw wire::frame_error("frame " + std::to_string(header.sequence) + " came again with " +
-                            std::to_string(header.length) + " bytes, expected at most " +
-                            std::to_string(longest_));
-  discarding_ = true;
-  constexpr std::size_t piece = 64 * 1024;
-  waste_.resize(piece);
-  for (std::uint64_t left = header.length; left != 0; left -= body.back().size())
-    body.emplace_back(waste_.data(), std::min<std::uint64_t>(left, piece));
+/// Nothing comes twice, not even after a break: each end says in its hello or welcome what has
+/// arrived, reads nothing more from the connection before, and is sent what follows.
+void link::expect_next(std::uint64_t sequence) const {
+  if (sequence == received_ + 1) return;
+  throw wire::frame_error("frame " + std::to_string(sequence) +
+                          (sequence <= received_ ? " came again, expected " : " came, expected ") +
+                          std::to_string(received_ + 1));
 }
 
 void link::more(wire::frame_header const& header, std::vector<std::span<std::byte>>& body) {
@@ -347,7 +347,6 @@ void link::more(wire::frame_header const& header, std::vector<std::span<std::byt
 }
 
 void link::end(wire::frame_header const& header) {
-  if (std::exchange(discarding_, false)) return;
   try {
     if (header.kind == welcome_kind) return welcomed(header.sequence);
     if (header.kind < first_user_kind) return;
@@ -388,7 +387,7 @@ void link::closed(std::string const& reason) {
 }
 
 void link::interrupted(std::string const& reason) {
-  ready_ = discarding_ = false;
+  ready_ = false;
   last_reason_ = reason;
   user_.broken(*this, reason);
 }

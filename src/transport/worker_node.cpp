@@ -236,6 +236,13 @@ void worker_node::withdraw(inquiry& asked) {
   asked.missing.store(0, std::memory_order_relaxed);
 }
 
+void worker_node::raise(refusal why) {
+  if (why != refusal::size)
+    throw error(errc::refused, std::string("a read was refused, for ") + to_string(why));
+  std::lock_guard const mine(turn_);
+  throw error(errc::bad_option, why_too_large_);
+}
+
 void worker_node::flush() {
   std::lock_guard const mine(turn_);
   for (auto& s : servers_) s->link.flush();
@@ -269,7 +276,7 @@ void worker_node::begin(net::link& from, wire::frame_header const& header,
     case wire::kind::counted:
       s.answering = find(s, header.sequence);
       if (s.answering == nullptr) return discard(header, body);
-      return s.answering->begin(header, meta, body);
+      return begin_answer(s, header, meta, body);
     case wire::kind::refused:
       expect_length(header, 0);
       refused_ = wire::from_bytes<wire::refused_meta>(meta);
@@ -280,7 +287,21 @@ void worker_node::begin(net::link& from, wire::frame_header const& header,
   }
 }
 
-/// The answer to a question that has been withdrawn.
+void worker_node::begin_answer(server& s, wire::frame_header const& header,
+                               std::span<std::byte const> meta,
+                               std::vector<std::span<std::byte>>& body) {
+  try {
+    s.answering->begin(header, meta, body);
+  } catch (answer_too_large const& e) {
+    why_too_large_ = e.what();
+    s.too_large = true;
+    s.answering = nullptr;  // nothing is written
+    body.clear();
+    discard(header, body);
+  }
+}
+
+/// The answer to a question that has been withdrawn, or one that is too large.
 void worker_node::discard(wire::frame_header const& header,
                           std::vector<std::span<std::byte>>& body) {
   constexpr std::uint64_t piece = 256 * 1024;
@@ -295,7 +316,9 @@ void worker_node::discard(wire::frame_header const& header,
 
 void worker_node::end(net::link& from, wire::frame_header const& header) {
   server& s = server_of(from);
-  if (header.kind != +wire::kind::refused) return answered(s, header, refusal::none);
+  if (header.kind != +wire::kind::refused)
+    return answered(s, header,
+                    std::exchange(s.too_large, false) ? refusal::size : refusal::none);
   if (header.sequence != 0) return answered(s, header, refused_.reason);
   user_.commit_refused(worker_id{header.sender}, refused_.stage, s.id, refused_.reason);
 }
@@ -309,7 +332,11 @@ void worker_node::answered(server& s, wire::frame_header const& header, refusal 
   turn_.stir();
 }
 
-void worker_node::broken(net::link& from, std::string const&) { server_of(from).answering = nullptr; }
+void worker_node::broken(net::link& from, std::string const&) {
+  server& s = server_of(from);
+  s.answering = nullptr;
+  s.too_large = false;
+}
 
 void worker_node::resumed(net::link& from) {
   server& s = server_of(from);

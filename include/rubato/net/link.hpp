@@ -70,8 +70,8 @@ class link_user {
 class link final : public frame_receiver {
  public:
   struct options : connection_options {
-    /// Lost when a break lasts longer. What `cut` breaks has at least as long as a handshake may
-    /// take.
+    /// Lost when a break lasts longer, also in the middle of a handshake. What `cut` breaks has at
+    /// least as long as a handshake may take.
     std::chrono::milliseconds reconnect{2000};
   };
 
@@ -147,7 +147,8 @@ class link final : public frame_receiver {
   void shut() noexcept;
   void give_up(std::string const& reason, bool expected);
   void interrupted(std::string const& reason);
-  void discard(wire::frame_header const& header, std::vector<std::span<std::byte>>& body);
+  void expect_next(std::uint64_t sequence) const;
+  [[nodiscard]] std::chrono::milliseconds handshake_time() const;
   [[nodiscard]] std::string beyond_sent(std::uint64_t received) const;
 
   reactor& reactor_;
@@ -180,9 +181,6 @@ class link final : public frame_receiver {
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;   ///< numbers of reliable frames that have arrived, without gaps
   std::uint64_t acknowledged_ = 0;  ///< and of which the other end has been told
-  bool discarding_ = false;
-  std::uint64_t longest_ = 0;       ///< body of a reliable frame so far
-  std::vector<std::byte> waste_;    ///< where bodies go that have been here before
   std::vector<std::byte> scratch_;
   std::vector<std::span<std::byte const>> pieces_;
 };

@@ -64,6 +64,7 @@ enum class refusal {
   order,        ///< a commit whose stamp is not the worker's clock, an order carried out before
   version,      ///< a commit of a version that its worker has left behind
   cut,          ///< a read of a cut that is not there: not yet received, or folded already
+  size,         ///< an answer that its asker has no room for; nobody else says this
 };
 
 [[nodiscard]] constexpr char const* to_string(refusal r) noexcept {
@@ -75,6 +76,7 @@ enum class refusal {
     case refusal::order: return "it does not come next";
     case refusal::version: return "its version is older than its worker's last one";
     case refusal::cut: return "the server does not hold the cut that it asks for";
+    case refusal::size: return "the answer is too large";
   }
   return "unknown";
 }

@@ -108,13 +108,21 @@ class shard {
         s.add_range(std::size_t{}, values, double{});
       };
 
-  /// What a commit that is arriving counts in table I, if it will be taken as things stand.
-  template <std::size_t I>
-  [[nodiscard]] std::pair<refusal, double> weigh(sender const& from, clock_index stamp,
-                                                 version_index version) const {
+  /// What `commit` would say now of one that is arriving.
+  [[nodiscard]] refusal check(sender const& from, clock_index stamp, version_index version) const {
     std::lock_guard const guard(lock_);
-    if (refusal const r = control_.check(from, stamp, version); r != refusal::none) return {r, 0.0};
-    return {refusal::none, std::get<I>(merges_).weight(control_.info(from, stamp, version))};
+    return control_.check(from, stamp, version);
+  }
+  /// Such a one has been refused, without `commit`.
+  void count_refused() {
+    std::lock_guard const guard(lock_);
+    control_.count_refused();
+  }
+  /// What it counts in table I. @pre `check` refuses nothing
+  template <std::size_t I>
+  [[nodiscard]] double weigh(sender const& from, clock_index stamp, version_index version) const {
+    std::lock_guard const guard(lock_);
+    return std::get<I>(merges_).weight(control_.info(from, stamp, version));
   }
   /// Folds a piece of it. Its `commit`, without what has been folded so, must follow.
   template <std::size_t I>

@@ -175,6 +175,7 @@ class shard_control {
     return refusal::none;
   }
 
+  void count_refused() noexcept { ++counters_.refused; }
   void count_partly_folded() noexcept { ++counters_.partly_folded; }
 
   [[nodiscard]] refusal check(sender const& from) const noexcept {

@@ -27,7 +27,10 @@ struct tcp {
   /// commits, which otherwise hold their worker up until most of them has left, and for large
   /// prefetches. Small commits cost more with it.
   bool background = false;
-  /// Most bytes of a sparse table's rows in one message.
+  /// Most bytes of a sparse table's rows in one message, for every process by itself. To read a whole
+  /// table of which one server holds more throws error (errc::bad_option), and the run may go on. A
+  /// commit of more, a pull that names more rows and initial values of more, at one server, are taken
+  /// for a fault: that server closes the link, and the worker process is lost.
   std::uint64_t sparse_max = std::uint64_t{1} << 30;
 
   /// The place is as a launcher says it; see `net::deployment::from_environment`.

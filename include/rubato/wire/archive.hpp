@@ -46,7 +46,7 @@ constexpr errc last_of() {
 }
 template <>
 constexpr refusal last_of() {
-  return refusal::cut;
+  return refusal::cut;  // `size` does not travel
 }
 template <>
 constexpr selection last_of() {

@@ -76,6 +76,12 @@ class serving {
     options.place.rank = rank;
     return options;
   }
+  /// Links that were lost, on the servers' side.
+  [[nodiscard]] std::uint64_t losses() const {
+    std::uint64_t all = 0;
+    for (auto const& s : servers_) all += s->node->stats().connections_lost;
+    return all;
+  }
   /// Reads of all kinds that the servers have answered.
   [[nodiscard]] std::uint64_t reads() const {
     std::uint64_t all = 0;
@@ -149,6 +155,55 @@ constexpr std::uint32_t processes = 2;
 net::deployment two_by_two() { return {.workers = processes, .servers = 2}; }
 
 }  // namespace
+
+// ---- answers that are too large
+
+TEST_CASE("tcp: a sparse table with more rows than one message may have is read by key, not as a whole",
+          "[tcp]") {
+  constexpr std::size_t columns = 4;
+  constexpr std::uint64_t row = sizeof(std::uint64_t) + columns * sizeof(std::int64_t);
+  constexpr std::uint64_t few = 10;
+  constexpr std::uint64_t many = 300;
+  counting const other{.rows = 4};
+  keyed_counting const keyed{.width = columns};
+  std::uint32_t const threads = GENERATE(1U, 2U);
+  net::deployment const shape{.workers = 1, .servers = 1};
+  serving const run(shape, asp{}, other, keyed);
+  tcp options = run.process(0, threads);
+  options.sparse_max = 2 * few * row;
+  cluster c{options, asp{}, other, keyed};
+  std::atomic<std::uint64_t> lost = 0;
+  auto const is_too_large = [](auto read) {
+    try {
+      read();
+    } catch (error const& e) {
+      return e.code() == errc::bad_option &&
+             e.what() == "table 1 cannot be read as a whole: its rows on server 0 take " +
+                             std::to_string(many * row) + " bytes, and tcp::sparse_max allows " +
+                             std::to_string(2 * few * row) + " in one message";
+    }
+    return false;
+  };
+  c.run([&](auto& w) {
+    std::vector<std::uint64_t> keys(few);
+    std::vector<std::int64_t> values(few * columns);
+    for (std::uint64_t first = 0; first < many; first += few) {
+      for (std::uint64_t i = 0; i < few; ++i) keys[i] = first + i;
+      w[table<1>].push(keys, ones(few * columns));
+      w.step();
+    }
+    sparse_snapshot<std::int64_t> all;
+    expect(is_too_large([&] { w[table<1>].pull(all); }), "the table was read");
+    w[table<1>].pull(keys, values);
+    expect(are_all(values, threads) || threads == 2, "a push is missing");
+    expect(is_too_large([&] { w[table<1>].pull(all); }), "the table was read the second time");
+    w.step();
+    lost += run.losses();
+  });
+  CHECK(is_too_large([&] { (void)c.parameters<1>(); }));
+  CHECK(are_all(c.parameters<0>(), 0));
+  CHECK(lost == 0);
+}
 
 // ---- joining
 

@@ -14,7 +14,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -33,7 +32,6 @@
 #include <rubato/storage/dense.hpp>
 #include <rubato/transport/tcp/agreement.hpp>
 #include <rubato/transport/tcp/bodies.hpp>
-#include <rubato/transport/tcp/coordinator_node.hpp>
 #include <rubato/transport/tcp/pieces.hpp>
 #include <rubato/wire/control.hpp>
 #include <rubato/wire/messages.hpp>
@@ -369,7 +367,7 @@ TEST_CASE("server: who commits far ahead of the others is cut off, and they go o
 
   // Each counts as its 64 bytes and what it takes to keep it.
   constexpr std::uint64_t allowed = held_max / (256 + 64);
-  for (std::uint64_t i = 0; i < allowed + 2; ++i) {
+  for (std::uint64_t i = 0; i < 2 * allowed; ++i) {
     run.commit(*runaway, second_worker, clock_index{static_cast<std::int64_t>(i)});
     its_own.poll();
   }
@@ -386,6 +384,18 @@ TEST_CASE("server: who commits far ahead of the others is cut off, and they go o
   run.to().lose(second_worker);
   run.first().ask(run.to().identity(first_worker), clock_index{1});
   REQUIRE(run.until([&] { return run.first().answers().size() == 1; }));
+}
+
+TEST_CASE("server: who was given up is not counted among those who are connected", "[tcp]") {
+  test::log_capture const log;
+  played_run run(bsp{}, 8);
+  run.to().join(second_worker);
+  net::reactor its_own;
+  auto const given_up = run.connected(its_own, second_worker);
+  REQUIRE(run.until([&] { return run.stats().connections == 2; }));
+  run.to().lose(second_worker);
+  REQUIRE(run.until([&] { return run.stats().connections_lost == 1; }));
+  CHECK(run.until([&] { return run.stats().connections == 1; }));
 }
 
 TEST_CASE("server: who keeps up may commit as much as it likes", "[tcp]") {
@@ -545,6 +555,47 @@ TEST_CASE("server: a second session of a worker process that is here is refused,
   auto const other = run.dialling(run.reactor(), said);
   REQUIRE(run.until([&] { return other->is_up() || !other->lost_for().empty(); }));
   CHECK(other->lost_for() == "");
+}
+
+// ---- commits that are refused
+
+TEST_CASE("server: a commit that is refused changes nothing, and its connection goes on", "[tcp]") {
+  test::log_capture const log;
+  constexpr std::size_t rows = 1 << 20;  // 8 MB
+  bool const joins_meanwhile = GENERATE(true, false);
+  played_run run(asp{}, rows);
+  net::reactor its_own;
+  auto const stranger = run.connected(its_own, second_worker);
+  auto const join = [&] {
+    run.to().join(second_worker);
+    REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
+  };
+  run.commit(*stranger, second_worker, clock_index{0});
+  for (int i = 0; i < 3; ++i) {  // as much as fits into the socket
+    its_own.poll();
+    run.settle();
+  }
+  REQUIRE(stranger->answers().empty());
+  if (joins_meanwhile) join();
+  REQUIRE(run.until([&] {
+    its_own.poll();
+    return stranger->answers().size() == 1;
+  }));
+  CHECK(stranger->answers()[0].header.kind == +wire::kind::refused);
+  CHECK(run.stats().refused == 1);
+  CHECK(run.stats().commits == 0);
+
+  if (!joins_meanwhile) join();
+  run.commit(*stranger, second_worker, clock_index{0});
+  REQUIRE(run.until([&] {
+    its_own.poll();
+    return run.stats().commits == 1;
+  }));
+  run.first().ask(run.to().identity(first_worker), clock_index{0});
+  REQUIRE(run.until([&] { return run.first().answers().size() == 1; }));
+  CHECK(run.first().values(0) == std::vector<std::int64_t>(rows, 1));
+  CHECK(run.stats().connections_lost == 0);
+  CHECK(stranger->lost_for() == "");
 }
 
 // ---- a worker that is lost in the middle of a large commit

@@ -236,11 +236,11 @@ class stuck_answer final : public net::body_source {
   std::vector<std::byte> bytes_ = std::vector<std::byte>(answer_size);
 };
 
-/// A question whose answer goes into memory of its own; or cannot be understood.
+/// A question whose answer goes into memory of its own; or cannot be understood, or is too large.
 class large_question final : public detail::question {
  public:
-  explicit large_question(detail::inquiry& by, bool understands = true)
-      : understands_(understands) {
+  explicit large_question(detail::inquiry& by, bool understands = true, bool has_room = true)
+      : understands_(understands), has_room_(has_room) {
     header.kind = +wire::kind::request;
     asker = &by;
   }
@@ -248,6 +248,7 @@ class large_question final : public detail::question {
              std::vector<std::span<std::byte>>& to) override {
     begun = true;
     if (!understands_) throw wire::frame_error("an answer that nobody understands");
+    if (!has_room_) throw detail::answer_too_large("no room for it");
     to.emplace_back(room);
   }
 
@@ -256,6 +257,7 @@ class large_question final : public detail::question {
 
  private:
   bool understands_;
+  bool has_room_;
 };
 
 /// A server that begins to answer the first request, and no other; counts it says at once.
@@ -352,6 +354,59 @@ TEST_CASE("worker node: who asked for what nobody understands may withdraw, and 
   waiting.reset();
   CHECK(asked.missing == 0);
   CHECK(other.missing == 0);
+}
+
+// ---- answers that are too large
+
+TEST_CASE("worker node: who has no room for an answer is told so, and the connection goes on",
+          "[tcp]") {
+  test::log_capture const log;
+  stuck_server at;
+  process self(at.run);
+  detail::inquiry asked;
+  large_question q(asked, true, false);
+  self.node.ask(the_server, q);
+  self.node.flush();
+  REQUIRE(comes_to_hold([&] { return q.begun.load(); }));
+  at.over = true;
+  REQUIRE(self.node.wait_for(asked, [] { return false; }));
+  CHECK(asked.refused == refusal::size);
+  try {
+    self.node.raise(asked.refused);
+  } catch (error const& e) {
+    CHECK(e.code() == errc::bad_option);
+    CHECK(e.what() == std::string("no room for it"));
+  }
+  CHECK_THROWS_WITH(self.node.raise(refusal::stage), Contains("it belongs to another stage"));
+  CHECK(is_answered(self.node));
+  CHECK(at.run.server().connections() == 1);
+}
+
+TEST_CASE("worker node: an answer that is too large may be withdrawn, or break off", "[tcp]") {
+  test::log_capture const log;
+  stuck_server at;
+  process self(at.run);
+  detail::inquiry asked;
+  auto q = std::make_unique<large_question>(asked, true, false);
+  self.node.ask(the_server, *q);
+  self.node.flush();
+  REQUIRE(comes_to_hold([&] { return q->begun.load(); }));
+  bool const breaks_off = GENERATE(true, false);
+  if (breaks_off) {
+    self.node.cut(the_server);
+    at.over = true;
+    REQUIRE(comes_to_hold([&] { return at.requests == 2; }));
+  }
+  self.node.withdraw(asked);
+  q.reset();
+  at.over = true;
+  detail::inquiry another;
+  detail::count_question next(another);
+  self.node.ask(the_server, next);
+  CHECK(self.node.wait_for(another, [] { return false; }));
+  CHECK(another.refused == refusal::none);
+  CHECK(asked.refused == refusal::none);
+  CHECK(at.run.server().connections() == (breaks_off ? 2 : 1));
 }
 
 // ---- while nobody waits

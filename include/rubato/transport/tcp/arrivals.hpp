@@ -32,7 +32,8 @@ class arrivals {
 
   // ---- commits
 
-  /// `shard` is where large updates are folded while they arrive, if it `takes` them.
+  /// `shard` is where large updates are folded while they arrive. `takes`: it may take what this
+  /// worker commits. What will be refused takes no memory, but is read over.
   void begin_commit(wire::frame_header const& header, std::span<std::byte const> meta,
                     shard_type& shard, bool takes, destinations& body) {
     auto const m = wire::from_bytes<wire::commit_meta<Plan::table_count>>(meta);
@@ -44,10 +45,9 @@ class arrivals {
     commit_.stamp = m.stamp;
     commit_.version = m.version;
     pieces_.begin(header.sequence);
-    Plan::for_each_table([&](auto tag) {
-      constexpr std::size_t I = decltype(tag)::index;
-      prepare_part<I>(m.parts[I], shard, takes);
-    });
+    decide(header.sequence, shard, takes);
+    if (refused_ == refusal::none) prepare_parts(m, shard);
+    else read_over(total);
     pieces_.give(body);
   }
   /// Of a commit that is folded while it arrives, the next piece.
@@ -73,6 +73,9 @@ class arrivals {
   }
   /// It has been dealt with.
   void end_commit() noexcept { pieces_.end(); }
+  /// Why the commit that has arrived was not to be taken when it began; so it cannot be now, whatever
+  /// has changed since: it is not here.
+  [[nodiscard]] refusal refused() const noexcept { return refused_; }
   /// Whether some of a commit that has not been dealt with is folded.
   [[nodiscard]] bool is_in_pieces() const noexcept { return pieces_.any_used(); }
 
@@ -224,12 +227,32 @@ class arrivals {
     body.push_back(wire::bytes_of(part->values));
   }
 
-  // ---- commits that are folded while they arrive
+  // ---- commits that are refused, or folded while they arrive
+
+  /// Once for each commit, also if it breaks off and comes again: some of it may have been folded, or
+  /// dropped.
+  void decide(std::uint64_t sequence, shard_type const& shard, bool takes) {
+    if (std::exchange(decided_, sequence) != sequence) refused_ = refusal::none;
+    if (refused_ != refusal::none) return;
+    refused_ = takes ? shard.check(commit_.from, commit_.stamp, commit_.version) : refusal::stranger;
+  }
+
+  void read_over(std::uint64_t bytes) {
+    Plan::for_each_table([&](auto tag) { std::get<decltype(tag)::index>(parts_) = nullptr; });
+    pieces_.add({.room = {}, .bytes = static_cast<std::size_t>(bytes)});
+  }
+
+  void prepare_parts(wire::commit_meta<Plan::table_count> const& m, shard_type& shard) {
+    Plan::for_each_table([&](auto tag) {
+      constexpr std::size_t I = decltype(tag)::index;
+      prepare_part<I>(m.parts[I], shard);
+    });
+  }
 
   /// A large whole update has no room here: a server would need as much memory for each worker as
   /// for its parameters.
   template <std::size_t I>
-  void prepare_part(wire::part_size const& p, shard_type& shard, bool takes) {
+  void prepare_part(wire::part_size const& p, shard_type& shard) {
     auto& part = std::get<I>(parts_);
     if constexpr (shard_type::template folds_pieces<I>) {
       using value_type = typename Plan::template value_type<I>;
@@ -238,14 +261,12 @@ class arrivals {
       std::size_t const unit =
           chunk_elements<value_type>(plan_.template spec<I>().width) * sizeof(value_type);
       if (p.whole && bytes > pieces::window_size && unit <= pieces::window_size) {
-        auto const [refused, weight] =
-            shard.template weigh<I>(commit_.from, commit_.stamp, commit_.version);
         part = nullptr;
         pieces_.add({.room = {},
                      .table = I,
                      .bytes = bytes,
                      .unit = unit,
-                     .weight = takes && refused == refusal::none ? weight : 0.0});
+                     .weight = shard.template weigh<I>(commit_.from, commit_.stamp, commit_.version)});
         return;
       }
     }
@@ -307,6 +328,8 @@ class arrivals {
   server_id self_;
   std::uint64_t sparse_max_;
   message commit_{};
+  std::uint64_t decided_ = 0;  ///< the number of the commit that `refused_` is about
+  refusal refused_ = refusal::none;
   pieces pieces_;
   typename parts_of<std::make_index_sequence<Plan::table_count>>::type parts_;
   question question_;

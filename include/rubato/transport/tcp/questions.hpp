@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -102,12 +104,22 @@ class read_question : public question {
       });
     } else {
       std::uint64_t const row_bytes = sizeof(std::uint64_t) + width * sizeof(value_type);
-      expect_length(h, bytes_for(rows, row_bytes, sparse_max_));
+      std::uint64_t const bytes =
+          bytes_for(rows, row_bytes, std::numeric_limits<std::uint64_t>::max());
+      expect_length(h, bytes);
+      if (bytes > sparse_max_) refuse(bytes);
       slot_->snapshot.keys.resize(static_cast<std::size_t>(rows));
       slot_->snapshot.values.resize(static_cast<std::size_t>(rows) * width);
       to.push_back(wire::bytes_of(slot_->snapshot.keys));
       to.push_back(wire::bytes_of(slot_->snapshot.values));
     }
+  }
+
+  [[noreturn]] void refuse(std::uint64_t bytes) const {
+    throw answer_too_large("table " + std::to_string(I) + " cannot be read as a whole: its rows on server " +
+                           std::to_string(server_.value()) + " take " + std::to_string(bytes) +
+                           " bytes, and tcp::sparse_max allows " + std::to_string(sparse_max_) +
+                           " in one message");
   }
 
   Plan const& plan_;

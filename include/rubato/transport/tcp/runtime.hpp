@@ -164,7 +164,7 @@ class tcp_runtime final : detail::worker_node::runtime {
       checkpoint();
       if (auto const e = std::exchange(asked_.failure, nullptr)) std::rethrow_exception(e);
       if (refusal const r = asked_.refused.exchange(refusal::none); r != refusal::none)
-        throw error(errc::refused, std::string("a read was refused, for ") + to_string(r));
+        run_.node_->raise(r);
     }
 
     [[nodiscard]] time_point now() const { return run_.now(); }

@@ -226,13 +226,13 @@ class server_node final : coordinator_user {
   void lose(session& s, std::string const& reason, bool expected) {
     if (!expected) net::log(net::log_level::warning, s.link.who() + ": " + reason);
     end_session(s);
-    stats_.add(stats_.connections_lost, 1);
     count_connections();
-    withdraw(s);
   }
   void end_session(session& s) {
     s.over = some_are_over_ = true;
     if (s.arriving.is_in_pieces()) shard_->count_partly_folded();
+    stats_.add(stats_.connections_lost, 1);
+    withdraw(s);
   }
   /// Of sessions that are over only the last names are kept, to know who comes back. Not from inside
   /// of a link.
@@ -266,9 +266,7 @@ class server_node final : coordinator_user {
   void take_commit(session& s, wire::frame_header const& header, message const& m) {
     worker_id const from = m.from.worker;
     released_.clear();
-    refusal const r =
-        speaks_for(s, header.sender) ? shard_->commit(m, released_) : refusal::stranger;
-    if (r != refusal::none) {
+    if (refusal const r = apply(s, header, m); r != refusal::none) {
       if (s.arriving.is_in_pieces()) shard_->count_partly_folded();
       return refuse(s, m.from, 0, r);
     }
@@ -280,6 +278,14 @@ class server_node final : coordinator_user {
     retry_early();
     report_when_over();
     check_held(s, header.length);
+  }
+
+  [[nodiscard]] refusal apply(session const& s, wire::frame_header const& header, message const& m) {
+    if (refusal const r = s.arriving.refused(); r != refusal::none) {
+      shard_->count_refused();
+      return r;
+    }
+    return speaks_for(s, header.sender) ? shard_->commit(m, released_) : refusal::stranger;
   }
 
   /// Whoever commits far ahead of the others is not listened to any more: what it says has to be kept
@@ -547,9 +553,9 @@ class server_node final : coordinator_user {
     for (auto const& [id, s] : sessions_)
       if (s->process == m.process && s->incarnation <= m.incarnation && !s->over) {
         end_session(*s);
-        withdraw(*s);
         s->link.refuse("this process was given up as lost; it can only start anew");
       }
+    count_connections();
     released_.clear();
     for (worker_id const w : workers_of_[m.process]) shard_->abandon(w, released_);
     release();

@@ -31,7 +31,8 @@ class tcp_system : public blueprint<null_mutex, Protocol, Tables...> {
   /// Whom to ask from now on; nobody: there are no servers to be asked.
   void connect(detail::worker_node* node) noexcept { node_ = node; }
 
-  /// The folded state of a table. Any thread. @throws lost_error
+  /// The folded state of a table. Any thread. @throws lost_error; error (errc::bad_option) when one
+  /// server's part of a sparse table is larger than `tcp::sparse_max`
   template <std::size_t I, class Result>
   void read_state(Result& out) const {
     std::vector<read_slot<typename base::template store_type<I>>> slots(base::servers());
@@ -69,13 +70,18 @@ class tcp_system : public blueprint<null_mutex, Protocol, Tables...> {
   }
   void wait_for(detail::inquiry& asked) const {
     try {
-      if (node().wait_for(asked, [] { return false; })) return;
+      if (node().wait_for(asked, [] { return false; })) return check(asked);
     } catch (...) {
       node().withdraw(asked);
       throw;
     }
     node().withdraw(asked);
     throw lost_error("the parameters cannot be read: " + node().why_broken().sentence());
+  }
+
+  void check(detail::inquiry const& asked) const {
+    if (refusal const r = asked.refused.load(std::memory_order_relaxed); r != refusal::none)
+      node().raise(r);
   }
 
   std::uint64_t sparse_max_;

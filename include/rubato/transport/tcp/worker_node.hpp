@@ -39,6 +39,12 @@ struct inquiry {
   cut_slot* cut = nullptr;  ///< asked of the coordinator; touched in one's turn
 };
 
+/// An answer for which its asker has no room, whose sentence says why. The connection goes on.
+class answer_too_large final : public error {
+ public:
+  explicit answer_too_large(std::string const& sentence) : error(errc::bad_option, sentence) {}
+};
+
 /// A question, and where its answer goes. Belongs to the thread that asks, which keeps it until it is
 /// answered or withdrawn, and may then ask it anew.
 struct question {
@@ -46,7 +52,8 @@ struct question {
   question(question const&) = delete;
   question& operator=(question const&) = delete;
   virtual ~question() = default;
-  /// As `frame_receiver::begin`: where the answer goes.
+  /// As `frame_receiver::begin`: where the answer goes. @throws answer_too_large to be told that it
+  /// was refused for its size
   virtual void begin(wire::frame_header const& header, std::span<std::byte const> meta,
                      std::vector<std::span<std::byte>>& body) = 0;
   /// It has been answered, or refused. Called in the turn of whoever heard it.
@@ -122,6 +129,8 @@ class worker_node final : net::link_user, coordinator_user {
     turn_.wait([&] { return complete() || is_broken() || stop(); });
     return complete();
   }
+  /// Throws what a question was refused for.
+  [[noreturn]] void raise(refusal why);
   /// Nothing is written into the asker's memory from now on.
   void withdraw(inquiry& asked);
   void flush();
@@ -136,6 +145,7 @@ class worker_node final : net::link_user, coordinator_user {
     net::link link;
     std::vector<question*> asked;    ///< and not answered; each thread has at most one here
     question* answering = nullptr;   ///< its answer is being written
+    bool too_large = false;          ///< the answer that is arriving
     clock::time_point posted{};
     // For those who wait while another thread has the turn:
     std::atomic<bool> full = false;
@@ -152,6 +162,8 @@ class worker_node final : net::link_user, coordinator_user {
   void await_welcome();
   void connect_to_servers();
   [[nodiscard]] question* find(server& s, std::uint64_t ticket) const;
+  void begin_answer(server& s, wire::frame_header const& header, std::span<std::byte const> meta,
+                    std::vector<std::span<std::byte>>& body);
   void discard(wire::frame_header const& header, std::vector<std::span<std::byte>>& body);
   void answered(server& s, wire::frame_header const& header, refusal why);
   void give_up(errc code, std::string const& sentence);
@@ -180,6 +192,7 @@ class worker_node final : net::link_user, coordinator_user {
   std::uint64_t tickets_ = 0;
   std::vector<std::byte> waste_;  ///< where answers go that nobody waits for any more
   wire::refused_meta refused_{};
+  std::string why_too_large_;     ///< the last answer that was
   std::atomic<bool> broken_ = false;
   std::optional<breakdown> why_;
   bool leaving_ = false;
