@@ -10,20 +10,18 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
-
 #include "no_more_files.hpp"
 #include "process/children.hpp"
 #include "rubato/core/error.hpp"
+#include "rubato/protocol/ada_comm.hpp"
 #include "rubato/protocol/adsp.hpp"
 #include "rubato/protocol/asp.hpp"
 #include "rubato/protocol/bsp.hpp"
@@ -32,12 +30,17 @@
 #include "rubato/protocol/fixed_ada_comm.hpp"
 #include "rubato/protocol/protocol.hpp"
 #include "rubato/protocol/ssp.hpp"
+#include "src/tools/server/conducted.hpp"
 #include "src/tools/server/hosted.hpp"
 #include "src/tools/server/metrics.hpp"
 #include "src/tools/server/options.hpp"
+#include "tools/visitor.hpp"
 
 using namespace rubato;
 using server_tool::options;
+using test::counters_please;
+using test::get;
+using test::visitor;
 
 namespace {
 
@@ -61,8 +64,13 @@ std::string complaint(std::vector<std::string> words) {
 }
 
 template <class Protocol, class... Tables>
+auto plan_of(Protocol p, std::uint32_t servers, Tables... t) {
+  return blueprint<null_mutex, Protocol, Tables...>(p, servers, t...);
+}
+
+template <class Protocol, class... Tables>
 std::string agreed_on(Protocol p, std::uint32_t servers, Tables... t) {
-  return detail::agreement(blueprint<null_mutex, Protocol, Tables...>(p, servers, t...));
+  return detail::agreement(plan_of(p, servers, t...));
 }
 
 template <class Protocol, class Table>
@@ -84,8 +92,10 @@ std::string hosted_says_of(std::vector<std::string> words, Merge merge) {
   using protocol_type = server_tool::hosted_protocol<Visibility, Merge>;
   protocol_type const p{server_tool::named_admission(o), merge};
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return agreed_on(p, o.place.servers,
-                     server_tool::table_from<protocol_type, Kinds>(o.tables[I])...);
+    return detail::agreement(
+        plan_of(p, o.place.servers,
+                server_tool::table_from<protocol_type, Kinds>(o.tables[I])...),
+        server_tool::name_of_orders(o));
   }
   (std::index_sequence_for<Kinds...>{});
 }
@@ -94,33 +104,23 @@ std::string hosted_says(std::vector<std::string> words, Merge merge) {
   return hosted_says_of<Visibility, hosted_dense<float>>(std::move(words), merge);
 }
 
-/// Somebody who looks at a page of metrics.
-class visitor {
- public:
-  void connect(net::address const& at) {
-    socket_.connect({boost::asio::ip::make_address(at.host), at.port});
-  }
-  /// Nothing where the page closes without an answer.
-  std::string asks(std::string const& request) {
-    std::string answer;
-    boost::system::error_code end;
-    boost::asio::write(socket_, boost::asio::buffer(request), end);
-    boost::asio::read(socket_, boost::asio::dynamic_buffer(answer), end);
-    return answer;
-  }
-
- private:
-  boost::asio::io_context io_;
-  boost::asio::ip::tcp::socket socket_{io_, boost::asio::ip::tcp::v4()};
-};
-
-std::string get(net::address const& at, std::string const& request) {
-  visitor v;
-  v.connect(at);
-  return v.asks(request);
+std::unique_ptr<any_conductor> conductor_for(std::vector<std::string> words) {
+  auto const maker = server_tool::conductor_maker(parsed(std::move(words)));
+  return maker ? maker() : nullptr;
 }
 
-std::string const counters_please = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+time_point at(double s) { return time_point(seconds(s)); }
+
+/// The one order that has been given.
+template <class Order>
+Order only(any_conductor::orders const& all) {
+  REQUIRE(all.size() == 1);
+  auto const& bytes = all.front().second;
+  REQUIRE(bytes.size() == sizeof(Order));
+  Order order;
+  std::memcpy(&order, bytes.data(), sizeof order);
+  return order;
+}
 
 /// What this process has computed.
 std::chrono::nanoseconds computed() {
@@ -149,6 +149,11 @@ TEST_CASE("rubato-server and a program that links the worker side agree") {
         agreed(con_sgd{.staleness = 3, .fold = {.lambda = 0.25}}, t, 2));
   CHECK(hosted_says<eager>(words({"--protocol", "dyn_sgd", "--storage", "multi_version"}),
                            revise{}) == agreed(dyn_sgd{}, multi_version{t}, 2));
+  CHECK(hosted_says<eager>(words({"--protocol", "adsp"}), scale{}) == agreed(adsp{}, t, 2));
+  CHECK(hosted_says<eager>(words({"--protocol", "adsp", "--lambda", "0.25"}),
+                           scale{.lambda = 0.25}) == agreed(adsp{.global_rate = 0.25}, t, 2));
+  CHECK(hosted_says<strict>(words({"--protocol", "ada_comm"}), average{}) ==
+        agreed(ada_comm{}, t, 2));
   // The partition may be said in the table's type.
   CHECK(hosted_says<eager>(words({"--protocol", "asp", "--partition", "range"}), sum{}) ==
         agreed(asp{}, dense<float, merge_of_protocol, range>{.rows = 100, .width = 3}, 2));
@@ -195,15 +200,53 @@ TEST_CASE("what differs between processes is told apart") {
                       dense<float, merge_of_protocol, range>{.rows = 100, .width = 3}, 2));
   // A pace with a conductor gives orders that others do not understand.
   CHECK(agreed(adsp{}, t, 2) != agreed(with(adsp{}, every_step{}), t, 2));
+  CHECK(agreed(adsp{}, t, 2) != agreed(adsp{.global_rate = 0.25}, t, 2));
+}
+
+TEST_CASE("what rubato-server is told about a pace reaches its conductor") {
+  worker_id const w{0};
+  any_conductor::orders orders;
+  CHECK_FALSE(conductor_for({"--protocol", "ssp", "--rows", "7"}));
+
+  auto const adsp = conductor_for({"--protocol", "adsp", "--rows", "7", "--check-period", "0.5",
+                                   "--first-rate", "3", "--probe-period", "1.5", "--epoch", "4.5"});
+  REQUIRE(adsp);
+  adsp->join(w, clock_index{0}, at(0), orders);
+  adsp->tick(at(0), orders);
+  auto const quota = only<commit_quota>(orders);
+  CHECK(quota.period == seconds(0.5));
+  CHECK(quota.commits == 3);
+  // Two probes without a loss; then nothing is tried until the next epoch.
+  std::vector<double> began;
+  for (int half = 1; half <= 10; ++half) adsp->tick(at(0.5 * half), orders);
+  for (auto const& c : adsp->changes()) began.push_back(to_seconds(c.at.since_start()));
+  CHECK(began == std::vector<double>{0, 1.5, 4.5});
+
+  auto const steady = conductor_for({"--protocol", "adsp", "--rows", "7", "--no-search"});
+  steady->tick(at(0), orders);
+  CHECK(steady->next_sample() == time_point::max());
+  CHECK(steady->next_tick() == at(60));
+
+  orders.clear();
+  auto const ada_comm = conductor_for({"--protocol", "ada_comm", "--rows", "7", "--first-steps",
+                                       "8", "--interval", "2", "--gamma", "0.25"});
+  REQUIRE(ada_comm);
+  CHECK(ada_comm->next_tick() == at(2));
+  CHECK(ada_comm->changes().front().value == 8);
+  ada_comm->join(w, clock_index{0}, at(0), orders);
+  for (double const t : {0.0, 1.0}) ada_comm->observe(at(t), 10);
+  ada_comm->tick(at(2), orders);
+  CHECK(only<period_order>(orders).steps == 2);
 }
 
 TEST_CASE("rubato-server's options are checked, and the message names them") {
   CHECK(parsed({"--rows", "7", "--staleness", "infinite"}).staleness.is_infinite());
   CHECK(parsed({"--rows", "7"}).place.as == net::role::server);
-  CHECK(parsed({"--rows", "7", "--role", "coordinator"}).place.as == net::role::coordinator);
+  CHECK(parsed({"--role", "coordinator"}).place.as == net::role::coordinator);
   CHECK(parsed({"--rows", "7", "--metrics", "9100"}).metrics ==
         net::address{.host = "127.0.0.1", .port = 9100});
   CHECK(parsed({"--rows", "7", "--silence", "0.25"}).place.silence == std::chrono::milliseconds(250));
+  CHECK(parsed({"--rows", "7", "--reconnect", "0"}).place.reconnect == std::chrono::milliseconds(0));
 
   using Catch::Matchers::StartsWith;
   CHECK_THAT(complaint({}), StartsWith("--rows: a dense table needs 1 or more"));
@@ -211,18 +254,36 @@ TEST_CASE("rubato-server's options are checked, and the message names them") {
   CHECK_THAT(complaint({"--rows", "7", "--staleness", "3x"}), StartsWith("--staleness: 3x, expected"));
   CHECK_THAT(complaint({"--rows", "7", "--protocol", "dyn_sgd"}), StartsWith("--storage: dense"));
   CHECK_THAT(complaint({"--rows", "7", "--storage", "multi_version"}), StartsWith("--storage: multi"));
-  CHECK_THAT(complaint({"--rows", "7", "--role", "coordinator", "--with-coordinator"}),
-             StartsWith("--with-coordinator"));
   for (std::vector<std::string> const& exposed :
-       {std::vector<std::string>{"--with-coordinator", "--coordinator", "0.0.0.0:7000"},
+       {std::vector<std::string>{"--rows", "7", "--with-coordinator", "--coordinator",
+                                 "0.0.0.0:7000"},
         std::vector<std::string>{"--role", "coordinator", "--coordinator", "0.0.0.0:7000"}}) {
-    std::vector<std::string> words{"--rows", "7", "--beyond-loopback"};
+    std::vector<std::string> words{"--beyond-loopback"};
     words.insert(words.end(), exposed.begin(), exposed.end());
     CHECK_THAT(complaint(words), StartsWith("deployment::coordinator is 0.0.0.0:7000, which"));
     words.insert(words.end(), {"--tls-certificate", "c", "--tls-key", "k", "--tls-authority", "a"});
     CHECK(complaint(words).empty());
   }
   CHECK(complaint({"--rows", "7", "--coordinator", "nowhere"}).find("nowhere") != std::string::npos);
+}
+
+TEST_CASE("a coordinator needs no tables, and refuses what only servers can use") {
+  CHECK(complaint({"--role", "coordinator"}).empty());
+  CHECK(complaint({"--role", "coordinator", "--protocol", "dyn_sgd"}).empty());
+  for (std::vector<std::string> const& useless : std::vector<std::vector<std::string>>{
+           {"--with-coordinator"},
+           {"--listen", "127.0.0.1:0"},
+           {"--storage", "sparse"},
+           {"--type", "float"},
+           {"--rows", "7"},
+           {"--width", "2"},
+           {"--partition", "hash"},
+           {"--metrics", "9100"}}) {
+    std::vector<std::string> words = useless;
+    words.insert(words.end(), {"--role", "coordinator"});
+    CHECK(complaint(words) ==
+          useless.front() + ": is for servers; this process is the coordinator");
+  }
 }
 
 TEST_CASE("rubato-server's lists have a value for each table, or one for all") {
@@ -426,5 +487,16 @@ TEST_CASE("a server under nohup does not end with its terminal", "[process]") {
   CHECK_FALSE(server.has_ended());
   server.send(SIGTERM);
   CHECK(server.wait() == 0);
+}
+
+TEST_CASE("a pace that no conductor can keep is refused before anybody comes", "[process]") {
+  test::scratch const folder;
+  test::child server(folder.path() / "server",
+                     {RUBATO_SERVER_PROGRAM, "--with-coordinator", "--coordinator",
+                      "unix:" + (folder.path() / "place").string(), "--rows", "10", "--protocol",
+                      "adsp", "--check-period", "7"},
+                     {});
+  CHECK(server.wait() == 2);
+  CHECK_THAT(server.errors(), Catch::Contains("probe_period must be a whole number"));
 }
 #endif

@@ -21,6 +21,7 @@
 #include "rubato/storage/sparse.hpp"
 #include "rubato/transport/tcp/agreement.hpp"
 #include "rubato/transport/tcp/server_node.hpp"
+#include "src/tools/server/conducted.hpp"
 #include "src/tools/server/host.hpp"
 
 namespace rubato::server_tool {
@@ -70,7 +71,7 @@ class named_partition {
   kind kind_ = kind::range_hash;
 };
 
-/// A server needs no pace.
+/// A server needs no pace, whatever that of its workers.
 template <class Visibility, class Merge>
 struct hosted_protocol {
   named_admission who_waits;
@@ -88,7 +89,8 @@ class hosted final : public host {
  public:
   hosted(Plan p, options const& o)
       : plan_(std::move(p)),
-        node_(plan_, detail::agreement(plan_), o.place, std::uint64_t{1} << 30) {}
+        node_(plan_, detail::agreement(plan_, name_of_orders(o)), o.place,
+              std::uint64_t{1} << 30) {}
 
   void run() override { node_.run(); }
   void stop() noexcept override { node_.stop(); }

@@ -29,7 +29,7 @@ struct texts {
   table_texts tables;
   net::tls_files tls;
   double silence = 0;
-  double reconnect = 0;
+  std::optional<double> reconnect;  // 0 means something
   double patience = 0;
 };
 
@@ -49,11 +49,14 @@ void add_place(CLI::App& app, options& o, texts& t) {
   app.add_option("--tls-certificate", t.tls.certificate, "this process's certificate (PEM)");
   app.add_option("--tls-key", t.tls.key, "its key (PEM)");
   app.add_option("--tls-authority", t.tls.authority, "who must have signed the others' (PEM)");
-  app.add_option("--on-loss", t.on_loss, "end the run when a worker is lost, or go-on")
+  app.add_option("--on-loss", t.on_loss,
+                 "of the coordinator: end the run when a worker is lost, or go-on without it [end]")
       ->check(CLI::IsMember({"end", "go-on"}));
-  app.add_option("--silence", t.silence, "seconds after which a silent process is lost")
+  app.add_option("--silence", t.silence,
+                 "seconds after which a connection on which nothing is heard counts as broken [5]")
       ->check(CLI::PositiveNumber);
-  app.add_option("--reconnect", t.reconnect, "seconds within which a broken connection may come back")
+  app.add_option("--reconnect", t.reconnect,
+                 "seconds within which a broken connection may come back, or the process is lost [2]")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--patience", t.patience, "seconds to wait for the other processes")
       ->check(CLI::PositiveNumber);
@@ -124,7 +127,7 @@ void interpret(options& o, texts const& t) {
   if (!t.tls.certificate.empty() || !t.tls.key.empty() || !t.tls.authority.empty())
     o.place.keys.tls = t.tls;
   if (t.silence != 0) o.place.silence = milliseconds_of(t.silence);
-  if (t.reconnect != 0) o.place.reconnect = milliseconds_of(t.reconnect);
+  if (t.reconnect) o.place.reconnect = milliseconds_of(*t.reconnect);
   if (t.patience != 0) o.place.patience = milliseconds_of(t.patience);
   o.tables = tables_from(t.tables);
 }
@@ -162,16 +165,23 @@ void check_combination(std::vector<table_options> const& tables) {
 
 void check(options const& o) {
   o.place.check();
-  if (o.with_coordinator && o.place.as == net::role::coordinator)
-    throw option_error("--with-coordinator: is for servers; this process is the coordinator already");
   if (o.with_coordinator) {
     net::deployment coordinator = o.place;
     coordinator.as = net::role::coordinator;
     coordinator.rank = {};
     coordinator.check();
   }
+  if (o.place.as == net::role::coordinator) return;  // without tables
   check_combination(o.tables);
   for (std::size_t i = 0; i < o.tables.size(); ++i) check_table(o, i);
+}
+
+/// A coordinator does nothing with them, and nobody is to believe that it does.
+void refuse_options_of_servers(CLI::App const& app) {
+  for (auto const* name : {"--with-coordinator", "--listen", "--storage", "--type", "--rows",
+                           "--width", "--partition", "--metrics"})
+    if (app.count(name) != 0)
+      throw option_error(std::string(name) + ": is for servers; this process is the coordinator");
 }
 
 }  // namespace
@@ -205,6 +215,7 @@ std::optional<options> parse(int argc, char const* const* argv, int& exit_code) 
     return std::nullopt;
   }
   interpret(o, t);
+  if (o.place.as == net::role::coordinator) refuse_options_of_servers(app);
   read_token(o, t.token_file);
   check(o);
   return o;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/core/demangle.hpp>
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -29,20 +30,28 @@ template <class T>
   return c == clock_index::highest() ? "never" : std::to_string(c.value());
 }
 
+/// What a conductor's orders are called; empty where there is none.
+template <class Conductor>
+[[nodiscard]] std::string name_of_orders() {
+  if constexpr (std::same_as<Conductor, no_conductor>) return {};
+  else return name_of_type<typename Conductor::order_type>();
+}
+
 /// What all processes of a run must agree on, in words that can be shown when they do not: when a
 /// read may go on, what it sees, what an update is worth, what tables there are and who holds which
 /// rows. By what policies do more than by what they are called, so that a server may put the same
-/// protocol together in another way.
+/// protocol together in another way. `orders` are those that workers follow, for a server whose plan
+/// does without a pace.
 template <class Plan>
-[[nodiscard]] std::string agreement(Plan const& p) {
+[[nodiscard]] std::string agreement(
+    Plan const& p, std::string const& orders = name_of_orders<typename Plan::conductor_type>()) {
   using protocol_type = typename Plan::protocol_type;
   auto const admission = p.protocol_used().admission();
   constexpr clock_index probe{10};
   std::string text = "reads at clock 10 need " + text_of(admission.need(probe, admission.bound())) +
                      ", or copies of " + text_of(admission.cache_need(probe, admission.bound())) +
                      "; visibility " + name_of_type<visibility_of<protocol_type>>();
-  if constexpr (Plan::conducted)
-    text += "; orders " + name_of_type<typename Plan::pace_order>();
+  if (!orders.empty()) text += "; orders " + orders;
   text += "; " + std::to_string(p.servers()) + " servers";
   Plan::for_each_table([&](auto tag) {
     constexpr std::size_t I = decltype(tag)::index;
