@@ -43,6 +43,7 @@ void take_over_stale_file(asio::io_context& context, address const& at, endpoint
   error_code error;
   probe.open(where.protocol(), error);
   require(error, at);
+  close_on_exec(probe.native_handle());
   probe.non_blocking(true, error);
   probe.connect(where, error);
   if (error != asio::error::connection_refused) throw_taken(at);
@@ -71,6 +72,7 @@ void bind_unix(acceptor_type& acceptor, asio::io_context& context, address const
   auto const where = unix_endpoint(at);
   take_over_stale_file(context, at, where);
   acceptor.open(where.protocol());
+  close_on_exec(acceptor.native_handle());
   error_code error;
   acceptor.bind(where, error);
   require(error, at);
@@ -83,12 +85,15 @@ void bind_tcp(acceptor_type& acceptor, asio::io_context& context, address const&
   error_code error;
   acceptor.open(where.protocol(), error);
   require(error, at);
+  close_on_exec(acceptor.native_handle());
   acceptor.set_option(acceptor_type::reuse_address(true));
   acceptor.bind(where, error);
   require(error, at);
 }
 
 }  // namespace
+
+void close_on_exec(int socket) noexcept { ::fcntl(socket, F_SETFD, FD_CLOEXEC); }
 
 endpoint unix_endpoint(address const& at) {
   try {

@@ -34,6 +34,11 @@ class path_lock {
 /// @throws error (errc::io), or option_error
 [[nodiscard]] acceptor_type listen_at(boost::asio::io_context& context, address const& at);
 
+/// Keeps a fresh socket from programs that this process starts: one that outlives it would hold the
+/// connection open, and the other end would not see that this process has died. Asio itself asks
+/// the system for plain sockets only.
+void close_on_exec(int socket) noexcept;
+
 /// The address of a Unix-domain socket as the system wants it. @throws option_error if it is too
 /// long
 [[nodiscard]] boost::asio::generic::stream_protocol::endpoint unix_endpoint(address const& at);

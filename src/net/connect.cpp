@@ -104,7 +104,12 @@ void attempt::try_next(error_code const& last) {
   if (!done_) return;
   if (next_ == endpoints_.size()) return finish(last.message());
   socket_ = socket_type(context_);
-  socket_.async_connect(endpoints_[next_++], [self = shared_from_this()](error_code const& error) {
+  auto const& to = endpoints_[next_++];
+  error_code cannot_open;
+  socket_.open(to.protocol(), cannot_open);
+  if (!cannot_open) close_on_exec(socket_.native_handle());
+  // One that is not open yet is opened here, and what is wrong is told from inside the reactor.
+  socket_.async_connect(to, [self = shared_from_this()](error_code const& error) {
     self->connected(error);
   });
 }

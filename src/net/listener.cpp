@@ -136,6 +136,7 @@ void listener::state::on_accept(error_code const& error, socket_type socket) {
     });
     return;
   }
+  close_on_exec(socket.native_handle());
   if (std::exchange(failing, false))
     log(log_level::warning, fmt::format("{}: accepts connections again", bound.text()));
   try {

@@ -64,6 +64,7 @@ net::listener::options listener_limits(net::deployment const& place) {
   std::size_t const all = std::size_t{place.workers} + place.servers;
   o.handshakes_per_address = std::max(o.handshakes_per_address, all);
   o.handshakes_max = std::max(o.handshakes_max, 2 * all);
+  o.connections_max = std::max(o.connections_max, 2 * all);
   return o;
 }
 

@@ -51,6 +51,19 @@ std::string refusal_of(bytes const& sent, net::security const& keys = {}) {
   return log.warnings();
 }
 
+/// This process's sockets that a program started now would hold open.
+std::vector<std::string> inherited_sockets() {
+  std::vector<std::string> result;
+  for (auto const& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    int const file = std::stoi(entry.path().filename());
+    struct stat what;
+    if (::fstat(file, &what) != 0 || !S_ISSOCK(what.st_mode)) continue;
+    if ((::fcntl(file, F_GETFD) & FD_CLOEXEC) == 0)
+      result.push_back(std::filesystem::read_symlink(entry.path()));
+  }
+  return result;
+}
+
 bool is_open(pair_of_ends& ends) {
   auto const before = ends.at_server.ended;
   ends.client->send({.kind = 1}, {}, pattern(10));
@@ -70,6 +83,27 @@ TEST_CASE("two ends with the same token, or without any, come together", "[net]"
   CHECK(ends.client->peer() == ends.listener->bound().text());
   CHECK_THAT(ends.server().peer(), Contains("127.0.0.1:"));
   check_open(ends);
+}
+
+TEST_CASE("programs that a process starts hold none of its sockets", "[net]") {
+  temporary_folder const folder;
+  auto const at = GENERATE(true, false) ? "127.0.0.1:0" : "unix:" + folder.file("socket");
+  auto const before = inherited_sockets();  // of whatever runs the tests
+  pair_of_ends ends;
+  SECTION("one that listens") {
+    ends.listen(at);
+    CHECK(inherited_sockets() == before);
+  }
+  SECTION("one that connects yet") {
+    ends.listen(at);
+    ends.start_connect();
+    CHECK(inherited_sockets() == before);
+  }
+  SECTION("both ends of a connection") {
+    ends.open(at);
+    CHECK(inherited_sockets() == before);
+    check_open(ends);
+  }
 }
 
 TEST_CASE("a name is resolved", "[net]") {

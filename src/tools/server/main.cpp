@@ -12,6 +12,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -74,12 +75,17 @@ class watch {
   std::thread waiter_;  // last: it reads the other
 };
 
+/// To stderr, in one call. That it cannot be written, as on a full disk, is no reason to end.
+void say(std::string const& when, std::string_view line) {
+  auto const whole = fmt::format("{}rubato-server: {}\n", when, line);
+  std::fwrite(whole.data(), 1, whole.size(), stderr);
+}
+
 void log_to_stderr(bool verbose) {
   rubato::net::set_log([verbose](rubato::net::log_level level, std::string_view line) {
     if (level == rubato::net::log_level::info && !verbose) return;
     auto const now = std::chrono::system_clock::now();
-    fmt::print(stderr, "{:%FT%T}Z rubato-server: {}\n",
-               fmt::gmtime(std::chrono::system_clock::to_time_t(now)), line);
+    say(fmt::format("{:%FT%T}Z ", fmt::gmtime(std::chrono::system_clock::to_time_t(now))), line);
   });
 }
 
@@ -113,10 +119,10 @@ int main(int argc, char** argv) {
     else
       serve(*o, end);
   } catch (rubato::option_error const& e) {
-    fmt::print(stderr, "rubato-server: {}\n", e.what());
+    say("", e.what());
     return 2;
   } catch (std::exception const& e) {
-    fmt::print(stderr, "rubato-server: {}\n", e.what());
+    say("", e.what());
     return 1;
   }
 }
