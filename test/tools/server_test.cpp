@@ -474,6 +474,16 @@ TEST_CASE("signals for workers leave a server alone, and it still ends by those 
   CHECK(server.errors().empty());
 }
 
+TEST_CASE("a server whose log cannot be written still says by its exit code how it ended",
+          "[process]") {
+  test::scratch const folder;
+  test::child server(folder.path() / "server",
+                     {"/bin/sh", "-c", "exec \"$@\" 2>/dev/full", "sh", RUBATO_SERVER_PROGRAM, "--rows",
+                      "0"},
+                     {});
+  CHECK(server.wait() == 2);
+}
+
 TEST_CASE("a server under nohup does not end with its terminal", "[process]") {
   test::scratch const folder;
   test::child server(folder.path() / "server",
