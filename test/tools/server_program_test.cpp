@@ -152,8 +152,8 @@ TEST_CASE("a server that is asked to end while workers train does so, and they n
   asked.send(SIGTERM);
   CHECK(asked.wait() == 0);
   for (auto const& o : all.outcomes())
-    if (coordinates)  // and they may miss either first
-      CHECK_THAT(o.error, Contains("server 0 (") || Contains("the coordinator was lost"));
+    if (coordinates)  // the other server ends with it, so they may miss any of the three first
+      CHECK_THAT(o.error, Contains(" was lost"));
     else
       CHECK_THAT(o.error, Contains("server 1 ("));
   int const code = other.wait();

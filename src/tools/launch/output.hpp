@@ -36,69 +36,14 @@ class line_maker {
   std::string line_;  // that is not complete yet
 };
 
-/// A standard stream of this process, which never waits for whoever reads it: what cannot be written
-/// yet is kept, in whole lines.
-///
-/// An error other than that nobody reads, such as a full disk, does not end the run, whose result is
-/// worth more than its log: it is told once, and lines are lost as long as it lasts.
-class outlet {
- public:
-  /// Who hears of what happens to it.
-  struct user {
-    std::function<void()> nobody_reads;  ///< any more; found while nobody was adding lines
-    std::function<void(std::string const& why)> failed;
-    std::function<void()> emptied;  ///< everything that was kept has been written
-  };
-
-  outlet(boost::asio::io_context& io, int to, user told);
-  outlet(outlet const&) = delete;
-  outlet& operator=(outlet const&) = delete;
-
-  /// False if nobody can read it any more.
-  bool add(std::string_view lines);
-  /// Whether those who can wait should, until they are called.
-  [[nodiscard]] bool is_full() const noexcept { return kept() >= enough; }
-  void call_when_not_full(std::function<void()> waiting) { waiting_.push_back(std::move(waiting)); }
-  [[nodiscard]] bool is_empty() const noexcept { return kept() == 0; }
-
- private:
-  enum class way { at_once, socket, own_description, shared_description };
-
-  static constexpr std::size_t enough = std::size_t{1} << 18;
-  // Where those who died could not wait: each leaves what a pipe holds.
-  static constexpr std::size_t most = std::size_t{1} << 26;
-
-  [[nodiscard]] std::size_t kept() const noexcept { return lines_.size() - written_; }
-  void open_without_waiting();
-  void drain();
-  [[nodiscard]] std::string_view next_piece() const noexcept;
-  [[nodiscard]] long write(std::string_view piece) noexcept;
-  void wait();
-  void call_waiting();
-  void fail(int why);
-
-  int to_;
-  way way_ = way::at_once;
-  boost::asio::posix::stream_descriptor own_;
-  user user_;
-  std::string lines_;
-  std::size_t written_ = 0;  // of them
-  bool line_is_open_ = false;
-  bool is_waiting_ = false;
-  bool is_gone_ = false;
-  bool has_failed_ = false;
-  bool has_lost_ = false;
-  std::vector<std::function<void()>> waiting_;
-};
-
-/// Whether two descriptors lead to the same file, pipe or terminal.
-[[nodiscard]] bool are_same(int one, int other) noexcept;
+/// All of it, in one piece as far as the system lets it. False if nobody can read it any more.
+[[nodiscard]] bool write_all(int to, std::string_view text) noexcept;
 
 /// Passes on what a process writes to one of its streams.
 class forwarder : public std::enable_shared_from_this<forwarder> {
  public:
   /// `nobody_reads` is called when `to` is gone; what comes afterwards is read and thrown away.
-  forwarder(boost::asio::io_context& io, file_handle from, outlet& to, std::string prefix,
+  forwarder(boost::asio::io_context& io, file_handle from, int to, std::string prefix,
             std::function<void()> nobody_reads);
 
   void start();
@@ -114,7 +59,7 @@ class forwarder : public std::enable_shared_from_this<forwarder> {
   void pass_on(std::string const& lines);
 
   boost::asio::posix::stream_descriptor from_;
-  outlet& to_;
+  int to_;
   line_maker lines_;
   std::function<void()> nobody_reads_;
   std::vector<char> buffer_;
