@@ -26,7 +26,6 @@
 
 #include <fmt/format.h>
 
-#include "src/tools/launch/output.hpp"
 #include "src/tools/launch/process.hpp"
 #include "src/tools/launch/token.hpp"
 
@@ -115,16 +114,25 @@ class member {
     return fmt::format("{} {}", net::to_string(place_.as), place_.rank.value_or(0));
   }
 
+  /// Past the streams of C, in which what the parent has not flushed may be.
+  [[nodiscard]] static bool write_all(int to, std::string_view text) noexcept {
+    while (!text.empty()) {
+      ssize_t const n = ::write(to, text.data(), text.size());
+      if (n < 0 && errno != EINTR) return false;
+      if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+    }
+    return true;
+  }
   /// In the child.
   static int live(net::deployment const& place, process_body const& body) noexcept {
     try {
       auto const tell = [](net::address const& where) {
-        if (!launch::write_all(STDOUT_FILENO, where.text() + '\n'))
+        if (!write_all(STDOUT_FILENO, where.text() + '\n'))
           throw process_failure("nobody hears where it listens");
       };
-      return launch::write_all(STDOUT_FILENO, body(place, tell)) ? 0 : 1;
+      return write_all(STDOUT_FILENO, body(place, tell)) ? 0 : 1;
     } catch (std::exception const& failure) {
-      (void)launch::write_all(STDERR_FILENO, failure.what());
+      (void)write_all(STDERR_FILENO, failure.what());
       return 1;
     }
   }

@@ -2,10 +2,18 @@
 #include "src/tools/launch/output.hpp"
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include <boost/asio/post.hpp>
 
 namespace rubato::launch {
 
@@ -43,7 +51,21 @@ void line_maker::end_line(std::string& lines) {
   line_.clear();
 }
 
-bool write_all(int to, std::string_view text) noexcept {
+namespace {
+
+constexpr std::size_t enough = std::size_t{1} << 18;
+// Where those who died could not wait: each leaves what a pipe holds.
+constexpr std::size_t most = std::size_t{1} << 26;
+
+// What a pipe takes whole or not at all, so that lines stay whole even if the rest never follows.
+std::string_view first_piece(std::string_view lines) noexcept {
+  auto const piece = lines.substr(0, PIPE_BUF);
+  auto const newline = piece.rfind('\n');
+  return newline == std::string_view::npos ? piece : piece.substr(0, newline + 1);
+}
+
+// 0, or the system's number of what is wrong.
+int write_all(int to, std::string_view text) noexcept {
   while (!text.empty()) {
     ssize_t const written = ::write(to, text.data(), text.size());
     if (written >= 0) {
@@ -53,13 +75,134 @@ bool write_all(int to, std::string_view text) noexcept {
       pollfd writable{.fd = to, .events = POLLOUT, .revents = 0};
       ::poll(&writable, 1, -1);
     } else if (errno != EINTR) {
-      return false;
+      return errno;
     }
   }
+  return 0;
+}
+
+}  // namespace
+
+struct outlet::shared {
+  explicit shared(int where) : to(where) {}
+
+  [[nodiscard]] std::size_t kept() const noexcept { return lines.size() + being_written; }
+
+  // Until `owner` is gone and nothing is left. Blocks where the system does.
+  void write_lines() {
+    std::unique_lock guard(lock);
+    while (true) {
+      changed.wait(guard, [this] { return owner == nullptr || !lines.empty(); });
+      if (owner == nullptr) return;
+      std::string const taken = std::exchange(lines, {});
+      being_written = taken.size();
+      write_pieces(guard, taken);
+      tell_owner();
+    }
+  }
+
+  void write_pieces(std::unique_lock<std::mutex>& guard, std::string_view rest) {
+    while (!rest.empty() && owner != nullptr) {
+      auto const piece = first_piece(rest);
+      guard.unlock();
+      int const wrong = write_all(to, piece);
+      guard.lock();
+      rest.remove_prefix(piece.size());
+      bool const was_full = kept() >= enough;
+      being_written = rest.size();
+      if (wrong != 0) return fail(wrong);
+      if (was_full && kept() < enough) tell_owner();
+    }
+  }
+
+  void fail(int wrong) {
+    being_written = 0;
+    lines.clear();
+    failure = wrong;
+    is_gone = wrong == EPIPE;
+  }
+
+  void tell_owner() {
+    if (owner == nullptr) return;
+    boost::asio::post(*io, [one = weak.lock()] {
+      // Only the thread of `io` changes it.
+      if (one->owner != nullptr) one->owner->look();
+    });
+  }
+
+  int to;
+  boost::asio::io_context* io = nullptr;
+  std::weak_ptr<shared> weak;
+  std::mutex lock;
+  std::condition_variable changed;
+  outlet* owner = nullptr;
+  std::string lines;
+  std::size_t being_written = 0;
+  int failure = 0;
+  bool is_gone = false;
+};
+
+outlet::outlet(boost::asio::io_context& io, int to, user told)
+    : shared_(std::make_shared<shared>(to)), user_(std::move(told)) {
+  shared_->io = &io;
+  shared_->weak = shared_;
+  shared_->owner = this;
+  std::thread([one = shared_] { one->write_lines(); }).detach();
+}
+
+outlet::~outlet() {
+  {
+    std::lock_guard const guard(shared_->lock);
+    shared_->owner = nullptr;
+  }
+  shared_->changed.notify_one();
+}
+
+bool outlet::is_full() const {
+  std::lock_guard const guard(shared_->lock);
+  return shared_->kept() >= enough;
+}
+
+bool outlet::is_empty() const {
+  std::lock_guard const guard(shared_->lock);
+  return shared_->kept() == 0;
+}
+
+bool outlet::add(std::string_view lines) {
+  {
+    std::lock_guard const guard(shared_->lock);
+    if (shared_->is_gone) return false;
+    if (shared_->kept() + lines.size() <= most) {
+      shared_->lines += lines;
+      lines = {};
+    }
+  }
+  shared_->changed.notify_one();
+  if (!lines.empty() && !std::exchange(has_lost_, true)) user_.failed("nobody has read it for long");
   return true;
 }
 
-forwarder::forwarder(boost::asio::io_context& io, file_handle from, int to, std::string prefix,
+void outlet::look() {
+  int failure = 0;
+  {
+    std::lock_guard const guard(shared_->lock);
+    failure = std::exchange(shared_->failure, 0);
+  }
+  if (failure == EPIPE) user_.nobody_reads();
+  else if (failure != 0 && !std::exchange(has_failed_, true)) user_.failed(std::strerror(failure));
+  if (!is_full())
+    for (auto const& one : std::exchange(waiting_, {})) one();
+  if (is_empty()) user_.emptied();
+}
+
+bool are_same(int one, int other) noexcept {
+  struct stat first {};
+  struct stat second {};
+  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+forwarder::forwarder(boost::asio::io_context& io, file_handle from, outlet& to, std::string prefix,
                      std::function<void()> nobody_reads)
     : from_(io, from.get()),
       to_(to),
@@ -73,10 +216,13 @@ forwarder::forwarder(boost::asio::io_context& io, file_handle from, int to, std:
 void forwarder::start() { wait(); }
 
 void forwarder::wait() {
+  // The process waits as well, once its pipe is full.
+  if (to_.is_full()) return to_.call_when_not_full([self = shared_from_this()] { self->wait(); });
   // Waits and reads apart, so that no read is ever under way when `finish` takes the rest.
   from_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                    [self = shared_from_this()](boost::system::error_code const& failure) {
                      if (failure || !self->from_.is_open()) return;
+                     if (self->to_.is_full()) return self->wait();
                      if (self->take() == found::end) return self->finish();
                      self->wait();
                    });
@@ -103,9 +249,7 @@ forwarder::found forwarder::take() {
 }
 
 void forwarder::pass_on(std::string const& lines) {
-  if (to_ < 0 || write_all(to_, lines)) return;
-  to_ = -1;
-  nobody_reads_();
+  if (!to_.add(lines) && nobody_reads_) std::exchange(nobody_reads_, nullptr)();
 }
 
 }  // namespace rubato::launch

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -75,6 +76,10 @@ std::vector<std::string> inherited_environment() {
   return result;
 }
 
+std::string sentence_of(std::string_view sentence) {
+  return fmt::format("rubato-launch: {}\n", sentence);
+}
+
 std::string in_seconds(std::chrono::milliseconds time) {
   return fmt::format("{:g} s", static_cast<double>(time.count()) / 1000);
 }
@@ -101,6 +106,8 @@ class supervisor {
   explicit supervisor(options const& o)
       : options_(o), environment_(inherited_environment()), token_(random_token()) {
     catch_signals();
+    if (!are_same(STDOUT_FILENO, STDERR_FILENO))
+      errors_.emplace(io_, STDERR_FILENO, user_of("standard error"));
     directory_.emplace();  // not before, or a signal would leave it behind
   }
 
@@ -141,12 +148,20 @@ class supervisor {
   [[nodiscard]] bool workers_left() const;
   void stop_watching_if_over();
 
+  void say(std::string_view sentence) {
+    // Nobody is left to be told if this fails.
+    static_cast<void>(errors().add(sentence_of(sentence)));
+  }
+  [[nodiscard]] outlet& errors() { return errors_ ? *errors_ : output_; }
+  [[nodiscard]] outlet::user user_of(std::string const& name);
+  void give_up_readers_after_grace();
+  void give_up_readers();
   void leave(int exit_code);
   void stop(int exit_code);
   void kill_after_grace();
   void run_out_of_time();
   void send_all(int signal);
-  void say_if_verbose(std::string_view sentence) const {
+  void say_if_verbose(std::string_view sentence) {
     if (options_.verbose) say(sentence);
   }
 
@@ -157,6 +172,12 @@ class supervisor {
   asio::signal_set signals_{io_};
   asio::steady_timer grace_{io_};
   asio::steady_timer limit_{io_};
+  asio::steady_timer readers_grace_{io_};
+  outlet output_{io_, STDOUT_FILENO, user_of("standard output")};
+  // Not where both go to the same place, such as a terminal: there they would mix lines.
+  std::optional<outlet> errors_;
+  bool waits_for_readers_ = true;
+  bool readers_wait_ends_ = false;  // in time
   std::optional<private_directory> directory_;
   std::vector<member> members_;  // workers first
   phase phase_ = phase::working;
@@ -191,9 +212,11 @@ void supervisor::on_signal(int number) {
   if (number == SIGUSR1 || number == SIGUSR2) return send_all(number);
   if (phase_ == phase::ending && number == SIGINT) {
     say("killing all processes");
-    return send_all(SIGKILL);
+    send_all(SIGKILL);
+    return give_up_readers();
   }
   send_all(number);
+  give_up_readers_after_grace();
   if (phase_ == phase::ending) return;
   say(fmt::format("ending the run after signal {} ({})", number, ::strsignal(number)));
   phase_ = phase::ending;
@@ -221,9 +244,9 @@ void supervisor::start(member& m) {
   m.running = true;
   auto const prefix = options_.prefix ? fmt::format("[{}] ", m.name()) : std::string();
   auto const nobody_reads = [this] { stop(128 + SIGPIPE); };
-  m.output = std::make_shared<forwarder>(io_, std::move(started.output), STDOUT_FILENO, prefix,
+  m.output = std::make_shared<forwarder>(io_, std::move(started.output), output_, prefix,
                                          nobody_reads);
-  m.errors = std::make_shared<forwarder>(io_, std::move(started.errors), STDERR_FILENO, prefix,
+  m.errors = std::make_shared<forwarder>(io_, std::move(started.errors), errors(), prefix,
                                          nobody_reads);
   m.output->start();
   m.errors->start();
@@ -317,9 +340,36 @@ bool supervisor::workers_left() const {
 }
 
 void supervisor::stop_watching_if_over() {
+  bool const read = output_.is_empty() && errors().is_empty();
+  if (!read && waits_for_readers_) return;
   if (std::none_of(members_.begin(), members_.end(), [](member const& m) { return m.running; })) {
     io_.stop();
   }
+}
+
+outlet::user supervisor::user_of(std::string const& name) {
+  return {.nobody_reads = [this] { stop(128 + SIGPIPE); },
+          .failed =
+              [this, name](std::string const& why) {
+                say(fmt::format("cannot write to {}: {}; the run goes on, and lines are lost", name,
+                                why));
+              },
+          .emptied = [this] { stop_watching_if_over(); }};
+}
+
+// Once somebody wants the end, it does not take longer for want of a reader.
+void supervisor::give_up_readers_after_grace() {
+  if (readers_wait_ends_) return;
+  readers_wait_ends_ = true;
+  readers_grace_.expires_after(options_.grace);
+  readers_grace_.async_wait([this](boost::system::error_code const& failure) {
+    if (!failure) give_up_readers();
+  });
+}
+
+void supervisor::give_up_readers() {
+  waits_for_readers_ = false;
+  stop_watching_if_over();
 }
 
 void supervisor::leave(int exit_code) {
@@ -359,6 +409,7 @@ void supervisor::run_out_of_time() {
   say(fmt::format("the run has not ended within {}", in_seconds(options_.timeout)));
   constexpr int as_of_timeout = 124;  // the command of that name
   stop(as_of_timeout);
+  give_up_readers_after_grace();
 }
 
 void supervisor::send_all(int signal) {
@@ -373,7 +424,7 @@ int supervise(options const& o) { return supervisor(o).run(); }
 
 void say(std::string_view sentence) {
   // Nobody is left to be told if this fails.
-  static_cast<void>(write_all(STDERR_FILENO, fmt::format("rubato-launch: {}\n", sentence)));
+  static_cast<void>(std::fputs(sentence_of(sentence).c_str(), stderr));
 }
 
 }  // namespace rubato::launch

@@ -10,7 +10,7 @@ namespace rubato::launch {
 /// Starts the processes, looks after them until all have ended, and returns the exit code.
 [[nodiscard]] int supervise(options const& o);
 
-/// A line about the run itself, to standard error.
+/// A line about what goes wrong before or after a run, to standard error.
 void say(std::string_view sentence);
 
 }  // namespace rubato::launch
