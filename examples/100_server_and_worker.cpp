@@ -6,8 +6,8 @@
 // and in two others, in the same folder, a worker each:
 //   RUBATO_COORDINATOR=unix:meeting RUBATO_ROLE=worker WORLD_SIZE=2 RANK=0 100_server_and_worker
 //   RUBATO_COORDINATOR=unix:meeting RUBATO_ROLE=worker WORLD_SIZE=2 RANK=1 100_server_and_worker
-// On several machines they meet at a HOST:PORT of the server's, which then needs --listen HOST:0
-// and --beyond-loopback; and all need a token, RUBATO_TOKEN_FILE.
+// On several machines they meet at a HOST:PORT of the server's, which then needs --beyond-loopback;
+// and all need a token, RUBATO_TOKEN_FILE.
 // Or all at once:
 //   rubato-launch -n 2 -s 2 --server-command 'rubato-server --protocol ssp --staleness 2 --rows 50' --
 //                 100_server_and_worker

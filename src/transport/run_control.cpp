@@ -199,6 +199,7 @@ void run_control::begin_stage(time_point now) {
   began_ = ended_ = now;
   stopping_ = false;
   ended_by_.clear();
+  someone_is_done_ = false;
   sampler_.reset();
   members_.clear();
   unconfirmed_.clear();
@@ -249,10 +250,10 @@ void run_control::admit(std::uint32_t number, std::vector<worker_id> const& work
   }
 }
 
-void run_control::on(place from, wire::add_worker const&, time_point now) {
+void run_control::on(place from, wire::add_worker const& m, time_point now) {
   expect(from.as == net::role::worker, from, "add a worker");
   process& p = processes_.at(from.number);
-  if (phase_ != phase::running || stopping_ || !p.takes_part) return;  // too late
+  if (m.stage != stage_ || phase_ != phase::running || stopping_ || !p.takes_part) return;  // too late
   expect(p.workers.size() < threads_max, from, "add a worker");
   std::vector<worker_id> const fresh = new_workers(from.number, 1);
   p.workers.push_back(fresh.front());
@@ -431,8 +432,8 @@ void run_control::lose_process(std::uint32_t number, std::string const& reason, 
   if (takes_part) {
     report_.crashes += 1;
     if (options_.when_lost == net::on_loss::end) {
+      if (!stopping_) ended_by_ = sentence;
       stop(true, errc::lost, sentence);
-      ended_by_ = sentence;
     }
     for (worker_id const w : p.workers)
       if (members_[w.index()].now != standing::over) lose_worker(w);

@@ -456,7 +456,7 @@ TEST_CASE("link: a handshake under way lasts no longer than the break may") {
 TEST_CASE("link: a handshake may take as long as what is left of the break") {
   net::link::options o;
   o.reconnect = 1h;
-  o.handshake = 50ms;
+  o.handshake = 500ms;
   linked l(o);
   once_there server(l);
   server.peers.front()->close();

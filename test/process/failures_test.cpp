@@ -244,7 +244,7 @@ TEST_CASE("a restarted worker takes part again", "[process][join]") {
 TEST_CASE("a worker that is started again at once takes part again", "[process][join]") {
   auto const protocol = GENERATE("bsp", "ssp_strict:3", "dyn_sgd_cut:2", "con_sgd:2");
   INFO(protocol);
-  auto plan = short_run(100, {"--protocol", protocol});
+  auto plan = short_run(1000, {"--protocol", protocol});  // the last life must come in time
   plan.program = test::program_of(protocol);
   test::process_run run(plan);
   for (int life = 1; life <= 3; ++life) {

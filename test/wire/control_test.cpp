@@ -50,7 +50,7 @@ std::vector<control_message> samples() {
       registration{role::coordinator, std::nullopt, "", std::string(300, '\0'), 0},
       welcome{1, 2, 3, true, {"unix:/a", "", "[::1]:2"}},
       ready{4096, true},
-      add_worker{},
+      add_worker{stage_id{3}},
       worker_ended{stage, worker_id{1}, clock_index::highest(), some_metrics()},
       end_run{stage, true, errc::bad_frame, "a body threw"},
       pace_note{stage, {worker_id{1}, clock_index{6}, 0.5}},

@@ -95,8 +95,11 @@ struct ready {
 };
 /// One more worker for this process, in the run under way.
 struct add_worker {
+  stage_id stage{};
   template <class Archive>
-  void serialize(Archive&, unsigned) {}
+  void serialize(Archive& ar, unsigned) {
+    ar & stage;
+  }
 };
 /// A worker's body is over, and all it sent is on its way.
 struct worker_ended {

@@ -165,7 +165,7 @@ bool outlet::is_full() const {
 
 bool outlet::is_empty() const {
   std::lock_guard const guard(shared_->lock);
-  return shared_->kept() == 0;
+  return shared_->kept() == 0 && shared_->failure == 0;  // which is still to be told
 }
 
 bool outlet::add(std::string_view lines) {

@@ -178,6 +178,7 @@ class supervisor {
   std::optional<outlet> errors_;
   bool waits_for_readers_ = true;
   bool readers_wait_ends_ = false;  // in time
+  bool last_moment_ = false;
   std::optional<private_directory> directory_;
   std::vector<member> members_;  // workers first
   phase phase_ = phase::working;
@@ -320,7 +321,8 @@ void supervisor::on_helper_end(member const& m, ending const& how) {
 }
 
 bool supervisor::start_again(member& m) {
-  if (phase_ != phase::working || m.restarts == options_.restarts) return false;
+  // Once a worker has ended well, there may be no run any more that another could join.
+  if (phase_ != phase::working || one_ended_well_ || m.restarts == options_.restarts) return false;
   ++m.restarts;
   try {
     start(m);
@@ -340,11 +342,12 @@ bool supervisor::workers_left() const {
 }
 
 void supervisor::stop_watching_if_over() {
-  bool const read = output_.is_empty() && errors().is_empty();
-  if (!read && waits_for_readers_) return;
-  if (std::none_of(members_.begin(), members_.end(), [](member const& m) { return m.running; })) {
-    io_.stop();
-  }
+  if (std::any_of(members_.begin(), members_.end(), [](member const& m) { return m.running; })) return;
+  if (output_.is_empty() && errors().is_empty()) return io_.stop();
+  if (waits_for_readers_ || std::exchange(last_moment_, true)) return;
+  // Whoever reads has not had the time for what was said last.
+  readers_grace_.expires_after(std::chrono::milliseconds(500));
+  readers_grace_.async_wait([this](boost::system::error_code const&) { io_.stop(); });
 }
 
 outlet::user supervisor::user_of(std::string const& name) {

@@ -261,6 +261,21 @@ TEST_CASE("run_control: a loss that ends the run ends the servers with an error 
   }
 }
 
+TEST_CASE("run_control: of several losses the first has ended the run, and none where it was ended before") {
+  bench b = running(1, 3);
+  SECTION("the first") { b.lose(worker(1)); }
+  SECTION("none") { b.say(worker(0), wire::end_run{b.control.stage(), false, errc::stopped, ""}); }
+  bool const wanted = b.told(worker(0)) == list{"stop: "};
+  b.lose(worker(2));
+  b.carry_out_all();
+  for (std::uint32_t w = 0; w < (wanted ? 2U : 1U); ++w) b.ended(w, w);
+  b.carry_out_all();
+  b.finish(0);
+  for (std::uint32_t w = 0; w < (wanted ? 2U : 1U); ++w) b.say(worker(w), wire::farewell{});
+  CHECK(b.control.is_over());
+  CHECK(b.control.failure() == (wanted ? "" : "worker 1 (process 1) was lost: cut off"));
+}
+
 TEST_CASE("run_control: whose body throws is lost, where the others go on without who is lost") {
   bench b = running(1, 3, net::on_loss::go_on);
   b.say(worker(1), wire::end_run{b.control.stage(), true, errc::io, "the ink has run out"});
@@ -307,6 +322,24 @@ TEST_CASE("run_control: who comes when the others are done does not begin anew, 
     b.ready(0);
     CHECK(b.told(worker(1)) == list{"begins 2 of 2: 1"});
   }
+}
+
+TEST_CASE("run_control: who was done after a run before does not count for a later one") {
+  bench b = running(1, 2, net::on_loss::go_on);
+  for (std::uint32_t w = 0; w < 2; ++w) b.ended(w, w);
+  b.carry_out_all();
+  b.finish(0);
+  b.say(worker(1), wire::farewell{});
+  b.ready(0);
+  b.carry_out_all();
+  CHECK(b.control.is_running());
+  (void)b.come();
+  b.lose(worker(0));
+  b.carry_out_all();
+  b.finish(0);
+  CHECK_FALSE(b.control.is_over());
+  b.ready(2);
+  CHECK(b.control.is_running());
 }
 
 TEST_CASE("run_control: who was let in ends at the clock it was let in at, or later") {

@@ -207,7 +207,7 @@ class world {
 
   void work(process_model& p) {
     if (p.workers.empty()) return;
-    if (!calm_ && chance(30)) p.out.emplace_back(wire::add_worker{});
+    if (!calm_ && chance(30)) p.out.emplace_back(wire::add_worker{p.stage});
     if (!calm_ && chance(60)) {
       p.has_failed = true;
       p.out.emplace_back(wire::end_run{p.stage, true, errc::lost, ""});

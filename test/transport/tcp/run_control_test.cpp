@@ -156,13 +156,13 @@ TEST_CASE("run_control: who comes while a run ends takes part in the next one") 
 
 TEST_CASE("run_control: a process may add workers until the run ends") {
   bench b = running(1, 1);
-  b.say(worker(0), wire::add_worker{});
+  b.say(worker(0), wire::add_worker{b.control.stage()});
   CHECK(b.told(worker(0)) == list{"begins 1 of 1: 1"});
   b.carry_out_all();
   CHECK(b.told(worker(0)) == list{"starts 1 at 0"});
   b.say(worker(0), wire::end_run{b.control.stage(), false, errc{}, "enough"});
   CHECK(b.told(worker(0)) == list{"stop: enough"});
-  b.say(worker(0), wire::add_worker{});
+  b.say(worker(0), wire::add_worker{b.control.stage()});
   CHECK(b.told(worker(0)).empty());
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("run_control: a worker added as the last one ends keeps the run going,
   b.ended(0, 0);  // the server has yet to drop it
   if (!in_time) b.carry_out_all();
   b.forget();
-  b.say(worker(0), wire::add_worker{});
+  b.say(worker(0), wire::add_worker{b.control.stage()});
   if (in_time) {
     CHECK(b.told(worker(0)) == list{"begins 1 of 1: 1"});
     b.carry_out_all();
@@ -189,7 +189,7 @@ TEST_CASE("run_control: a worker added as the last one ends keeps the run going,
 TEST_CASE("run_control: a process cannot add workers without end") {
   bench b = gathered(1, 1);
   b.ready(0, 4096);
-  CHECK_THAT(refusal_of([&] { b.say(worker(0), wire::add_worker{}); }), Contains("add a worker"));
+  CHECK_THAT(refusal_of([&] { b.say(worker(0), wire::add_worker{b.control.stage()}); }), Contains("add a worker"));
 }
 
 TEST_CASE("run_control: a body that ends the run ends it for all, once") {

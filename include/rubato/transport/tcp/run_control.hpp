@@ -215,7 +215,7 @@ class run_control {
   bool gathered_ = false;     ///< all have been there at one time
   bool initialized_ = false;  ///< servers have their initial values
   bool stopping_ = false;
-  bool someone_is_done_ = false;  ///< and has left
+  bool someone_is_done_ = false;  ///< with the last stage, and has left
   std::string ended_by_;          ///< the loss that ended the last stage
   std::optional<std::uint32_t> sampler_;  ///< the process that has been asked for a loss
   bool over_ = false;

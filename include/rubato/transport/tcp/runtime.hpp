@@ -86,7 +86,7 @@ class tcp_runtime final : detail::worker_node::runtime {
     std::size_t const before = participants_.size();
     stage_id const stage = stage_;
     guard.unlock();
-    node_->tell(wire::add_worker{});
+    node_->tell(wire::add_worker{stage});
     guard.lock();
     // It may still come when all others here have ended, and the next run may begin before this thread
     // sees the end of this one.
@@ -327,7 +327,7 @@ class tcp_runtime final : detail::worker_node::runtime {
     end_loss_thread(guard);
   }
 
-  void launch(std::unique_lock<std::mutex>& guard, std::shared_ptr<participant> const& p) {
+  void launch(std::unique_lock<std::mutex>& guard, std::shared_ptr<participant> p) {
     try {
       live_threads_.emplace_back([this, p] {
         live(*p);
