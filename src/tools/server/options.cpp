@@ -165,6 +165,8 @@ void check_combination(std::vector<table_options> const& tables) {
 
 void check(options const& o) {
   o.place.check();
+  if (o.with_coordinator && o.place.as == net::role::coordinator)
+    throw option_error("--with-coordinator: is for servers; this process is the coordinator");
   if (o.with_coordinator) {
     net::deployment coordinator = o.place;
     coordinator.as = net::role::coordinator;
@@ -176,7 +178,8 @@ void check(options const& o) {
   for (std::size_t i = 0; i < o.tables.size(); ++i) check_table(o, i);
 }
 
-/// A coordinator does nothing with them, and nobody is to believe that it does.
+/// A coordinator does nothing with them, and nobody is to believe that it does. Launchers give all
+/// roles one command, and say in the environment which is the coordinator.
 void refuse_options_of_servers(CLI::App const& app) {
   for (auto const* name : {"--with-coordinator", "--listen", "--storage", "--type", "--rows",
                            "--width", "--partition", "--metrics"})
@@ -215,7 +218,7 @@ std::optional<options> parse(int argc, char const* const* argv, int& exit_code) 
     return std::nullopt;
   }
   interpret(o, t);
-  if (o.place.as == net::role::coordinator) refuse_options_of_servers(app);
+  if (t.role == "coordinator") refuse_options_of_servers(app);
   read_token(o, t.token_file);
   check(o);
   return o;
