@@ -112,7 +112,7 @@ struct worker_ended {
     ar & stage & worker & clock & metrics;
   }
 };
-/// Ends the run for all: a body threw, or wants it.
+/// A body threw, which ends the run for all or for its process, as the user chose; or wants the end.
 struct end_run {
   stage_id stage{};
   bool failed = false;

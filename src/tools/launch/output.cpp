@@ -83,12 +83,13 @@ int write_all(int to, std::string_view text) noexcept {
 
 }  // namespace
 
-struct outlet::shared {
-  explicit shared(int where) : to(where) {}
+struct outlet::shared : std::enable_shared_from_this<shared> {
+  shared(boost::asio::io_context& context, int where, outlet& of)
+      : to(where), io(context), owner(&of) {}
 
   [[nodiscard]] std::size_t kept() const noexcept { return lines.size() + being_written; }
 
-  // Until `owner` is gone and nothing is left. Blocks where the system does.
+  // Until `owner` is gone. Blocks where the system does.
   void write_lines() {
     std::unique_lock guard(lock);
     while (true) {
@@ -124,18 +125,17 @@ struct outlet::shared {
 
   void tell_owner() {
     if (owner == nullptr) return;
-    boost::asio::post(*io, [one = weak.lock()] {
+    boost::asio::post(io, [one = shared_from_this()] {
       // Only the thread of `io` changes it.
       if (one->owner != nullptr) one->owner->look();
     });
   }
 
   int to;
-  boost::asio::io_context* io = nullptr;
-  std::weak_ptr<shared> weak;
+  boost::asio::io_context& io;  // there while `owner` is
   std::mutex lock;
   std::condition_variable changed;
-  outlet* owner = nullptr;
+  outlet* owner;
   std::string lines;
   std::size_t being_written = 0;
   int failure = 0;
@@ -143,10 +143,7 @@ struct outlet::shared {
 };
 
 outlet::outlet(boost::asio::io_context& io, int to, user told)
-    : shared_(std::make_shared<shared>(to)), user_(std::move(told)) {
-  shared_->io = &io;
-  shared_->weak = shared_;
-  shared_->owner = this;
+    : shared_(std::make_shared<shared>(io, to, *this)), user_(std::move(told)) {
   std::thread([one = shared_] { one->write_lines(); }).detach();
 }
 

@@ -181,8 +181,8 @@ void check(options const& o) {
 /// A coordinator does nothing with them, and nobody is to believe that it does. Launchers give all
 /// roles one command, and say in the environment which is the coordinator.
 void refuse_options_of_servers(CLI::App const& app) {
-  for (auto const* name : {"--with-coordinator", "--listen", "--storage", "--type", "--rows",
-                           "--width", "--partition", "--metrics"})
+  for (auto const* name :
+       {"--listen", "--storage", "--type", "--rows", "--width", "--partition", "--metrics"})
     if (app.count(name) != 0)
       throw option_error(std::string(name) + ": is for servers; this process is the coordinator");
 }
