@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::uint64_t seeds = 40;
+constexpr std::uint64_t seeds_of_each = 40;
 
 class hash {
  public:
@@ -60,7 +60,7 @@ std::uint64_t hash_of_runs(P const& p) {
   staleness const s = p.admission().bound();
   testing::rules rules = testing::eager_rules(s);
   rules.holds_back = true;  // what is watched changes nothing
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds_of_each; ++seed) {
     testing::outcome const run =
         testing::observed_run(p, testing::random_schedule(0x601d + seed), rules);
     h.add(run.events);
@@ -120,7 +120,7 @@ std::uint64_t hash_of_conducted_run(P const& p, losses told) {
 template <hop_protocol P>
 std::uint64_t hash_of_peers(P const& p, testing::peer_schedule_limits const& limits) {
   hash h;
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds_of_each; ++seed) {
     testing::peer_outcome const run =
         testing::observed_peers(p, testing::random_peers(0x601d + seed, limits));
     h.add(run.events);
