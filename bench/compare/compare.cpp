@@ -1,13 +1,29 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "bench/compare/compare.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <future>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "bench/compare/reference.hpp"
 
 namespace rubato::bench {
+namespace {
+
+/// How many protocols may run side by side. In virtual time the machine does not count, elsewhere they
+/// would take it from each other.
+std::size_t lanes(training const& job, std::size_t protocols) {
+  if (job.transport != transport_kind::simulated || protocols == 0) return 1;
+  return std::min<std::size_t>(std::max(1U, std::thread::hardware_concurrency()), protocols);
+}
+
+}  // namespace
 
 run_result run_tuned(protocol_choice const& protocol, training job,
                      std::optional<double> learning_rate, tune_options const& tuning,
@@ -35,11 +51,16 @@ std::vector<run_result> compare(compare_settings const& settings, workload const
   progress_bar progress(settings.protocols.size());
   training job = settings.job;
   job.work = &work;
-  std::vector<run_result> results;
-  for (protocol_choice const& protocol : settings.protocols) {
-    results.push_back(run_tuned(protocol, job, settings.learning_rate, settings.tuning, progress));
-    progress.advance();
-  }
+  std::vector<run_result> results(settings.protocols.size());
+  std::atomic<std::size_t> next = 0;
+  auto const run_some = [&] {
+    for (std::size_t i; (i = next++) < results.size(); progress.advance())
+      results[i] = run_tuned(settings.protocols[i], job, settings.learning_rate, settings.tuning, progress);
+  };
+  std::vector<std::future<void>> others(lanes(job, results.size()) - 1);
+  for (std::future<void>& lane : others) lane = std::async(std::launch::async, run_some);
+  run_some();
+  for (std::future<void>& lane : others) lane.get();
   return results;
 }
 

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 #include <string_view>
 
 namespace rubato::bench {
 
 /// A line on stderr that says how far a command is. Only on a terminal: in a pipe it writes
-/// nothing.
+/// nothing. Thread safety: any thread may show and advance.
 class progress_bar {
  public:
   explicit progress_bar(std::size_t steps);
@@ -19,11 +20,12 @@ class progress_bar {
   /// What is being done now.
   void show(std::string_view activity);
   /// One of the steps is done.
-  void advance() noexcept { ++done_; }
+  void advance();
 
  private:
   bool const visible_;
   std::size_t const steps_;
+  std::mutex lock_;
   std::size_t done_ = 0;
 };
 

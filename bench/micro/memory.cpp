@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <Eigen/Core>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -15,6 +16,8 @@
 #include "rubato/cluster/cluster.hpp"
 #include "rubato/protocol/asp.hpp"
 #include "rubato/protocol/ssp.hpp"
+#include "rubato/server/coordinator.hpp"
+#include "rubato/server/shard.hpp"
 #include "rubato/storage/dense.hpp"
 #include "rubato/transport/in_process.hpp"
 
@@ -24,8 +27,9 @@ namespace {
 constexpr std::size_t million = 1'000'000;
 
 void axpy(float* to, float const* from, std::size_t n) {
-  detail::array_view<float>(to, static_cast<Eigen::Index>(n)) +=
-      detail::const_array_view<float>(from, static_cast<Eigen::Index>(n));
+  using vector = Eigen::Map<Eigen::ArrayXf>;
+  using const_vector = Eigen::Map<Eigen::ArrayXf const>;
+  vector(to, static_cast<Eigen::Index>(n)) += const_vector(from, static_cast<Eigen::Index>(n));
 }
 
 void bench_memcpy(benchmark::State& state, std::size_t n) {
@@ -144,29 +148,37 @@ void bench_two_axpy(benchmark::State& state) {
   });
 }
 
-using asp_system = system<std::mutex, asp, dense<float>>;
-
 /// A commit of one half of the rows, as a worker would send it.
-asp_system::message half_commit(worker_id w, stage_id stage, std::uint64_t rows, std::size_t width) {
-  auto part = std::make_shared<update<float>>();
-  part->rows.resize(rows / 2);
-  std::iota(part->rows.begin(), part->rows.end(), w.value() == 0 ? 0 : rows / 2);
-  part->values.assign(rows / 2 * width, 1.0F);
-  return {{w, {}, stage}, {}, {}, {std::move(part)}};
+commit_message half_commit(worker_id w, std::uint64_t rows, std::size_t width) {
+  auto part = update();
+  part.rows.resize(rows / 2);
+  std::iota(part.rows.begin(), part.rows.end(), w.value() == 0 ? 0 : rows / 2);
+  part.values.assign_zeros(rows / 2 * width * sizeof(float));
+  return {.from = {.worker = w, .incarnation = {}, .stage = {}}, .parts = {shared_update(std::move(part))}};
+}
+
+void join(shard& server, coordinator& members, worker_id w) {
+  std::vector<worker_id> nobody;
+  for (std::optional order = members.join(w, {}); order;) {
+    auto const said = server.order(*order, nobody);
+    order = said ? members.report(*order, *said) : std::nullopt;
+  }
 }
 
 void bench_two_workers(benchmark::State& state) {
   std::size_t const width = 1024;
   std::uint64_t const rows = static_cast<std::uint64_t>(state.range(0)) / sizeof(float) / width;
-  asp_system servers(asp{}, 1, dense<float>{.rows = rows, .width = width});
-  servers.begin_stage();
-  std::vector<worker_id> nobody;
-  for (std::uint32_t w : {0U, 1U}) servers.carry(servers.members().join(worker_id{w}, {}), nobody);
-  asp_system::message commits[2] = {half_commit(worker_id{0}, servers.stage(), rows, width),
-                                    half_commit(worker_id{1}, servers.stage(), rows, width)};
+  blueprint const plan(asp{}, 1, {describe(dense<float>{.rows = rows, .width = width})});
+  shard server(plan, server_id{0}, threading::multiple);
+  coordinator members(1);
+  commit_message commits[2];
+  for (std::uint32_t w : {0U, 1U}) {
+    join(server, members, worker_id{w});
+    commits[w] = half_commit(worker_id{w}, rows, width);
+  }
   time_pair(state, [&](int me) {
     std::vector<worker_id> released;
-    (void)servers.server(server_id{0}).commit(commits[me], released);
+    (void)server.commit(commit_message(commits[me]), released);
     commits[me].stamp = commits[me].stamp.next();
   });
 }

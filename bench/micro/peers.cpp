@@ -10,10 +10,9 @@
 #include "rubato/cluster/peer_group.hpp"
 #include "rubato/peer/hop.hpp"
 #include "rubato/peer/topologies.hpp"
+#include "rubato/storage/arithmetic.hpp"
 #include "rubato/transport/in_process.hpp"
-#include "rubato/transport/in_process_peers.hpp"
 #include "rubato/transport/simulated.hpp"
-#include "rubato/transport/simulated_peers.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -41,8 +40,7 @@ void bench_axpy_of_same_bytes(benchmark::State& state) {
     for (std::uint32_t t = 0; t < ring_size; ++t)
       threads.emplace_back([&, t] {
         for (std::int64_t k = 0; k < steps; ++k) {
-          detail::as_array(std::span<float>(to[t])) +=
-              0.5F * detail::as_array(std::span<float const>(from[t]));
+          detail::add_scaled(to[t].data(), from[t].data(), n, 0.5);
           benchmark::ClobberMemory();
         }
       });

@@ -19,6 +19,7 @@
 #include "bench/micro/tcp_process.hpp"
 #include "bench/micro/tcp_server.hpp"
 #include "rubato/cluster/cluster.hpp"
+#include "rubato/storage/arithmetic.hpp"
 #include "rubato/storage/dense.hpp"
 #include "rubato/transport/tcp.hpp"
 
@@ -93,12 +94,12 @@ void bench_raw_push(benchmark::State& state, placement const& where, raw_task co
 // ---- the transport
 
 /// Runs the measurement on the one worker of a cluster whose server is another process.
-template <protocol Protocol, class F>
-void on_worker(benchmark::State& state, placement const& where, Protocol p, std::uint64_t rows,
+template <class F>
+void on_worker(benchmark::State& state, placement const& where, rules const& p, std::uint64_t rows,
                std::size_t width, F measure) {
   try {
     scratch_directory const scratch;
-    served_table const t{.protocol = std::string(Protocol::name()),
+    served_table const t{.protocol = p.name,
                          .rows = rows,
                          .width = width,
                          .coordinator = scratch.path() / "coordinator",
@@ -179,8 +180,7 @@ void bench_push(benchmark::State& state, placement const& where, std::size_t byt
 
 /// Rows of 100 floats, a commit each. Timed from the first push until the server has added them
 /// all. How many are on their way is left to the protocol, or, under `asp`, to the transport.
-template <protocol Protocol>
-void bench_small_pushes(benchmark::State& state, placement const& where, Protocol p,
+void bench_small_pushes(benchmark::State& state, placement const& where, rules const& p,
                         std::size_t count) {
   constexpr std::uint64_t rows = 1000;
   constexpr std::size_t width = 100;
@@ -243,9 +243,9 @@ class registration {
     raw_task const messages{.what = raw_task::kind::receive, .bytes = 440, .count = small_pushes};
     std::string const raw =
         add_once("raw push of 440 bytes", "", rate, bench_raw_push, messages, false);
-    add_once("tcp push of 100 floats", raw, aim, bench_small_pushes<asp>, asp{}, small_pushes);
-    add_once("tcp push of 100 floats, 256 ahead", raw, aim, bench_small_pushes<ssp>, in_flight_256,
-             small_pushes);
+    add_once("tcp push of 100 floats", raw, aim, bench_small_pushes, rules(asp{}), small_pushes);
+    add_once("tcp push of 100 floats, 256 ahead", raw, aim, bench_small_pushes,
+             rules(in_flight_256), small_pushes);
   }
 
  private:

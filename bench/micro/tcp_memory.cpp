@@ -14,8 +14,8 @@
 #include "bench/micro/tcp_process.hpp"
 #include "bench/micro/tcp_server.hpp"
 #include "rubato/cluster/cluster.hpp"
+#include "rubato/run/first_failure.hpp"
 #include "rubato/storage/dense.hpp"
-#include "rubato/transport/first_failure.hpp"
 #include "rubato/transport/tcp.hpp"
 
 namespace rubato::bench {
@@ -29,8 +29,7 @@ constexpr std::size_t per_connection = 8 * megabyte;
 constexpr int clocks = 10;
 
 /// A worker process in all but name: it has a connection of its own.
-template <protocol Protocol>
-void work(Protocol p, served_table const& t) {
+void work(rules const& p, served_table const& t) {
   cluster c{tcp{.place = t.place(net::role::worker)}, p, dense<float>{.rows = t.rows}};
   c.run([](auto& worker) {
     std::vector<float> w(elements);
@@ -43,10 +42,9 @@ void work(Protocol p, served_table const& t) {
   });
 }
 
-template <protocol Protocol>
-peak_memory memory_under(Protocol p) {
+peak_memory memory_under(rules const& p) {
   scratch_directory const scratch;
-  served_table const t{.protocol = std::string(Protocol::name()),
+  served_table const t{.protocol = p.name,
                        .rows = elements,
                        .coordinator = scratch.path() / "coordinator",
                        .workers = connections};
@@ -69,9 +67,8 @@ peak_memory memory_under(Protocol p) {
   return peak_memory::parse(server.wait());
 }
 
-template <protocol Protocol>
-void print_memory(Protocol p, std::size_t updates_kept, std::regex const& wanted) {
-  std::string const name = fmt::format("tcp memory of a server, {}", Protocol::name());
+void print_memory(rules const& p, std::size_t updates_kept, std::regex const& wanted) {
+  std::string const name = fmt::format("tcp memory of a server, {}", p.name);
   if (!std::regex_search(name, wanted)) return;
   peak_memory const peak = memory_under(p);
   std::size_t const most =

@@ -33,30 +33,29 @@ std::uint64_t peak_memory_now() {
   throw std::runtime_error("/proc/self/status has no VmHWM");
 }
 
-template <protocol Protocol>
-void serve_as(net::role as, Protocol p, served_table const& t) {
+void serve_as(net::role as, rules const& p, served_table const& t) {
   cluster c{tcp{.place = t.place(as)}, p, dense<float>{.rows = t.rows, .width = t.width}};
   c.run([](auto&) {});
 }
 
-template <protocol Protocol>
-void serve_under(Protocol p, served_table const& t) {
+void serve_under(rules const& p, served_table const& t) {
   auto coordinator =
       std::async(std::launch::async, [&] { serve_as(net::role::coordinator, p, t); });
   serve_as(net::role::server, p, t);
   coordinator.get();
 }
 
+rules protocol_of(served_table const& t) {
+  if (t.protocol == asp::name()) return asp{};
+  if (t.protocol == ssp::name()) return in_flight_256;
+  return bsp{};
+}
+
 void serve_table(served_table const& t) {
   std::optional<pinned> here;
   if (t.core) here.emplace(*t.core);
   peak_memory peak{.at_start = peak_memory_now()};
-  if (t.protocol == asp::name())
-    serve_under(asp{}, t);
-  else if (t.protocol == ssp::name())
-    serve_under(in_flight_256, t);
-  else
-    serve_under(bsp{}, t);
+  serve_under(protocol_of(t), t);
   peak.ever = peak_memory_now();
   fmt::print("{}\n", peak.text());
 }

@@ -4,11 +4,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <memory>
-#include <mutex>
-#include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,9 @@
 #include "rubato/protocol/asp.hpp"
 #include "rubato/protocol/dyn_sgd.hpp"
 #include "rubato/protocol/protocol.hpp"
+#include "rubato/server/blueprint.hpp"
+#include "rubato/server/coordinator.hpp"
+#include "rubato/server/shard.hpp"
 #include "rubato/storage/dense.hpp"
 #include "rubato/storage/multi_version.hpp"
 #include "rubato/transport/in_process.hpp"
@@ -30,7 +34,6 @@ constexpr dyn_sgd revising{.staleness = staleness{1'000'000}};
 
 using floats = dense<float>;
 using versions_of_floats = multi_version<dense<float>>;
-using part = std::shared_ptr<update<float> const>;
 
 template <class F>
 double seconds_of(F f) {
@@ -39,12 +42,14 @@ double seconds_of(F f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-part whole_update(std::size_t rows) {
-  auto u = std::make_shared<update<float>>();
-  u->whole = true;
-  u->values.assign(rows, 1e-3F);
-  return u;
+/// Values for so many rows, of one float each.
+shared_update make_update(std::vector<std::uint64_t> rows, std::size_t count, bool whole) {
+  update u{.whole = whole, .rows = std::move(rows), .values = {}};
+  u.values.resize_bytes(count * sizeof(float));
+  std::ranges::fill(u.values.as<float>(), 1e-3F);
+  return update_buffer(std::move(u));
 }
+shared_update whole_update(std::size_t rows) { return make_update({}, rows, true); }
 
 /// The rows `first` to `first + count` of a walk over all `rows` (a power of ten), in steps of the
 /// golden section, which no prefetcher follows.
@@ -55,43 +60,50 @@ std::vector<key> scattered_keys(std::size_t first, std::size_t count, std::size_
   return keys;
 }
 
-part keyed_update(std::size_t count, std::size_t rows) {
-  auto u = std::make_shared<update<float>>();
-  for (key const k : scattered_keys(0, count, rows)) u->rows.push_back(k.value());
-  u->values.assign(count, 1e-3F);
-  return u;
+shared_update keyed_update(std::size_t count, std::size_t rows) {
+  std::vector<std::uint64_t> keys;
+  for (key const k : scattered_keys(0, count, rows)) keys.push_back(k.value());
+  return make_update(std::move(keys), count, false);
 }
 
 // ---- one shard, and workers that do what the measurement tells them
 
-template <protocol Protocol, class Table>
 class driven_shard {
  public:
-  using system_type = system<std::mutex, Protocol, Table>;
-  using slot = read_slot<typename system_type::template store_type<0>>;
-
-  driven_shard(Protocol const& p, Table const& table, std::uint32_t workers)
-      : servers_(p, 1, table), clocks_(workers), replicas_(workers) {
-    servers_.begin_stage();
+  template <table_spec Table>
+  driven_shard(rules p, Table const& table, std::uint32_t workers)
+      : plan_(std::move(p), 1, {describe(table)}),
+        shard_(plan_, server_id{0}, threading::multiple),
+        clocks_(workers),
+        slots_(workers) {
+    shard_.begin_stage(stage);
+    coordinator members(1);
+    members.begin_stage(stage);
     for (std::uint32_t w = 0; w < workers; ++w)
-      servers_.carry(servers_.members().join(worker_id{w}, {}), released_);
+      for (std::optional order = members.join(worker_id{w}, {}); order;) {
+        auto const report = shard_.order(*order, released_);
+        order = report ? members.report(*order, *report) : std::nullopt;
+      }
   }
 
-  void commit(std::uint32_t w, part const& u) {
+  void commit(std::uint32_t w, shared_update const& u) {
     released_.clear();
-    (void)shard().commit({from(w), clocks_[w], version(w), {u}}, released_);
+    commit_message m{.from = from(w), .stamp = clocks_[w], .version = version(w)};
+    m.parts.resize(1);
+    m.parts[0] = u;
+    (void)shard_.commit(std::move(m), released_);
     clocks_[w] = clocks_[w].next();
   }
 
   /// A read of everything; what was read stays with the worker until its next read.
-  slot const& pull(std::uint32_t w, shared_cut cut = nullptr) {
-    replicas_[w].asked = selection::all;
+  read_slot const& pull(std::uint32_t w, shared_cut cut = nullptr) {
+    slots_[w].asked = selection::all;
     return read(w, std::move(cut));
   }
   /// A read of one row, after which the worker has seen as much as after any other.
   void look(std::uint32_t w) {
-    replicas_[w].asked = selection::rows;
-    replicas_[w].rows = {0};
+    slots_[w].asked = selection::rows;
+    slots_[w].rows = {0};
     read(w, nullptr);
   }
 
@@ -102,27 +114,26 @@ class driven_shard {
   /// Commits up to now are below the low-water mark.
   void advance() {
     released_.clear();
-    shard().advance(servers_.stage(), *everything(), released_);
+    shard_.advance(stage, *everything(), released_);
   }
 
  private:
-  typename system_type::shard_type& shard() { return servers_.server(server_id{0}); }
-  [[nodiscard]] sender from(std::uint32_t w) const { return {worker_id{w}, {}, servers_.stage()}; }
-  [[nodiscard]] version_index version(std::uint32_t w) {
-    if constexpr (!system_type::versioned)
-      return {};
-    else
-      return shard().inspect([w](auto const& c) { return c.versions().of(worker_id{w}); });
+  static constexpr stage_id stage{1};
+
+  [[nodiscard]] static sender from(std::uint32_t w) { return {worker_id{w}, {}, stage}; }
+  [[nodiscard]] version_index version(std::uint32_t w) const {
+    if (!plan_.versioned()) return {};
+    return shard_.inspect([w](shard_control const& c) { return c.versions().of(worker_id{w}); });
   }
-  slot const& read(std::uint32_t w, shared_cut cut) {
-    read_header const header{from(w), clocks_[w], staleness::infinite(), std::move(cut)};
-    (void)shard().template admit<0>(header, replicas_[w]);
-    return replicas_[w];
+  read_slot const& read(std::uint32_t w, shared_cut cut) {
+    (void)shard_.admit(0, {from(w), clocks_[w], staleness::infinite(), std::move(cut)}, slots_[w]);
+    return slots_[w];
   }
 
-  system_type servers_;
+  blueprint plan_;
+  shard shard_;
   std::vector<clock_index> clocks_;
-  std::vector<slot> replicas_;
+  std::vector<read_slot> slots_;
   std::vector<worker_id> released_;
 };
 
@@ -133,10 +144,10 @@ constexpr std::uint32_t turns = 4;  // workers that take turns, so that a versio
 enum class between { one_row, replica, replica_counts };
 
 /// Commits of workers that take turns; each reads after its commit, and versions expire in reads.
-template <protocol Protocol, class Table>
-void bench_commits(benchmark::State& state, Protocol const& p, Table const& table, between reads) {
+template <table_spec Table>
+void bench_commits(benchmark::State& state, rules const& p, Table const& table, between reads) {
   driven_shard server(p, table, turns);
-  part const u = whole_update(million);
+  shared_update const u = whole_update(million);
   std::uint32_t w = 0;
   auto const clock = [&] {
     double const commit = seconds_of([&] { server.commit(w, u); });
@@ -178,8 +189,8 @@ void add_commits(std::vector<micro_row>& rows) {
 
 /// Push and commit of `count` of `rows` rows by a lone worker: no two commits share a version, so
 /// each is added, weighed and expired. An iteration is one row of these.
-template <protocol Protocol, class Table>
-void bench_rows(benchmark::State& state, Protocol const& p, Table const& table, std::size_t count) {
+template <table_spec Table>
+void bench_rows(benchmark::State& state, rules const& p, Table const& table, std::size_t count) {
   std::size_t const commits = million / count / 2;
   std::vector<std::vector<key>> sets;
   for (std::size_t i = 0; i < commits; ++i)
@@ -231,17 +242,17 @@ void add_rows_of_many(std::vector<micro_row>& rows) {
 // ---- pulls
 
 /// Time of a read of everything by `reader`, and of the copy that the worker makes of it.
-template <class Server>
-void time_pulls(benchmark::State& state, Server& server, shared_cut const& cut = nullptr) {
+void time_pulls(benchmark::State& state, driven_shard& server, shared_cut const& cut = nullptr) {
   std::vector<float> w(million);
   for (auto _ : state) {
-    server.pull(0, cut).snapshot.copy(0, million, w.data());
+    server.pull(0, cut).state.copy(0, million * sizeof(float),
+                                   reinterpret_cast<std::byte*>(w.data()));
     benchmark::DoNotOptimize(w.data());
   }
 }
 
 /// The reader has committed `live` times; a worker that has not keeps all of them apart.
-void bench_pull(benchmark::State& state, std::size_t live, part const& u) {
+void bench_pull(benchmark::State& state, std::size_t live, shared_update const& u) {
   driven_shard server(revising, versions_of_floats{{.rows = million}}, 2);
   for (std::size_t i = 0; i < live; ++i) server.commit(0, u);
   time_pulls(state, server);
@@ -250,7 +261,7 @@ void bench_pull(benchmark::State& state, std::size_t live, part const& u) {
 /// The same, and `above` commits more that may not be folded yet.
 void bench_pull_cut(benchmark::State& state, std::size_t live, std::size_t above) {
   driven_shard server(with(revising, stable_cut{}), versions_of_floats{{.rows = million}}, 2);
-  part const u = whole_update(million);
+  shared_update const u = whole_update(million);
   for (std::size_t i = 0; i < live; ++i) server.commit(0, u);
   server.advance();
   for (std::size_t i = 0; i < above; ++i) server.commit(0, u);

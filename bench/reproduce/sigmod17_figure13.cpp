@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -19,12 +20,15 @@
 #include "bench/reproduce/registry.hpp"
 #include "bench/reproduce/sigmod17.hpp"
 #include "bench/setup/scenario_file.hpp"
-#include "bench/train/run.hpp"
+#include "bench/train/body.hpp"
+#include "rubato/cluster/cluster.hpp"
 #include "rubato/core/random.hpp"
 #include "rubato/protocol/con_sgd.hpp"
 #include "rubato/protocol/dyn_sgd.hpp"
 #include "rubato/protocol/ssp.hpp"
+#include "rubato/server/server_group.hpp"
 #include "rubato/storage/multi_version.hpp"
+#include "rubato/transport/simulated.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -44,16 +48,13 @@ struct memory_use {
 };
 
 /// Looks at the servers after every event: nothing changes in between.
-template <class Cluster>
 class memory_watch {
  public:
-  explicit memory_watch(Cluster& cluster) : cluster_(cluster) {
-    for (std::uint32_t s = 0; s < cluster.servers().servers(); ++s)
-      parameters_.push_back(of(s).parameters);
+  explicit memory_watch(server_group const& servers) : servers_(servers) {
+    for (std::uint32_t s = 0; s < servers.size(); ++s) parameters_.push_back(of(s).parameters);
   }
 
-  void look() {
-    time_point const now = cluster_.now();
+  void look(time_point now) {
     integral_ += held_ * to_seconds(now - last_);
     last_ = now;
     held_ = 0;
@@ -69,7 +70,7 @@ class memory_watch {
 
  private:
   [[nodiscard]] shard_memory of(std::uint32_t s) const {
-    return cluster_.servers().server(server_id{s}).memory();
+    return servers_.server(server_id{s}).memory();
   }
   void add(std::uint32_t s, shard_memory const& m) {
     held_ += static_cast<double>(m.parameters + m.log);
@@ -77,7 +78,7 @@ class memory_watch {
     use_.in_bound &= m.parameters + m.log <= (m.versions + 1) * parameters_[s];
   }
 
-  Cluster& cluster_;
+  server_group const& servers_;
   std::vector<std::size_t> parameters_;  ///< by server, without versions
   memory_use use_;
   double integral_ = 0;
@@ -85,12 +86,13 @@ class memory_watch {
   time_point last_{};
 };
 
-template <protocol Protocol, table_spec Table, class Body>
-memory_use watch(Protocol const& p, Table const& table, sim::scenario const& scenario, Body body) {
+template <table_spec Table>
+memory_use watch(rules const& p, Table const& table, sim::scenario const& scenario,
+                 std::function<void(training_worker&)> const& body) {
   cluster c{simulated{.workers = 30, .servers = 10, .scenario = scenario}, p, table};
-  memory_watch of_servers(c);
-  c.runtime().on_event([&] { of_servers.look(); });
-  c.run([&](auto& worker) { body(worker); });
+  memory_watch of_servers(c.servers());
+  c.runtime().on_event([&] { of_servers.look(c.now()); });
+  c.run(body);
   return of_servers.result();
 }
 
@@ -106,9 +108,9 @@ std::string show_overhead(double bytes, double base) {
 
 // ---- (a) updates that touch all features
 
-template <protocol Protocol, table_spec Table>
-memory_use watch_training(Protocol const& p, Table const& table, training const& job) {
-  return watch(with(p, every{job.steps_per_commit}), table, job.scenario, [&](auto& worker) {
+template <table_spec Table>
+memory_use watch_training(rules const& p, Table const& table, training const& job) {
+  return watch(with(p, every{job.steps_per_commit}), table, job.scenario, [&](training_worker& worker) {
     auto const go_on = [&] { return worker.clock().value() < job.clocks; };
     train(
         worker, job, go_on, [](auto const&) {}, [](auto const&) {});
@@ -208,8 +210,8 @@ commit_pool make_commits(double examples, std::uint64_t seed) {
   return pool;
 }
 
-template <protocol Protocol, table_spec Table>
-memory_use watch_commits(Protocol const& p, Table const& table, commit_pool const& pool,
+template <table_spec Table>
+memory_use watch_commits(rules const& p, Table const& table, commit_pool const& pool,
                          double examples, reproduce_options const& options) {
   sim::scenario scenario = load_scenario("paper-cluster", 30);
   scenario.speed.heterogeneity.level = 2;
@@ -219,7 +221,7 @@ memory_use watch_commits(Protocol const& p, Table const& table, commit_pool cons
   // to what they hold.
   std::vector<key> some;
   for (std::uint64_t k = 0; k < features; k += 1'000) some.push_back(key{k});
-  return watch(p, table, scenario, [&](auto& worker) {
+  return watch(p, table, scenario, [&](training_worker& worker) {
     std::vector<float> w(some.size());
     for (std::int64_t i = 0; i < clocks; ++i) {
       auto const turn = static_cast<std::size_t>(i) * 7 + worker.rank() * 11;

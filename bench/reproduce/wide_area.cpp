@@ -14,11 +14,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "bench/processes/cluster.hpp"
 #include "bench/processes/run_processes.hpp"
 #include "bench/reproduce/registry.hpp"
 #include "bench/result/curve.hpp"
 #include "bench/result/text.hpp"
+#include "bench/train/body.hpp"
 #include "rubato/cluster/cluster.hpp"
 #include "rubato/core/mix.hpp"
 #include "rubato/protocol/bsp.hpp"
@@ -26,6 +26,7 @@
 #include "rubato/protocol/protocol.hpp"
 #include "rubato/protocol/ssp.hpp"
 #include "rubato/transport/simulated.hpp"
+#include "rubato/transport/tcp.hpp"
 #include "src/tools/proxy/proxy.hpp"
 
 namespace rubato::bench {
@@ -73,8 +74,8 @@ measured measured_of(scene const& s, run_report const& report) {
 
 /// The same body for both: computing is a pause, and `pause` does nothing where the transport
 /// charges for what `step` is told. `committed()` is called after each commit.
-template <class Worker, class Pause, class Committed>
-void live(Worker& worker, scene const& s, Pause pause, Committed committed) {
+template <class Pause, class Committed>
+void live(training_worker& worker, scene const& s, Pause pause, Committed committed) {
   std::vector<float> parameters(s.floats), delta(s.floats, 1e-3F);
   while (worker.clock().value() < s.clocks) {
     worker.pull(parameters);
@@ -86,8 +87,7 @@ void live(Worker& worker, scene const& s, Pause pause, Committed committed) {
   }
 }
 
-template <class Protocol>
-measured simulate(scene const& s, Protocol const& p) {
+measured simulate(scene const& s, rules const& p) {
   // A worker's card is shared by its connections, which carry as much each.
   sim::scenario const network{
       .speed = {.work_cost = 1ms},
@@ -96,7 +96,7 @@ measured simulate(scene const& s, Protocol const& p) {
       .seed = s.seed};
   cluster c{simulated{.workers = s.workers, .servers = s.servers, .scenario = network}, p,
             s.table()};
-  return measured_of(s, c.run([&](auto& worker) {
+  return measured_of(s, c.run([&](training_worker& worker) {
     live(
         worker, s, [](auto) {}, [] {});
   }));
@@ -133,18 +133,17 @@ enum class after_commit {
   when_sent  ///< when the commit's bytes have passed the link, as workers of the simulator do
 };
 
-template <class Protocol>
-measured run_on_tcp(scene const& s, Protocol const& p, after_commit next) {
+measured run_on_tcp(scene const& s, rules const& p, after_commit next) {
   auto const play = [&](net::deployment const& place, auto const& listens) -> std::string {
-    auto const cluster = make_process_cluster(place, s.seed, rules_of(p), s.table());
-    if (place.as != net::role::worker) listens(cluster->bound());
-    auto const body = [&](process_worker& worker) {
+    cluster group{tcp{.place = place, .seed = s.seed}, p, s.table()};
+    if (place.as != net::role::worker) listens(group.runtime().bound());
+    auto const body = [&](training_worker& worker) {
       auto const pause = [](auto time) { std::this_thread::sleep_for(time); };
       live(worker, s, pause, [&] {
         if (next == after_commit::when_sent) pause(s.time_of_commit());
       });
     };
-    measured const m = measured_of(s, cluster->run(body, {}));
+    measured const m = measured_of(s, group.run(body));
     return nlohmann::json({m.seconds_per_clock, m.spent.compute, m.spent.send, m.spent.wait,
                            m.megabytes_per_clock})
         .dump();
@@ -172,9 +171,8 @@ std::string ratio(measured const& processes, measured const& simulator) {
 
 /// Adds the rows of one protocol; returns what its processes take for a clock, and the simulator.
 /// @param sends_aside whether workers have something to do while their commits are on the way
-template <class Protocol>
 std::pair<double, double> measure_both(text_table& table, scene const& s, std::string const& name,
-                                       Protocol const& p, bool sends_aside) {
+                                       rules const& p, bool sends_aside) {
   measured const simulator = simulate(s, p);
   measured const processes = run_on_tcp(s, p, after_commit::at_once);
   table.rows.push_back(row(name + ", simulator", s, simulator));

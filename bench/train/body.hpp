@@ -14,8 +14,18 @@
 #include "rubato/metrics/worker_metrics.hpp"
 #include "rubato/model/heavy_ball.hpp"
 #include "rubato/model/learning_rate.hpp"
+#include "rubato/storage/dense.hpp"
+#include "rubato/worker/worker.hpp"
 
 namespace rubato::bench {
+
+/// What training bodies are given, whatever the transport and however servers keep the parameters.
+using training_worker = worker<table_handle<float, true>>;
+
+/// The model's parameters, in one copy. Valid as long as the workload is.
+[[nodiscard]] inline dense<float> dense_table(training const& job) {
+  return {.rows = job.work->parameters(), .init = job.start()};
+}
 
 /// Where a worker's time went so far: what was neither sending nor waiting was computing.
 [[nodiscard]] inline time_split split_of(worker_metrics const& m, duration all) {

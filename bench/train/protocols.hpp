@@ -79,8 +79,8 @@ struct protocol_entry {
   bool bears_loss = true;      ///< goes on without a worker that is lost
 };
 
-/// All of them, in the order in which "all" runs them. A new one is a line in protocols.cpp and a
-/// source file with its run function.
+/// All of them, in the order in which "all" runs them. A new one is a line in protocols.cpp and a run
+/// function.
 [[nodiscard]] std::span<protocol_entry const> known_protocols();
 
 /// A protocol with its parameters.
@@ -103,7 +103,7 @@ struct protocol_choice {
 [[nodiscard]] std::vector<protocol_choice> parse_protocols(std::span<std::string const> names,
                                                            protocol_parameters const& parameters);
 
-// One source file each, so that they are compiled side by side.
+// In server_protocols.cpp and peer_protocols.cpp.
 [[nodiscard]] run_result run_bsp(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_ssp(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_asp(training const& job, protocol_parameters const& with);

@@ -1,7 +1,45 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "bench/train/run.hpp"
 
+#include <utility>
+
+#include "bench/train/result_of.hpp"
+#include "rubato/core/time.hpp"
+#include "rubato/protocol/pace.hpp"
+
 namespace rubato::bench {
+namespace {
+
+run_result run(server_run const& what) {
+  run_result r = describe(what.job, what.protocol.name, what.protocol.admission.bound());
+  r.storage = what.storage == storage_kind::multi_version ? "multi_version" : "dense";
+  switch (what.job.transport) {
+    case transport_kind::simulated:
+      return run_simulated(what, std::move(r));
+    case transport_kind::in_process:
+      return run_in_process(what, std::move(r));
+    case transport_kind::tcp:
+      break;
+  }
+  return run_across_processes(what, std::move(r));
+}
+
+}  // namespace
+
+run_result run_every(rules const& p, std::int64_t steps, training const& job, storage_kind storage) {
+  return run({.protocol = with(p, every{steps}),
+              .job = job,
+              .length = {.clocks = (job.local_steps() + steps - 1) / steps},
+              .storage = storage});
+}
+
+run_result run_protocol(rules const& p, training const& job, storage_kind storage) {
+  return run_every(p, job.steps_per_commit, job, storage);
+}
+
+run_result run_at_own_pace(rules const& p, training const& job) {
+  return run({.protocol = p, .job = job, .length = {}, .storage = storage_kind::dense});
+}
 
 run_result describe(training const& job, std::string_view protocol, staleness s) {
   bool const simulating = job.transport == transport_kind::simulated;

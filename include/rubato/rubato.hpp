@@ -32,7 +32,5 @@
 #include "rubato/storage/multi_version.hpp"
 #include "rubato/storage/sparse.hpp"
 #include "rubato/transport/in_process.hpp"
-#include "rubato/transport/in_process_peers.hpp"
 #include "rubato/transport/simulated.hpp"
-#include "rubato/transport/simulated_peers.hpp"
 #include "rubato/version.hpp"

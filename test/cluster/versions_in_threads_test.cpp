@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <rubato/rubato.hpp>
+#include <rubato/server/server_group.hpp>
 
 using namespace rubato;
 

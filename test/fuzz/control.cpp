@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   auto const all = std::as_bytes(std::span(data, size));
   fuzz::there_and_back(all, wire::decode_control,
                        [](wire::control_message const& m) { return wire::encode(m); });
-  fuzz::each_meta<wire::commit_meta<1>, wire::commit_meta<4>, wire::request_meta, wire::reply_meta,
+  fuzz::each_meta<wire::commit_meta, wire::request_meta, wire::reply_meta,
                   wire::refused_meta, wire::part_size, std::uint64_t>(all);
   return 0;
 }

@@ -1,6 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // Cuts any bytes, which come in any pieces, into frames, and compares with who has all of them.
-#include "src/net/frame_reader.hpp"
+#include "rubato/net/impl/frame_reader.hpp"
 
 #include <algorithm>
 #include <cstddef>

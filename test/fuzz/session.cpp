@@ -22,16 +22,16 @@
 #include "fuzz/coordinator_end.hpp"
 #include "fuzz/input.hpp"
 #include "fuzz/worker_end.hpp"
-#include "rubato/cluster/blueprint.hpp"
-#include "rubato/core/null_mutex.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/protocol/dyn_sgd.hpp"
 #include "rubato/protocol/merge.hpp"
+#include "rubato/protocol/rules.hpp"
 #include "rubato/protocol/ssp.hpp"
+#include "rubato/server/blueprint.hpp"
 #include "rubato/storage/dense.hpp"
 #include "rubato/storage/multi_version.hpp"
 #include "rubato/storage/sparse.hpp"
-#include "rubato/transport/tcp/server_node.hpp"
+#include "rubato/transport/processes/server_process.hpp"
 
 namespace rubato::fuzz {
 namespace {
@@ -45,30 +45,29 @@ constexpr std::uint64_t sparse_max = 64 * 1024;
 constexpr std::uint64_t many_rows = sparse_max / 8;  // most that a request may name
 constexpr std::size_t wide_rows = 2, wide_width = 4200;  // more than 32 KiB, which take another way
 
-using weights = dense<float>;
-using counts = dense<std::int64_t, sum>;
-using keyed = sparse<float>;
-using wide = dense<float, sum>;
-template <protocol P, table_spec Weights, table_spec Keyed>
-using plan_of = blueprint<null_mutex, P, Weights, wide, Keyed, counts>;
-using eager_plan = plan_of<ssp, weights, keyed>;
-using strict_plan = plan_of<basic_ssp<strict>, weights, keyed>;
-using versions_plan = plan_of<dyn_sgd, multi_version<weights>, multi_version<keyed>>;
-using cuts_plan = plan_of<basic_dyn_sgd<stable_cut>, multi_version<weights>, multi_version<keyed>>;
+/// The weights and the keyed rows keep versions where the protocol's merge does.
+blueprint make_plan(rules protocol) {
+  dense<float> const weights{.rows = 40, .width = 3};
+  dense<float, sum> const wide{.rows = wide_rows, .width = wide_width};
+  sparse<float> const keyed{.width = 2};
+  dense<std::int64_t, sum> const counts{.rows = guarded_rows, .width = guarded_width};
+  bool const versioned = protocol.merge.versioned();
+  return {std::move(protocol), 1,
+          {versioned ? describe(multi_version{weights}) : describe(weights), describe(wide),
+           versioned ? describe(multi_version{keyed}) : describe(keyed), describe(counts)}};
+}
+constexpr std::size_t tables = 4;
 
-template <class Plan>
-Plan make_plan() {
-  using weights_type = typename Plan::template table_type<0>;
-  using keyed_type = typename Plan::template table_type<2>;
-  return Plan(typename Plan::protocol_type{.staleness = 1}, 1,
-              weights_type(weights{.rows = 40, .width = 3}),
-              wide{.rows = wide_rows, .width = wide_width}, keyed_type(keyed{.width = 2}),
-              counts{.rows = guarded_rows, .width = guarded_width});
+rules protocol_from(std::size_t choice) {
+  switch (choice) {
+    case 0: return ssp{.staleness = 1};
+    case 1: return basic_ssp<strict>{.staleness = 1};
+    case 2: return dyn_sgd{.staleness = 1};
+    default: return basic_dyn_sgd<stable_cut>{.staleness = 1};
+  }
 }
 
 // ---- frames that a worker process sends
-
-using commit_meta = wire::commit_meta<4>;
 
 frame make_frame(wire::kind kind, std::uint32_t worker, std::uint32_t incarnation) {
   frame f;
@@ -96,19 +95,19 @@ wire::part_size append_part(bytes& body, input& from, std::uint64_t rows, std::u
   if (how < 2) return p;
   if (how == 2) {
     p.whole = true;
-    p.values = rows * width;
+    p.bytes = rows * width * element;
   } else if (how == 3) {
     p = {from.flag(), from.number(), from.number()};
     append_pattern(body, from.byte(), 1);
     return p;
   } else {
     p.rows = from.below(5);
-    p.values = p.rows * width;
+    p.bytes = p.rows * width * element;
     std::uint64_t row = from.number();
     for (std::uint64_t i = 0; i < p.rows; ++i, ++row)
       append_value(body, how == 7 ? from.number() : row);
   }
-  append_repeated(body, from.number(), p.values * element);
+  append_repeated(body, from.number(), p.bytes);
   return p;
 }
 
@@ -125,9 +124,11 @@ bool concerns_others(frame const& f, std::uint64_t session_of_other) {
       }
       case +wire::kind::request: return f.header.sender == 0;
       case +wire::kind::initial: return f.header.table == guarded;
-      case +wire::kind::commit:
-        return f.header.sender == 0 ||
-               wire::from_bytes<commit_meta>(f.meta).parts[guarded].values != 0;
+      case +wire::kind::commit: {
+        if (f.header.sender == 0) return true;
+        auto const parts = wire::from_bytes<wire::commit_meta>(f.meta).parts;
+        return parts.size() > guarded && parts[guarded].bytes != 0;
+      }
       default: return false;
     }
   } catch (wire::frame_error const&) {
@@ -187,12 +188,12 @@ net::deployment make_place(bool waits_for_reconnection) {
   return place;
 }
 
-template <class Plan>
 class run {
  public:
-  explicit run(input& from)
+  run(rules protocol, input& from)
       : from_(from),
-        coordinator_(accepted(), Plan::synchronized, pump_),
+        plan_(make_plan(std::move(protocol))),
+        coordinator_(accepted(), plan_.synchronized(), pump_),
         good_(server_path(), {.number = 0, .session = good_session}, pump_),
         strangers_{worker_end(server_path(), {.number = 1, .session = 1}, pump_),
                    worker_end(server_path(), {.number = 2, .session = 2}, pump_)} {
@@ -219,7 +220,7 @@ class run {
     count_commits();
     coordinator_.shut_down();
     pump_();
-    node_.run();
+    server_.run();
   }
 
  private:
@@ -329,7 +330,8 @@ class run {
 
   void commit(worker_end& s) {
     frame f = stranger_frame(wire::kind::commit, s);
-    commit_meta m;
+    wire::commit_meta m;
+    m.parts.resize(tables);
     m.stage = some_stage();
     std::int64_t* const clock = clock_of(f.header.sender);
     if (clock != nullptr && from_.below(16) != 15) m.stamp = clock_index{(*clock)++};
@@ -338,6 +340,7 @@ class run {
     m.parts[0] = append_part(f.body, from_, 40, 3, sizeof(float));
     m.parts[1] = append_part(f.body, from_, wide_rows, wide_width, sizeof(float));
     m.parts[2] = append_part(f.body, from_, 0, 2, sizeof(float));
+    if (from_.below(32) == 31) m.parts.resize(from_.below(7));  // of other tables than there are
     f.meta = wire::to_bytes(m);
     send(s, std::move(f));
   }
@@ -448,9 +451,10 @@ class run {
   void push_guarded() {
     frame f = make_frame(wire::kind::commit, good_worker, 0);
     f.header.sequence = good_.next_sequence();
-    commit_meta m;
+    wire::commit_meta m;
     m.stage = coordinator_.stage();
-    m.parts[guarded] = {true, 0, guarded_rows * guarded_width};
+    m.parts.resize(tables);
+    m.parts[guarded] = {true, 0, guarded_rows * guarded_width * sizeof(std::int64_t)};
     for (std::int64_t i = 1; i <= std::int64_t{guarded_rows * guarded_width}; ++i)
       append_value(f.body, i);
     f.meta = wire::to_bytes(m);
@@ -478,14 +482,12 @@ class run {
                          .bound = staleness{1},
                          .asked = selection::rows,
                          .rows = guarded_rows};
-    if constexpr (Plan::synchronized) {
-      name_cut(*coordinator_.grant(worker_id{good_worker}), m, f.body);
-    }
+    if (plan_.synchronized()) name_cut(*coordinator_.grant(worker_id{good_worker}), m, f.body);
     for (std::uint64_t row = 0; row < guarded_rows; ++row) append_value(f.body, row);
     f.meta = wire::to_bytes(m);
     frame const reply = ask(std::move(f));
     FUZZ_REQUIRE(reply.header.kind == +wire::kind::reply);
-    if constexpr (Plan::synchronized) coordinator_.release(worker_id{good_worker});
+    if (plan_.synchronized()) coordinator_.release(worker_id{good_worker});
     bytes expected;
     for (std::int64_t i = 1; i <= std::int64_t{guarded_rows * guarded_width}; ++i)
       append_value(expected, i * pushes_);
@@ -500,9 +502,9 @@ class run {
   }
 
   input& from_;
-  Plan plan_ = make_plan<Plan>();
-  detail::server_node<Plan> node_{plan_, "", make_place(from_.flag()), sparse_max};
-  std::function<void()> pump_ = [this] { node_.poll(); };
+  blueprint plan_;
+  detail::server_process server_{plan_, "", make_place(from_.flag()), sparse_max};
+  std::function<void()> pump_ = [this] { server_.poll(); };
   coordinator_end coordinator_;
   worker_end good_;
   std::array<worker_end, 2> strangers_;
@@ -528,11 +530,6 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace rubato::fuzz;
   input from(std::as_bytes(std::span(data, size)));
-  switch (from.below(4)) {
-    case 0: run<eager_plan>(from).go(); break;
-    case 1: run<strict_plan>(from).go(); break;
-    case 2: run<versions_plan>(from).go(); break;
-    default: run<cuts_plan>(from).go(); break;
-  }
+  run(protocol_from(from.below(4)), from).go();
   return 0;
 }

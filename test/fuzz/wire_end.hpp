@@ -25,7 +25,7 @@
 
 namespace rubato::fuzz {
 
-/// A link's own kinds of frames, as src/net/link.cpp has them.
+/// A link's own kinds of frames, as rubato/net/impl/link.ipp has them.
 namespace own {
 inline constexpr std::uint8_t hello = 1, welcome = 2, refused = 3, ack = 4, goodbye = 5,
                              cut = 6;

@@ -1,9 +1,9 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // How a connection ends: by its owner, from inside a callback or not, and when nothing is heard.
 #include <catch2/catch.hpp>
+#include <rubato/net/impl/silence_meter.hpp>
 
 #include "ends.hpp"
-#include "src/net/silence_meter.hpp"
 
 using namespace rubato;
 using namespace rubato::test;

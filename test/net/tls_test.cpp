@@ -6,13 +6,13 @@
 #include <csignal>
 #include <fstream>
 #include <rubato/core/error.hpp>
+#include <rubato/net/impl/opening.hpp>
+#include <rubato/net/impl/reactor_state.hpp>
+#include <rubato/net/impl/tls.hpp>
+#include <rubato/net/impl/tls_context.hpp>
 
 #include "certificates.hpp"
 #include "ends.hpp"
-#include "src/net/opening.hpp"
-#include "src/net/reactor_state.hpp"
-#include "src/net/tls.hpp"
-#include "src/net/tls_context.hpp"
 
 using namespace rubato;
 using namespace rubato::test;

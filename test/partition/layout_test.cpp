@@ -4,12 +4,11 @@
 #include <catch2/catch.hpp>
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
+#include <rubato/core/error.hpp>
 #include <rubato/partition/by_function.hpp>
 #include <rubato/partition/hash.hpp>
-#include <rubato/partition/locator.hpp>
 #include <rubato/partition/range.hpp>
 #include <rubato/partition/range_hash.hpp>
 
@@ -108,25 +107,4 @@ TEST_CASE("layout: a server that there is not is an option_error that names key 
                     Catch::Contains("key 5") && Catch::Contains("server 9") &&
                         Catch::Contains("below 3"));
   CHECK_NOTHROW(layout(wrong, {.rows = 5, .servers = 3}));
-}
-
-TEST_CASE("locator: a bounded table contains the keys below its rows, and copies share the "
-          "layout") {
-  bounded_locator const where(range{}, {.rows = 10, .servers = 3});
-  bounded_locator const copy = where;
-  CHECK(where.contains(key{9}));
-  CHECK_FALSE(where.contains(key{10}));
-  CHECK(&copy.rows() == &where.rows());
-  CHECK(copy.locate(key{9}).server == server_id{2});
-  CHECK(where.rows_of(server_id{0}) == 4);
-}
-
-TEST_CASE("locator: in an open table a local row is the key, and rows = 0 allows every key") {
-  open_locator<hash> const any(hash{}, {.rows = 0, .servers = 5});
-  CHECK(any.contains(key{~std::uint64_t{0}}));
-  CHECK(any.locate(key{77}).local == 77);
-  CHECK(any.locate(key{77}).server == hash{}.server_of(key{77}, {.rows = 0, .servers = 5}));
-  open_locator<range> const some(range{}, {.rows = 100, .servers = 5});
-  CHECK(some.contains(key{99}));
-  CHECK_FALSE(some.contains(key{100}));
 }

@@ -1,52 +1,25 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "rubato/peer/local_step.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "peer/random_numbers.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/core/random.hpp"
-#include "rubato/peer/combine.hpp"
-#include "rubato/peer/parameter_pool.hpp"
 #include "seeds.hpp"
 
 using namespace rubato;
+using test::difference;
+using test::random_numbers;
 
 namespace {
-
-// Of many magnitudes, so that another order of operations shows in the last bits.
-template <class T>
-std::vector<T> random_numbers(random_stream& random, std::size_t n) {
-  std::vector<T> all(n);
-  for (T& x : all) {
-    double const scale = random.chance(0.5) ? 1 : 1000;
-    x = static_cast<T>(random.normal() * scale);
-  }
-  return all;
-}
-
-// The first place where they differ in value, for a message that says more than "false".
-template <class T>
-std::optional<std::size_t> difference(std::span<T const> a, std::span<T const> b) {
-  if (a.size() != b.size()) return std::min(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (!(a[i] == b[i])) return i;
-  return std::nullopt;
-}
-template <class T>
-std::optional<std::size_t> difference(std::vector<T> const& a, std::vector<T> const& b) {
-  return difference(std::span<T const>(a), std::span<T const>(b));
-}
 
 // 002 §7.2 as one writes it down: v ← momentum·v + (g + decay·x), to ← to − rate·v.
 template <class T>
@@ -62,9 +35,6 @@ struct written_out {
     }
   }
 };
-
-template <class Step, class T>
-using state_of = detail::step_state<Step, T>;
 
 // Applies a whole step in blocks that begin at `cuts`, one after the other.
 template <class T, class State>
@@ -204,135 +174,4 @@ TEST_CASE("plain_step: what is handed over is added", "[peer][local_step]") {
   auto state = plain_step{}.start<float>(50);
   in_blocks(state, {1, 20, 21}, x, step, to);
   CHECK(difference(to, expected) == std::nullopt);
-}
-
-TEMPLATE_TEST_CASE("combine: a weighted sum in the order of the parts, to the last bit",
-                   "[peer][local_step]", float, double) {
-  using T = TestType;
-  random_stream random(7);
-  for (std::size_t const n : {0u, 1u, 2047u, 2048u, 2049u, 4095u, 4096u, 4097u, 6145u}) {
-    for (std::size_t const count : {1u, 2u, 5u}) {
-      INFO(n << " parameters, " << count << " parts");
-      auto const own = random_numbers<T>(random, n);
-      std::vector<contribution<shared_parameters<T>>> parts;
-      std::size_t const mine = random.below(count);
-      for (std::size_t p = 0; p < count; ++p) {
-        shared_parameters<T> theirs;
-        if (p != mine) theirs = std::make_shared<std::vector<T>>(random_numbers<T>(random, n));
-        parts.push_back({worker_id{static_cast<std::uint32_t>(p)}, random.uniform(), p == mine, theirs});
-      }
-      std::vector<T> expected(n);
-      for (std::size_t i = 0; i < n; ++i) {
-        for (std::size_t p = 0; p < count; ++p) {
-          T const weight = static_cast<T>(parts[p].weight);
-          T const term = weight * (p == mine ? own[i] : (*parts[p].parameters)[i]);
-          expected[i] = p == 0 ? term : expected[i] + term;
-        }
-      }
-      // What was there before must not matter.
-      std::vector<T> to(n, std::numeric_limits<T>::quiet_NaN());
-      std::vector<std::size_t> ends;
-      std::size_t wrong_blocks = 0;
-      combine<T>(parts, own, to, [&](std::size_t first, std::span<T> block) {
-        bool const next = first == (ends.empty() ? 0 : ends.back());
-        bool const there = first + block.size() <= n && block.data() == to.data() + first;
-        bool const summed = there && !difference(std::span<T const>(block),
-                                                 std::span<T const>(expected).subspan(first, block.size()));
-        if (!next || !summed || block.empty()) ++wrong_blocks;
-        ends.push_back(first + block.size());
-      });
-      CHECK(wrong_blocks == 0);
-      CHECK((ends.empty() ? 0 : ends.back()) == n);
-      CHECK(difference(to, expected) == std::nullopt);
-    }
-  }
-}
-
-TEST_CASE("combine: what finish adds is kept, and each block is finished once", "[peer][local_step]") {
-  std::size_t const n = 5000;
-  std::vector<double> const own(n, 2.0);
-  std::vector<contribution<shared_parameters<double>>> parts;
-  parts.push_back({worker_id{0}, 0.5, true, {}});
-  parts.push_back({worker_id{1}, 0.5, false, std::make_shared<std::vector<double>>(n, 4.0)});
-  std::vector<double> to(n);
-  combine<double>(parts, own, to, [&](std::size_t first, std::span<double> block) {
-    for (std::size_t i = 0; i < block.size(); ++i) block[i] += static_cast<double>(first + i);
-  });
-  std::vector<double> expected(n);
-  for (std::size_t i = 0; i < n; ++i) expected[i] = 3.0 + static_cast<double>(i);
-  CHECK(difference(to, expected) == std::nullopt);
-}
-
-TEST_CASE("parameter_pool: a block that nobody holds is used again", "[peer][local_step]") {
-  parameter_pool<float> pool(7);
-  CHECK(pool.size() == 7);
-  auto a = pool.get();
-  auto b = pool.get();
-  REQUIRE(a);
-  CHECK(a->size() == 7);
-  CHECK(b->size() == 7);
-  CHECK(a.get() != b.get());
-  std::set<std::vector<float>*> const made{a.get(), b.get()};
-
-  shared_parameters<float> const reader = a;
-  auto* const first = a.get();
-  a.reset();
-  auto c = pool.get();
-  CHECK(c.get() != first);  // somebody reads it still
-  CHECK(made.count(c.get()) == 0);
-  auto* const second = b.get();
-  b.reset();
-  auto d = pool.get();
-  CHECK(d.get() == second);
-  CHECK(d->size() == 7);
-}
-
-TEST_CASE("parameter_pool: as many blocks as are in use at one time", "[peer][local_step]") {
-  parameter_pool<int> pool(3);
-  std::set<std::vector<int>*> seen;
-  for (int round = 0; round < 20; ++round) {
-    auto const a = pool.get();
-    auto const b = pool.get();
-    auto const c = pool.get();
-    CHECK(std::set{a.get(), b.get(), c.get()}.size() == 3);
-    seen.insert({a.get(), b.get(), c.get()});
-  }
-  CHECK(seen.size() == 3);
-}
-
-TEST_CASE("parameter_pool: a block outlives its pool", "[peer][local_step]") {
-  std::shared_ptr<std::vector<double>> kept;
-  std::weak_ptr<std::vector<double>> gone;
-  {
-    parameter_pool<double> pool(1000);
-    kept = pool.get();
-    std::ranges::fill(*kept, 1.5);
-    gone = pool.get();
-  }
-  CHECK(gone.expired());
-  REQUIRE(kept->size() == 1000);
-  CHECK(std::ranges::count(*kept, 1.5) == 1000);
-  kept.reset();  // the sanitizers see whether the last one clears up
-}
-
-TEST_CASE("parameter_pool: readers let go in threads of their own", "[peer][local_step]") {
-  parameter_pool<int> pool(64);
-  int wrong = 0;
-  for (int round = 0; round < 50; ++round) {
-    auto block = pool.get();
-    std::ranges::fill(*block, round);
-    shared_parameters<int> const sent = std::move(block);
-    std::vector<int> sums(2);
-    std::vector<std::thread> readers;
-    for (std::size_t r = 0; r < 2; ++r)
-      readers.emplace_back([mine = sent, &sum = sums[r]]() mutable {
-        for (int const x : *mine) sum += x;
-        mine.reset();
-      });
-    auto const other = pool.get();
-    std::ranges::fill(*other, -1);  // must not be what they read
-    for (std::thread& t : readers) t.join();
-    for (int const sum : sums) wrong += sum != 64 * round;
-  }
-  CHECK(wrong == 0);
 }

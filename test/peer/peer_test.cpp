@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <rubato/cluster/peer_group.hpp>
@@ -12,9 +13,12 @@
 #include <rubato/peer/hop.hpp>
 #include <rubato/peer/topologies.hpp>
 #include <rubato/transport/simulated.hpp>
-#include <rubato/transport/simulated_peers.hpp>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "peer/setups.hpp"
 
 using namespace rubato;
 using namespace std::chrono_literals;
@@ -218,12 +222,18 @@ TEST_CASE("all_reduce: a dead peer ends the run", "[peer]") {
 
 TEST_CASE("all_reduce: chunks that cannot be are refused", "[peer]") {
   auto const mixing = mixing_matrix::uniform(ring(4));
-  all_reduce_node<double, plain_step> node(all_reduce{}, mixing, worker_id{1}, plain_step{},
-                                           std::vector<double>(8));
-  outbox<chunk_message<double>> out;
-  CHECK_FALSE(node.deliver(worker_id{2}, {.bye = false, .numbers = {1, 2}}, out));
-  CHECK_FALSE(node.deliver(worker_id{0}, {.bye = false, .numbers = {1, 2, 3, 4}}, out));
+  std::vector<double> const initial(8);
+  auto const node = all_reduce{}.make_node(test::setup_of(mixing, worker_id{1}, initial, plain_step{}));
+  auto const chunk = [](std::vector<double> const& numbers, std::uint8_t kind = 0) {
+    update u;
+    u.values.append(std::as_bytes(std::span(numbers)));
+    return peer_message{.kind = kind, .number = 0, .parameters = shared_update(std::move(u))};
+  };
+  outbox out;
+  CHECK_FALSE(node->deliver(worker_id{2}, chunk({1, 2}), out));
+  CHECK_FALSE(node->deliver(worker_id{0}, chunk({1, 2, 3, 4}), out));
+  CHECK_FALSE(node->deliver(worker_id{0}, chunk({1, 2}, 2), out));
   int taken = 0;
-  while (taken < 100 && node.deliver(worker_id{0}, {.bye = false, .numbers = {1, 2}}, out)) ++taken;
+  while (taken < 100 && node->deliver(worker_id{0}, chunk({1, 2}), out)) ++taken;
   CHECK(taken == 8);
 }

@@ -18,8 +18,9 @@ constexpr std::uint32_t servers = 2;
 
 /// The server of each row of the counting tables.
 std::vector<std::vector<std::uint32_t>> servers_of_rows(test::job const& j) {
-  locator_for<test::counts_table> const dense_rows(range_hash{}, table_shape{j.rows, servers});
-  locator_for<test::keyed_counts_table> const keyed_rows(range_hash{}, table_shape{0, servers});
+  locator const dense_rows(test::counts_table{}.partition, {j.rows, servers}, test::counts_table::bounded);
+  locator const keyed_rows(test::keyed_counts_table{}.partition, {0, servers},
+                           test::keyed_counts_table::bounded);
   std::vector<std::vector<std::uint32_t>> all(2);
   for (std::uint64_t row = 0; row < j.rows; ++row) {
     all[0].push_back(dense_rows.locate(key{row}).server.value());
@@ -48,7 +49,7 @@ std::vector<std::int64_t> spread(test::child const& w, test::job const& j) {
   return all;
 }
 
-void check_rules(std::string const& protocol, testing::rules const& r) {
+void check_rules(std::string const& protocol, testing::expectations const& r) {
   INFO(protocol);
   test::job const j{.rows = 8, .columns = workers};
   test::process_run run({.workers = 2,

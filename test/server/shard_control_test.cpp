@@ -18,11 +18,6 @@ namespace {
 constexpr clock_index at(std::int64_t value) { return clock_index{value}; }
 constexpr stage_id now{3};
 
-struct text {
-  std::string words;
-  version_index version{};
-};
-
 sender from(std::uint32_t worker, std::uint32_t incarnation = 0, stage_id stage = now) {
   return {worker_id{worker}, incarnation_id{incarnation}, stage};
 }
@@ -31,12 +26,10 @@ using list = std::vector<std::string>;
 using numbers = std::vector<std::uint32_t>;
 
 /// A shard's control with some workers at clock 0, driven as a shard drives it.
-template <admission_policy Admission, visibility_policy Visibility>
 class bench {
  public:
-  using control_type = shard_control<Admission, Visibility, text>;
-
-  bench(Admission a, std::uint32_t workers) : control(a, Visibility{}) {
+  bench(admission_rule a, visibility_rule v, std::uint32_t workers)
+      : control(std::move(a), std::move(v)) {
     control.begin_stage(now);
     for (std::uint32_t w = 0; w < workers; ++w) control.enlist(worker_id{w}, {});
   }
@@ -44,8 +37,7 @@ class bench {
   refusal receive(std::uint32_t w, std::int64_t stamp) {
     refusal const r = control.accept(from(w), at(stamp));
     if (r != refusal::none) return r;
-    if constexpr (Visibility::holds_back)
-      control.hold(from(w), at(stamp), {std::to_string(stamp) + "/" + std::to_string(w)});
+    if (control.holds_back()) control.hold({.from = from(w), .stamp = at(stamp)});
     control.complete(from(w), at(stamp));
     return r;
   }
@@ -57,9 +49,9 @@ class bench {
       std::string all;
       std::uint32_t m = 0;
       for (auto const& [info, message] : group.commits) {
-        CHECK(message.words == std::to_string(info.stamp.value()) + "/" +
-                                   std::to_string(info.from.value()));
-        all += message.words + " ";
+        CHECK(message.stamp == info.stamp);
+        CHECK(message.from.worker == info.from);
+        all += std::to_string(info.stamp.value()) + "/" + std::to_string(info.from.value()) + " ";
         m = info.workers;
       }
       out.push_back(all + "M=" + std::to_string(m));
@@ -79,12 +71,18 @@ class bench {
     return control.admit({from(w), at(c), control.admission().bound()});
   }
 
-  control_type control;
+  shard_control control;
 };
 
-using bsp_bench = bench<barrier, strict>;
-using strict_bench = bench<bounded_staleness, strict>;
-using eager_bench = bench<bounded_staleness, eager>;
+struct bsp_bench : bench {
+  explicit bsp_bench(std::uint32_t workers) : bench(barrier{}, strict{}, workers) {}
+};
+struct strict_bench : bench {
+  strict_bench(bounded_staleness s, std::uint32_t workers) : bench(s, strict{}, workers) {}
+};
+struct eager_bench : bench {
+  eager_bench(bounded_staleness s, std::uint32_t workers) : bench(s, eager{}, workers) {}
+};
 
 }  // namespace
 
@@ -123,7 +121,7 @@ TEST_CASE("shard_control: a new stage starts all clocks anew and takes nothing o
 }
 
 TEST_CASE("shard_control: a new stage drops what a run that was ended early left held back") {
-  bsp_bench b({}, 2);
+  bsp_bench b(2);
   b.receive(0, 0);
   CHECK(b.control.held_back() == 1);
   b.control.begin_stage(stage_id{4});
@@ -139,7 +137,7 @@ TEST_CASE("shard_control: the info of a commit says who, when, and how many live
   eager_bench b({3}, 3);
   b.receive(1, 0);
   b.receive(1, 1);
-  commit_info const i = b.control.info(from(2), at(0), version_index{6});
+  commit_info const i = b.control.info(worker_id{2}, at(0), version_index{6});
   CHECK(i.from == worker_id{2});
   CHECK(i.stamp == at(0));
   CHECK(i.c_min == at(0));
@@ -150,7 +148,7 @@ TEST_CASE("shard_control: the info of a commit says who, when, and how many live
 
 TEST_CASE("shard_control: under the barrier each clock is one step, in worker order, M its "
           "commits") {
-  bsp_bench b({}, 3);
+  bsp_bench b(3);
   b.receive(2, 0);
   b.receive(0, 0);
   CHECK(b.fold().empty());
@@ -162,7 +160,7 @@ TEST_CASE("shard_control: under the barrier each clock is one step, in worker or
 }
 
 TEST_CASE("shard_control: M is the number of commits of the stamp, also after a leave (rules §1)") {
-  bsp_bench b({}, 3);
+  bsp_bench b(3);
   for (std::uint32_t w = 0; w < 3; ++w) b.receive(w, 0);
   CHECK(b.fold() == list{"0/0 0/1 0/2 M=3"});
   b.receive(2, 1);
@@ -202,7 +200,7 @@ TEST_CASE("shard_control: strict with s = 2 folds stamps below c_min + 2, one co
 }
 
 TEST_CASE("shard_control: readers learn of a clock only when it has been folded and published") {
-  bsp_bench b({}, 2);
+  bsp_bench b(2);
   CHECK(b.admit(0, 0));
   b.receive(0, 0);
   CHECK_FALSE(b.admit(0, 1));
@@ -218,7 +216,7 @@ TEST_CASE("shard_control: readers learn of a clock only when it has been folded 
 }
 
 TEST_CASE("shard_control: a read says as included only what has been folded and published") {
-  bsp_bench b({}, 2);
+  bsp_bench b(2);
   auto const included = [&](std::uint32_t w) { return b.control.stamp_for(worker_id{w}).included; };
   CHECK(included(0) == at(0));
   b.receive(0, 0);
@@ -242,7 +240,7 @@ TEST_CASE("shard_control: under eager visibility all that was received is includ
 }
 
 TEST_CASE("shard_control: a commit held back after everybody had left is not said to be included") {
-  bsp_bench b({}, 1);
+  bsp_bench b(1);
   b.receive(0, 0);
   b.control.drop(worker_id{0}, at(1));
   (void)b.control.take_ready();
@@ -283,7 +281,7 @@ TEST_CASE("shard_control: a read may ask for less staleness than the protocol's 
 
 TEST_CASE("shard_control: a frozen worker's commits are refused, and those from the cut on are "
           "dropped where they are not folded (rules §1)") {
-  bsp_bench b({}, 2);
+  bsp_bench b(2);
   b.receive(0, 0);
   b.receive(1, 0);
   (void)b.fold();
@@ -324,7 +322,7 @@ TEST_CASE("shard_control: who waits and is lost is not released later") {
 }
 
 TEST_CASE("shard_control: a leaver with commits under way stays until they have come (rules §1)") {
-  bsp_bench b({}, 2);
+  bsp_bench b(2);
   b.control.drop(worker_id{1}, at(2));  // the goodbye overtook two commits
   CHECK(b.control.workers().live() == 2);
   b.receive(0, 0);
@@ -367,7 +365,7 @@ TEST_CASE("shard_control: a joiner is registered at c_min, holds it there, then 
 }
 
 TEST_CASE("shard_control: who comes back begins after the commits of its earlier life that count") {
-  bsp_bench b({}, 2);
+  bsp_bench b(2);
   b.receive(1, 0);  // and waits for worker 0
   CHECK(b.control.freeze(worker_id{1}) == at(1));
   b.control.drop(worker_id{1}, at(1));
@@ -387,7 +385,7 @@ TEST_CASE("shard_control: who comes back begins after the commits of its earlier
 }
 
 TEST_CASE("shard_control: a goodbye from before a joiner's first clock drops no earlier commit") {
-  bsp_bench b({}, 2);
+  bsp_bench b(2);
   b.receive(1, 0);
   b.control.freeze(worker_id{1});
   b.control.drop(worker_id{1}, at(1));

@@ -3,18 +3,21 @@
 
 #include <catch2/catch.hpp>
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <tuple>
+#include <span>
+#include <utility>
 #include <vector>
 
-#include <rubato/core/null_mutex.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
+#include <rubato/storage/sparse.hpp>
+
+#include "server/lone_shard.hpp"
+#include "storage/updates.hpp"
 
 using namespace rubato;
 
@@ -22,55 +25,24 @@ namespace {
 
 constexpr clock_index at(std::int64_t value) { return clock_index{value}; }
 
-/// One shard with four rows of zeros and some workers, without any transport.
-template <protocol Protocol>
-class lone_shard {
+/// A shard with four rows of zeros and some workers.
+class four_rows : public test::lone_shard {
  public:
-  using table_type = dense<double>;
-  using store_type = table_type::store<null_mutex>;
-  using shard_type = shard<null_mutex, Protocol, table_type>;
-
-  struct make_store {
-    operator store_type() const {
-      return store_type(4, 1, [](std::size_t, std::size_t n, double* out) {
-        std::fill_n(out, n, 0.0);
-      });
-    }
-  };
-
-  lone_shard(Protocol const& p, std::uint32_t workers)
-      : server(p, typename shard_type::merges(p.merge()), make_store{}) {
-    server.begin_stage(stage_id{1});
-    for (std::uint32_t w = 0; w < workers; ++w)
-      order(membership_order::kind::enlist, w, 0);
+  four_rows(rules protocol, std::uint32_t workers)
+      : lone_shard(std::move(protocol), dense<double>{.rows = 4}) {
+    for (std::uint32_t w = 0; w < workers; ++w) order(membership_order::kind::enlist, w, 0);
   }
 
-  std::uint64_t epoch = 0;
-  std::optional<membership_report> order(membership_order::kind what, std::uint32_t w, std::int64_t c) {
-    released.clear();
-    return server.order({what, worker_id{w}, {}, at(c), epoch_id{++epoch}, stage_id{1}, {}}, released);
+  refusal commit(std::uint32_t w, std::int64_t stamp, std::vector<double> const& values) {
+    return lone_shard::commit(w, stamp, {}, values.empty() ? update{} : test::whole(values));
   }
-
-  refusal commit(std::uint32_t w, std::int64_t stamp, std::vector<double> values) {
-    released.clear();
-    auto part = std::make_shared<update<double>>();
-    part->whole = !values.empty();
-    part->values = std::move(values);
-    return server.commit({{worker_id{w}, {}, stage_id{1}}, at(stamp), {}, {part}}, released);
-  }
-
-  auto admit(read_header const& header) { return server.template admit<0>(header, slot); }
 
   std::vector<double> parameters() const {
     std::vector<double> out(4);
     std::vector<std::uint64_t> const rows{0, 1, 2, 3};
-    server.template store<0>().read(rows, out.data());
+    server.host(0).read(rows, reinterpret_cast<std::byte*>(out.data()), {});
     return out;
   }
-
-  shard_type server;
-  read_slot<store_type> slot;
-  std::vector<worker_id> released;
 };
 
 using workers = std::vector<worker_id>;
@@ -79,7 +51,7 @@ using report = membership_report;
 }  // namespace
 
 TEST_CASE("shard: under BSP nothing is folded before the clock is complete, then the mean of all") {
-  lone_shard<bsp> s(bsp{}, 2);
+  four_rows s(bsp{}, 2);
   CHECK(s.commit(1, 0, {2, 4, 6, 8}) == refusal::none);
   CHECK(s.parameters() == std::vector<double>(4));
   auto const [refused, admitted] =
@@ -92,7 +64,7 @@ TEST_CASE("shard: under BSP nothing is folded before the clock is complete, then
 }
 
 TEST_CASE("shard: under SSP each commit is folded as it comes") {
-  lone_shard<ssp> s(ssp{.staleness = 1}, 2);
+  four_rows s(ssp{.staleness = 1}, 2);
   s.commit(0, 0, {1, 1, 1, 1});
   CHECK(s.parameters() == std::vector<double>{1, 1, 1, 1});
   s.commit(0, 1, {1, 0, 0, 0});
@@ -104,14 +76,14 @@ TEST_CASE("shard: under SSP each commit is folded as it comes") {
   s.commit(1, 0, {});
   CHECK(s.released == workers{worker_id{0}});
   read_stamp stamp;
-  s.server.read_released<0>({{worker_id{0}, {}, stage_id{1}}, at(2), staleness{1}, {}}, s.slot);
+  s.server.read_released(0, {{worker_id{0}, {}, stage_id{1}}, at(2), staleness{1}, {}}, s.slot);
   stamp = s.slot.stamp;
   CHECK(stamp.server_clock == at(1));
   CHECK(stamp.included == at(2));
 }
 
 TEST_CASE("shard: a refused commit changes nothing but a counter") {
-  lone_shard<ssp> s(ssp{}, 1);
+  four_rows s(ssp{}, 1);
   CHECK(s.commit(0, 3, {1, 1, 1, 1}) == refusal::order);
   CHECK(s.commit(7, 0, {1, 1, 1, 1}) == refusal::stranger);
   CHECK(s.parameters() == std::vector<double>(4));
@@ -127,7 +99,7 @@ TEST_CASE("shard: a refused commit changes nothing but a counter") {
 }
 
 TEST_CASE("shard: a leave folds what it completes and releases who waited for it") {
-  lone_shard<bsp> s(bsp{}, 3);
+  four_rows s(bsp{}, 3);
   s.commit(0, 0, {3, 0, 0, 0});
   s.commit(2, 0, {1, 0, 0, 0});
   CHECK_FALSE(s.admit({{worker_id{2}, {}, stage_id{1}}, at(1), staleness{0}, {}}).second);
@@ -137,7 +109,7 @@ TEST_CASE("shard: a leave folds what it completes and releases who waited for it
 }
 
 TEST_CASE("shard: enlist reports c_min and freeze what has been received") {
-  lone_shard<ssp> s(ssp{}, 1);
+  four_rows s(ssp{}, 1);
   s.commit(0, 0, {});
   s.commit(0, 1, {});
   CHECK(s.order(membership_order::kind::enlist, 1, 0) == report{at(2)});
@@ -155,15 +127,15 @@ TEST_CASE("shard: momentum makes one velocity step per clock under the barrier, 
     return s.parameters()[0];
   };
   momentum const m{.mu = 0.5, .eta = 0.5};
-  lone_shard<decltype(with(bsp{}, m))> barred(with(bsp{}, m), 2);
+  four_rows barred(with(bsp{}, m), 2);
   CHECK(step_twice(barred) == 4 + 6);  // v: 4, 2 + 4
-  lone_shard<decltype(with(ssp{}, m))> loose(with(ssp{}, m), 2);
+  four_rows loose(with(ssp{}, m), 2);
   CHECK(step_twice(loose) == 2 + 3 + 3.5 + 3.75);  // v: 2, 1 + 2, …
 }
 
 TEST_CASE("shard: a commit without updates still makes a velocity step, and else costs nothing") {
   momentum const m{.mu = 0.5, .eta = 1.0};
-  lone_shard<decltype(with(ssp{}, m))> s(with(ssp{}, m), 1);
+  four_rows s(with(ssp{}, m), 1);
   s.commit(0, 0, {8, 0, 0, 0});
   s.commit(0, 1, {});
   CHECK(s.parameters()[0] == 12);
@@ -171,7 +143,7 @@ TEST_CASE("shard: a commit without updates still makes a velocity step, and else
 
 TEST_CASE("a shard carries out an order once, in its turn, and of this stage and life only (rules 1)",
           "[server]") {
-  lone_shard<ssp> s(ssp{.staleness = 1}, 2);
+  four_rows s(ssp{.staleness = 1}, 2);
   auto const send = [&](membership_order o) {
     s.released.clear();
     return s.server.order(o, s.released);
@@ -192,7 +164,7 @@ TEST_CASE("a shard carries out an order once, in its turn, and of this stage and
 }
 
 TEST_CASE("shard: a read that was withdrawn is released to nobody, and may be asked again") {
-  lone_shard<bsp> s(bsp{}, 2);
+  four_rows s(bsp{}, 2);
   read_header const read{{worker_id{1}, {}, stage_id{1}}, at(1), staleness{0}, {}};
   CHECK(s.commit(1, 0, {1, 1, 1, 1}) == refusal::none);
   CHECK_FALSE(s.admit(read).second);
@@ -203,7 +175,7 @@ TEST_CASE("shard: a read that was withdrawn is released to nobody, and may be as
 }
 
 TEST_CASE("shard: a leaver whose last commits will not come is let go, with those that have") {
-  lone_shard<bsp> s(bsp{}, 2);
+  four_rows s(bsp{}, 2);
   CHECK(s.commit(1, 0, {2, 2, 2, 2}) == refusal::none);
   CHECK(s.commit(0, 0, {2, 2, 2, 2}) == refusal::none);
   (void)s.order(membership_order::kind::drop, 1, 3);  // two commits are still on their way
@@ -216,4 +188,42 @@ TEST_CASE("shard: a leaver whose last commits will not come is let go, with thos
   // Only leavers: a worker that is live stays.
   s.server.abandon(worker_id{0}, s.released);
   CHECK(s.commit(0, 2, {}) == refusal::none);
+}
+
+TEST_CASE("shard: whole updates may be folded run by run where nothing is held back and none has "
+          "velocity") {
+  auto const folds = [](rules p, auto const& table) {
+    return test::lone_shard(std::move(p), table).server.folds_runs(0);
+  };
+  dense<double> const table{.rows = 4};
+  CHECK(folds(ssp{}, table));
+  CHECK_FALSE(folds(bsp{}, table));
+  CHECK_FALSE(folds(with(ssp{}, momentum{}), table));
+  CHECK_FALSE(folds(ssp{}, sparse<double>{}));
+
+  four_rows s(with(ssp{}, average{}), 2);
+  sender const from{worker_id{1}, {}, stage_id{1}};
+  CHECK(s.server.check(from, at(0), {}) == refusal::none);
+  CHECK(s.server.check(from, at(1), {}) == refusal::order);
+  double const weight = s.server.weigh(0, from, at(0), {});
+  CHECK(weight == 0.5);
+  std::vector<double> const run{2, 4};
+  s.server.fold_run(0, 1, std::as_bytes(std::span(run)), weight);
+  CHECK(s.parameters() == std::vector<double>{0, 1, 2, 0});
+  CHECK(s.commit(1, 0, {}) == refusal::none);  // which lets the clock move
+  CHECK(s.parameters() == std::vector<double>{0, 1, 2, 0});
+}
+
+TEST_CASE("shard: says what it holds, and shows all that is folded to whoever is no worker") {
+  four_rows s(bsp{}, 2);
+  CHECK(s.server.memory().parameters == 4 * sizeof(double));
+  CHECK(s.commit(1, 0, {2, 4, 6, 8}) == refusal::none);
+  CHECK(s.server.memory().log == 4 * sizeof(double));
+  table_state state;
+  s.server.observe(0, state);
+  CHECK(test::elements_of<double>(state, 0, 4) == std::vector<double>(4));
+  s.commit(0, 0, {});
+  CHECK(s.server.memory().log == 0);
+  s.server.observe(0, state);
+  CHECK(test::elements_of<double>(state, 0, 4) == std::vector<double>{1, 2, 3, 4});
 }

@@ -3,18 +3,18 @@
 
 #include <catch2/catch.hpp>
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <rubato/core/null_mutex.hpp>
 #include <rubato/protocol/dyn_sgd.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/storage/multi_version.hpp>
+
+#include "server/lone_shard.hpp"
+#include "storage/updates.hpp"
 
 using namespace rubato;
 
@@ -22,56 +22,39 @@ namespace {
 
 constexpr clock_index at(std::int64_t value) { return clock_index{value}; }
 
-/// One shard with one row of zeros, without any transport. Workers count from 1, as in the paper.
-template <protocol Protocol, class Table>
-class lone_shard {
+/// A shard that keeps versions. Workers count from 1, as in the paper, and only row 2 is of interest.
+class one_row : public test::lone_shard {
  public:
-  using store_type = typename Table::template store<null_mutex>;
-  using shard_type = shard<null_mutex, Protocol, Table>;
-
-  struct make_store {
-    operator store_type() const {
-      if constexpr (Table::bounded)
-        return store_type(4, 1,
-                          [](std::size_t, std::size_t n, double* out) { std::fill_n(out, n, 0.0); });
-      else
-        return store_type(1);
-    }
-  };
-
-  lone_shard(Protocol const& p, std::uint32_t workers)
-      : server(p, typename shard_type::merges(p.merge()), make_store{}), clocks(workers + 1) {
-    server.begin_stage(stage_id{1});
+  template <table_spec Table>
+  one_row(rules protocol, std::uint32_t workers, Table const& table)
+      : lone_shard(std::move(protocol), table), clocks(workers + 1) {
     for (std::uint32_t w = 1; w <= workers; ++w) order(membership_order::kind::enlist, w, 0);
   }
-
-  std::optional<membership_report> order(membership_order::kind what, std::uint32_t w,
-                                         std::int64_t c) {
-    std::vector<worker_id> released;
-    return server.order({what, worker_id{w}, {}, at(c), epoch_id{++epoch}, stage_id{1}, {}},
-                        released);
-  }
+  one_row(rules protocol, std::uint32_t workers)
+      : one_row(std::move(protocol), workers, multi_version{dense<double>{.rows = 4}}) {}
 
   /// A worker that knows no more than this shard stamps with the version the shard holds for it.
   refusal commit(std::uint32_t w, double value) { return commit(w, value, version(w)); }
   refusal commit(std::uint32_t w, double value, std::int64_t v) {
-    std::vector<worker_id> released;
-    auto part = std::make_shared<update<double>>();
-    part->rows = {2};
-    part->values = {value};
-    return server.commit(
-        {{worker_id{w}, {}, stage_id{1}}, at(clocks[w]++), version_index{v}, {part}}, released);
+    return lone_shard::commit(w, clocks[w]++, version_index{v}, test::keyed<double>({2}, {value}));
   }
 
   double pull(std::uint32_t w, shared_cut cut = nullptr) {
     slot.asked = selection::rows;
     slot.rows = {2};
-    read_header const header{
-        {worker_id{w}, {}, stage_id{1}}, at(clocks[w]), staleness::infinite(), std::move(cut)};
-    auto const [refused, done] = server.template admit<0>(header, slot);
+    auto const [refused, done] = admit(
+        {{worker_id{w}, {}, stage_id{1}}, at(clocks[w]), staleness::infinite(), std::move(cut)});
     REQUIRE(refused == refusal::none);
     REQUIRE(done);
-    return slot.values[0];
+    return slot.values.as<double>()[0];
+  }
+  /// What is not of a live version.
+  double base() const {
+    version_share const nothing = [](version_state const&) { return 0.0; };
+    std::uint64_t const row = 2;
+    double out = -1;
+    server.host(0).read({&row, 1}, reinterpret_cast<std::byte*>(&out), {.share = &nothing});
+    return out;
   }
 
   std::int64_t version(std::uint32_t w) const {
@@ -86,19 +69,14 @@ class lone_shard {
   /// The live versions with the number of their updates.
   std::vector<std::pair<std::int64_t, std::uint32_t>> live() const {
     std::vector<std::pair<std::int64_t, std::uint32_t>> all;
-    for (auto const& v : server.template store<0>().versions())
-      all.emplace_back(v.version.value(), v.updates);
+    server.host(0).for_each_version(
+        [&](version_state const& v) { all.emplace_back(v.version.value(), v.updates); });
     return all;
   }
 
-  shard_type server;
-  read_slot<store_type> slot;
   std::vector<std::int64_t> clocks;
-  std::uint64_t epoch = 0;
 };
 
-using table = multi_version<dense<double>>;
-using sparse_table = multi_version<sparse<double>>;
 using clocks = std::vector<std::int64_t>;
 using live_versions = std::vector<std::pair<std::int64_t, std::uint32_t>>;
 
@@ -112,9 +90,9 @@ shared_cut cut(std::vector<std::int64_t> below, std::int64_t c_min) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("vector V1: 000 App. C, step by step (rules 4)", "[server][dyn_sgd]", table,
-                   sparse_table) {
-  lone_shard<dyn_sgd, TestType> s(dyn_sgd{}, 4);
+TEMPLATE_TEST_CASE("vector V1: 000 App. C, step by step (rules 4)", "[server][dyn_sgd]",
+                   dense<double>, sparse<double>) {
+  one_row s(dyn_sgd{}, 4, multi_version{TestType{.rows = 4}});
   s.commit(1, a);
   s.commit(1, b);
   CHECK(s.versions() == clocks{2, 0, 0, 0});
@@ -135,11 +113,8 @@ TEMPLATE_TEST_CASE("vector V1: 000 App. C, step by step (rules 4)", "[server][dy
 
   s.commit(4, f);
   CHECK(s.live() == live_versions{{1, 1}, {2, 1}});  // version 0 has expired
-  CHECK(s.server.template store<0>().bytes() > 0);
-  double in_base = -1;
-  std::uint64_t const row = 2;
-  s.server.template store<0>().base().read({&row, 1}, &in_base);
-  CHECK(in_base == (a + c + d + f) / 4);
+  CHECK(s.server.host(0).bytes() > 0);
+  CHECK(s.base() == (a + c + d + f) / 4);
 
   s.commit(2, g);
   CHECK(s.versions() == clocks{3, 4, 1, 1});
@@ -149,21 +124,21 @@ TEMPLATE_TEST_CASE("vector V1: 000 App. C, step by step (rules 4)", "[server][dy
 }
 
 TEST_CASE("versioned shard: a read that asks for no rows leaves its version alone") {
-  lone_shard<dyn_sgd, table> s(dyn_sgd{}, 2);
+  one_row s(dyn_sgd{}, 2);
   s.commit(1, a);
   s.slot.asked = selection::nothing;
-  (void)s.server.admit<0>({{worker_id{2}, {}, stage_id{1}}, at(0), staleness{3}, {}}, s.slot);
+  (void)s.admit({{worker_id{2}, {}, stage_id{1}}, at(0), staleness{3}, {}});
   CHECK(s.version(2) == 0);
   CHECK(s.slot.stamp.version == version_index{0});
 }
 
 TEST_CASE("versioned shard: a commit of a version that was left behind is refused, whole") {
-  lone_shard<dyn_sgd, table> s(dyn_sgd{}, 2);
+  one_row s(dyn_sgd{}, 2);
   s.commit(1, a);
   (void)s.pull(2);
   CHECK(s.version(2) == 1);
   CHECK(s.live().empty());  // nobody needs version 0 any more
-  CHECK(s.commit(2, b, 0) == refusal::version);
+  CHECK(s.commit(2, b, 0) == refusal::old_version);
   CHECK(s.live().empty());
   CHECK(s.pull(1) == a);
   --s.clocks[2];
@@ -173,12 +148,12 @@ TEST_CASE("versioned shard: a commit of a version that was left behind is refuse
 
 TEST_CASE("versioned shard: capped, a pull raises V to the greatest clock only") {
   auto const capped = with(dyn_sgd{}, revise{.kept = versions::capped});
-  lone_shard<std::remove_cv_t<decltype(capped)>, table> s(capped, 2);
+  one_row s(capped, 2);
   s.commit(1, a);
   s.commit(1, b, 7);  // far ahead in versions, at clock 2
   (void)s.pull(2);
   CHECK(s.version(2) == 2);
-  lone_shard<dyn_sgd, table> exact(dyn_sgd{}, 2);
+  one_row exact(dyn_sgd{}, 2);
   exact.commit(1, a);
   exact.commit(1, b, 7);
   (void)exact.pull(2);
@@ -186,7 +161,7 @@ TEST_CASE("versioned shard: capped, a pull raises V to the greatest clock only")
 }
 
 TEST_CASE("versioned shard: versions that only waited for a leaver expire with it") {
-  lone_shard<dyn_sgd, table> s(dyn_sgd{}, 3);
+  one_row s(dyn_sgd{}, 3);
   for (int i = 0; i < 2; ++i) {
     s.commit(1, a);
     s.commit(2, b);
@@ -200,7 +175,7 @@ TEST_CASE("versioned shard: versions that only waited for a leaver expire with i
 }
 
 TEST_CASE("versioned shard: a joiner starts at top, or where another shard is") {
-  lone_shard<dyn_sgd, table> s(dyn_sgd{}, 2);
+  one_row s(dyn_sgd{}, 2);
   s.commit(1, a);
   s.commit(1, b);  // worker 2 is still at version 0
   s.clocks.push_back(0);
@@ -217,7 +192,7 @@ TEST_CASE("versioned shard: a joiner starts at top, or where another shard is") 
 
 TEST_CASE("versioned shard: strict visibility holds commits back, and their versions live on") {
   auto const strict_dyn = with(dyn_sgd{.staleness = 1}, strict{});
-  lone_shard<std::remove_cv_t<decltype(strict_dyn)>, table> s(strict_dyn, 2);
+  one_row s(strict_dyn, 2);
   s.commit(1, a);
   s.commit(1, b);  // stamp 1 is held back until the slowest worker is at clock 1
   CHECK(s.pull(2) == a);
@@ -228,7 +203,7 @@ TEST_CASE("versioned shard: strict visibility holds commits back, and their vers
 
 TEST_CASE("a synchronized read reflects exactly its cut, folded or not (PS-1)", "[server]") {
   auto const p = with(dyn_sgd{}, stable_cut{});
-  lone_shard<std::remove_cv_t<decltype(p)>, table> s(p, 2);
+  one_row s(p, 2);
   s.commit(1, a);
   s.commit(1, b);
   s.commit(2, c);
@@ -254,16 +229,14 @@ TEST_CASE("a synchronized read reflects exactly its cut, folded or not (PS-1)", 
 
 TEST_CASE("a synchronized read of a cut that is not there is refused", "[server]") {
   auto const p = with(dyn_sgd{}, stable_cut{});
-  lone_shard<std::remove_cv_t<decltype(p)>, table> s(p, 2);
+  one_row s(p, 2);
   s.commit(1, a);
   std::vector<worker_id> released;
   s.server.advance(stage_id{1}, *cut({1, 0}, 0), released);
   auto const ask = [&](shared_cut k) {
     s.slot.asked = selection::rows;
     s.slot.rows = {2};
-    return s.server
-        .admit<0>({{worker_id{2}, {}, stage_id{1}}, at(0), staleness{3}, std::move(k)}, s.slot)
-        .first;
+    return s.admit({{worker_id{2}, {}, stage_id{1}}, at(0), staleness{3}, std::move(k)}).first;
   };
   CHECK(ask(nullptr) == refusal::cut);
   CHECK(ask(cut({2, 0}, 0)) == refusal::cut);  // not received
@@ -273,12 +246,10 @@ TEST_CASE("a synchronized read of a cut that is not there is refused", "[server]
 
 TEST_CASE("an observer under stable_cut sees what has been received", "[server]") {
   auto const p = with(dyn_sgd{}, stable_cut{});
-  lone_shard<std::remove_cv_t<decltype(p)>, table> s(p, 2);
+  one_row s(p, 2);
   s.commit(1, a);
   s.commit(2, c);
-  table::store<null_mutex>::snapshot_type state;
-  s.server.observe<0>(state);
-  std::vector<double> out(4);
-  state.copy(0, 4, out.data());
-  CHECK(out == std::vector<double>{0, 0, (a + c) / 2, 0});
+  table_state state;
+  s.server.observe(0, state);
+  CHECK(test::elements_of<double>(state, 0, 4) == std::vector<double>{0, 0, (a + c) / 2, 0});
 }

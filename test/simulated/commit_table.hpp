@@ -10,7 +10,9 @@
 #include <limits>
 #include <optional>
 #include <rubato/cluster/cluster.hpp>
+#include <rubato/partition/locator.hpp>
 #include <rubato/protocol/dyn_sgd.hpp>
+#include <rubato/server/server_group.hpp>
 #include <rubato/storage/multi_version.hpp>
 #include <rubato/testing/observer.hpp>
 #include <rubato/testing/schedule.hpp>
@@ -128,9 +130,8 @@ class commit_book {
 
   // ---- after events
 
-  template <class System>
-  void check_servers(System const& system) {
-    for (std::uint32_t s = 0; s < servers_; ++s) check_server(s, system.server(server_id{s}));
+  void check_servers(server_group const& all) {
+    for (std::uint32_t s = 0; s < servers_; ++s) check_server(s, all.server(server_id{s}));
   }
 
   // ---- at the end
@@ -168,13 +169,12 @@ class commit_book {
         sums[w] += 1 / count[static_cast<std::size_t>(members_[w].commits[i].version)];
     return sums;
   }
-  template <class System>
-  void check_over(System const& system) {
+  void check_over(server_group const& all) {
     for (std::uint32_t s = 0; s < servers_; ++s) {
-      auto const& shard = system.server(server_id{s});
-      if (rules_.versioned && shard.memory().versions != 0)
-        fail("in the end server ", s, " has ", shard.memory().versions, " live versions");
-      shard.inspect([&](auto const& control) {
+      shard const& server = all.server(server_id{s});
+      if (rules_.versioned && server.memory().versions != 0)
+        fail("in the end server ", s, " has ", server.memory().versions, " live versions");
+      server.inspect([&](shard_control const& control) {
         if (control.held_back() != 0)
           fail("in the end server ", s, " holds back ", control.held_back(), " commits");
         if (rules_.same_cut && control.counters().partly_folded != 0)
@@ -389,34 +389,32 @@ class commit_book {
     if (!same) ++torn;
   }
 
-  template <class Shard>
-  void check_server(std::uint32_t s, Shard const& shard) {
-    if constexpr (Shard::versioned) {
-      std::size_t const live = shard.template store<0>().live();
-      live_peak = std::max(live_peak, live);
-      if (rules_.bounded) check_bound(s, live);
-      shard.inspect([&](auto const& control) {
-        shard_state& before = shards_[s];
-        auto const least = static_cast<std::int64_t>(control.versions().least().value());
-        if (least < before.least)
-          fail("DYN-2: server ", s, " takes updates of version ", least, " again, after ",
-               before.least);
-        // With nobody in the run it is infinite.
-        if (control.workers().live() != 0) before.least = least;
-        if (!rules_.eager || control.counters().commits == before.commits) return;
-        before.commits = control.counters().commits;
-        for (auto const& v : shard.template store<0>().versions()) {
-          std::uint32_t expected = 0;
-          for (std::uint32_t w = 0; w < members_.size(); ++w)
-            if (members_[w].now != state::absent)
-              expected += received_of(w, control.received(worker_id{w}),
-                                      static_cast<std::int64_t>(v.version.value()));
-          if (v.updates != expected)
-            fail("server ", s, " counts ", v.updates, " updates of version ", v.version.value(),
-                 ", expected ", expected);
-        }
+  void check_server(std::uint32_t s, shard const& server) {
+    if (!rules_.versioned) return;
+    std::size_t const live = server.host(0).live_versions();
+    live_peak = std::max(live_peak, live);
+    if (rules_.bounded) check_bound(s, live);
+    server.inspect([&](shard_control const& control) {
+      shard_state& before = shards_[s];
+      auto const least = static_cast<std::int64_t>(control.versions().least().value());
+      if (least < before.least)
+        fail("DYN-2: server ", s, " takes updates of version ", least, " again, after ",
+             before.least);
+      // With nobody in the run it is infinite.
+      if (control.workers().live() != 0) before.least = least;
+      if (!rules_.eager || control.counters().commits == before.commits) return;
+      before.commits = control.counters().commits;
+      server.host(0).for_each_version([&](version_state const& v) {
+        std::uint32_t expected = 0;
+        for (std::uint32_t w = 0; w < members_.size(); ++w)
+          if (members_[w].now != state::absent)
+            expected += received_of(w, control.received(worker_id{w}),
+                                    static_cast<std::int64_t>(v.version.value()));
+        if (v.updates != expected)
+          fail("server ", s, " counts ", v.updates, " updates of version ", v.version.value(),
+               ", expected ", expected);
       });
-    }
+    });
   }
 
   [[nodiscard]] std::uint32_t received_of(std::uint32_t w, clock_index below,
@@ -538,7 +536,7 @@ class committer {
         ticks_(ticks[w.rank()]),
         record_(record),
         locator_(testing::scattered{plan.schedule.seed},
-                 table_shape{bounded ? commit_rows : 0, plan.schedule.servers}) {
+                 table_shape{bounded ? commit_rows : 0, plan.schedule.servers}, bounded) {
     for (std::uint64_t row = 0; row < commit_rows; ++row) all_.push_back(row);
   }
   committer(committer const&) = delete;
@@ -668,7 +666,7 @@ class committer {
     random().shuffle(std::span(rows));
     // What the pull leaves in the slots are the rows that it fetched.
     for (std::uint32_t n = 0; n < plan_.schedule.servers; ++n)
-      worker_.template slot<0>(server_id{n}).rows.clear();
+      worker_.slot(0, server_id{n}).rows.clear();
     std::vector<double> out(rows.size() * book_.width());
     worker_[table<0>].pull(keys_of(rows), out, s);
     note(out);
@@ -677,7 +675,7 @@ class committer {
     for (std::uint32_t n = 0; n < plan_.schedule.servers; ++n)
       std::erase_if(groups[n], [&](std::size_t place) {
         auto const at = locator_.locate(key{commit_key(bounded, rows[place])});
-        auto const& fetched = worker_.template slot<0>(server_id{n}).rows;
+        auto const& fetched = worker_.slot(0, server_id{n}).rows;
         bool const was = std::ranges::find(fetched, at.local) == fetched.end();
         if (was) cached.push_back({place});
         return was;
@@ -695,7 +693,7 @@ class committer {
   staleness bound_;
   std::vector<std::size_t>& ticks_;
   std::vector<double>* record_;
-  std::conditional_t<bounded, bounded_locator, open_locator<testing::scattered>> locator_;
+  locator locator_;
   std::vector<std::uint64_t> all_;
   std::vector<std::uint64_t> due_;  // rows that the next commit still has to push
   std::size_t commits_ = 0;

@@ -22,7 +22,7 @@ struct complete_clocks {
 };
 static_assert(visibility_policy<complete_clocks>);
 
-[[nodiscard]] inline testing::rules complete_rules(staleness s) {
+[[nodiscard]] inline testing::expectations complete_rules(staleness s) {
   return {.bound = s,
           .newest = [](clock_index c) { return c; },
           .holds_back = true,

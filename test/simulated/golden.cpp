@@ -25,7 +25,6 @@
 #include <rubato/testing/observed_peers.hpp>
 #include <rubato/testing/observed_run.hpp>
 #include <rubato/transport/simulated.hpp>
-#include <rubato/transport/simulated_peers.hpp>
 #include <vector>
 
 using namespace rubato;
@@ -58,7 +57,7 @@ template <protocol P>
 std::uint64_t hash_of_runs(P const& p) {
   hash h;
   staleness const s = p.admission().bound();
-  testing::rules rules = testing::eager_rules(s);
+  testing::expectations rules = testing::eager_rules(s);
   rules.holds_back = true;  // what is watched changes nothing
   for (std::uint64_t seed = 1; seed <= seeds_of_each; ++seed) {
     testing::outcome const run =

@@ -12,8 +12,8 @@
 #include <rubato/peer/hop.hpp>
 #include <rubato/peer/topologies.hpp>
 #include <rubato/testing/observed_peers.hpp>
+#include <rubato/testing/schedule.hpp>
 #include <rubato/transport/simulated.hpp>
-#include <rubato/transport/simulated_peers.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -310,8 +310,7 @@ namespace {
 template <hop_protocol P>
 std::optional<std::pair<std::uint32_t, std::uint32_t>> lost_in(P const& p,
                                                                testing::peer_schedule const& s) {
-  testing::peer_observer o(testing::hop_rules_of(p, s.iterations), s.mixing.topology(),
-                           s.iterations);
+  testing::peer_observer o(testing::hop_bounds_of(p, s.iterations), s.mixing.topology(), s.iterations);
   auto group = make_group(p, s, {});
   group.runtime().on_event([&] { o.look(group); });
   std::optional<std::pair<std::uint32_t, std::uint32_t>> lost;

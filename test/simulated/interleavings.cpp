@@ -8,28 +8,24 @@
 #include <rubato/protocol/visibility.hpp>
 #include <rubato/server/shard_control.hpp>
 #include <set>
+#include <utility>
+#include <vector>
 
 using namespace rubato;
 
 namespace {
 
-struct parcel {
-  version_index version{};
-};
-
 constexpr std::uint32_t workers = 3;
 constexpr std::int64_t clocks = 3;
 
 /// A shard's control, and what it should do, told by scanning everything.
-template <class Admission, class Visibility>
 class exploration {
  public:
-  using control_type = shard_control<Admission, Visibility, parcel>;
-
-  exploration(Admission a, Visibility v) : admission_(a), visibility_(v) {}
+  exploration(admission_rule a, visibility_rule v)
+      : admission_(std::move(a)), visibility_(std::move(v)) {}
 
   std::size_t run() {
-    control_type control(admission_, visibility_);
+    shard_control control(admission_, visibility_);
     control.begin_stage(stage_id{1});
     for (std::uint32_t w = 0; w < workers; ++w) (void)control.enlist(worker_id{w}, {});
     visit(control, {});
@@ -54,11 +50,11 @@ class exploration {
 
   [[nodiscard]] std::int64_t visible(position const& p, std::uint32_t w) const {
     auto const s = admission_.bound();
-    if (!Visibility::holds_back || s.is_infinite()) return p.clock[w];
+    if (!visibility_.holds_back() || s.is_infinite()) return p.clock[w];
     return std::min(p.clock[w], least(p) + s.clocks());
   }
 
-  void visit(control_type const& control, position const& p) {
+  void visit(shard_control const& control, position const& p) {
     if (!visited_.insert(p).second) return;
     check(control, p);
     for (std::uint32_t w = 0; w < workers; ++w) {
@@ -67,18 +63,18 @@ class exploration {
     }
   }
 
-  void arrive(control_type control, position p, std::uint32_t w) {
+  void arrive(shard_control control, position p, std::uint32_t w) {
     bool const in = control.admit({from(w), clock_index{p.clock[w]}, admission_.bound()});
     REQUIRE(in == may_go(p, w));
     (in ? p.admitted : p.waits)[w] = true;
     visit(control, p);
   }
 
-  void commit(control_type control, position p, std::uint32_t w) {
+  void commit(shard_control control, position p, std::uint32_t w) {
     clock_index const stamp{p.clock[w]};
     REQUIRE(control.accept(from(w), stamp) == refusal::none);
-    if constexpr (Visibility::holds_back)
-      control.hold(from(w), stamp, {});
+    if (visibility_.holds_back())
+      control.hold({.from = from(w), .stamp = stamp});
     else
       ++p.folded[w];
     control.complete(from(w), stamp);
@@ -86,7 +82,8 @@ class exploration {
     p.admitted[w] = false;
     std::pair<clock_index, worker_id> last{clock_index::lowest(), {}};
     for (auto const& group : control.take_ready())
-      for (auto const& [info, unused] : group.commits) {
+      for (held_commit const& c : group.commits) {
+        commit_info const& info = c.info;
         REQUIRE(std::pair(info.stamp, info.from) > last);  // in the order (stamp, worker)
         last = {info.stamp, info.from};
         REQUIRE(info.stamp.value() == p.folded[info.from.index()]++);
@@ -110,7 +107,7 @@ class exploration {
     }
   }
 
-  void check(control_type const& control, position const& p) {
+  void check(shard_control const& control, position const& p) {
     REQUIRE(control.published().value() == least(p));
     REQUIRE(control.workers().c_max().value() == std::ranges::max(p.clock));
     std::size_t held = 0;
@@ -126,8 +123,8 @@ class exploration {
 
   static sender from(std::uint32_t w) { return {worker_id{w}, {}, stage_id{1}}; }
 
-  Admission admission_;
-  Visibility visibility_;
+  admission_rule admission_;
+  visibility_rule visibility_;
   std::set<position> visited_;
 };
 

@@ -1,22 +1,19 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // Rules that random runs reach too rarely, or cannot see, each as a case of its own.
-#include <array>
 #include <catch2/catch.hpp>
-#include <rubato/core/null_mutex.hpp>
+#include <cstddef>
 #include <rubato/protocol/admission.hpp>
 #include <rubato/protocol/merge.hpp>
 #include <rubato/protocol/visibility.hpp>
 #include <rubato/server/coordinator.hpp>
 #include <rubato/server/shard_control.hpp>
 #include <rubato/worker/row_cache.hpp>
+#include <utility>
+#include <vector>
 
 using namespace rubato;
 
 namespace {
-
-struct parcel {
-  version_index version{};
-};
 
 struct complete_clocks {
   static constexpr bool holds_back = true;
@@ -30,18 +27,16 @@ sender from(std::uint32_t w, std::uint32_t life = 0) {
 }
 
 /// A server's control in its first stage, with so many workers at clock 0.
-template <class Admission, class Visibility>
-shard_control<Admission, Visibility, parcel> control_of(Admission a, Visibility v,
-                                                        std::uint32_t workers) {
-  shard_control<Admission, Visibility, parcel> control(a, v);
+shard_control control_of(admission_rule a, visibility_rule v, std::uint32_t workers) {
+  shard_control control(std::move(a), std::move(v));
   control.begin_stage(stage_id{1});
   for (std::uint32_t w = 0; w < workers; ++w) (void)control.enlist(worker_id{w}, {});
   return control;
 }
 
-void commit(auto& control, std::uint32_t w, std::int64_t stamp) {
+void commit(shard_control& control, std::uint32_t w, std::int64_t stamp) {
   REQUIRE(control.accept(from(w), clock_index{stamp}) == refusal::none);
-  control.hold(from(w), clock_index{stamp}, {});
+  control.hold({.from = from(w), .stamp = clock_index{stamp}});
   control.complete(from(w), clock_index{stamp});
 }
 
@@ -70,7 +65,7 @@ TEST_CASE("Under the barrier a stamp is one step of a merge, and M is its commit
   auto const ready = control.take_ready();
   REQUIRE(ready.size() == 1);
   REQUIRE(ready.front().commits.size() == 2);
-  for (auto const& [info, unused] : ready.front().commits) CHECK(info.workers == 2);
+  for (held_commit const& c : ready.front().commits) CHECK(c.info.workers == 2);
 
   auto const next = [] {
     auto wide = control_of(barrier{}, strict{}, 3);
@@ -79,7 +74,7 @@ TEST_CASE("Under the barrier a stamp is one step of a merge, and M is its commit
     return wide.take_ready();
   }();
   REQUIRE(next.size() == 1);
-  for (auto const& [info, unused] : next.front().commits) CHECK(info.workers == 3);
+  for (held_commit const& c : next.front().commits) CHECK(c.info.workers == 3);
 }
 
 TEST_CASE("The average is over the workers, and ASP reads afresh at each clock", "[rules]") {
@@ -124,23 +119,23 @@ TEST_CASE("A lost worker's commits from the cut on are dropped where they are he
 }
 
 TEST_CASE("A cached row never makes way for one of an older server clock", "[rules]") {
-  row_cache<int> rows(1);
-  std::array const newer{5};
-  std::array const older{3};
-  CHECK(*rows.put(key{1}, {.server_clock = clock_index{4}}, newer.data()) == 5);
-  CHECK(*rows.put(key{1}, {.server_clock = clock_index{2}}, older.data()) == 5);
-  REQUIRE(rows.find(key{1}));
-  CHECK(rows.find(key{1})->mark.server_clock == clock_index{4});
+  row_cache<> rows(1);
+  std::byte const newer{5};
+  std::byte const older{3};
+  CHECK(*rows.put(1, {}, clock_index{4}, &newer) == newer);
+  CHECK(*rows.put(1, {}, clock_index{2}, &older) == newer);
+  REQUIRE(rows.find(1));
+  CHECK(rows.find(1)->mark.server_clock == clock_index{4});
 }
 
 TEST_CASE("What the last worker leaves behind is folded by the weight of one", "[rules]") {
-  shard_control<bounded_staleness, strict, parcel> control({1}, {});
+  shard_control control(bounded_staleness{1}, strict{});
   control.begin_stage(stage_id{1});
   for (std::uint32_t w = 0; w < 2; ++w) (void)control.enlist(worker_id{w}, {});
   sender const ahead{worker_id{0}, {}, stage_id{1}};
   for (std::int64_t stamp = 0; stamp < 2; ++stamp) {
     REQUIRE(control.accept(ahead, clock_index{stamp}) == refusal::none);
-    control.hold(ahead, clock_index{stamp}, {});
+    control.hold({.from = ahead, .stamp = clock_index{stamp}});
     control.complete(ahead, clock_index{stamp});
   }
   REQUIRE(control.take_ready().size() == 1);
@@ -148,14 +143,14 @@ TEST_CASE("What the last worker leaves behind is folded by the weight of one", "
   control.drop(worker_id{1}, clock_index{0});
   auto const rest = control.take_ready();
   REQUIRE(rest.size() == 1);
-  commit_info const info = rest.front().commits.front().first;
+  commit_info const info = rest.front().commits.front().info;
   CHECK(info.workers == 1);
   CHECK(info.c_min == clock_index{0});
   CHECK(info.c_max == clock_index{0});
 }
 
 TEST_CASE("A joiner that is lost before it began leaves no commits behind", "[rules]") {
-  shard_control<bounded_staleness, eager, parcel> control({3}, {});
+  shard_control control(bounded_staleness{3}, eager{});
   control.begin_stage(stage_id{1});
   (void)control.enlist(worker_id{0}, {});
   sender const first{worker_id{0}, {}, stage_id{1}};
@@ -169,7 +164,7 @@ TEST_CASE("A joiner that is lost before it began leaves no commits behind", "[ru
 }
 
 TEST_CASE("Who joins a server that all had left is not told that its commits are in", "[rules]") {
-  shard_control<bounded_staleness, complete_clocks, parcel> control({3}, {});
+  shard_control control(bounded_staleness{3}, complete_clocks{});
   control.begin_stage(stage_id{1});
   (void)control.enlist(worker_id{0}, {});
   control.drop(worker_id{0}, clock_index{0});
@@ -178,7 +173,7 @@ TEST_CASE("Who joins a server that all had left is not told that its commits are
   (void)control.enlist(worker_id{2}, {});
   sender const joiner{worker_id{1}, {}, stage_id{1}};
   REQUIRE(control.accept(joiner, clock_index{0}) == refusal::none);
-  control.hold(joiner, clock_index{0}, {});
+  control.hold({.from = joiner, .stamp = clock_index{0}});
   control.complete(joiner, clock_index{0});
   CHECK(control.take_ready().empty());
   std::vector<worker_id> released;

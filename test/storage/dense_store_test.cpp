@@ -3,54 +3,63 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <span>
 #include <thread>
 #include <vector>
 
-#include <rubato/core/null_mutex.hpp>
 #include <rubato/core/random.hpp>
 #include <rubato/storage/concepts.hpp>
 
+#include "storage/updates.hpp"
+
 using namespace rubato;
+using test::elements_of;
+using test::keyed;
+using test::places;
+using test::raw;
+using test::values_of;
+using test::weighted;
+using test::whole;
 
 namespace {
 
-static_assert(table_store<dense_store<float, null_mutex>>);
-static_assert(table_store<dense_store<std::int64_t, std::mutex>>);
+static_assert(table_store<dense_store<float>> && table_store<dense_store<std::int64_t>>);
+static_assert(concurrent_store<dense_store<double>> && sharing_store<dense_store<double>>);
 
 template <class T>
-constexpr std::size_t chunk = dense_store<T, null_mutex>::chunk_bytes / sizeof(T);
+constexpr std::size_t chunk = table_state::chunk_bytes(sizeof(T)) / sizeof(T);
 
 template <class T>
-dense_store<T, null_mutex> counting_store(std::uint64_t rows, std::size_t width) {
-  return dense_store<T, null_mutex>(rows, width, [](std::size_t first, std::size_t n, T* out) {
-    std::iota(out, out + n, static_cast<T>(first));
-  });
+dense_store<T> counting_store(std::uint64_t rows, std::size_t width) {
+  dense_store<T> store({.rows = rows, .width = width, .threads = threading::single});
+  std::vector<T> values(static_cast<std::size_t>(rows) * width);
+  std::iota(values.begin(), values.end(), T{0});
+  store.assign({.values = values});
+  return store;
 }
 
-template <class T, class Mutex>
-std::vector<T> all_of(dense_store<T, Mutex> const& store, std::size_t elements) {
-  dense_snapshot<T> state;
-  store.snapshot(state);
-  std::vector<T> out(elements);
-  state.copy(0, elements, out.data());
-  return out;
+template <class T>
+table_state frozen(dense_store<T> const& store, std::size_t width = 1) {
+  table_state state;
+  state.refer(store.chunks(), table_state::chunk_bytes(width * sizeof(T)),
+              [&](std::size_t i) { return store.chunk(i); });
+  return state;
 }
 
-/// Where the chunks of a state lie in memory.
 template <class T>
-std::vector<T const*> places(dense_snapshot<T> const& state, std::size_t elements) {
-  std::vector<T const*> at;
-  state.for_each_piece(0, elements, [&](T const* data, std::size_t, std::size_t) {
-    at.push_back(data);
-  });
-  return at;
+std::vector<T> all_of(dense_store<T> const& store, std::size_t elements, std::size_t width = 1) {
+  return elements_of<T>(frozen(store, width), 0, elements);
+}
+
+template <class T>
+void fold_one(dense_store<T>& store, update const& u, double weight = 1.0) {
+  auto const step = weighted<T>(u, weight);
+  store.fold({&step, 1});
 }
 
 template <class T>
@@ -60,37 +69,38 @@ T draw(random_stream& random) {
 }
 
 template <class T>
-update<T> random_whole(std::size_t elements, random_stream& random) {
-  update<T> u{.whole = true, .rows = {}, .values = std::vector<T>(elements)};
-  for (T& x : u.values) x = draw<T>(random);
-  return u;
+update random_whole(std::size_t elements, random_stream& random) {
+  std::vector<T> values(elements);
+  for (T& x : values) x = draw<T>(random);
+  return whole(values);
 }
 
 template <class T>
-update<T> random_keyed(std::uint64_t rows, std::size_t width, random_stream& random) {
+update random_keyed(std::uint64_t rows, std::size_t width, random_stream& random) {
   std::set<std::uint64_t> some{0, rows - 1};
   for (int i = 0; i < 20; ++i) some.insert(random.below(rows));
-  update<T> u{.whole = false, .rows = {}, .values = {}};
+  std::vector<std::uint64_t> listed;
   for (std::uint64_t const row : some) {  // in no particular order
-    if (row % 2 == 0) u.rows.push_back(row);
-    else u.rows.insert(u.rows.begin(), row);
+    if (row % 2 == 0) listed.push_back(row);
+    else listed.insert(listed.begin(), row);
   }
-  u.values.resize(u.rows.size() * width);
-  for (T& x : u.values) x = draw<T>(random);
-  return u;
+  std::vector<T> values(listed.size() * width);
+  for (T& x : values) x = draw<T>(random);
+  return keyed(listed, values);
 }
 
 /// The plain loop.
 template <class T>
-void add(std::vector<T>& w, update<T> const& u, std::size_t width, double weight) {
+void add(std::vector<T>& w, update const& u, std::size_t width, double weight) {
   auto const scale = static_cast<T>(weight);
+  auto const values = u.values.as<T>();
   if (u.whole) {
-    for (std::size_t i = 0; i < w.size(); ++i) w[i] += scale * u.values[i];
+    for (std::size_t i = 0; i < w.size(); ++i) w[i] += scale * values[i];
     return;
   }
   for (std::size_t i = 0; i < u.rows.size(); ++i)
     for (std::size_t j = 0; j < width; ++j)
-      w[static_cast<std::size_t>(u.rows[i]) * width + j] += scale * u.values[i * width + j];
+      w[static_cast<std::size_t>(u.rows[i]) * width + j] += scale * values[i * width + j];
 }
 
 template <class T>
@@ -100,10 +110,10 @@ void check_folds_like_a_loop(std::uint64_t rows, std::size_t width) {
   auto store = counting_store<T>(rows, width);
   std::vector<T> expected(elements);
   std::iota(expected.begin(), expected.end(), T{0});
-  REQUIRE(all_of(store, elements) == expected);
+  REQUIRE(all_of(store, elements, width) == expected);
 
   random_stream random(rows + width);
-  std::vector<update<T>> updates;
+  std::vector<update> updates;
   for (int i = 0; i < 9; ++i)
     updates.push_back(i % 4 == 1 || i % 4 == 2 ? random_keyed<T>(rows, width, random)
                                                : random_whole<T>(elements, random));
@@ -111,22 +121,19 @@ void check_folds_like_a_loop(std::uint64_t rows, std::size_t width) {
   std::vector<weighted_update<T>> step;
   double weight = 1.0;
   for (auto const& u : updates) {
-    step.push_back({&u, weight});
+    step.push_back(weighted<T>(u, weight));
     add(expected, u, width, weight);
     if (!std::is_integral_v<T>) weight /= 3.0;
   }
-  store.fold(step, std::nullopt);
-  REQUIRE(all_of(store, elements) == expected);
+  store.fold(step);
+  REQUIRE(all_of(store, elements, width) == expected);
 
-  dense_snapshot<T> held;  // so that the next folds must make copies
-  store.snapshot(held);
+  table_state const held = frozen(store, width);  // so that the next folds must make copies
   std::vector<T> const before = expected;
-  store.fold(std::span(step).first(3), std::nullopt);
+  store.fold(std::span(step).first(3));
   for (std::size_t i = 0; i < 3; ++i) add(expected, updates[i], width, step[i].weight);
-  REQUIRE(all_of(store, elements) == expected);
-  std::vector<T> seen(elements);
-  held.copy(0, elements, seen.data());
-  REQUIRE(seen == before);
+  REQUIRE(all_of(store, elements, width) == expected);
+  REQUIRE(elements_of<T>(held, 0, elements) == before);
 
   std::vector<std::uint64_t> const some{rows - 1, 0, rows / 2};
   std::vector<T> read(3 * width);
@@ -151,16 +158,20 @@ TEMPLATE_TEST_CASE("dense_store: folding equals a sequential loop bit for bit, i
 TEST_CASE("dense_store: a part of a state copies as the whole does") {
   constexpr std::size_t n = chunk<float>;
   auto const store = counting_store<float>(2 * n + 5, 1);
-  dense_snapshot<float> state;
+  table_state state;
   CHECK(state.empty());
-  store.snapshot(state);
+  state = frozen(store);
   CHECK_FALSE(state.empty());
   CHECK(state.bytes() == (2 * n + 5) * sizeof(float));
   for (std::size_t const first : {std::size_t{0}, n - 1, n, n + 1, 2 * n - 1})
     for (std::size_t const count : {std::size_t{0}, std::size_t{1}, std::size_t{4}}) {
-      std::vector<float> out(count);
-      state.copy(first, count, out.data());
-      for (std::size_t i = 0; i < count; ++i) REQUIRE(out[i] == static_cast<float>(first + i));
+      auto const out = elements_of<float>(state, first, count);
+      std::vector<float> copied(count);
+      store.copy(first, count, copied.data());
+      for (std::size_t i = 0; i < count; ++i) {
+        REQUIRE(out[i] == static_cast<float>(first + i));
+        REQUIRE(copied[i] == static_cast<float>(first + i));
+      }
     }
 }
 
@@ -169,137 +180,74 @@ TEST_CASE("dense_store: readers share the memory of a state, and folds write in 
   constexpr std::size_t n = chunk<float>;
   std::size_t const elements = 3 * n;
   auto store = counting_store<float>(elements, 1);
-  dense_snapshot<float> first;
-  dense_snapshot<float> second;
-  store.snapshot(first);
-  store.snapshot(second);
-  auto const home = places(first, elements);
+  table_state first = frozen(store);
+  table_state second = frozen(store);
+  auto const home = places(first);
   CHECK(home.size() == 3);
-  CHECK(places(second, elements) == home);
+  CHECK(places(second) == home);
 
   // A fold that touches the middle chunk moves that one only, and the old states stay.
-  update<float> const touch{.whole = false, .rows = {n + 7}, .values = {1.0F}};
-  weighted_update<float> const step{&touch, 1.0};
-  store.fold({&step, 1}, std::nullopt);
-  dense_snapshot<float> third;
-  store.snapshot(third);
-  auto const moved = places(third, elements);
+  update const touch = keyed<float>({n + 7}, {1.0F});
+  fold_one(store, touch);
+  table_state third = frozen(store);
+  auto const moved = places(third);
   CHECK(moved[0] == home[0]);
   CHECK(moved[1] != home[1]);
   CHECK(moved[2] == home[2]);
-  CHECK(places(first, elements) == home);
-  float x = 0;
-  first.copy(n + 7, 1, &x);
-  CHECK(x == static_cast<float>(n + 7));
-  third.copy(n + 7, 1, &x);
-  CHECK(x == static_cast<float>(n + 7) + 1.0F);
+  CHECK(places(first) == home);
+  CHECK(elements_of<float>(first, n + 7, 1)[0] == static_cast<float>(n + 7));
+  CHECK(elements_of<float>(third, n + 7, 1)[0] == static_cast<float>(n + 7) + 1.0F);
 
   // Nobody looks any more: nothing moves.
   first.clear();
   second.clear();
   third.clear();
-  update<float> const all{.whole = true, .rows = {}, .values = std::vector<float>(elements, 1.0F)};
-  weighted_update<float> const whole_step{&all, 1.0};
-  store.fold({&whole_step, 1}, std::nullopt);
-  store.fold({&step, 1}, std::nullopt);
-  store.snapshot(third);
-  CHECK(places(third, elements) == moved);
+  fold_one(store, whole(std::vector<float>(elements, 1.0F)));
+  fold_one(store, touch);
+  CHECK(places(frozen(store)) == moved);
 }
 
 TEST_CASE("dense_store: a whole fold moves every chunk that somebody looks at, and only those") {
   constexpr std::size_t n = chunk<double>;
   auto store = counting_store<double>(2 * n, 1);
-  dense_snapshot<double> held;
-  store.snapshot(held);
-  auto const home = places(held, 2 * n);
-  update<double> const all{.whole = true, .rows = {}, .values = std::vector<double>(2 * n, 0.5)};
-  weighted_update<double> const step{&all, 1.0};
-  store.fold({&step, 1}, std::nullopt);
-  dense_snapshot<double> now;
-  store.snapshot(now);
-  auto const moved = places(now, 2 * n);
+  table_state const held = frozen(store);
+  auto const home = places(held);
+  fold_one(store, whole(std::vector<double>(2 * n, 0.5)));
+  auto const moved = places(frozen(store));
   CHECK(moved[0] != home[0]);
   CHECK(moved[1] != home[1]);
   CHECK(store.bytes() == 2 * n * sizeof(double));
 }
 
-TEMPLATE_TEST_CASE("dense_store: with a decay each fold is one velocity step (003 Eq. 1)", "",
-                   float, double) {
-  std::uint64_t const rows = chunk<TestType> / 2 + 3;
-  std::size_t const width = 3;
-  std::size_t const elements = static_cast<std::size_t>(rows) * width;
-  auto store = counting_store<TestType>(rows, width);
-  std::vector<TestType> w = all_of(store, elements);
-  std::vector<TestType> v(elements);
-  random_stream random(3);
-  constexpr double mu = 0.75;
-  constexpr double eta = 1.0 / 3.0;
-  for (int t = 0; t < 5; ++t) {
-    auto const whole = random_whole<TestType>(elements, random);
-    auto const keyed = random_keyed<TestType>(rows, width, random);
-    std::vector<weighted_update<TestType>> step;
-    if (t != 2) step = {{&whole, eta}, {&keyed, 1.0}};  // one step without any update
-    store.fold(step, mu);
-    for (TestType& x : v) x *= static_cast<TestType>(mu);
-    for (auto const& u : step) add(v, *u.part, width, u.weight);
-    for (std::size_t i = 0; i < elements; ++i) w[i] += v[i];
-    REQUIRE(all_of(store, elements) == w);
-  }
-}
-
-TEST_CASE("dense_store: a velocity step leaves older states as they were") {
-  auto store = counting_store<double>(4, 1);
-  dense_snapshot<double> held;
-  store.snapshot(held);
-  update<double> const u{.whole = true, .rows = {}, .values = {1, 1, 1, 1}};
-  weighted_update<double> const step{&u, 1.0};
-  store.fold({&step, 1}, 0.5);
-  store.fold({&step, 1}, 0.5);
-  std::vector<double> seen(4);
-  held.copy(0, 4, seen.data());
-  CHECK(seen == std::vector<double>{0, 1, 2, 3});
-  CHECK(all_of(store, 4) == std::vector<double>{2.5, 3.5, 4.5, 5.5});
-}
-
 TEST_CASE("dense_store: a server without rows folds and reads nothing") {
   auto store = counting_store<float>(0, 4);
-  update<float> const nothing{};
-  weighted_update<float> const step{&nothing, 1.0};
-  store.fold({&step, 1}, std::nullopt);
-  store.fold({&step, 1}, 0.5);
-  dense_snapshot<float> state;
-  store.snapshot(state);
-  CHECK(state.bytes() == 0);
+  fold_one(store, {});
+  fold_one(store, whole<float>({}));
+  CHECK(frozen(store, 4).bytes() == 0);
   CHECK(store.bytes() == 0);
 }
 
 TEST_CASE("dense_store: concurrent folds of the same and of distinct chunks lose nothing") {
   constexpr std::size_t n = chunk<std::int64_t>;
   std::size_t const elements = 3 * n;
-  dense_store<std::int64_t, std::mutex> store(
-      elements, 1, [](std::size_t, std::size_t count, std::int64_t* out) {
-        std::fill_n(out, count, std::int64_t{0});
-      });
+  dense_store<std::int64_t> store({.rows = elements});
   constexpr int threads = 4;
   constexpr int folds = 50;
   {
     std::vector<std::jthread> folders;
     for (int t = 0; t < threads; ++t)
       folders.emplace_back([&store, t] {
-        update<std::int64_t> all{.whole = true, .rows = {}, .values = {}};
-        all.values.assign(3 * n, t + 1);
-        update<std::int64_t> const own_chunk{
-            .whole = false, .rows = {static_cast<std::uint64_t>(t % 3) * n + 5}, .values = {100}};
+        update const all = whole(std::vector<std::int64_t>(3 * n, t + 1));
+        update const own_chunk =
+            keyed<std::int64_t>({static_cast<std::uint64_t>(t % 3) * n + 5}, {100});
         for (int i = 0; i < folds; ++i) {
-          weighted_update<std::int64_t> const step[] = {{&all, 1.0}, {&own_chunk, 1.0}};
-          store.fold(step, std::nullopt);
+          weighted_update<std::int64_t> const step[] = {weighted<std::int64_t>(all, 1.0),
+                                                        weighted<std::int64_t>(own_chunk, 1.0)};
+          store.fold(step);
         }
       });
     folders.emplace_back([&store] {  // makes the others copy now and then
-      for (int i = 0; i < folds; ++i) {
-        dense_snapshot<std::int64_t> state;
-        store.snapshot(state);
-      }
+      for (int i = 0; i < folds; ++i) (void)frozen(store);
     });
   }
   std::vector<std::int64_t> expected(elements, folds * (1 + 2 + 3 + 4));
@@ -311,42 +259,35 @@ TEST_CASE("dense_store: concurrent folds of the same and of distinct chunks lose
 TEST_CASE("dense_store: a reader never sees a torn row, nor a torn chunk") {
   constexpr std::size_t width = 512;
   constexpr std::uint64_t rows = 64;
-  dense_store<std::int64_t, std::mutex> store(
-      rows, width, [](std::size_t, std::size_t count, std::int64_t* out) {
-        std::fill_n(out, count, std::int64_t{0});
-      });
+  dense_store<std::int64_t> store({.rows = rows, .width = width});
   std::atomic<int> folding = 2;
   std::atomic<int> torn = 0;
   {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 2; ++t)
       threads.emplace_back([&store, &folding, t] {
-        update<std::int64_t> u{.whole = t == 0, .rows = {}, .values = {}};
-        if (t == 1) u.rows = {3, 4, 40};
-        u.values.assign((t == 0 ? rows : 3) * width, 1);
-        for (int i = 0; i < 100; ++i) {
-          weighted_update<std::int64_t> const step{&u, 1.0};
-          store.fold({&step, 1}, std::nullopt);
-        }
+        update const u = t == 0 ? whole(std::vector<std::int64_t>(rows * width, 1))
+                                : keyed({3, 4, 40}, std::vector<std::int64_t>(3 * width, 1));
+        for (int i = 0; i < 100; ++i) fold_one(store, u);
         --folding;
       });
     threads.emplace_back([&store, &folding, &torn] {
       std::vector<std::uint64_t> const some{3, 40, 63};
       std::vector<std::int64_t> row(3 * width);
-      dense_snapshot<std::int64_t> state;
       do {
         store.read(some, row.data());
         for (std::size_t i = 0; i < row.size(); ++i) torn += row[i] != row[i / width * width];
-        store.snapshot(state);
+        table_state const state = frozen(store, width);
         for (std::uint64_t const r : some) {
-          state.copy(static_cast<std::size_t>(r) * width, width, row.data());
-          for (std::size_t j = 0; j < width; ++j) torn += row[j] != row[0];
+          auto const seen =
+              elements_of<std::int64_t>(state, static_cast<std::size_t>(r) * width, width);
+          for (std::size_t j = 0; j < width; ++j) torn += seen[j] != seen[0];
         }
       } while (folding != 0);
     });
   }
   CHECK(torn == 0);
-  auto const end = all_of(store, rows * width);
+  auto const end = all_of(store, rows * width, width);
   CHECK(end[0] == 100);
   CHECK(end[3 * width] == 200);
 }
@@ -354,82 +295,56 @@ TEST_CASE("dense_store: a reader never sees a torn row, nor a torn chunk") {
 TEST_CASE("dense_store: all elements can be set at once; older states stay as they were") {
   std::size_t const n = 2 * chunk<float> + 5;
   auto store = counting_store<float>(n, 1);
-  dense_snapshot<float> before;
-  store.snapshot(before);
-  std::vector<float> const next(n, 7);
-  store.set_all(next);
+  table_state const before = frozen(store);
+  std::vector<float> next(n, 7);
+  store.assign({.values = next});
   CHECK(all_of(store, n) == next);
-  std::vector<float> old(n);
-  before.copy(0, n, old.data());
-  CHECK(old.back() == static_cast<float>(n - 1));
+  CHECK(elements_of<float>(before, n - 1, 1)[0] == static_cast<float>(n - 1));
+
+  // So can some of them, in a run or by their rows.
+  std::vector<float> const run(chunk<float> + 1, 8);
+  store.assign({.first = chunk<float>, .values = run});
+  std::fill_n(next.begin() + chunk<float>, run.size(), 8.0F);
+  std::vector<std::uint64_t> const rows{n - 1, 3};
+  std::vector<float> const listed{9, 10};
+  store.assign({.keyed = true, .rows = rows, .values = listed});
+  next[n - 1] = 9;
+  next[3] = 10;
+  CHECK(all_of(store, n) == next);
 }
 
 TEST_CASE("dense_store: chunks one by one are what they are at that moment") {
   std::size_t const n = 2 * chunk<float> + 5;
   auto store = counting_store<float>(n, 1);
   REQUIRE(store.chunks() == 3);
-  auto const first = store.chunk_now(0);
-  store.set_all(std::vector<float>(n, 7));
-  CHECK(first.data()[1] == 1);
-  CHECK(store.chunk_now(0).data()[1] == 7);
-  CHECK(store.chunk_now(2).size() == 5);
+  block_ref const first = store.chunk(0);
+  std::vector<float> const next(n, 7);
+  store.assign({.values = next});
+  CHECK(first.as<float>()[1] == 1);
+  CHECK(store.chunk(0).as<float>()[1] == 7);
+  CHECK(store.chunk(2).size<float>() == 5);
 }
 
-TEST_CASE("dense_snapshot: a state is received into pieces as a store would cut it, in memory used before") {
-  std::size_t const width = 3;
-  std::size_t const rows = chunk<float>;
-  auto const store = counting_store<float>(rows, width);
-  dense_snapshot<float> state;
-  float next = 0;
-  std::vector<float*> at;
-  auto const fill = [&](float* to, std::size_t n) {
-    at.push_back(to);
-    std::iota(to, to + n, next);
-    next += static_cast<float>(n);
-  };
-  state.receive(rows * width, width, fill);
-  std::vector<float> out(rows * width);
-  state.copy(0, out.size(), out.data());
-  CHECK(out == all_of(store, rows * width));
-  CHECK(at.size() == store.chunks());
-
-  auto const first = at;
-  at.clear();
-  state.clear();
-  CHECK(state.empty());
-  state.receive(rows * width, width, fill);
-  CHECK(at == first);
-  store.snapshot(state);  // the store's own memory is neither written to nor kept
-  at.clear();
-  state.receive(rows * width, width, fill);
-  CHECK(at == first);
-  CHECK(all_of(store, 5) == std::vector<float>{0, 1, 2, 3, 4});
-  at.clear();
-  dense_snapshot<float> const sharer = state;
-  state.receive(rows * width, width, fill);
-  CHECK(at.front() != first.front());
-}
-
-TEST_CASE("dense_store: an update folded piece by piece is the update folded at once") {
+TEST_CASE("dense_store: an update folded run by run is the update folded at once") {
   constexpr std::size_t width = 3;
-  std::size_t const elements = 5 * chunk<float> / width * width;
-  auto whole = counting_store<float>(elements / width, width);
-  auto pieced = counting_store<float>(elements / width, width);
+  std::size_t const rows = 5 * chunk<float> / width;
+  std::size_t const elements = rows * width;
+  auto at_once = counting_store<float>(rows, width);
+  auto pieced = counting_store<float>(rows, width);
   random_stream random(3);
-  update<float> u;
-  u.whole = true;
-  for (std::size_t i = 0; i < elements; ++i) u.values.push_back(draw<float>(random));
-  weighted_update<float> const step{&u, 0.5};
-  whole.fold({&step, 1}, std::nullopt);
-  dense_snapshot<float> before;
-  pieced.snapshot(before);
-  for (std::size_t first = 0; first < elements;) {
-    std::size_t const n = std::min<std::size_t>(elements - first, 1 + random.below(2 * chunk<float>));
-    pieced.add_range(first, std::span<float const>(u.values).subspan(first, n), 0.5);
+  update const u = random_whole<float>(elements, random);
+  fold_one(at_once, u, 0.5);
+  table_state const before = frozen(pieced, width);
+  std::span<float const> const values = u.values.as<float>();
+  for (std::size_t first = 0; first < rows;) {
+    std::size_t const n =
+        std::min<std::size_t>(rows - first, 1 + random.below(2 * chunk<float> / width));
+    weighted_update<float> const piece{
+        {.first = first, .values = values.subspan(first * width, n * width)}, 0.5};
+    pieced.fold({&piece, 1});
     first += n;
   }
-  CHECK(all_of(pieced, elements) == all_of(whole, elements));
-  std::vector<float> old(elements);
-  before.copy(0, elements, old.data());
-  CHECK(old == all_of(counting_store<float>(elements / width, width), elements));  // is frozen
+  CHECK(all_of(pieced, elements, width) == all_of(at_once, elements, width));
+  CHECK(elements_of<float>(before, 0, elements) ==  // is frozen
+        all_of(counting_store<float>(rows, width), elements, width));
 }

@@ -6,25 +6,26 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
 
-#include <rubato/core/null_mutex.hpp>
 #include <rubato/core/random.hpp>
 #include <rubato/protocol/merge.hpp>
 #include <rubato/storage/concepts.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/sparse.hpp>
 
+#include "storage/updates.hpp"
+
 using namespace rubato;
+using test::keyed;
+using test::weighted;
 
 namespace {
 
-static_assert(table_store<sparse_store<float, null_mutex>>);
-static_assert(table_store<sparse_store<std::int64_t, std::mutex>>);
+static_assert(table_store<sparse_store<float>> && table_store<sparse_store<std::int64_t>>);
+static_assert(concurrent_store<sparse_store<double>> && !sharing_store<sparse_store<double>>);
 
 // Table specs: the models, and what just misses them.
 static_assert(table_spec<dense<std::int64_t, sum>> && table_spec<sparse<std::int32_t, sum>>);
@@ -35,48 +36,100 @@ static_assert(!parameter<bool> && !parameter<char> && !parameter<std::uint32_t> 
 struct no_width : dense<float> {
   void width();
 };
-struct store_without_snapshot : dense<float> {
-  template <class>
-  struct store {
-    using value_type = float;
-    using snapshot_type = int;
-    void fold(std::span<weighted_update<float> const>, std::optional<double>);
-    void read(std::span<std::uint64_t const>, float*) const;
-    std::size_t bytes() const;
-  };
+struct no_store {
+  using value_type = float;
+  using merge_type = merge_of_protocol;
+  static constexpr bool bounded = true;
+  std::uint64_t rows = 0;
+  std::size_t width = 1;
+  std::span<float const> init = {};
+  bool check_finite = false;
+  range_hash partition{};
+  update_filter filter{};
+  std::uint64_t cached_rows = 0;
 };
-static_assert(!table_spec<no_width> && !table_spec<store_without_snapshot> && !table_spec<int>);
+struct some_store : no_store {
+  struct store;
+};
+static_assert(!table_spec<no_width> && !table_spec<no_store> && !table_spec<int>);
+static_assert(table_spec<some_store>);  // a store matters where servers are made
+
+// So for stores.
+struct whole_store {
+  using value_type = float;
+  static constexpr bool bounded = true;
+  explicit whole_store(store_shape const&);
+  void assign(row_values<float> const&);
+  void fold(std::span<weighted_update<float> const>);
+  void read(std::span<std::uint64_t const>, float*) const;
+  void copy(std::uint64_t, std::uint64_t, float*) const;
+  std::size_t bytes() const;
+};
+struct store_without_copy : whole_store {
+  using whole_store::whole_store;
+  void copy();
+};
+struct store_without_collect : whole_store {
+  static constexpr bool bounded = false;
+  using whole_store::whole_store;
+};
+struct store_of_chars : whole_store {
+  using value_type = char;
+  using whole_store::whole_store;
+};
+struct store_of_no_shape : whole_store {
+  store_of_no_shape();
+};
+static_assert(table_store<whole_store> && !concurrent_store<whole_store> &&
+              !sharing_store<whole_store>);
+static_assert(!table_store<store_without_copy> && !table_store<store_without_collect> &&
+              !table_store<store_of_chars> && !table_store<store_of_no_shape>);
 static_assert(!table_store<std::vector<float>>);
 
-using store_type = sparse_store<double, null_mutex>;
+template <class T>
+void fold_one(sparse_store<T>& store, update const& u, double weight = 1.0) {
+  auto const step = weighted<T>(u, weight);
+  store.fold({&step, 1});
+}
 
-template <class T, class Mutex>
-void fold_one(sparse_store<T, Mutex>& store, update<T> const& u, double weight = 1.0,
-              std::optional<double> decay = {}) {
-  weighted_update<T> const step{&u, weight};
-  store.fold({&step, 1}, decay);
+/// The touched rows, in the order in which the store tells them.
+template <class T>
+struct touched_rows {
+  explicit touched_rows(sparse_store<T> const& store) { store.collect(keys, values); }
+  std::vector<std::uint64_t> keys;
+  std::vector<T> values;
+};
+
+/// The same by key.
+template <class T>
+std::map<std::uint64_t, std::vector<T>> sorted(touched_rows<T> const& rows, std::size_t width) {
+  REQUIRE(rows.values.size() == rows.keys.size() * width);
+  std::map<std::uint64_t, std::vector<T>> all;
+  for (std::size_t i = 0; i < rows.keys.size(); ++i) {
+    auto const from = rows.values.begin() + static_cast<std::ptrdiff_t>(i * width);
+    REQUIRE(all.try_emplace(rows.keys[i], from, from + static_cast<std::ptrdiff_t>(width)).second);
+  }
+  return all;
 }
 
 }  // namespace
 
 TEST_CASE("sparse_store: untouched rows read as zero, and reading does not touch them") {
-  store_type store(3);
+  sparse_store<double> const store({.width = 3});
   std::vector<std::uint64_t> const rows{5, 0, ~std::uint64_t{0}};
   std::vector<double> out(9, 7.0);
   store.read(rows, out.data());
   CHECK(out == std::vector<double>(9));
-  sparse_snapshot<double> state;
-  store.snapshot(state);
-  CHECK(state.empty());
+  CHECK(touched_rows(store).keys.empty());
   CHECK(store.bytes() == 0);
 }
 
 TEST_CASE("sparse_store: memory grows with the touched rows, not with the possible keys") {
-  store_type store(4);
+  sparse_store<double> store({.width = 4});
   random_stream random(1);
-  update<double> u{};
-  for (std::uint64_t i = 0; i < 100; ++i) u.rows.push_back(i * 10'000 + random.below(10'000));
-  u.values.assign(400, 1.0);
+  std::vector<std::uint64_t> keys;
+  for (std::uint64_t i = 0; i < 100; ++i) keys.push_back(i * 10'000 + random.below(10'000));
+  update const u = keyed(keys, std::vector<double>(400, 1.0));
   fold_one(store, u);
   std::size_t const touched = store.bytes();
   CHECK(touched >= 100 * 4 * sizeof(double));
@@ -88,109 +141,86 @@ TEST_CASE("sparse_store: memory grows with the touched rows, not with the possib
   store.read(others, out.data());
   fold_one(store, u);
   CHECK(store.bytes() == touched);
-  sparse_snapshot<double> state;
-  store.snapshot(state);
-  CHECK(state.keys == u.rows);
-  CHECK(state.values == std::vector<double>(400, 2.0));
-  CHECK(state.bytes() == 100 * sizeof(std::uint64_t) + 400 * sizeof(double));
+  std::map<std::uint64_t, std::vector<double>> expected;
+  for (std::uint64_t const k : keys) expected[k].assign(4, 2.0);
+  CHECK(sorted(touched_rows(store), 4) == expected);
 }
 
 TEMPLATE_TEST_CASE("sparse_store: folding equals a sequential loop over a map, bit for bit", "",
                    float, double, std::int64_t) {
   constexpr std::size_t width = 2;
-  sparse_store<TestType, null_mutex> store(width);
+  sparse_store<TestType> store({.width = width, .threads = threading::single});
   std::map<std::uint64_t, std::vector<TestType>> expected;
+  std::vector<std::uint64_t> const first{17};
   std::vector<TestType> const start{TestType{4}, TestType{5}};
-  store.set(17, start);
+  store.assign({.keyed = true, .rows = first, .values = start});
   expected[17] = start;
   random_stream random(5);
   for (int i = 0; i < 50; ++i) {
-    update<TestType> u{};
-    for (std::uint64_t j = 0; j < 8; ++j) u.rows.push_back(j * 40 + random.below(40));
+    std::vector<std::uint64_t> rows;
+    std::vector<TestType> values;
+    for (std::uint64_t j = 0; j < 8; ++j) rows.push_back(j * 40 + random.below(40));
     for (std::size_t j = 0; j < 16; ++j)
-      u.values.push_back(static_cast<TestType>(1000.0 * random.uniform()));
+      values.push_back(static_cast<TestType>(1000.0 * random.uniform()));
     double const weight = std::is_integral_v<TestType> ? 1.0 : 1.0 / (i + 1.0);
-    fold_one(store, u, weight);
-    for (std::size_t r = 0; r < u.rows.size(); ++r) {
-      auto& row = expected[u.rows[r]];
+    fold_one(store, keyed(rows, values), weight);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      auto& row = expected[rows[r]];
       row.resize(width);
       for (std::size_t j = 0; j < width; ++j)
-        row[j] += static_cast<TestType>(weight) * u.values[r * width + j];
+        row[j] += static_cast<TestType>(weight) * values[r * width + j];
     }
   }
-  sparse_snapshot<TestType> state;
-  store.snapshot(state);
+  CHECK(sorted(touched_rows(store), width) == expected);
   std::vector<std::uint64_t> keys;
   std::vector<TestType> values;
   for (auto const& [k, row] : expected) {
     keys.push_back(k);
     values.insert(values.end(), row.begin(), row.end());
   }
-  CHECK(state.keys == keys);  // ascending
-  CHECK(state.values == values);
   std::vector<TestType> read(values.size());
   store.read(keys, read.data());
   CHECK(read == values);
 }
 
-TEST_CASE("sparse_store: with a decay every touched row moves in each step (003 Eq. 1)") {
-  sparse_store<double, null_mutex> store(1);
-  store.set(9, std::vector<double>{10.0});
-  auto const at = [&](std::uint64_t row) {
-    double out = -1;
-    store.read(std::vector<std::uint64_t>{row}, &out);
-    return out;
-  };
-  update<double> const a{.whole = false, .rows = {1}, .values = {8.0}};
-  update<double> const b{.whole = false, .rows = {2, 9}, .values = {4.0, 1.0}};
-  update<double> const nothing{};
-  fold_one(store, a, 1.0, 0.5);  // v1 = 8
-  CHECK(at(1) == 8.0);
-  CHECK(at(9) == 10.0);
-  fold_one(store, b, 0.5, 0.5);  // v1 = 4, v2 = 2, v9 = 0.5
-  CHECK(at(1) == 12.0);
-  CHECK(at(2) == 2.0);
-  CHECK(at(9) == 10.5);
-  fold_one(store, nothing, 1.0, 0.5);  // halves
-  CHECK(at(1) == 14.0);
-  CHECK(at(2) == 3.0);
-  CHECK(at(9) == 10.75);
-  CHECK(at(3) == 0.0);
+TEST_CASE("sparse_store: what it collects comes after what is there already") {
+  sparse_store<float> store({});
+  fold_one(store, keyed<float>({6}, {2}));
+  std::vector<std::uint64_t> keys{1};
+  std::vector<float> values{3};
+  store.collect(keys, values);
+  CHECK(keys == std::vector<std::uint64_t>{1, 6});
+  CHECK(values == std::vector<float>{3, 2});
 }
 
 TEST_CASE("sparse_store: concurrent folds lose nothing, and no reader sees a torn row") {
   constexpr std::size_t width = 64;
-  sparse_store<std::int64_t, std::mutex> store(width);
+  sparse_store<std::int64_t> store({.width = width});
   std::atomic<int> folding = 3;
   std::atomic<int> torn = 0;
   {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 3; ++t)
       threads.emplace_back([&store, &folding, t] {
-        for (int i = 0; i < 200; ++i) {
-          update<std::int64_t> u{};
-          u.rows = {7, static_cast<std::uint64_t>(1000 * (t + 1) + i)};  // one shared, one new
-          u.values.assign(2 * width, 1);
-          fold_one(store, u);
-        }
+        for (int i = 0; i < 200; ++i)
+          fold_one(store, keyed({7, static_cast<std::uint64_t>(1000 * (t + 1) + i)},  // one new
+                                std::vector<std::int64_t>(2 * width, 1)));
         --folding;
       });
     threads.emplace_back([&store, &folding, &torn] {
       std::vector<std::uint64_t> const rows{7, 1050};
       std::vector<std::int64_t> out(2 * width);
-      sparse_snapshot<std::int64_t> state;
       do {
         store.read(rows, out.data());
         for (std::size_t i = 0; i < out.size(); ++i) torn += out[i] != out[i / width * width];
-        store.snapshot(state);
-        for (std::size_t i = 0; i < state.values.size(); ++i)
-          torn += state.values[i] != state.values[i / width * width];
+        touched_rows const all(store);
+        for (std::size_t i = 0; i < all.values.size(); ++i)
+          torn += all.values[i] != all.values[i / width * width];
       } while (folding != 0);
     });
   }
   CHECK(torn == 0);
-  sparse_snapshot<std::int64_t> state;
-  store.snapshot(state);
-  CHECK(state.keys.size() == 1 + 3 * 200);
-  CHECK(state.values[0] == 600);
+  auto const all = sorted(touched_rows(store), width);
+  CHECK(all.size() == 1 + 3 * 200);
+  CHECK(all.at(7) == std::vector<std::int64_t>(width, 600));
 }

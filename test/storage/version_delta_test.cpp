@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <rubato/core/random.hpp>
@@ -17,11 +18,17 @@
 
 using namespace rubato;
 using test::keyed;
+using test::raw;
 using test::whole;
 
 namespace {
 
 using delta_type = version_delta<float, std::uint32_t>;
+
+template <class T, class Row>
+void add(version_delta<T, Row>& delta, update const& u, double weight) {
+  delta.add(u.as<T>(), weight);
+}
 
 template <class T, class Row>
 std::vector<T> all_of(version_delta<T, Row> const& delta, std::uint64_t rows, std::size_t width) {
@@ -32,30 +39,32 @@ std::vector<T> all_of(version_delta<T, Row> const& delta, std::uint64_t rows, st
 
 /// The plain loop.
 template <class T>
-void add(std::vector<T>& w, update<T> const& u, std::size_t width, double weight) {
-  std::size_t const n = u.values.size() / width;
+void add(std::vector<T>& w, update const& u, std::size_t width, double weight) {
+  auto const values = u.values.as<T>();
+  std::size_t const n = values.size() / width;
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < width; ++j)
       w[(u.whole ? i : static_cast<std::size_t>(u.rows[i])) * width + j] +=
-          static_cast<T>(weight) * u.values[i * width + j];
+          static_cast<T>(weight) * values[i * width + j];
 }
 
 /// Some rows' worth of values, as a whole update or as a keyed one in no particular order.
 template <class T>
-update<T> random_update(std::uint64_t rows, std::size_t width, bool whole, random_stream& random) {
+update random_update(std::uint64_t rows, std::size_t width, bool whole, random_stream& random) {
   std::set<std::uint64_t> some;
   for (std::uint64_t i = random.below(rows / 4 + 2); i != 0; --i) some.insert(random.below(rows));
-  update<T> u{.whole = whole, .rows = {}, .values = {}};
-  if (whole) u.values.resize(static_cast<std::size_t>(rows) * width);
+  std::vector<std::uint64_t> listed;
+  std::vector<T> values;
+  if (whole) values.resize(static_cast<std::size_t>(rows) * width);
   for (std::uint64_t const row : some) {
-    if (!whole) u.rows.insert(row % 2 == 0 ? u.rows.end() : u.rows.begin(), row);
+    if (!whole) listed.insert(row % 2 == 0 ? listed.end() : listed.begin(), row);
     for (std::size_t j = 0; j < width; ++j) {
       T const value = static_cast<T>(random.below(100)) - T{50};
-      if (whole) u.values[static_cast<std::size_t>(row) * width + j] = value;
-      else u.values.push_back(value);
+      if (whole) values[static_cast<std::size_t>(row) * width + j] = value;
+      else values.push_back(value);
     }
   }
-  return u;
+  return {.whole = whole, .rows = std::move(listed), .values = raw(values)};
 }
 
 /// What a delta holds, as it tells by itself. Checks that no row occurs twice.
@@ -73,16 +82,17 @@ std::map<std::uint64_t, std::vector<T>> held_by(version_delta<T, Row> const& del
 
 /// `count` different rows below `rows`, in any order, with values that add up without rounding.
 template <class T>
-update<T> scattered_update(std::uint64_t rows, std::size_t width, std::size_t count,
-                           random_stream& random) {
+update scattered_update(std::uint64_t rows, std::size_t width, std::size_t count,
+                        random_stream& random) {
   std::set<std::uint64_t> seen;
-  update<T> u;
+  std::vector<std::uint64_t> listed;
+  std::vector<T> values;
   while (seen.size() < count)
     if (std::uint64_t const row = random.below(rows); seen.insert(row).second)
-      u.rows.push_back(row);
+      listed.push_back(row);
   for (std::size_t i = 0; i < count * width; ++i)
-    u.values.push_back(static_cast<T>(random.below(200)) - T{100});
-  return u;
+    values.push_back(static_cast<T>(random.below(200)) - T{100});
+  return keyed(std::move(listed), values);
 }
 
 }  // namespace
@@ -95,7 +105,7 @@ TEST_CASE("version_delta: becomes dense at exactly half of the rows, and no valu
   std::vector<float> expected(rows * width);
   for (std::uint64_t r = rows; r-- > 0;) {
     auto const u = keyed<float>({r}, {static_cast<float>(r) + 1, -0.5F});
-    delta.add(u, 2.0);
+    add(delta, u, 2.0);
     add(expected, u, width, 2.0);
     std::uint64_t const stored = rows - r;
     CHECK(delta.is_dense() == (2 * stored >= rows));
@@ -107,31 +117,31 @@ TEST_CASE("version_delta: becomes dense at exactly half of the rows, and no valu
 
 TEST_CASE("version_delta: rows that are there already do not count again") {
   delta_type delta(8, 1);
-  for (int i = 0; i < 10; ++i) delta.add(keyed<float>({5, 1, 3}, {1, 2, 3}), 1.0);
+  for (int i = 0; i < 10; ++i) add(delta, keyed<float>({5, 1, 3}, {1, 2, 3}), 1.0);
   CHECK_FALSE(delta.is_dense());
   CHECK(delta.rows() == 3);
-  delta.add(whole<float>({0, 1, 0, 1, 0, 1, 0, 0}), 1.0);
+  add(delta, whole<float>({0, 1, 0, 1, 0, 1, 0, 0}), 1.0);
   CHECK_FALSE(delta.is_dense());
   CHECK(all_of(delta, 8, 1) == std::vector<float>{0, 21, 0, 31, 0, 11, 0, 0});
-  delta.add(whole<float>({0, 0, 0, 0, 0, 0, 0, 4}), 0.5);
+  add(delta, whole<float>({0, 0, 0, 0, 0, 0, 0, 4}), 0.5);
   CHECK(delta.is_dense());
   CHECK(all_of(delta, 8, 1) == std::vector<float>{0, 21, 0, 31, 0, 11, 0, 2});
 }
 
 TEST_CASE("version_delta: a whole update brings only its rows that are not zero") {
   delta_type delta(100, 2);
-  delta.add(whole<float>(std::vector<float>(200)), 1.0);
+  add(delta, whole<float>(std::vector<float>(200)), 1.0);
   CHECK(delta.rows() == 0);
   CHECK(delta.bytes() == 0);
   std::vector<float> values(200);
   values[7] = 4;  // half of row 3 is zero
   values[100] = -1;
   values[101] = 1;
-  delta.add(whole<float>(values), 0.5);
+  add(delta, whole<float>(values), 0.5);
   CHECK(delta.rows() == 2);
   CHECK_FALSE(delta.is_dense());
   std::iota(values.begin(), values.end(), 0.0F);
-  delta.add(whole<float>(values), 2.0);
+  add(delta, whole<float>(values), 2.0);
   CHECK(delta.is_dense());
   CHECK(all_of(delta, 100, 2)[7] == 16.0F);
   CHECK(all_of(delta, 100, 2)[100] == 199.5F);
@@ -139,11 +149,11 @@ TEST_CASE("version_delta: a whole update brings only its rows that are not zero"
 
 TEST_CASE("version_delta: one update with most rows makes it dense at once") {
   delta_type first_whole(6, 1);
-  first_whole.add(whole<float>({1, 2, 3, 4, 5, 6}), 3.0);
+  add(first_whole, whole<float>({1, 2, 3, 4, 5, 6}), 3.0);
   CHECK(first_whole.is_dense());
   CHECK(all_of(first_whole, 6, 1) == std::vector<float>{3, 6, 9, 12, 15, 18});
   delta_type first_keyed(6, 1);
-  first_keyed.add(keyed<float>({5, 4, 0}, {1, 2, 3}), 3.0);
+  add(first_keyed, keyed<float>({5, 4, 0}, {1, 2, 3}), 3.0);
   CHECK(first_keyed.is_dense());
   CHECK(all_of(first_keyed, 6, 1) == std::vector<float>{9, 0, 0, 0, 6, 3});
 }
@@ -151,7 +161,7 @@ TEST_CASE("version_delta: one update with most rows makes it dense at once") {
 TEST_CASE("version_delta: without a bound it is never dense, and rows are any numbers") {
   version_delta<double, std::uint64_t> delta(0, 1);
   std::vector<std::uint64_t> rows{~std::uint64_t{0}, 0, std::uint64_t{1} << 32, 1};
-  for (int i = 0; i < 3; ++i) delta.add(keyed<double>(rows, {1, 2, 3, 4}), 1.0);
+  for (int i = 0; i < 3; ++i) add(delta, keyed<double>(rows, {1, 2, 3, 4}), 1.0);
   CHECK_FALSE(delta.is_dense());
   CHECK(delta.rows() == 4);
   double at = 0.5;
@@ -171,8 +181,8 @@ TEST_CASE("version_delta: without a bound it is never dense, and rows are any nu
 
 TEST_CASE("version_delta: a server without rows, and empty updates") {
   delta_type delta(0, 3);
-  delta.add({}, 1.0);
-  delta.add(whole<float>({}), 1.0);
+  add(delta, {}, 1.0);
+  add(delta, whole<float>({}), 1.0);
   CHECK(delta.rows() == 0);
   CHECK(delta.bytes() == 0);
 }
@@ -182,11 +192,11 @@ TEST_CASE("version_delta: memory is that of the rows it holds, and goes with the
   delta_type delta(rows, 4);
   CHECK(delta.bytes() == 0);
   std::vector<float> const row(4, 1.0F);
-  for (std::uint64_t r = 0; r < 1000; ++r) delta.add(keyed<float>({r * 997}, row), 1.0);
+  for (std::uint64_t r = 0; r < 1000; ++r) add(delta, keyed<float>({r * 997}, row), 1.0);
   std::size_t const least = 1000 * (4 * sizeof(float) + sizeof(std::uint32_t));
   CHECK(delta.bytes() >= least);
   CHECK(delta.bytes() < least + least / 4);
-  update<float> const taken = delta.take_keyed();
+  auto const taken = delta.take_keyed();
   CHECK(delta.bytes() == 0);
   CHECK(delta.rows() == 0);
   REQUIRE(taken.rows.size() == 1000);
@@ -200,12 +210,11 @@ TEST_CASE("version_delta: a row of one float takes 10 bytes at most, however row
   INFO(at_once << " rows at once");
   delta_type delta(rows, 1);
   for (std::uint64_t r = 0; delta.rows() < 10'000;) {
-    update<float> u;
+    std::vector<std::uint64_t> some;
     for (std::size_t const n = std::min<std::size_t>(at_once, 10'000 - delta.rows());
-         u.rows.size() < n; ++r)
-      u.rows.push_back(r * 618'001 % rows);
-    u.values.assign(u.rows.size(), 1.0F);
-    delta.add(u, 1.0);
+         some.size() < n; ++r)
+      some.push_back(r * 618'001 % rows);
+    add(delta, keyed(some, std::vector<float>(some.size(), 1.0F)), 1.0);
   }
   CHECK(delta.rows() == 10'000);
   CHECK(delta.bytes() >= 80'000);
@@ -220,21 +229,21 @@ TEST_CASE("version_delta: values stay when rows move into the run") {
   for (std::uint64_t i = 0; i < 400; ++i) {  // one by one, so that all limits are met exactly
     std::vector<float> values(width, static_cast<float>(i) + 1);
     auto const u = keyed<float>({i * 1'237 % rows}, values);
-    delta.add(u, 1.0);
+    add(delta, u, 1.0);
     add(expected, u, width, 1.0);
     REQUIRE(delta.rows() == i + 1);
     REQUIRE(all_of(delta, rows, width) == expected);
   }
   std::vector<float> some(rows * width);  // present, recent and new ones in one update
   for (std::size_t i = 0; i < some.size(); i += 5 * width) some[i] = 2;
-  delta.add(whole<float>(some), 0.5);
+  add(delta, whole<float>(some), 0.5);
   add(expected, whole<float>(some), width, 0.5);
   CHECK_FALSE(delta.is_dense());
   CHECK(all_of(delta, rows, width) == expected);
-  update<float> const taken = delta.take_keyed();
+  auto const taken = delta.take_keyed();
   CHECK(std::ranges::is_sorted(taken.rows));
   std::vector<float> again(rows * width);
-  add(again, taken, width, 1.0);
+  add(again, keyed(taken.rows, taken.values), width, 1.0);
   CHECK(again == expected);
   CHECK(delta.bytes() == 0);
 }
@@ -244,10 +253,11 @@ TEST_CASE("version_delta: what was taken may be added again") {
   delta_type delta(100'000, 1);
   for (std::size_t const count : std::vector<std::size_t>{10, 1'000, 3}) {
     auto const u = scattered_update<float>(100'000, 1, count, random);
-    delta.add(u, 1.0);
+    add(delta, u, 1.0);
     auto const before = held_by(delta, 1);
     CHECK(before.size() == count);
-    delta.add(delta.take_keyed(), 1.0);
+    auto const taken = delta.take_keyed();
+    delta.add({.keyed = true, .rows = taken.rows, .values = taken.values}, 1.0);
     CHECK(held_by(delta, 1) == before);
     (void)delta.take_keyed();
   }
@@ -268,10 +278,10 @@ TEMPLATE_TEST_CASE("version_delta: equals a map of rows", "", std::uint32_t, std
     auto const u =
         scattered_update<double>(near ? 800 : rows, width, 1 + random.below(most), random);
     double const weight = i % 3 == 0 ? 2.0 : 1.0;
-    delta.add(u, weight);
+    add(delta, u, weight);
     for (std::size_t k = 0; k < u.rows.size(); ++k) {
       auto& row = expected.try_emplace(u.rows[k], width).first->second;
-      for (std::size_t j = 0; j < width; ++j) row[j] += weight * u.values[k * width + j];
+      for (std::size_t j = 0; j < width; ++j) row[j] += weight * u.values.as<double>()[k * width + j];
     }
     if (bounded) REQUIRE(delta.is_dense() == (2 * expected.size() >= rows));
     if (!delta.is_dense()) REQUIRE(delta.rows() == expected.size());
@@ -286,7 +296,7 @@ TEMPLATE_TEST_CASE("version_delta: equals a map of rows", "", std::uint32_t, std
   }
   CHECK_FALSE(differs);
   if (delta.is_dense()) return;
-  update<double> const taken = delta.take_keyed();
+  auto const taken = delta.take_keyed();
   REQUIRE(taken.rows.size() == expected.size());
   std::size_t k = 0;
   for (auto const& [row, values] : expected) {
@@ -306,7 +316,7 @@ TEMPLATE_TEST_CASE("version_delta: equals a plain loop", "", float, double, std:
       for (int i = 0; i < 12; ++i) {
         double const weight = i % 2 == 0 ? 1.0 : 2.0;
         auto const u = random_update<TestType>(rows, width, random.below(2) == 0, random);
-        delta.add(u, weight);
+        add(delta, u, weight);
         add(expected, u, width, weight);
         REQUIRE(all_of(delta, rows, width) == expected);
       }
@@ -321,8 +331,8 @@ TEST_CASE("version_delta: the layouts differ by rounding at most") {
   for (int i = 0; i < 40; ++i) {
     std::vector<std::uint64_t> some{random.below(32), 32 + random.below(32)};
     auto const u = keyed<double>(some, {random.uniform(), random.uniform(), random.uniform(), 1e9});
-    bounded.add(u, 1.0 / 3.0);
-    sparse.add(u, 1.0 / 3.0);
+    add(bounded, u, 1.0 / 3.0);
+    add(sparse, u, 1.0 / 3.0);
     auto const a = all_of(bounded, rows, 2);
     auto const b = all_of(sparse, rows, 2);
     for (std::size_t k = 0; k < a.size(); ++k) REQUIRE(std::abs(a[k] - b[k]) <= 1e-14 * b[k]);

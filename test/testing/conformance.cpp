@@ -1,17 +1,21 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <rubato/testing/conformance.hpp>
 //
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>
+#include <memory>
 #include <rubato/partition/hash.hpp>
 #include <rubato/partition/range.hpp>
 #include <rubato/partition/range_hash.hpp>
-#include <rubato/protocol/admission.hpp>
-#include <rubato/protocol/merge.hpp>
 #include <rubato/protocol/adaptive_period.hpp>
+#include <rubato/protocol/admission.hpp>
 #include <rubato/protocol/commit_rate.hpp>
+#include <rubato/protocol/merge.hpp>
 #include <rubato/protocol/pace.hpp>
 #include <rubato/protocol/visibility.hpp>
+#include <string>
+#include <vector>
 
 using namespace rubato;
 using testing::sentences;
@@ -72,18 +76,6 @@ struct false_sum {
 struct counting_merge {
   std::shared_ptr<int> calls = std::make_shared<int>(0);
   [[nodiscard]] double weight(commit_info const&) const noexcept { return ++*calls; }
-};
-
-template <class T>
-struct bad_store : dense_store<T, null_mutex> {
-  using base = dense_store<T, null_mutex>;
-  explicit bad_store(std::uint64_t rows)
-      : base(rows, 1, [](std::size_t, std::size_t n, T* out) { std::fill_n(out, n, T{}); }) {}
-  void fold(std::span<weighted_update<T> const> step, std::optional<double> decay) {
-    std::vector<weighted_update<T>> unweighted(step.begin(), step.end());
-    for (auto& u : unweighted) u.weight = 1;
-    base::fold(unweighted, decay);
-  }
 };
 
 }  // namespace
@@ -187,14 +179,4 @@ TEST_CASE("check_partition", "[testing]") {
     }
   };
   CHECK(says(testing::check_partition(restless{}), "depend on nothing else"));
-}
-
-TEST_CASE("check_store", "[testing]") {
-  auto const zeros = [](std::size_t, std::size_t n, auto* out) { std::fill_n(out, n, 0); };
-  CHECK(testing::check_store([&] { return dense_store<float, null_mutex>(40, 3, zeros); }, 40, 3) ==
-        sentences{});
-  CHECK(testing::check_store([&] { return sparse_store<double, null_mutex>(2); }, 40, 2) ==
-        sentences{});
-  CHECK(says(testing::check_store([] { return bad_store<float>(40); }, 40, 1),
-             "sum of the weighted updates"));
 }

@@ -62,7 +62,7 @@ class jostled {
 };
 
 template <protocol P>
-void check_threads(P const& p, testing::rules r) {
+void check_threads(P const& p, testing::expectations r) {
   r.atomic_servers = r.holds_back && r.bound == staleness{0};
   for (std::uint64_t i = 0; i < test::seed_count(25); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
@@ -75,7 +75,8 @@ void check_threads(P const& p, testing::rules r) {
     testing::observer o(r, s.workers, s.workers_ever(), testing::detail::servers_of_rows(s));
     auto const init = testing::detail::first_weights(seed);
     auto c = testing::detail::make_cluster(
-        in_process{.workers = s.workers, .servers = s.servers, .seed = seed}, p, s, init);
+        in_process{.workers = s.workers, .servers = s.servers, .seed = seed},
+        testing::detail::observed<P>{p, s.commits_by_hand}, s, init);
     auto const report = c.run([&](auto& w) {
       jostled shaken(w);
       (void)testing::detail::actor(shaken, o, s, r.bound).run();

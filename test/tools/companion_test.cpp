@@ -15,6 +15,7 @@ using namespace rubato;
 using namespace std::chrono_literals;
 using server_tool::companion;
 using server_tool::coordinator_started;
+using server_tool::stop_both;
 
 namespace {
 
@@ -34,17 +35,10 @@ auto coordinator_that_calls(std::function<void()> stopped) {
   };
 }
 
-class recording_host final : public server_tool::host {
- public:
-  explicit recording_host(std::string& events) : events_(events) {}
-  void run() override {}
-  void stop() noexcept override { events_ += "server "; }
-  [[nodiscard]] server_stats const& stats() const noexcept override { return stats_; }
-  [[nodiscard]] net::address bound() const override { return {}; }
-
- private:
-  std::string& events_;
-  server_stats stats_;
+/// A server that says when it is stopped.
+struct recording_server {
+  std::string& events;
+  void stop() noexcept { events += "server "; }
 };
 
 }  // namespace
@@ -85,7 +79,7 @@ TEST_CASE("why a coordinator could not begin, or go on, is thrown where it is wa
 
 TEST_CASE("who ends a server and its coordinator ends the coordinator first, which would miss the server") {
   std::string events;
-  recording_host server(events);
+  recording_server server{events};
   {
     companion coordinator(coordinator_that_calls([&] { events += "coordinator "; }));
     stop_both(&coordinator, server);

@@ -3,6 +3,7 @@
 #ifdef RUBATO_SERVER_PROGRAM
 #include <catch2/catch.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <string>
@@ -15,6 +16,7 @@
 #include "rubato/cluster/cluster.hpp"
 #include "rubato/protocol/bsp.hpp"
 #include "rubato/protocol/dyn_sgd.hpp"
+#include "rubato/protocol/merge.hpp"
 #include "rubato/storage/dense.hpp"
 #include "rubato/storage/multi_version.hpp"
 #include "rubato/storage/sparse.hpp"
@@ -44,22 +46,37 @@ dense<float> biases() { return {.rows = rows}; }
 dense<float> pairs() { return {.rows = rows, .width = 2}; }
 sparse<float> embedding() { return {.width = 5}; }
 
+dense<std::int32_t, sum> tallies() { return {.rows = rows, .width = 2}; }
+sparse<std::int64_t, sum> counts() { return {.width = 4}; }
+
+/// What a worker adds to the `i`th of the numbers that it reads, which were these.
+template <class T>
+T added(T x, std::size_t i, std::uint32_t rank, std::size_t elements) {
+  auto const step = static_cast<T>(i + rank + elements);
+  if constexpr (std::integral<T>) return static_cast<T>(step - x / 3);
+  else return T{0.3f} * step - T{0.1f} * x;
+}
+
 /// Reads and pushes a few rows, which depend on the worker and its clock; all numbers do on the
 /// parameters.
-template <std::size_t I, class Worker>
+template <std::size_t I, class T, class Worker>
 void train_some_rows(Worker& w, std::size_t elements) {
   auto const at = static_cast<std::uint64_t>(w.clock().value());
   std::vector<std::uint64_t> const keys{(at * 7) % rows, (at * 7 + 1 + w.rank()) % rows};
-  std::vector<float> x(keys.size() * elements);
+  std::vector<T> x(keys.size() * elements);
   w[table<I>].pull(keys, x);
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = 0.3f * static_cast<float>(i + w.rank() + elements) - 0.1f * x[i];
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = added(x[i], i, w.rank(), elements);
   w[table<I>].push(keys, x);
 }
 
-std::string text_of(std::vector<float> const& whole) { return test::hash_of(whole); }
-std::string text_of(sparse_snapshot<float> const& touched) {
-  return test::listed(touched.keys) + ": " + test::hash_of(touched.values);
+template <class T>
+std::string text_of(std::vector<T> const& whole) {
+  if constexpr (std::integral<T>) return test::listed(whole);
+  else return test::hash_of(whole);
+}
+template <class T>
+std::string text_of(sparse_snapshot<T> const& touched) {
+  return test::listed(touched.keys) + ": " + text_of(touched.values);
 }
 
 /// What each table has come to, in words.
@@ -69,7 +86,7 @@ test::words train(Transport transport, Protocol p, Tables... tables) {
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     c.run([&](auto& w) {
       for (int clock = 0; clock < 20; ++clock) {
-        (train_some_rows<I>(w, tables.width), ...);
+        (train_some_rows<I, typename Tables::value_type>(w, tables.width), ...);
         w.step();
       }
     });
@@ -96,16 +113,10 @@ std::vector<test::words> train_at(test::server_processes const& there, Protocol 
   return results;
 }
 
-/// What a table comes to under BSP in one process. The others of a cluster make no difference to
-/// it, so that all combinations of tables compare with one and the same, which is compiled once.
-test::words alone(std::uint32_t workers, sparse<float> const& one, dense<float> const& other) {
-  return train(in_process{.workers = workers, .servers = servers}, bsp{}, one, other);
-}
-std::string alone(std::uint32_t workers, dense<float> const& t) {
-  return alone(workers, embedding(), t).back();
-}
-std::string alone(std::uint32_t workers, sparse<float> const& t) {
-  return alone(workers, t, biases()).front();
+/// What a table comes to under BSP in one process. The others of a cluster make no difference to it.
+template <class Table>
+std::string alone(std::uint32_t workers, Table const& t) {
+  return train(in_process{.workers = workers, .servers = servers}, bsp{}, t).front();
 }
 
 test::server_plan plan_of(std::uint32_t workers, test::words const& protocol,
@@ -142,6 +153,15 @@ TEST_CASE("BSP with tables that rubato-server hosts is the in-process run bit fo
   SECTION("three dense ones") {
     check_same({"--rows", "60", "--width", "3,1,2"}, weights(), biases(), pairs());
   }
+  SECTION("one sparse among three") {
+    check_same({"--storage", "dense,sparse,dense", "--rows", "60,0,60", "--width", "3,5,1"}, weights(),
+               embedding(), biases());
+  }
+  SECTION("integers beside floats, each with its own merge") {
+    check_same({"--storage", "dense,dense,sparse", "--type", "float,int32,int64", "--rows", "60,60,0",
+                "--width", "3,2,4", "--merge", "protocol,sum,sum"},
+               weights(), tallies(), counts());
+  }
 }
 
 TEST_CASE("rubato-server hosts dense and sparse tables that keep versions", "[process]") {
@@ -151,6 +171,32 @@ TEST_CASE("rubato-server hosts dense and sparse tables that keep versions", "[pr
   auto const two = train_with_versions(2);
   REQUIRE(two[0].size() == 2);
   CHECK(two[0] == two[1]);
+}
+
+TEST_CASE("rubato-server counts exactly beside tables that keep versions", "[process]") {
+  test::server_processes there(
+      plan_of(2, {"--protocol", "dyn_sgd"},
+              {"--storage", "multi_version,dense", "--type", "float,int64", "--rows", "60,3", "--merge",
+               "protocol,sum"}));
+  constexpr std::int64_t clocks = 20;
+  std::vector<std::vector<std::int64_t>> counted(there.workers());
+  std::vector<std::jthread> threads;
+  for (std::uint32_t rank = 0; rank < there.workers(); ++rank)
+    threads.emplace_back([&, rank] {
+      cluster c{there.worker(rank), dyn_sgd{}, multi_version{biases()}, dense<std::int64_t, sum>{.rows = 3}};
+      c.run([&](auto& w) {
+        for (std::int64_t i = 0; i < clocks; ++i) {
+          w[table<0>].push(std::vector<float>(rows, 1));
+          w[table<1>].push(std::vector<std::int64_t>{1, 10, (std::int64_t{1} << 40) + w.rank()});
+          w.step();
+        }
+      });
+      counted[rank] = c.template parameters<1>();
+    });
+  threads.clear();
+  for (auto const& all : counted)
+    CHECK(all == std::vector<std::int64_t>{2 * clocks, 20 * clocks, clocks * ((std::int64_t{1} << 41) + 1)});
+  there.check_end();
 }
 
 TEST_CASE("a program that has the tables in another order than rubato-server is refused",

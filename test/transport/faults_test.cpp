@@ -14,6 +14,7 @@
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/server/server_group.hpp>
 #include <rubato/storage/dense.hpp>
 
 namespace rb = rubato;
@@ -51,7 +52,7 @@ static_assert(rb::admission_policy<asks_too_much>);
 /// Watches a run: the clock that a server has published never falls.
 template <class Cluster>
 void watch(Cluster& cluster, bool& fell) {
-  std::vector<rb::clock_index> last(cluster.servers().servers(), rb::clock_index{0});
+  std::vector<rb::clock_index> last(cluster.servers().size(), rb::clock_index{0});
   cluster.runtime().on_event([&cluster, &fell, last]() mutable {
     for (std::uint32_t s = 0; s < last.size(); ++s)
       cluster.servers().server(rb::server_id{s}).inspect([&](auto const& control) {

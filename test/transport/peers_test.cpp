@@ -1,74 +1,29 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Peers without a server, as threads and in virtual time: what both transports promise, and what
-// each of them measures. Nothing here depends on how fast the machine is.
+// Peers without a server, as threads and in virtual time: what both transports promise. Nothing here
+// depends on how fast the machine is.
 #include <Eigen/Core>
-#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <mutex>
-#include <rubato/cluster/peer_group.hpp>
-#include <rubato/peer/hop.hpp>
 #include <rubato/peer/topologies.hpp>
 #include <rubato/transport/in_process.hpp>
-#include <rubato/transport/in_process_peers.hpp>
 #include <rubato/transport/simulated.hpp>
-#include <rubato/transport/simulated_peers.hpp>
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
-#include "simulated/peers_in_one_place.hpp"
+#include "transport/peer_groups.hpp"
 
 using namespace rubato;
+using namespace rubato::test;
 using namespace std::chrono_literals;
 using Catch::Contains;
 
 namespace {
-
-using floats = std::vector<float>;
-using states = test::peer_states<float>;
-
-constexpr auto standard = [](iteration_order order = iteration_order::parallel) {
-  return hop(order);
-};
-constexpr auto with_backup = [](std::int64_t gap_max = 4) {
-  return hop(gather_all_but{1}, token_queues{gap_max}, bounded_jump{});
-};
-
-template <class Transport, class Protocol>
-auto make_group(Transport const& t, mixing_matrix const& on, Protocol const& p,
-                floats const& initial = {1, -2, 0.5F, 4}, sgd const& step = {}) {
-  return peer_group{t, on, p, step, initial};
-}
-template <class Transport, class Protocol>
-auto make_group(Transport const& t, graph const& on, Protocol const& p) {
-  return make_group(t, mixing_matrix::automatic(on), p);
-}
-
-/// The usual training body, of so many iterations.
-auto training(std::int64_t iterations) {
-  return [iterations](auto& peer) {
-    for (std::int64_t const k : peer.iterations(iterations))
-      peer.step(test::gradient_at(peer.parameters(), peer.rank(), k));
-  };
-}
-
-template <class Group>
-states parameters_of(Group const& group) {
-  states all;
-  for (std::uint32_t i = 0; i < group.size(); ++i) all.push_back(group.parameters(i));
-  return all;
-}
-bool same_bits(states const& a, states const& b) {
-  return std::ranges::equal(
-      a, b, [](floats const& x, floats const& y) { return test::same_bits<float>(x, y); });
-}
 
 /// Runs so many iterations and compares every one with the computation in one place (HOP-3).
 template <class Transport>
@@ -120,7 +75,7 @@ TEST_CASE(
     "peers: in threads each trajectory is that of a computation in one place, bit for bit "
     "(HOP-3)",
     "[transport][peers]") {
-  floats initial(3000);  // more than a block of combine()
+  floats initial(3000);  // more than is averaged at a time
   random_stream random(7);
   for (float& x : initial) x = static_cast<float>(random.normal());
   for (auto const order : {iteration_order::parallel, iteration_order::serial}) {
@@ -351,30 +306,6 @@ TEST_CASE("peers: stop() from a body ends the run for all, without an error",
   });
 }
 
-TEST_CASE("peers: stop() from another thread ends the run, whoever waits or sleeps",
-          "[transport][peers]") {
-  // Peer 0 waits for nobody to come; peer 3 sleeps for its slowness.
-  auto group = make_group(in_process{.slowness = {1, 1, 1, 1e6}}, ring(4), standard());
-  std::atomic<bool> slow_is_there = false;
-  std::thread other([&] {
-    while (!slow_is_there) std::this_thread::sleep_for(100us);
-    std::this_thread::sleep_for(5ms);
-    group.stop();
-  });
-  auto const report = group.run([&](auto& peer) {
-    for ([[maybe_unused]] auto const k : peer.iterations(1'000'000)) {
-      if (peer.rank() == 3) {
-        std::this_thread::sleep_for(2ms);  // so that its slowness asks for half an hour
-        slow_is_there = true;
-      }
-      peer.step(floats(4));
-    }
-  });
-  other.join();
-  CHECK(report.peers[3].iterations <= 1);
-  CHECK(report.elapsed < 10min);
-}
-
 TEST_CASE(
     "peers: who waits for all and misses one that has left ends with a lost_error that names "
     "both",
@@ -439,222 +370,6 @@ TEST_CASE("peers: with backup workers the others go on without one that has left
   });
 }
 
-// ---- what is measured: to the nanosecond in virtual time
-
-namespace {
-
-/// Steps take `step`, messages `latency`.
-simulated exact(duration step, duration latency) {
-  return {
-      .scenario = {.speed = {.work_cost = step}, .network = {.worker_link = {.latency = latency}}}};
-}
-
-template <class Protocol>
-peer_report exact_run(duration step, duration latency, Protocol const& p, std::int64_t iterations) {
-  auto group = make_group(exact(step, latency), ring(3), p);
-  return group.run(training(iterations));
-}
-
-void check_times(peer_report const& r, duration compute, duration updates, duration tokens) {
-  CHECK(r.virtual_time);
-  CHECK(r.crashes == 0);
-  CHECK(r.elapsed == compute + updates + tokens);
-  for (auto const& p : r.peers) {
-    CHECK(p.compute == compute);
-    CHECK(p.wait_updates == updates);
-    CHECK(p.wait_tokens == tokens);
-  }
-}
-
-}  // namespace
-
-TEST_CASE("peers: in parallel order what a message takes is hidden behind the step",
-          "[transport][peers]") {
-  auto const report = exact_run(2ms, 1ms, standard(), 5);
-  check_times(report, 10ms, 0ms, 0ms);
-  for (auto const& p : report.peers) {
-    CHECK(p.iterations == 5);
-    CHECK(p.updates_sent == 10);
-    CHECK(p.updates_reduced == 10);
-    CHECK(p.updates_late + p.updates_spared + p.jumps + p.jumped_over == 0);
-    CHECK(p.queue_peak == 2);
-    // An update: what it is, its iteration, and 4 floats; two farewells without the floats.
-    CHECK(p.bytes_sent == 10 * (1 + 8 + 16) + 2 * (1 + 8));
-  }
-  // Per peer one start, 5 steps, and 10 updates and 2 farewells received.
-  CHECK(report.events == 3 * (1 + 5 + 10 + 2));
-  // The slower of the two is what counts.
-  check_times(exact_run(2ms, 3ms, standard(), 5), 10ms, 5ms, 0ms);
-}
-
-TEST_CASE("peers: in serial order a message's time comes on top of the step's",
-          "[transport][peers]") {
-  check_times(exact_run(2ms, 1ms, standard(iteration_order::serial), 5), 10ms, 5ms, 0ms);
-}
-
-TEST_CASE("peers: NOTIFY-ACK adds the way of the acknowledgement to all but the first step",
-          "[transport][peers]") {
-  check_times(exact_run(2ms, 1ms, hop(notify_ack{}), 5), 10ms, 0ms, 4ms);
-  check_times(exact_run(2ms, 1ms, hop(notify_ack{}, iteration_order::serial), 5), 10ms, 5ms, 0ms);
-}
-
-TEST_CASE("peers: messages leave a card of finite bandwidth one after the other",
-          "[transport][peers]") {
-  simulated transport = exact(1ms, 1ms);
-  transport.scenario.network.worker_link.bandwidth = 1'000'000;  // a byte takes 1 us
-  auto group = make_group(transport, ring(3), standard());
-  // Two updates of 25 bytes with headers of 64 take 178 us.
-  check_times(group.run(training(5)), 5ms, 5 * 178us, 0ms);
-}
-
-TEST_CASE("peers: a slow one holds up its neighbors, and these theirs", "[transport][peers]") {
-  simulated transport = exact(1ms, 1ms);
-  transport.scenario.speed.slowness = {1, 1, 5};
-  auto group = make_group(transport, directed_ring(3), standard());
-  auto const report = group.run(training(4));
-  CHECK(report.peers[2].compute == 20ms);
-  CHECK(report.peers[2].wait() == 0ms);
-  // Its update k leaves at 5k ms. Peer 0 gets it 1 ms later, and so ends iteration k at 5k + 1 ms,
-  // when its own update k + 1 leaves: peer 1 is one iteration ahead, and waits once less.
-  CHECK(report.peers[0].wait_updates == 3 * 4ms);
-  CHECK(report.peers[1].wait_updates == 2 * 4ms);
-  CHECK(report.elapsed == 20ms);
-}
-
-TEST_CASE("peers: with backup workers a crash holds the others up until it is noticed",
-          "[transport][peers]") {
-  simulated transport = exact(2ms, 1ms);
-  transport.scenario.crashes = {{.worker = worker_id{2}, .at = 5ms}};
-  transport.scenario.detection_delay = 10ms;
-  auto group = make_group(transport, ring(3), hop(gather_all_but{1}, token_queues{2}));
-  auto const report = group.run(training(8));
-  // It dies in iteration 2, having put in 3 tokens. With one more at the start the others come to
-  // iteration 4, end that at 10 ms, wait until 15 ms, and have 3 more to make.
-  CHECK(report.crashes == 1);
-  CHECK(report.elapsed == 21ms);
-  CHECK(report.peers[2].iterations == 2);
-  for (std::uint32_t const i : {0U, 1U}) {
-    auto const& p = report.peers[i];
-    CHECK(p.iterations == 8);
-    CHECK(p.compute == 16ms);
-    CHECK(p.wait_tokens == 5ms);
-    CHECK(p.wait_updates == 0ms);
-    CHECK(p.updates_sent == 2 * 5 + 3);
-    CHECK(p.updates_reduced == 8 + 3);
-    CHECK(p.bytes_sent == 13 * (9 + 16) + (13 + 1) * 9);  // updates, tokens, a farewell
-  }
-  CHECK(group.runtime().crashed(2));
-  // Only those that live count in the consensus.
-  auto const& one = group.parameters(0);
-  auto const& other = group.parameters(1);
-  for (std::size_t i = 0; i < one.size(); ++i)
-    CHECK(group.parameters()[i] == Approx((one[i] + other[i]) / 2));
-  // In the next run it is there again, as the scenario has it: until it dies at 5 ms.
-  CHECK(group.run(training(1)).crashes == 0);
-}
-
-TEST_CASE("peers: a crashed peer sends nothing more, whatever its body catches",
-          "[transport][peers]") {
-  simulated transport = exact(1ms, 1ms);
-  transport.scenario.crashes = {{.worker = worker_id{0}, .at = 2500us}};
-  auto group = make_group(transport, ring(3), hop(gather_all_but{1}, token_queues{2}));
-  int caught = 0;
-  auto const report = group.run([&](auto& peer) {
-    for ([[maybe_unused]] auto const k : peer.iterations(6)) {
-      try {
-        peer.step(floats(4));
-      } catch (...) {  // and goes on as if all were well
-        ++caught;
-        return;
-      }
-    }
-  });
-  CHECK(caught == 1);
-  CHECK(report.crashes == 1);
-  CHECK(report.peers[0].iterations == 2);
-  CHECK(report.peers[0].updates_sent == 2 * 3);
-  CHECK(report.peers[1].iterations == 6);
-}
-
-TEST_CASE("peers: what an observer throws ends a simulated run as it is, not as a deadlock",
-          "[transport][peers]") {
-  auto group = make_group(simulated{}, ring(3), standard());
-  group.runtime().on_event([] { throw std::domain_error("an invariant is broken"); });
-  CHECK_THROWS_AS(group.run(training(5)), std::domain_error);
-  int events = 0;
-  group.runtime().on_event([&] {
-    if (++events == 20) group.stop();
-  });
-  CHECK(group.run(training(1'000'000)).events == 20);
-  group.runtime().on_event({});
-  CHECK(group.run(training(5)).iterations() == 15);
-}
-
-// ---- threads
-
-TEST_CASE("peers: observe() may be called by any thread while peers train", "[transport][peers]") {
-  auto group = make_group(in_process{}, ring_based(6), standard());
-  std::atomic<bool> over = false;
-  std::atomic<int> observed = 0;
-  std::atomic<bool> wrong = false;
-  std::thread reader([&] {
-    while (!over) {
-      floats const x = group.observe();
-      wrong = wrong || x.size() != 4 ||
-              !std::ranges::all_of(x, [](float v) { return std::isfinite(v); }) ||
-              group.spread() < 0 || group.now() < time_point{};
-      ++observed;
-    }
-  });
-  group.run([&](auto& peer) {
-    training(200)(peer);
-    while (observed < 3) std::this_thread::sleep_for(100us);
-    wrong = wrong || group.observe().size() != 4;  // by a body
-  });
-  over = true;
-  reader.join();
-  CHECK_FALSE(wrong);
-}
-
-TEST_CASE("peers: nodes may be looked at from any thread, as a run begins as well",
-          "[transport][peers]") {
-  auto group = make_group(in_process{}, ring(4), standard());
-  std::atomic<bool> over = false;
-  std::atomic<bool> wrong = false;
-  std::thread reader([&] {
-    while (!over)
-      for (std::uint32_t i = 0; i < 4; ++i)
-        group.runtime().look_at(i, [&](auto const& node) {
-          auto const k = node.core().iteration().value();
-          auto const made = static_cast<std::int64_t>(node.core().counters().iterations);
-          wrong = wrong || made < k || made > k + 1;
-        });
-  });
-  for (int run = 0; run < 20; ++run) group.run(training(20));
-  over = true;
-  reader.join();
-  CHECK_FALSE(wrong);
-}
-
-TEST_CASE("peers: a slowed peer in threads takes so many times as long", "[transport][peers]") {
-  auto group = make_group(in_process{.slowness = {1, 4}}, ring(3), standard());
-  auto const report = group.run([](auto& peer) {
-    for ([[maybe_unused]] auto const k : peer.iterations(5)) {
-      std::this_thread::sleep_for(1ms);
-      peer.step(floats(4));
-    }
-  });
-  CHECK(report.peers[1].compute >= 5 * 4ms);
-  CHECK(report.elapsed >= 5 * 4ms);
-  CHECK_FALSE(report.virtual_time);
-  for (auto const& p : report.peers) {
-    CHECK(p.iterations == 5);
-    CHECK(p.compute >= 5ms);
-    CHECK(p.compute + p.wait() <= report.elapsed);
-    CHECK(p.bytes_sent == 10 * (1 + 8 + 16) + 2 * (1 + 8));
-  }
-}
-
 TEST_CASE("peers: the random streams of peers differ, and are those of the seed",
           "[transport][peers]") {
   auto const draws = [](auto transport) {
@@ -672,53 +387,4 @@ TEST_CASE("peers: the random streams of peers differ, and are those of the seed"
   CHECK(first == draws(in_process{.seed = 3}));
   CHECK(first == draws(simulated{.scenario = {.seed = 3}}));
   CHECK(first != draws(in_process{.seed = 4}));
-}
-
-namespace {
-
-/// 64 threads that sleep at random, the last ones much longer.
-template <class Protocol>
-peer_report stress(Protocol const& p, std::int64_t iterations) {
-  auto group = make_group(in_process{}, ring_based(64), p);
-  auto const report = group.run([&](auto& peer) {
-    for ([[maybe_unused]] auto const k : peer.iterations(iterations)) {
-      auto const most = peer.rank() >= 60 ? 1000U : 100U;
-      std::this_thread::sleep_for(std::chrono::microseconds(peer.random().below(most)));
-      peer.step(floats(4, 0.5F));
-    }
-  });
-  std::uint64_t sent = 0;
-  std::uint64_t used = 0;
-  for (auto const& m : report.peers) {
-    CHECK(m.iterations + m.jumped_over == static_cast<std::uint64_t>(iterations));
-    CHECK(m.updates_sent + m.updates_spared == m.iterations * 3);
-    CHECK(m.updates_reduced <= (m.iterations + m.jumps) * 3);
-    sent += m.updates_sent;
-    used += m.updates_reduced + m.updates_late;
-  }
-  CHECK(used <= sent);
-  CHECK(group.observe().size() == 4);
-  return report;
-}
-
-}  // namespace
-
-TEST_CASE("peers: 64 threads with backup workers and jumps keep count", "[transport][peers]") {
-  auto const report = stress(with_backup(), 100);
-  for (auto const& m : report.peers) {
-    CHECK(m.updates_reduced >= (m.iterations + m.jumps) * 2);
-    CHECK(m.queue_peak <= (1 + 4) * 3);
-  }
-}
-
-TEST_CASE("peers: 64 threads with bounded staleness keep count", "[transport][peers]") {
-  auto const report = stress(hop(gather_newest{3}), 100);
-  for (auto const& m : report.peers) {
-    CHECK(m.iterations == 100);
-    CHECK(m.updates_sent == 300);
-    // It goes on for s + 1 iterations at most with what it has, which is at most as new as a
-    // neighbor may be ahead: s + 1. So of each one it reduces an update in any 8 iterations.
-    CHECK(m.updates_reduced >= 3 * (100 / 8));
-    CHECK(m.queue_peak <= 3);
-  }
 }

@@ -4,14 +4,10 @@
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 
 #include <rubato/cluster/cluster.hpp>
 #include <rubato/protocol/ssp.hpp>
@@ -31,52 +27,6 @@ net::deployment place_at(std::string const& path) {
 }
 
 }  // namespace
-
-TEST_CASE("tcp: a server is reached where it listens, by the machine's name, or where it says") {
-  net::deployment place;
-  place.coordinator = {.host = "127.0.0.1", .port = 1};
-  net::address const loopback{.host = "127.0.0.1", .port = 81};
-  CHECK(detail::announced(place, loopback) == loopback);
-  std::array<char, 256> name{};
-  REQUIRE(::gethostname(name.data(), name.size() - 1) == 0);
-  CHECK(detail::announced(place, {.host = "0.0.0.0", .port = 81}) ==
-        net::address{.host = name.data(), .port = 81});
-  CHECK(detail::announced(place, {.host = "::", .port = 81}).host == name.data());
-  place.announce = net::address{.host = "far", .port = 7};
-  CHECK(detail::announced(place, loopback) == *place.announce);
-}
-
-TEST_CASE("tcp: a coordinator that is known by a name listens on all networks, if it may") {
-  auto const at = [](char const* where, bool beyond) {
-    net::deployment place;
-    place.coordinator = net::address::parse(where);
-    place.keys.beyond_loopback = beyond;
-    return detail::listening_as_coordinator(place).text();
-  };
-  CHECK(at("node7:81", true) == "0.0.0.0:81");
-  CHECK(at("node7:81", false) == "node7:81");
-  CHECK(at("10.0.0.1:81", true) == "10.0.0.1:81");
-  CHECK(at("[2001:db8::1]:81", true) == "[2001:db8::1]:81");
-  CHECK(at("localhost:81", true) == "localhost:81");
-  CHECK(at("unix:/tmp/somewhere", true) == "unix:/tmp/somewhere");
-}
-
-TEST_CASE("tcp: who listens on all addresses is reached by the one that leads to the coordinator") {
-  namespace ip = boost::asio::ip;
-  net::deployment place;
-  place.coordinator = {.host = "192.0.2.99", .port = 9};  // of a network for documentation
-  auto const at = detail::announced(place, {.host = "0.0.0.0", .port = 81});
-  CHECK(at.port == 81);
-  boost::asio::io_context io;
-  boost::system::error_code no_number;
-  auto const own = ip::make_address(at.host, no_number);
-  if (no_number) {
-    WARN("not tested: this machine knows no way to others");
-    return;
-  }
-  CHECK_FALSE(own.is_loopback());
-  CHECK_NOTHROW(ip::tcp::acceptor(io, {own, 0}));  // an address of this machine
-}
 
 TEST_CASE("tcp: bad options are refused before anything is started") {
   CHECK_THROWS_AS((tcp{.threads = 0}.check()), option_error);

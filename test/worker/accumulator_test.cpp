@@ -4,33 +4,42 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <span>
 #include <vector>
 
 #include <rubato/core/random.hpp>
+
+#include "storage/updates.hpp"
 
 using namespace rubato;
 
 namespace {
 
+using test::values_of;
+using doubles = std::vector<double>;
+
 /// The values of a committed update by row; zero where it says nothing.
-std::vector<double> spread(update<double> const& u, std::size_t rows, std::size_t width) {
-  if (u.whole) return u.values;
-  std::vector<double> all(rows * width);
+doubles spread(update const& u, std::size_t rows, std::size_t width) {
+  doubles const values = values_of<double>(u);
+  if (u.whole) return values;
+  doubles all(rows * width);
   for (std::size_t i = 0; i < u.rows.size(); ++i)
-    std::copy_n(u.values.data() + i * width, width,
+    std::copy_n(values.data() + i * width, width,
                 all.data() + static_cast<std::size_t>(u.rows[i]) * width);
   return all;
 }
 
-void push_whole(accumulator<double>& a, std::vector<double> const& values) {
-  a.add_whole([&](auto add) {  // in two pieces
+void push_whole(accumulator& a, doubles const& values) {
+  a.add_whole<double>([&](auto add) {  // in two pieces
     std::size_t const half = values.size() / 2;
     add(half, values.data() + half, values.size() - half);
     add(0, values.data(), half);
   });
+}
+
+double const* find(accumulator const& a, std::uint64_t row) {
+  return reinterpret_cast<double const*>(a.find(row));
 }
 
 }  // namespace
@@ -38,16 +47,16 @@ void push_whole(accumulator<double>& a, std::vector<double> const& values) {
 TEST_CASE("accumulator: sums what is pushed, row by row and whole, and forgets nothing") {
   constexpr std::size_t rows = 40;
   constexpr std::size_t width = 3;
-  accumulator<double> a(rows, width, {});
+  accumulator a(rows, width * sizeof(double), {});
   random_stream random(8);
   for (std::int64_t commit = 0; commit < 60; ++commit) {
-    std::vector<double> expected(rows * width);
+    doubles expected(rows * width);
     std::vector<bool> pushed(rows);
     std::uint64_t const actions = random.below(50);
     std::uint64_t const whole_at = random.below(3) == 0 ? random.below(50) : 100;
     for (std::uint64_t i = 0; i < actions; ++i) {
       if (i == whole_at) {
-        std::vector<double> all(rows * width);
+        doubles all(rows * width);
         for (double& x : all) x = static_cast<double>(random.below(100));
         push_whole(a, all);
         for (std::size_t e = 0; e < all.size(); ++e) expected[e] += all[e];
@@ -63,7 +72,7 @@ TEST_CASE("accumulator: sums what is pushed, row by row and whole, and forgets n
     INFO("commit " << commit);
     REQUIRE(a.empty() == (actions == 0));
     for (std::size_t r = 0; r < rows; ++r)
-      if (double const* const found = a.find(r)) {
+      if (double const* const found = find(a, r)) {
         REQUIRE(std::equal(found, found + width, expected.data() + r * width));
       } else {
         REQUIRE_FALSE(pushed[r]);
@@ -76,7 +85,7 @@ TEST_CASE("accumulator: sums what is pushed, row by row and whole, and forgets n
 }
 
 TEST_CASE("accumulator: holds only the rows that were pushed, until half of them are there") {
-  accumulator<double> a(100, 1, {});
+  accumulator a(100, sizeof(double), {});
   double const one = 1.0;
   for (std::uint64_t row = 0; row < 40; ++row) a.add_row(row * 2, &one);
   CHECK_FALSE(a.current()->whole);
@@ -84,34 +93,34 @@ TEST_CASE("accumulator: holds only the rows that were pushed, until half of them
   CHECK(a.find(1) == nullptr);
   for (std::uint64_t row = 0; row < 40; ++row) a.add_row(row * 2 + 1, &one);
   CHECK(a.current()->whole);
-  CHECK(a.current()->values.size() == 100);
+  CHECK(a.current()->values.as<double>().size() == 100);
 }
 
 TEST_CASE("accumulator: never becomes whole where any key may occur") {
-  accumulator<double> a(0, 1, {});
+  accumulator a(0, sizeof(double), {});
   double const one = 1.0;
   for (std::uint64_t row = 0; row < 5000; ++row) a.add_row(row << 40, &one);
   CHECK_FALSE(a.current()->whole);
   CHECK(a.current()->rows.size() == 5000);
-  CHECK(*a.find(std::uint64_t{4999} << 40) == 1.0);
+  CHECK(*find(a, std::uint64_t{4999} << 40) == 1.0);
 }
 
 TEST_CASE("accumulator: a committed update stays as it is while new pushes come") {
-  accumulator<double> a(4, 1, {});
+  accumulator a(4, sizeof(double), {});
   push_whole(a, {1, 2, 3, 4});
   auto const first = a.take();
   double const ten = 10.0;
   a.add_row(2, &ten);
   auto const second = a.take();
   push_whole(a, {5, 5, 5, 5});
-  CHECK(spread(*first, 4, 1) == std::vector<double>{1, 2, 3, 4});
-  CHECK(spread(*second, 4, 1) == std::vector<double>{0, 0, 10, 0});
+  CHECK(spread(*first, 4, 1) == doubles{1, 2, 3, 4});
+  CHECK(spread(*second, 4, 1) == doubles{0, 0, 10, 0});
 }
 
 TEST_CASE("accumulator: what nobody pushed to is committed as an empty update") {
-  accumulator<double> a(4, 1, {});
+  accumulator a(4, sizeof(double), {});
   auto const u = a.take();
-  REQUIRE(u != nullptr);
+  CHECK(u.empty());
   CHECK(u->empty());
   CHECK(u->bytes() == 0);
 }

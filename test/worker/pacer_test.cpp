@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -81,12 +80,19 @@ struct by_the_minute {
 };
 static_assert(conducted_pace<by_the_minute>);
 
+/// As its worker gets it.
+template <class Order>
+conductor::order order_of(Order const& o) {
+  auto const bytes = std::as_bytes(std::span(&o, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
 using durations = std::vector<duration>;
 
 }  // namespace
 
 TEST_CASE("pacer: a commit is due after so many steps, in each clock anew") {
-  pacer<every> p({3}, worker_id{0});
+  pacer p(every{3}, worker_id{0});
   p.begin(clock_index{0}, at(0s));
   for (int c = 1; c < 4; ++c) {
     for (int s = 0; s < 3; ++s) {
@@ -106,7 +112,7 @@ TEST_CASE("pacer: a commit is due once the time has come and the steps are made,
   std::function<commit_due(pace_point const&)> answer = [](pace_point const&) {
     return commit_due{.steps = 2, .at = at(10s)};
   };
-  pacer<scripted> p({&answer}, worker_id{0});
+  pacer p(scripted{&answer}, worker_id{0});
   p.begin(clock_index{0}, at(0s));
   p.step();
   CHECK_FALSE(p.due(clock_at(11s)));
@@ -122,7 +128,7 @@ TEST_CASE("pacer: what is due never is never due") {
   std::function<commit_due(pace_point const&)> answer = [](pace_point const&) {
     return commit_due{.at = time_point::max()};
   };
-  pacer<scripted> p({&answer}, worker_id{0});
+  pacer p(scripted{&answer}, worker_id{0});
   p.begin(clock_index{0}, at(0s));
   p.step();
   CHECK_FALSE(p.due(clock_at(100'000h)));
@@ -134,7 +140,7 @@ TEST_CASE("pacer: the pace hears who asks, in which clock, and when that began")
     asked.push_back(q);
     return commit_due{};
   };
-  pacer<scripted> p({&answer}, worker_id{7});
+  pacer p(scripted{&answer}, worker_id{7});
   p.begin(clock_index{4}, at(1s));
   p.begin(clock_index{5}, at(3s));
   REQUIRE(asked.size() == 2);
@@ -149,15 +155,15 @@ TEST_CASE("pacer: who has made the most steps pauses until the commit is due, ot
   std::function<commit_due(pace_point const&)> answer = [](pace_point const&) {
     return commit_due{.steps = 1, .at = at(10s), .steps_max = 3};
   };
-  pacer<scripted> p({&answer}, worker_id{0});
+  pacer p(scripted{&answer}, worker_id{0});
   p.begin(clock_index{0}, at(0s));
   for (int s = 0; s < 3; ++s) {
-    CHECK(p.pause(no_clock) == std::nullopt);
+    CHECK(p.pause(no_clock) == time_point::min());
     p.step();
   }
   CHECK(p.pause(clock_at(4s)) == at(10s));
   CHECK(p.pause(clock_at(10s - 1ns)) == at(10s));
-  CHECK(p.pause(clock_at(10s)) == std::nullopt);
+  CHECK(p.pause(clock_at(10s)) == time_point::min());
   p.step();
   CHECK(p.pause(clock_at(4s)) == at(10s));
 }
@@ -166,18 +172,18 @@ TEST_CASE("pacer: without a time there is nothing to pause for") {
   std::function<commit_due(pace_point const&)> answer = [](pace_point const&) {
     return commit_due{.steps = 2, .steps_max = 2};
   };
-  pacer<scripted> p({&answer}, worker_id{0});
+  pacer p(scripted{&answer}, worker_id{0});
   p.begin(clock_index{0}, at(0s));
   p.step();
   p.step();
-  CHECK(p.pause(clock_at(0s)) == std::nullopt);
+  CHECK(p.pause(clock_at(0s)) == time_point::min());
   CHECK(p.due(clock_at(0s)));
 }
 
 TEST_CASE("pacer: a pace that answers what cannot be is told so") {
   commit_due said;
   std::function<commit_due(pace_point const&)> answer = [&](pace_point const&) { return said; };
-  pacer<scripted> p({&answer}, worker_id{0});
+  pacer p(scripted{&answer}, worker_id{0});
   for (std::int64_t const steps : {0, -1}) {
     said = {.steps = steps};
     CHECK_THROWS_AS(p.begin(clock_index{0}, at(0s)), option_error);
@@ -191,11 +197,11 @@ TEST_CASE("pacer: a pace that answers what cannot be is told so") {
 
 TEST_CASE("pacer: an order counts at once, in the clock under way") {
   heard log;
-  pacer<by_the_minute> p({&log, 5}, worker_id{3});
+  pacer p(by_the_minute{&log, 5}, worker_id{3});
   p.begin(clock_index{2}, at(100s));
   p.step();
   CHECK_FALSE(p.due(clock_at(130s)));
-  p.follow(minute{2});
+  p.follow(order_of(minute{2}));
   CHECK(p.due(clock_at(130s)));
   CHECK(p.steps() == 1);
   REQUIRE(log.orders.size() == 1);
@@ -205,9 +211,21 @@ TEST_CASE("pacer: an order counts at once, in the clock under way") {
   CHECK(log.orders[0].second.worker == worker_id{3});
 }
 
+TEST_CASE("pacer: what cannot be an order of the pace's conductor is refused") {
+  heard log;
+  pacer p(by_the_minute{&log, 1}, worker_id{0});
+  p.begin(clock_index{0}, at(0s));
+  CHECK_THROWS_AS(p.follow(order_of(std::int32_t{2})), option_error);
+  CHECK_THROWS_WITH(p.follow({}), Catch::Contains("order of 0 bytes"));
+  CHECK(log.orders.empty());
+  pacer alone(every{3}, worker_id{0});
+  alone.begin(clock_index{0}, at(0s));
+  CHECK_THROWS_AS(alone.follow(order_of(minute{2})), option_error);
+}
+
 TEST_CASE("pacer: a commit and the fetches before the next step are an exchange (rules §5)") {
   heard log;
-  pacer<by_the_minute> p({&log, 1}, worker_id{0});
+  pacer p(by_the_minute{&log, 1}, worker_id{0});
   p.begin(clock_index{0}, at(0s));
   p.committed(3s);
   p.begin(clock_index{1}, at(50s));
@@ -225,7 +243,7 @@ TEST_CASE("pacer: a commit and the fetches before the next step are an exchange 
 
 TEST_CASE("pacer: a commit with no fetch after it is an exchange by itself") {
   heard log;
-  pacer<by_the_minute> p({&log, 1}, worker_id{0});
+  pacer p(by_the_minute{&log, 1}, worker_id{0});
   p.begin(clock_index{0}, at(0s));
   p.committed(3s);
   p.begin(clock_index{1}, at(10s));
@@ -239,7 +257,7 @@ TEST_CASE("pacer: a commit with no fetch after it is an exchange by itself") {
 
 TEST_CASE("pacer: before the first commit the first pulls are what is known of an exchange") {
   heard log;
-  pacer<by_the_minute> p({&log, 1}, worker_id{0});
+  pacer p(by_the_minute{&log, 1}, worker_id{0});
   p.begin(clock_index{0}, at(0s));
   p.fetched(9s);
   p.step();
@@ -251,7 +269,7 @@ TEST_CASE("pacer: before the first commit the first pulls are what is known of a
 
 TEST_CASE("pacer: who pulls nothing before its first commit has not exchanged in no time") {
   heard log;
-  pacer<by_the_minute> p({&log, 1}, worker_id{0});
+  pacer p(by_the_minute{&log, 1}, worker_id{0});
   p.begin(clock_index{0}, at(0s));
   p.step();
   p.committed(3s);
@@ -268,16 +286,16 @@ TEST_CASE("pacer: a pause that would never end is none") {
       return {.at = time_point::max(), .steps_max = 2};
     }
   };
-  pacer<never> p({}, worker_id{0});
+  pacer p(never{}, worker_id{0});
   p.begin(clock_index{0}, at(0s));
   for (int i = 0; i < 5; ++i) p.step();
-  CHECK_FALSE(p.pause(clock_at(1s)));
+  CHECK(p.pause(clock_at(1s)) == time_point::min());
   CHECK_FALSE(p.due(clock_at(1s)));
 }
 
 TEST_CASE("pacer: who waits for a time while none passes is told so") {
   heard log;
-  pacer<by_the_minute> p({&log, 1}, worker_id{7});
+  pacer p(by_the_minute{&log, 1}, worker_id{7});
   p.begin(clock_index{0}, at(0s));
   auto const steps = [&](int n, duration each) {
     for (int i = 0; i < n; ++i) {
@@ -292,7 +310,7 @@ TEST_CASE("pacer: who waits for a time while none passes is told so") {
 
 TEST_CASE("pacer: that a commit takes no time has been measured, and counts") {
   heard log;
-  pacer<by_the_minute> p({&log, 1}, worker_id{0});
+  pacer p(by_the_minute{&log, 1}, worker_id{0});
   p.begin(clock_index{0}, at(0s));
   p.fetched(0s);
   p.step();

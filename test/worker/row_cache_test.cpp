@@ -3,133 +3,151 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 using namespace rubato;
 
 namespace {
 
-fetch_mark fetched(std::int64_t server_clock) {
-  return {.server_clock = clock_index{server_clock}};
-}
-
-std::vector<float> row(row_cache<float>& cache, std::uint64_t k) {
-  auto const* const e = cache.find(key{k});
-  REQUIRE(e != nullptr);
-  return {cache.values(*e), cache.values(*e) + 2};
-}
-
 using floats = std::vector<float>;
+
+/// Rows of two floats.
+struct cache_of_pairs : row_cache<> {
+  explicit cache_of_pairs(std::size_t capacity = 0) : row_cache(2 * sizeof(float), capacity) {}
+
+  /// What is there afterwards.
+  floats put(std::uint64_t k, std::int64_t server_clock, floats const& values, fetch_mark mark = {}) {
+    std::byte const* const kept = row_cache::put(k, mark, clock_index{server_clock},
+                                                 std::as_bytes(std::span(values)).data());
+    auto const* const at = reinterpret_cast<float const*>(kept);
+    return {at, at + 2};
+  }
+  floats row(std::uint64_t k) {
+    entry const* const e = find(k);
+    REQUIRE(e != nullptr);
+    auto const* const at = reinterpret_cast<float const*>(values(*e));
+    return {at, at + 2};
+  }
+};
 
 }  // namespace
 
 TEST_CASE("row_cache: a row fetched at an older server clock never replaces a newer one (rules "
           "§2)") {
-  row_cache<float> cache(2);
-  CHECK(cache.find(key{5}) == nullptr);
-  float const first[] = {1, 2};
-  float const older[] = {3, 4};
-  float const same[] = {5, 6};
-  float const newer[] = {7, 8};
-  CHECK(cache.put(key{5}, fetched(3), first)[1] == 2.0F);
-  CHECK(cache.put(key{5}, fetched(2), older)[1] == 2.0F);
-  CHECK(row(cache, 5) == floats{1, 2});
-  CHECK(cache.find(key{5})->mark.server_clock == clock_index{3});
-  CHECK(cache.put(key{5}, fetched(3), same)[1] == 6.0F);
-  CHECK(cache.put(key{5}, fetched(9), newer)[1] == 8.0F);
-  CHECK(cache.find(key{5})->mark.server_clock == clock_index{9});
+  cache_of_pairs cache;
+  CHECK(cache.find(5) == nullptr);
+  CHECK(cache.put(5, 3, {1, 2}) == floats{1, 2});
+  CHECK(cache.put(5, 2, {3, 4}) == floats{1, 2});
+  CHECK(cache.row(5) == floats{1, 2});
+  CHECK(cache.find(5)->mark.server_clock == clock_index{3});
+  CHECK(cache.put(5, 3, {5, 6}) == floats{5, 6});
+  CHECK(cache.put(5, 9, {7, 8}) == floats{7, 8});
+  CHECK(cache.find(5)->mark.server_clock == clock_index{9});
 }
 
 TEST_CASE("row_cache: own pushes are added to the rows that are here, and to no others (SSP-2)") {
-  row_cache<float> cache(2);
-  float const values[] = {1, 2};
-  for (std::uint64_t k = 0; k < 50; ++k) cache.put(key{k * 1000}, fetched(0), values);
+  cache_of_pairs cache;
+  for (std::uint64_t k = 0; k < 50; ++k) cache.put(k * 1000, 0, {1, 2});
   float const delta[] = {10, 20};
-  cache.add(key{3000}, delta);
-  cache.add(key{1}, delta);
-  CHECK(row(cache, 3000) == floats{11, 22});
-  CHECK(row(cache, 4000) == floats{1, 2});
-  CHECK(cache.find(key{1}) == nullptr);
-  std::vector<float> deltas(100, 0.5F);
-  cache.add_all([&](key k) { return deltas.data() + k.value() / 500; });
-  CHECK(row(cache, 3000) == floats{11.5F, 22.5F});
-  CHECK(row(cache, 49'000) == floats{1.5F, 2.5F});
+  cache.add(3000, delta);
+  cache.add(1, delta);
+  CHECK(cache.row(3000) == floats{11, 22});
+  CHECK(cache.row(4000) == floats{1, 2});
+  CHECK(cache.find(1) == nullptr);
+  floats deltas(2 * 50'000, 99.0F);
+  for (std::size_t k = 0; k < 50'000; k += 1000) deltas[2 * k] = deltas[2 * k + 1] = 0.5F;
+  cache.add_all(deltas.data());
+  CHECK(cache.row(3000) == floats{11.5F, 22.5F});
+  CHECK(cache.row(49'000) == floats{1.5F, 2.5F});
 }
 
 TEST_CASE("row_cache: forgets everything when it is cleared") {
-  row_cache<float> cache(2);
+  cache_of_pairs cache;
   CHECK(cache.empty());
-  float const values[] = {1, 2};
-  cache.put(key{5}, fetched(7), values);
+  cache.put(5, 7, {1, 2});
   CHECK_FALSE(cache.empty());
   cache.clear();
   CHECK(cache.empty());
-  CHECK(cache.find(key{5}) == nullptr);
-  float const others[] = {3, 4};
-  cache.put(key{5}, fetched(1), others);
-  CHECK(row(cache, 5) == floats{3, 4});
+  CHECK(cache.find(5) == nullptr);
+  cache.put(5, 1, {3, 4});
+  CHECK(cache.row(5) == floats{3, 4});
 }
 
 TEST_CASE("row_cache: with a capacity, the least recently used row goes (rules §3)") {
-  row_cache<float> cache(2, 2);
-  float const values[] = {1, 2};
-  float const others[] = {3, 4};
-  cache.put(key{1}, fetched(1), values);
-  cache.put(key{2}, fetched(1), others);
-  SECTION("the first one that came") { cache.put(key{3}, fetched(1), values); }
+  cache_of_pairs cache(2);
+  cache.put(1, 1, {1, 2});
+  cache.put(2, 1, {3, 4});
+  SECTION("the first one that came") { cache.put(3, 1, {1, 2}); }
   SECTION("or was read") {
-    CHECK(cache.use(key{2}) != nullptr);
-    CHECK(cache.find(key{1}) != nullptr);  // which is no use
-    cache.put(key{3}, fetched(1), values);
+    CHECK(cache.use(2) != nullptr);
+    CHECK(cache.find(1) != nullptr);  // which is no use
+    cache.put(3, 1, {1, 2});
   }
   SECTION("or was fetched again") {
-    cache.put(key{1}, fetched(1), values);
-    cache.put(key{2}, fetched(0), values);  // older, so not taken, but used
-    cache.put(key{3}, fetched(1), values);
+    cache.put(1, 1, {1, 2});
+    cache.put(2, 0, {1, 2});  // older, so not taken, but used
+    cache.put(3, 1, {1, 2});
   }
   CHECK(cache.size() == 2);
-  CHECK(cache.find(key{1}) == nullptr);
-  CHECK(row(cache, 2) == floats{3, 4});
-  CHECK(row(cache, 3) == floats{1, 2});
-  cache.add(key{2}, values);
-  CHECK(row(cache, 2) == floats{4, 6});
+  CHECK(cache.find(1) == nullptr);
+  CHECK(cache.row(2) == floats{3, 4});
+  CHECK(cache.row(3) == floats{1, 2});
+  float const delta[] = {1, 2};
+  cache.add(2, delta);
+  CHECK(cache.row(2) == floats{4, 6});
   cache.clear();
-  cache.put(key{9}, fetched(1), values);
-  CHECK(row(cache, 9) == floats{1, 2});
+  cache.put(9, 1, {1, 2});
+  CHECK(cache.row(9) == floats{1, 2});
   CHECK(cache.size() == 1);
 }
 
 TEST_CASE("row_cache: a capacity holds over many rows, and what is here is right") {
   constexpr std::size_t capacity = 7;
-  row_cache<float> cache(2, capacity);
+  cache_of_pairs cache(capacity);
   for (std::uint64_t i = 0; i < 1000; ++i) {
     std::uint64_t const k = i * i % 31;
     auto const x = static_cast<float>(k);
-    float const values[] = {x, -x};
-    cache.put(key{k}, fetched(1), values);
+    cache.put(k, 1, {x, -x});
     CHECK(cache.size() <= capacity);
     for (std::uint64_t other = 0; other < 31; ++other)
-      if (cache.find(key{other}) != nullptr) {
+      if (cache.find(other) != nullptr) {
         auto const y = static_cast<float>(other);
-        CHECK(row(cache, other) == floats{y, -y});
+        CHECK(cache.row(other) == floats{y, -y});
       }
-    CHECK(cache.find(key{k}) != nullptr);
+    CHECK(cache.find(k) != nullptr);
   }
 }
 
 TEST_CASE("row_cache: says up to which fetch rows have been evicted") {
-  row_cache<float> cache(2, 1);
-  float const values[] = {1, 2};
-  auto const of_fetch = [](std::uint64_t n) { return fetch_mark{.fetch = n}; };
-  cache.put(key{1}, of_fetch(4), values);
+  cache_of_pairs cache(1);
+  auto const put = [&](std::uint64_t k, std::uint64_t fetch) {
+    cache.put(k, 0, {1, 2}, {.fetch = fetch});
+  };
+  put(1, 4);
   CHECK(cache.forgotten() == 0);
-  cache.put(key{2}, of_fetch(5), values);
+  put(2, 5);
   CHECK(cache.forgotten() == 4);
-  cache.put(key{3}, of_fetch(2), values);
+  put(3, 2);
   CHECK(cache.forgotten() == 5);
-  cache.put(key{4}, of_fetch(6), values);
+  put(4, 6);
   CHECK(cache.forgotten() == 5);
   cache.clear();
   CHECK(cache.forgotten() == 0);
+}
+
+TEST_CASE("freshness: a copy will do by its server clock, or as one of this clock that needed as much") {
+  auto const mark = [](std::int64_t server_clock, std::int64_t at, std::int64_t need) {
+    return fetch_mark{.server_clock = clock_index{server_clock},
+                      .at = clock_index{at},
+                      .need = clock_index{need}};
+  };
+  freshness const f{.clock = clock_index{7}, .need = clock_index{4}, .cache_need = clock_index{5}};
+  CHECK(f.allows(mark(5, 0, 0)));
+  CHECK_FALSE(f.allows(mark(4, 6, 9)));
+  CHECK(f.allows(mark(4, 7, 4)));
+  CHECK_FALSE(f.allows(mark(4, 7, 3)));
+  CHECK_FALSE(f.allows(mark(4, 8, 4)));
 }

@@ -5,25 +5,30 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include <rubato/core/error.hpp>
-#include <rubato/core/null_mutex.hpp>
 #include <rubato/core/random.hpp>
 #include <rubato/partition/range.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/server/blueprint.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/sparse.hpp>
 #include <rubato/worker/accumulator.hpp>
 #include <rubato/worker/replica.hpp>
 
 #include "seeds.hpp"
+#include "storage/updates.hpp"
 
 using namespace rubato;
+using test::values_of;
 
 namespace {
 
@@ -33,32 +38,34 @@ using numbers = std::vector<std::uint64_t>;
 constexpr update_filter dropping{.threshold = 0.25, .small = small_entries::drop};
 constexpr update_filter carrying{.threshold = 0.25, .small = small_entries::carry};
 
-template <class T>
-void push_row(accumulator<T>& a, std::uint64_t row, std::vector<T> const& values) {
+template <class T = double>
+void push_row(accumulator& a, std::uint64_t row, std::vector<T> const& values) {
   a.add_row(row, values.data());
 }
 
-template <class T>
-void push_whole(accumulator<T>& a, std::vector<T> const& values) {
-  a.add_whole([&](auto add) { add(0, values.data(), values.size()); });
+template <class T = double>
+void push_whole(accumulator& a, std::vector<T> const& values) {
+  a.add_whole<T>([&](auto add) { add(0, values.data(), values.size()); });
 }
 
 /// The values of an update by row; zero where it says nothing.
 template <class T>
-std::vector<T> spread(update<T> const* u, std::size_t rows, std::size_t width) {
+std::vector<T> spread(update const* u, std::size_t rows, std::size_t width) {
   std::vector<T> all(rows * width);
   if (u == nullptr) return all;
-  if (u->whole) return u->values;
+  std::vector<T> const values = values_of<T>(*u);
+  if (u->whole) return values;
   for (std::size_t i = 0; i < u->rows.size(); ++i)
-    std::copy_n(u->values.data() + i * width, width,
+    std::copy_n(values.data() + i * width, width,
                 all.data() + static_cast<std::size_t>(u->rows[i]) * width);
   return all;
 }
 
-template <class T>
-std::vector<T> row_of(T const* row, std::size_t width) {
+template <class T = double>
+std::vector<T> row_of(std::byte const* row, std::size_t width) {
   REQUIRE(row != nullptr);
-  return {row, row + width};
+  auto const* const from = reinterpret_cast<T const*>(row);
+  return {from, from + width};
 }
 
 clock_index at(std::int64_t stamp) { return clock_index{stamp}; }
@@ -83,39 +90,39 @@ TEST_CASE("update_filter: is off unless it is asked for, and refuses what is no 
 
 TEST_CASE("update_filter: without a threshold the pushed buffer itself is sent") {
   for (bool const whole : {false, true}) {
-    accumulator<double> a(4, 1, {});
+    accumulator a(4, sizeof(double), {});
     if (whole) push_whole(a, {0, 1e-300, 0, 0});
     else push_row(a, 2, {0.0});
-    update<double> const* const pushed = a.current();
-    double const* const values = pushed->values.data();
-    doubles const before = pushed->values;
-    auto const sent = a.take(update_filter{});
+    update const* const pushed = a.current();
+    std::byte const* const values = pushed->values.data();
+    doubles const before = values_of<double>(*pushed);
+    auto const sent = a.take<double>(update_filter{});
     CHECK(sent.get() == pushed);
     CHECK(sent->values.data() == values);
-    CHECK(sent->values == before);
+    CHECK(values_of<double>(*sent) == before);
     CHECK(sent->whole == whole);
     CHECK(a.empty());
     push_row(a, 3, {0.0});
-    update<double> const* const next = a.current();
-    auto const indexed = a.take_indexed(at(5), update_filter{});
+    update const* const next = a.current();
+    auto const indexed = a.take_indexed<double>(at(5), update_filter{});
     CHECK(indexed.part.get() == next);
     CHECK(indexed.stamp == at(5));
-    CHECK(*detail::find_row(*indexed.part, indexed.slots, 3, 1) == 0.0);
+    CHECK(row_of(detail::find_row(*indexed.part, indexed.slots, 3, sizeof(double)), 1) == doubles{0});
   }
 }
 
 TEST_CASE("update_filter: keyed rows without a large entry vanish, and small entries beside large "
           "ones become zero") {
-  accumulator<double> a(100, 2, {});
+  accumulator a(100, 2 * sizeof(double), {});
   push_row(a, 70, {0.125, -0.125});
   push_row(a, 30, {0.125, 4});
   push_row(a, 50, {0, 0});
   push_row(a, 10, {-2, 1});
   push_row(a, 20, {0.125, 0});
-  auto const sent = a.take(dropping);
+  auto const sent = a.take<double>(dropping);
   CHECK_FALSE(sent->whole);
   CHECK(sent->rows == numbers{30, 10});
-  CHECK(sent->values == doubles{0, 4, -2, 1});
+  CHECK(values_of<double>(*sent) == doubles{0, 4, -2, 1});
   CHECK(a.empty());
   CHECK(a.find(70) == nullptr);
 }
@@ -123,164 +130,165 @@ TEST_CASE("update_filter: keyed rows without a large entry vanish, and small ent
 TEST_CASE("update_filter: an entry at the threshold is sent, one just below is not, whatever its "
           "sign") {
   double const below = std::nextafter(0.25, 0.0);
-  accumulator<double> a(100, 4, {});
+  accumulator a(100, 4 * sizeof(double), {});
   push_row(a, 1, {0.25, below, -0.25, -below});
   push_row(a, 2, {below, below, below, below});
-  auto const sent = a.take(dropping);
+  auto const sent = a.take<double>(dropping);
   CHECK(sent->rows == numbers{1});
-  CHECK(sent->values == doubles{0.25, 0, -0.25, 0});
+  CHECK(values_of<double>(*sent) == doubles{0.25, 0, -0.25, 0});
 }
 
 TEST_CASE("update_filter: looks at the sum of the pushes, not at each of them") {
-  accumulator<double> a(100, 1, {});
+  accumulator a(100, sizeof(double), {});
   push_row(a, 1, {0.125});
   push_row(a, 1, {0.125});
   push_row(a, 2, {8.0});
   push_row(a, 2, {-8.0});
-  auto const sent = a.take(dropping);
+  auto const sent = a.take<double>(dropping);
   CHECK(sent->rows == numbers{1});
-  CHECK(sent->values == doubles{0.25});
+  CHECK(values_of<double>(*sent) == doubles{0.25});
 }
 
 TEST_CASE("update_filter: what is not a number is always sent, and so is infinity") {
   double const nan = std::nan("");
   double const infinity = std::numeric_limits<double>::infinity();
   for (auto const& filter : {dropping, carrying}) {
-    accumulator<double> a(100, 2, {});
+    accumulator a(100, 2 * sizeof(double), {});
     push_row(a, 1, {nan, 0.125});
     push_row(a, 2, {0, -infinity});
-    auto const sent = a.take(filter);
+    auto const sent = a.take<double>(filter);
     REQUIRE(sent->rows == numbers{1, 2});
-    CHECK(std::isnan(sent->values[0]));
-    CHECK(sent->values[1] == 0);
-    CHECK(sent->values[3] == -infinity);
-    accumulator<double> b(2, 1, {});
+    CHECK(std::isnan(values_of<double>(*sent)[0]));
+    CHECK(values_of<double>(*sent)[1] == 0);
+    CHECK(values_of<double>(*sent)[3] == -infinity);
+    accumulator b(2, sizeof(double), {});
     push_whole(b, {nan, 0.125});
-    auto const whole = b.take(filter);
+    auto const whole = b.take<double>(filter);
     REQUIRE(whole->whole);
-    CHECK(std::isnan(whole->values[0]));
-    CHECK(whole->values[1] == 0);
+    CHECK(std::isnan(values_of<double>(*whole)[0]));
+    CHECK(values_of<double>(*whole)[1] == 0);
   }
 }
 
 TEST_CASE("update_filter: a whole update that takes fewer bytes whole remains whole, and in place") {
-  accumulator<double> a(3, 2, {});
+  accumulator a(3, 2 * sizeof(double), {});
   push_whole(a, {1, 0.125, 0.125, 0.125, -0.125, -2});  // 48 bytes: 2 rows of 8 + 16
-  update<double> const* const pushed = a.current();
-  auto const sent = a.take(dropping);
+  update const* const pushed = a.current();
+  auto const sent = a.take<double>(dropping);
   CHECK(sent.get() == pushed);
   CHECK(sent->whole);
   CHECK(sent->rows.empty());
-  CHECK(sent->values == doubles{1, 0, 0, 0, 0, -2});
+  CHECK(values_of<double>(*sent) == doubles{1, 0, 0, 0, 0, -2});
 }
 
 TEST_CASE("update_filter: a whole update in which fewer rows stay becomes keyed") {
   for (bool const recycled : {false, true}) {
-    accumulator<double> a(5, 2, {});
+    accumulator a(5, 2 * sizeof(double), {});
     if (recycled) {  // the pool's buffers have been whole ones and keyed ones
-      for (int i = 0; i < 3; ++i) push_whole(a, doubles(10, 9.0)), (void)a.take(carrying);
+      for (int i = 0; i < 3; ++i) push_whole(a, doubles(10, 9.0)), (void)a.take<double>(carrying);
       push_row(a, 3, {9, 9});
       (void)a.take();
     }
     push_whole(a, {0.125, 0, 1, 0.125, 0.125, 0.125, 0, -2, 0, 0});
-    auto const sent = a.take(dropping);
+    auto const sent = a.take<double>(dropping);
     CHECK_FALSE(sent->whole);
     CHECK(sent->rows == numbers{1, 3});
-    CHECK(sent->values == doubles{1, 0, 0, -2});
+    CHECK(values_of<double>(*sent) == doubles{1, 0, 0, -2});
     CHECK(a.empty());
     push_whole(a, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
-    CHECK(a.take(dropping)->values == doubles(10, 1.0));
+    CHECK(values_of<double>(*a.take<double>(dropping)) == doubles(10, 1.0));
   }
 }
 
 TEST_CASE("update_filter: nothing is committed where all is small") {
   for (bool const whole : {false, true}) {
-    accumulator<double> a(40, 1, {});
+    accumulator a(40, sizeof(double), {});
     auto const push = [&] {
       if (whole) push_whole(a, doubles(40, 0.125));
       else push_row(a, 6, {0.125}), push_row(a, 7, {0.125});
     };
     push();
-    CHECK(a.take(dropping)->empty());
+    CHECK(a.take<double>(dropping)->empty());
     CHECK(a.empty());
     push();
-    auto const indexed = a.take_indexed(at(0), dropping);
+    auto const indexed = a.take_indexed<double>(at(0), dropping);
     CHECK(indexed.part->empty());
-    CHECK(detail::find_row(*indexed.part, indexed.slots, 7, 1) == nullptr);
+    CHECK(detail::find_row(*indexed.part, indexed.slots, 7, sizeof(double)) == nullptr);
     CHECK(a.empty());
     push();
-    CHECK(a.take(carrying)->empty());
+    CHECK(a.take<double>(carrying)->empty());
     CHECK_FALSE(a.empty());
-    CHECK(*a.find(7) == 0.125);
+    CHECK(row_of(a.find(7), 1) == doubles{0.125});
     CHECK(a.current()->whole == whole);
   }
 }
 
 TEST_CASE("update_filter: carried entries start the next commit, and are sent once they have "
           "grown") {
-  accumulator<double> a(100, 2, {});
+  accumulator a(100, 2 * sizeof(double), {});
   push_row(a, 5, {0.125, 1});
   push_row(a, 6, {0, 2});
   push_row(a, 7, {-0.125, 0.0625});
-  auto const first = a.take(carrying);
+  auto const first = a.take<double>(carrying);
   CHECK(first->rows == numbers{5, 6});
-  CHECK(first->values == doubles{0, 1, 0, 2});
+  CHECK(values_of<double>(*first) == doubles{0, 1, 0, 2});
   CHECK(a.current()->rows == numbers{5, 7});  // zeros are not carried
   CHECK(row_of(a.find(5), 2) == doubles{0.125, 0});
   CHECK(row_of(a.find(7), 2) == doubles{-0.125, 0.0625});
   CHECK(a.find(6) == nullptr);
   push_row(a, 5, {0.125, 0});
   push_row(a, 8, {0.125, 0});
-  auto const second = a.take_indexed(at(1), carrying);
+  auto const second = a.take_indexed<double>(at(1), carrying);
   CHECK(second.part->rows == numbers{5});
-  CHECK(second.part->values == doubles{0.25, 0});
-  CHECK(first->values == doubles{0, 1, 0, 2});  // as committed
+  CHECK(values_of<double>(*second.part) == doubles{0.25, 0});
+  CHECK(values_of<double>(*first) == doubles{0, 1, 0, 2});  // as committed
   push_row(a, 7, {-0.125, 0});
-  auto const third = a.take(carrying);
+  auto const third = a.take<double>(carrying);
   CHECK(third->rows == numbers{7});
-  CHECK(third->values == doubles{-0.25, 0});
+  CHECK(values_of<double>(*third) == doubles{-0.25, 0});
   auto const rest = a.take();
-  CHECK(spread(&*rest, 100, 2)[7 * 2 + 1] == 0.0625);
-  CHECK(spread(&*rest, 100, 2)[8 * 2] == 0.125);
+  CHECK(spread<double>(&*rest, 100, 2)[7 * 2 + 1] == 0.0625);
+  CHECK(spread<double>(&*rest, 100, 2)[8 * 2] == 0.125);
   CHECK(a.empty());
 }
 
 TEST_CASE("update_filter: whole updates are carried whole or keyed, by how many rows there are") {
-  accumulator<double> a(4, 1, {});
+  accumulator a(4, sizeof(double), {});
   push_whole(a, {1, 0.125, 2, 4});
-  auto const first = a.take(carrying);
+  auto const first = a.take<double>(carrying);
   CHECK(first->whole);
-  CHECK(first->values == doubles{1, 0, 2, 4});
+  CHECK(values_of<double>(*first) == doubles{1, 0, 2, 4});
   REQUIRE(a.current() != nullptr);
   CHECK(a.current()->rows == numbers{1});
   push_whole(a, {0.125, 0.125, 0.125, 0.0625});
-  auto const second = a.take(carrying);
+  auto const second = a.take<double>(carrying);
   CHECK(second->rows == numbers{1});
-  CHECK(second->values == doubles{0.25});
+  CHECK(values_of<double>(*second) == doubles{0.25});
   REQUIRE(a.current() != nullptr);
   CHECK(a.current()->whole);
-  CHECK(a.current()->values == doubles{0.125, 0, 0.125, 0.0625});
+  CHECK(values_of<double>(*a.current()) == doubles{0.125, 0, 0.125, 0.0625});
   push_row(a, 0, {0.125});
-  CHECK(spread(&*a.take(carrying), 4, 1) == doubles{0.25, 0, 0, 0});
-  CHECK(spread(&*a.take(), 4, 1) == doubles{0, 0, 0.125, 0.0625});
+  CHECK(spread<double>(&*a.take<double>(carrying), 4, 1) == doubles{0.25, 0, 0, 0});
+  CHECK(spread<double>(&*a.take(), 4, 1) == doubles{0, 0, 0.125, 0.0625});
 }
 
 TEST_CASE("update_filter: rows are found in a committed update from which others have vanished") {
   for (auto const& filter : {dropping, carrying}) {
     for (bool const whole : {false, true}) {
-      accumulator<double> a(100, 2, {});
+      accumulator a(100, 2 * sizeof(double), {});
       if (whole) push_whole(a, doubles(200));
       for (std::uint64_t row = 0; row < 40; ++row) {
         auto const x = static_cast<double>(row);
         push_row(a, row * 2, {row % 3 == 0 ? x + 1 : 0.125, 0.0625});
       }
-      auto const sent = a.take_indexed(at(3), filter);
+      auto const sent = a.take_indexed<double>(at(3), filter);
       CHECK_FALSE(sent.part->whole);
       CHECK(sent.part->rows.size() == 14);
       CHECK(sent.slots.size() == 14);
       for (std::uint64_t row = 0; row < 80; ++row) {
         INFO(row);
-        double const* const found = detail::find_row(*sent.part, sent.slots, row, 2);
+        std::byte const* const found =
+            detail::find_row(*sent.part, sent.slots, row, 2 * sizeof(double));
         REQUIRE((found != nullptr) == (row % 6 == 0));
         if (found == nullptr) continue;
         CHECK(row_of(found, 2) == doubles{static_cast<double>(row / 2) + 1, 0});
@@ -291,30 +299,31 @@ TEST_CASE("update_filter: rows are found in a committed update from which others
 }
 
 TEST_CASE("update_filter: the index stays as it is where all rows stay") {
-  accumulator<double> a(100, 1, {});
+  accumulator a(100, sizeof(double), {});
   for (std::uint64_t row = 9; row > 0; --row) push_row(a, row, {1.0});
-  update<double> const* const pushed = a.current();
-  auto const sent = a.take_indexed(at(0), dropping);
+  update const* const pushed = a.current();
+  auto const sent = a.take_indexed<double>(at(0), dropping);
   CHECK(sent.part.get() == pushed);
   for (std::uint64_t row = 1; row < 10; ++row)
-    CHECK(detail::find_row(*sent.part, sent.slots, row, 1) == sent.part->values.data() + 9 - row);
+    CHECK(detail::find_row(*sent.part, sent.slots, row, sizeof(double)) ==
+          sent.part->values.data() + (9 - row) * sizeof(double));
 }
 
 TEMPLATE_TEST_CASE("update_filter: counts are compared by their size, too", "", std::int32_t,
                    std::int64_t) {
   auto const least = std::numeric_limits<TestType>::min();
-  accumulator<TestType> a(100, 2, {});
+  accumulator a(100, 2 * sizeof(TestType), {});
   push_row<TestType>(a, 1, {2, 3});
   push_row<TestType>(a, 2, {-2, 0});
   push_row<TestType>(a, 3, {0, least});
-  auto const sent = a.take({.threshold = 3, .small = small_entries::carry});
+  auto const sent = a.take<TestType>({.threshold = 3, .small = small_entries::carry});
   CHECK(sent->rows == numbers{1, 3});
-  CHECK(sent->values == std::vector<TestType>{0, 3, 0, least});
-  CHECK(row_of(a.find(1), 2) == std::vector<TestType>{2, 0});
-  CHECK(row_of(a.find(2), 2) == std::vector<TestType>{-2, 0});
-  auto const ones = a.take({.threshold = 1});  // takes zeros away, no more
+  CHECK(values_of<TestType>(*sent) == std::vector<TestType>{0, 3, 0, least});
+  CHECK(row_of<TestType>(a.find(1), 2) == std::vector<TestType>{2, 0});
+  CHECK(row_of<TestType>(a.find(2), 2) == std::vector<TestType>{-2, 0});
+  auto const ones = a.take<TestType>({.threshold = 1});  // takes zeros away, no more
   CHECK(ones->rows == numbers{1, 2});
-  CHECK(ones->values == std::vector<TestType>{2, 0, -2, 0});
+  CHECK(values_of<TestType>(*ones) == std::vector<TestType>{2, 0, -2, 0});
 }
 
 TEMPLATE_TEST_CASE("update_filter: sends, carries and drops what a model does, and carrying loses "
@@ -328,16 +337,16 @@ TEMPLATE_TEST_CASE("update_filter: sends, carries and drops what a model does, a
     std::size_t const width = 1 + static_cast<std::size_t>(random.below(3));
     bool const open = random.below(3) == 0;
     bool const carry = random.below(3) != 0;
-    update_filter const filter{.threshold = std::ldexp(static_cast<double>(random.below(300)), -10),
+    update_filter const filter{.threshold = std::ldexp(static_cast<TestType>(random.below(300)), -10),
                                .small = carry ? small_entries::carry : small_entries::drop};
-    accumulator<TestType> a(open ? 0 : rows, width, {});
+    accumulator a(open ? 0 : rows, width * sizeof(TestType), {});
     auto const draw = [&](std::size_t n) {
       values drawn(n);
       std::uint64_t const size = 1 + random.below(300);
       for (TestType& x : drawn)
         if (random.below(3) != 0)
           x = static_cast<TestType>(std::ldexp(
-              static_cast<double>(random.below(2 * size)) - static_cast<double>(size), -10));
+              static_cast<TestType>(random.below(2 * size)) - static_cast<TestType>(size), -10));
       return drawn;
     };
     values pushed(rows * width);
@@ -371,21 +380,22 @@ TEMPLATE_TEST_CASE("update_filter: sends, carries and drops what a model does, a
         }
       }
       detail::row_slots slots;
-      std::shared_ptr<update<TestType> const> u;
+      shared_update u;
       if (random.below(2) == 0) {
-        u = a.take(filter);
+        u = a.take<TestType>(filter);
       } else {
-        auto committed = a.take_indexed(at(stamp), filter);
+        auto committed = a.take_indexed<TestType>(at(stamp), filter);
         u = committed.part;
         for (std::size_t r = 0; r < rows && !u->empty(); ++r)
-          if (auto const* found = detail::find_row(*u, committed.slots, r, width))
-            REQUIRE(std::equal(found, found + width, expected.data() + r * width));
+          if (auto const* found = detail::find_row(*u, committed.slots, r, width * sizeof(TestType)))
+            REQUIRE(std::ranges::equal(row_of<TestType>(found, width),
+                                       std::span(expected).subspan(r * width, width)));
           else
             REQUIRE(std::all_of(expected.data() + r * width, expected.data() + (r + 1) * width,
                                 [](TestType x) { return x == TestType{}; }));
       }
-      REQUIRE(spread(&*u, rows, width) == expected);
-      REQUIRE(spread(a.current(), rows, width) == left);
+      REQUIRE(spread<TestType>(&*u, rows, width) == expected);
+      REQUIRE(spread<TestType>(a.current(), rows, width) == left);
       if (!filter.off()) {
         std::size_t const held = u->whole ? rows : u->rows.size();
         std::size_t large = 0;
@@ -398,7 +408,8 @@ TEMPLATE_TEST_CASE("update_filter: sends, carries and drops what a model does, a
       }
       for (std::size_t r = 0; r < rows; ++r)
         if (auto const* found = a.find(r))
-          REQUIRE(std::equal(found, found + width, left.data() + r * width));
+          REQUIRE(std::ranges::equal(row_of<TestType>(found, width),
+                                     std::span(left).subspan(r * width, width)));
       for (std::size_t e = 0; e < sent.size(); ++e) sent[e] += expected[e];
     }
     if (carry)
@@ -408,88 +419,103 @@ TEMPLATE_TEST_CASE("update_filter: sends, carries and drops what a model does, a
 
 namespace {
 
-using table = dense<double, merge_of_protocol, range>;
-using store = table::store<null_mutex>;
-
-/// A worker's replica of a table of 8 rows on two servers, and these servers' stores.
+/// A worker's replica of a table of 8 rows on two servers, and these servers' rows.
 struct setup {
   static constexpr std::uint64_t rows = 8;
   static constexpr std::uint32_t servers = 2;
 
   explicit setup(update_filter filter)
-      : own(bounded_locator(range{}, {rows, servers}), 1, servers, {}, filter) {}
+      : plan(ssp{}, servers,
+             {describe(dense<double, merge_of_protocol, range>{.rows = rows, .filter = filter})}),
+        own(make_replica(plan.table(0), servers)) {
+    for (std::uint32_t s = 0; s < servers; ++s)
+      states.push_back(plan.table(0).make_host(server_id{s}, threading::single));
+  }
 
-  void push(std::uint64_t k, double x) { own.push_row(key{k}, &x); }
+  void push(std::uint64_t k, double x) {
+    own->push_rows({&k, 1}, reinterpret_cast<std::byte const*>(&x));
+  }
 
   /// Commits to both servers, which fold at once; the bytes sent.
   std::size_t commit(bool keep, bool flush = false) {
     std::size_t bytes = 0;
     for (std::uint32_t s = 0; s < servers; ++s) {
-      auto const u = own.commit(server_id{s}, at(clock), keep, flush);
-      weighted_update<double> step[] = {{&*u, 1.0}};
-      states[s].fold(step, std::nullopt);
+      auto const u = own->commit(server_id{s}, at(clock), keep, flush);
+      weighted_part const step{u.get(), 1.0};
+      states[s]->fold({&step, 1}, std::nullopt);
       bytes += u->bytes();
     }
     ++clock;
     return bytes;
   }
+  /// Whether a commit that is to send everything would send nothing. What it would have sent is lost.
+  bool has_committed_all() {
+    bool all = true;
+    for (std::uint32_t s = 0; s < servers; ++s)
+      all = own->commit(server_id{s}, at(clock), false, true).empty() && all;
+    return all;
+  }
 
   /// Fetches the whole table: all own commits are in.
   void fetch() {
     for (std::uint32_t s = 0; s < servers; ++s) {
-      own.slot(server_id{s}).stamp = {.server_clock = at(clock), .included = at(clock)};
-      states[s].snapshot(own.slot(server_id{s}).snapshot);
+      own->slot(server_id{s}).stamp = {.server_clock = at(clock), .included = at(clock)};
+      states[s]->snapshot(own->slot(server_id{s}).state, {});
     }
-    own.accept_base({.at = at(clock), .need = at(clock)});
-    for (std::uint32_t s = 0; s < servers; ++s) own.acknowledge(server_id{s}, at(clock));
+    own->accept_base({.at = at(clock), .need = at(clock)});
+    for (std::uint32_t s = 0; s < servers; ++s) own->acknowledge(server_id{s}, at(clock));
   }
 
   /// Fetches a row by key; what the worker sees.
   double fetch(std::uint64_t k) {
-    layout::place const place = own.locator().locate(key{k});
-    auto& slot = own.slot(place.server);
+    layout::place const place = own->where().locate(key{k});
+    read_slot& slot = own->slot(place.server);
     slot.stamp = {.server_clock = at(clock), .included = at(clock)};
     slot.rows = {place.local};
-    slot.values.resize(1);
-    states[place.server.index()].read(slot.rows, slot.values.data());
+    slot.values.resize_bytes(sizeof(double));
+    states[place.server.index()]->read(slot.rows, slot.values.data(), {});
     double seen = 0;
-    own.accept_row(key{k}, place.server, 0, {.at = at(clock), .need = at(clock)}, &seen);
+    missing_rows const fetched{.keys = {k}, .positions = {0}, .places = {place}, .indices = {0}};
+    own->accept_rows(fetched, {.at = at(clock), .need = at(clock)},
+                     reinterpret_cast<std::byte*>(&seen));
     return seen;
   }
 
   doubles read() const {
     doubles all(rows);
-    own.read_whole(all.data());
+    own->read_whole(reinterpret_cast<std::byte*>(all.data()));
     return all;
   }
+  /// Whatever is cached will do.
   double read(std::uint64_t k) {
     double x = 0;
-    REQUIRE(own.read_row(key{k}, true, [](auto const&) { return true; }, &x));
+    missing_rows missing;
+    own->read_rows({&k, 1}, {}, true, reinterpret_cast<std::byte*>(&x), missing);
+    REQUIRE(missing.empty());
     return x;
   }
   /// What the servers hold.
   doubles state() const {
     doubles all(rows);
     numbers const local{0, 1, 2, 3};
-    for (std::uint32_t s = 0; s < servers; ++s) states[s].read(local, all.data() + 4 * s);
+    for (std::uint32_t s = 0; s < servers; ++s)
+      states[s]->read(local, reinterpret_cast<std::byte*>(all.data() + 4 * s), {});
     return all;
   }
 
-  static void zero(std::size_t, std::size_t n, double* out) { std::fill_n(out, n, 0.0); }
-
-  replica<table, store> own;
-  store states[servers] = {{4, 1, zero}, {4, 1, zero}};
+  blueprint plan;
+  std::unique_ptr<replica> own;
+  std::vector<std::unique_ptr<table_host>> states;
   std::int64_t clock = 0;
 };
 
 }  // namespace
 
 TEST_CASE("replica: without a filter everything is sent") {
-  replica<table, store> own(bounded_locator(range{}, {8, 2}), 1, 2, {});
-  double const tiny = 1e-300;
-  own.push_row(key{1}, &tiny);
-  CHECK(own.commit(server_id{0}, at(0), false)->values == doubles{1e-300});
-  CHECK_FALSE(own.has_uncommitted());
+  setup t(update_filter{});
+  t.push(1, 1e-300);
+  CHECK(values_of<double>(*t.own->commit(server_id{0}, at(0), false, false)) == doubles{1e-300});
+  CHECK(t.has_committed_all());
 }
 
 TEST_CASE("replica: dropped entries are gone from the worker's own view") {
@@ -501,15 +527,15 @@ TEST_CASE("replica: dropped entries are gone from the worker's own view") {
     t.push(6, 0.125);
     CHECK(t.read() == doubles{0, 0.125, 4, 0, 0, 0, 0.125, 0});
     t.commit(keep);
-    CHECK_FALSE(t.own.has_uncommitted());
-    CHECK(t.own.kept_commits() == (keep ? 1 : 0));
+    CHECK(t.has_committed_all());
+    CHECK(t.own->kept_commits() == (keep ? 1 : 0));
     if (keep) {  // the base lacks the commit, the replica makes up for it
       CHECK(t.read() == doubles{0, 0, 4, 0, 0, 0, 0, 0});
       CHECK(t.read(2) == 4);
       CHECK(t.read(1) == 0);
     }
     t.fetch();
-    CHECK(t.own.kept_commits() == 0);
+    CHECK(t.own->kept_commits() == 0);
     CHECK(t.read() == doubles{0, 0, 4, 0, 0, 0, 0, 0});
     CHECK(t.state() == t.read());
   }
@@ -530,7 +556,7 @@ TEST_CASE("replica: a commit that was all small is not kept") {
   t.fetch();
   t.push(1, 0.125);
   CHECK(t.commit(true) == 0);
-  CHECK(t.own.kept_commits() == 0);
+  CHECK(t.own->kept_commits() == 0);
 }
 
 TEST_CASE("replica: carried entries stay in the worker's own view, each exactly once") {
@@ -556,10 +582,9 @@ TEST_CASE("replica: carried entries stay in the worker's own view, each exactly 
       CHECK(t.read() == pushed);
       CHECK(t.read(6) == pushed[6]);
     }
-    CHECK(t.own.has_uncommitted());
     CHECK(t.state() != pushed);
-    t.commit(keep, true);
-    CHECK_FALSE(t.own.has_uncommitted());
+    CHECK(t.commit(keep, true) != 0);  // there was something left
+    CHECK(t.has_committed_all());
     CHECK(t.state() == pushed);
   }
 }
@@ -569,10 +594,9 @@ TEST_CASE("replica: a flush sends what would be carried, and not what would be d
     setup t(carrying);
     t.push(1, 0.125);
     CHECK(t.commit(keep) == 0);
-    CHECK(t.own.has_uncommitted());
     t.push(7, 0.0625);
     t.commit(keep, true);
-    CHECK_FALSE(t.own.has_uncommitted());
+    CHECK(t.has_committed_all());
     CHECK(t.state() == doubles{0, 0.125, 0, 0, 0, 0, 0, 0.0625});
   }
   setup t(dropping);

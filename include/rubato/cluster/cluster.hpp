@@ -1,33 +1,35 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
-#include <span>
+#include <memory>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "rubato/cluster/system.hpp"
+#include "rubato/core/raw_array.hpp"
 #include "rubato/metrics/run_report.hpp"
+#include "rubato/protocol/rules.hpp"
+#include "rubato/run/runtime.hpp"
+#include "rubato/storage/dense.hpp"
+#include "rubato/storage/sparse.hpp"
+#include "rubato/storage/sparse_snapshot.hpp"
+#include "rubato/storage/table_description.hpp"
 #include "rubato/transport/concepts.hpp"
+#include "rubato/worker/worker.hpp"
 
 namespace rubato {
 
-/// A transport, a protocol and tables put together: what a user makes first.
-///
-///     rubato::cluster cluster{rubato::in_process{.workers = 4, .servers = 2},
-///                             rubato::ssp{.staleness = 3},
-///                             rubato::dense<float>{.rows = n, .init = w0}};
-///     cluster.run([&](auto& worker) { … });
-///
-/// Initial values are copied. Runs follow one another: each starts all clocks anew and goes on from
-/// the parameters that the last one left.
-/// Errors: option_error for what cannot be meant. Thread safety: one thread makes and runs it;
-/// worker bodies may call `observe`, `updates`, `add_worker`, `stop` and `now` during a run, and in
-/// process and over TCP any other thread as well.
-template <class Transport, class Protocol, class... Tables>
-class cluster {
+namespace detail {
+
+/// What must be true of a protocol and tables that are put together, each as one sentence. Of `rules` it is
+/// checked when the cluster is made.
+template <class Protocol, class... Tables>
+struct checked_together {
   // Not constraints: those would hide what is missing behind "no matching constructor".
   static_assert(requires(Protocol const p) { { p.admission() } -> admission_policy; },
                 "a protocol needs admission() that gives an admission_policy: bound, need and "
@@ -39,22 +41,64 @@ class cluster {
                 "a protocol needs merge() that gives a merge_policy: weight, noexcept");
   static_assert(requires(Protocol const p) { { p.pace() } -> pace_policy; },
                 "a protocol needs pace() that gives a pace_policy: due, noexcept");
+  static_assert((merge_policy<merge_for<Tables, Protocol>> && ...),
+                "a table's merge must model merge_policy or be merge_of_protocol");
+  static_assert(((!std::integral<typename Tables::value_type> ||
+                  exact_merge<merge_for<Tables, Protocol>>)&&...),
+                "a table of integers needs an exact merge: write dense<T, sum> or sparse<T, sum>");
+  static_assert(((!versioned_merge<merge_for<Tables, Protocol>> || versioned_table<Tables>)&&...),
+                "this merge keeps versions of the parameters: wrap the table in multi_version{…}");
+  static_assert(((!synchronized_visibility<visibility_of<Protocol>> ||
+                  !velocity_merge<merge_for<Tables, Protocol>>)&&...),
+                "stable_cut reads commits in any order, which a merge with velocity cannot: use "
+                "eager or strict visibility with it");
+};
+template <class... Tables>
+struct checked_together<rules, Tables...> {};
+
+}  // namespace detail
+
+/// A transport, a protocol and tables put together: what a user makes first.
+///
+///     rubato::cluster cluster{rubato::in_process{.workers = 4, .servers = 2},
+///                             rubato::ssp{.staleness = 3},
+///                             rubato::dense<float>{.rows = n, .init = w0}};
+///     cluster.run([&](auto& worker) { … });
+///
+/// Initial values are copied. Runs follow one another: each starts all clocks anew and goes on from
+/// the parameters that the last one left. In the protocol's place stands `rules` where a program
+/// chooses it while it runs.
+/// Errors: option_error for what cannot be meant. Thread safety: one thread makes and runs it;
+/// worker bodies may call `observe`, `updates`, `add_worker`, `stop` and `now` during a run, and in
+/// process and over TCP any other thread as well.
+template <class Transport, class Protocol, class... Tables>
+class cluster {
+  static_assert(transport<Transport>, "a transport needs runtime_type and open(run_setup), see transport/concepts.hpp");
+  static_assert(sizeof...(Tables) != 0, "a cluster needs at least one table");
   static_assert((table_spec<Tables> && ...),
                 "a table must model table_spec, as dense and sparse do");
+  static_assert(sizeof(detail::checked_together<Protocol, Tables...>) != 0);
+
+  template <std::size_t I>
+  using table_type = std::tuple_element_t<I, std::tuple<Tables...>>;
 
  public:
-  using runtime_type = typename Transport::template runtime<Protocol, Tables...>;
-  using worker_type = typename runtime_type::worker_type;
-  using system_type = typename runtime_type::system_type;
+  using runtime_type = typename Transport::runtime_type;
+  /// What bodies are given: the same for all transports and protocols.
+  using worker_type = worker<table_handle<typename Tables::value_type, Tables::bounded>...>;
   /// What a table's parameters are read into: a vector, or a `sparse_snapshot`.
   template <std::size_t I>
-  using result_type =
-      std::conditional_t<system_type::template table_type<I>::bounded,
-                         std::vector<typename system_type::template value_type<I>>,
-                         sparse_snapshot<typename system_type::template value_type<I>>>;
+  using result_type = std::conditional_t<table_type<I>::bounded,
+                                         std::vector<typename table_type<I>::value_type>,
+                                         sparse_snapshot<typename table_type<I>::value_type>>;
 
-  cluster(Transport transport, Protocol p, Tables... tables)
-      : runtime_(std::move(transport), std::move(p), std::move(tables)...) {}
+  cluster(Transport const& transport, Protocol p, Tables... tables)
+      : elements_{static_cast<std::size_t>(tables.rows) * tables.width...},
+        runtime_(transport.open({.protocol = std::move(p),
+                                 .tables = {describe(tables)...},
+                                 .make_worker = [](worker_setup const& s) -> std::unique_ptr<worker_core> {
+                                   return std::make_unique<worker_type>(s);
+                                 }})) {}
 
   /// Runs `body(worker)` on every worker and returns what was measured when all have ended. A
   /// worker whose body returns leaves the run; what it had pushed and not committed is committed
@@ -63,7 +107,7 @@ class cluster {
   /// of use until the next run begins.
   template <class Body>
   run_report run(Body body) {
-    return runtime_.run([&body](worker_type& w) { body(w); });
+    return runtime_->run([&body](worker_core& w) { body(static_cast<worker_type&>(w)); }, {});
   }
 
   /// The same for a pace that goes by the loss, as those of `adsp` and `ada_comm` do:
@@ -75,8 +119,8 @@ class cluster {
   template <class Body, class Loss>
     requires std::convertible_to<std::invoke_result_t<Loss&, result_type<0> const&>, double>
   run_report run(Body body, Loss loss) {
-    return runtime_.run([&body](worker_type& w) { body(w); },
-                        [&loss, this]() -> double { return loss(observe()); });
+    return runtime_->run([&body](worker_core& w) { body(static_cast<worker_type&>(w)); },
+                         [&loss, this]() -> double { return loss(observe()); });
   }
 
   /// The parameters as they are after the last run, in the order of the keys; for a sparse table
@@ -84,7 +128,7 @@ class cluster {
   template <std::size_t I = 0>
   [[nodiscard]] auto const& parameters() {
     auto& out = std::get<I>(results_);
-    runtime_.servers().template read_state<I>(out);
+    read<I>(out);
     return out;
   }
 
@@ -95,30 +139,39 @@ class cluster {
   template <std::size_t I = 0>
   [[nodiscard]] auto observe() const {
     result_type<I> out;
-    runtime_.servers().template read_state<I>(out);
+    read<I>(out);
     return out;
   }
 
   /// The updates that the servers have received in this run so far.
-  [[nodiscard]] std::uint64_t updates() const {
-    run_report r;
-    runtime_.servers().add_counters(r);
-    return r.updates;
-  }
+  [[nodiscard]] std::uint64_t updates() const { return runtime_->updates(); }
 
   /// Starts one more worker with the body of the run under way; returns its rank.
-  std::uint32_t add_worker() { return runtime_.add_worker(); }
+  std::uint32_t add_worker() { return runtime_->add_worker(); }
   /// Ends the run under way: every worker's next call unwinds its body, and `run` returns.
-  void stop() { runtime_.stop(); }
+  void stop() { runtime_->stop(); }
   /// Time since the run began, wall or virtual.
-  [[nodiscard]] time_point now() const { return runtime_.now(); }
+  [[nodiscard]] time_point now() const { return runtime_->now(); }
   /// The workers that a run begins with.
-  [[nodiscard]] std::uint32_t workers() const noexcept { return runtime_.workers(); }
-  /// The servers' side, for reports and observers.
-  [[nodiscard]] system_type const& servers() const noexcept { return runtime_.servers(); }
-  [[nodiscard]] runtime_type& runtime() noexcept { return runtime_; }
+  [[nodiscard]] std::uint32_t workers() const noexcept { return runtime_->workers(); }
+  /// The servers' side, for reports and observers. @throws usage_error where it is in other processes
+  [[nodiscard]] server_group const& servers() const { return runtime_->servers(); }
+  [[nodiscard]] runtime_type& runtime() noexcept { return *runtime_; }
 
  private:
+  template <std::size_t I>
+  void read(result_type<I>& out) const {
+    if constexpr (table_type<I>::bounded) {
+      out.resize(elements_[I]);
+      runtime_->read_whole(I, reinterpret_cast<std::byte*>(out.data()));
+    } else {
+      raw_array values;
+      runtime_->read_touched(I, out.keys, values);
+      auto const typed = values.template as<typename table_type<I>::value_type>();
+      out.values.assign(typed.begin(), typed.end());
+    }
+  }
+
   template <class Sequence>
   struct results_of;
   template <std::size_t... I>
@@ -126,8 +179,9 @@ class cluster {
     using type = std::tuple<result_type<I>...>;
   };
 
-  runtime_type runtime_;
+  std::array<std::size_t, sizeof...(Tables)> elements_;  ///< of tables that hold every row
   typename results_of<std::index_sequence_for<Tables...>>::type results_;
+  std::unique_ptr<runtime_type> runtime_;
 };
 
 }  // namespace rubato

@@ -5,8 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,7 +16,8 @@
 #include "rubato/peer/graph.hpp"
 #include "rubato/peer/local_step.hpp"
 #include "rubato/peer/mixing.hpp"
-#include "rubato/peer/parameter_pool.hpp"
+#include "rubato/run/peer_runtime.hpp"
+#include "rubato/transport/concepts.hpp"
 
 namespace rubato {
 
@@ -41,17 +41,22 @@ namespace rubato {
 /// Memory: one block of parameters per peer, and one per update under way; neighbors share them.
 template <std::floating_point T, class Transport, class Protocol, local_step Step>
 class peer_group {
+  static_assert(peer_transport<Transport>,
+                "a transport of peers needs peer_runtime_type and open_peers(peer_setup), see "
+                "transport/concepts.hpp");
+  static_assert(peer_protocol<Protocol>, "a decentralized protocol needs make_node(node_setup)");
+  static_assert(parameter<T>, "peers' parameters are of float or double");
+
  public:
-  using node_type = typename Protocol::template node<T, Step>;
-  using runtime_type = typename Transport::template peer_runtime<node_type>;
-  using peer_type = typename runtime_type::peer_type;
+  using runtime_type = typename Transport::peer_runtime_type;
+  using peer_type = peer<T>;
 
   /// @param transport leaves `workers` alone, or has as many as the graph has nodes
   /// @param mixing    the graph and what its edges weigh
   /// @param initial   all peers begin with these; not empty
   peer_group(Transport const& transport, mixing_matrix mixing, Protocol const& p, Step const& step,
              std::vector<T> const& initial)
-      : mixing_(std::move(mixing)), runtime_(checked(transport), make_nodes(p, step, initial)) {}
+      : mixing_(std::move(mixing)), runtime_(checked(transport).open_peers(setup(p, step, initial))) {}
 
   /// With the usual weights of the graph, see `mixing_matrix::automatic`.
   peer_group(Transport const& transport, graph const& g, Protocol const& p, Step const& step,
@@ -66,19 +71,23 @@ class peer_group {
   /// concurrently: what it captures and changes it must guard.
   template <class Body>
   peer_report run(Body body) {
-    return runtime_.run([&body](peer_type& p) { body(p); });
+    return runtime_->run([&body](peer_core& p) { body(static_cast<peer_type&>(p)); });
   }
 
   /// The consensus: the average of the parameters of all peers that live. O(peers · size).
   [[nodiscard]] std::vector<T> parameters() const { return observe(); }
   /// Those of one peer.
-  [[nodiscard]] std::vector<T> parameters(std::uint32_t rank) const { return *share(rank); }
+  [[nodiscard]] std::vector<T> parameters(std::uint32_t rank) const {
+    shared_update const x = share(rank);
+    auto const values = x->values.template as<T>();
+    return {values.begin(), values.end()};
+  }
   /// How far peers are from each other: the greatest Euclidean distance of one from the average.
   /// O(peers · size).
   [[nodiscard]] double spread() const {
     std::vector<T> const average = observe();
     double greatest = 0;
-    for_each_live([&](std::vector<T> const& x) {
+    for_each_live([&](std::span<T const> x) {
       double sum = 0;
       for (std::size_t i = 0; i < x.size(); ++i) {
         double const d = static_cast<double>(x[i]) - static_cast<double>(average[i]);
@@ -94,7 +103,7 @@ class peer_group {
   [[nodiscard]] std::vector<T> observe() const {
     std::vector<double> sum;
     std::size_t peers = 0;
-    for_each_live([&](std::vector<T> const& x) {
+    for_each_live([&](std::span<T const> x) {
       sum.resize(x.size());
       for (std::size_t i = 0; i < x.size(); ++i) sum[i] += static_cast<double>(x[i]);
       ++peers;
@@ -108,11 +117,11 @@ class peer_group {
   [[nodiscard]] std::uint32_t size() const noexcept { return mixing_.topology().size(); }
   [[nodiscard]] mixing_matrix const& mixing() const noexcept { return mixing_; }
   /// Ends the run under way: every peer's next call unwinds its body, and `run` returns.
-  void stop() { runtime_.stop(); }
+  void stop() { runtime_->stop(); }
   /// Time since the run began, wall or virtual.
-  [[nodiscard]] time_point now() const { return runtime_.now(); }
-  [[nodiscard]] runtime_type& runtime() noexcept { return runtime_; }
-  [[nodiscard]] runtime_type const& runtime() const noexcept { return runtime_; }
+  [[nodiscard]] time_point now() const { return runtime_->now(); }
+  [[nodiscard]] runtime_type& runtime() noexcept { return *runtime_; }
+  [[nodiscard]] runtime_type const& runtime() const noexcept { return *runtime_; }
 
  private:
   Transport const& checked(Transport const& transport) const {
@@ -123,34 +132,44 @@ class peer_group {
     return transport;
   }
 
-  std::deque<node_type>& make_nodes(Protocol const& p, Step const& step,
-                                    std::vector<T> const& initial) {
+  [[nodiscard]] peer_setup setup(Protocol const& p, Step const& step,
+                                 std::vector<T> const& initial) const {
     if (initial.empty()) throw option_error("peer_group: there are no initial parameters");
+    peer_setup s{.nodes = {},
+                 .make_peer = [](peer_node& node, peer_endpoint& link, std::uint32_t rank, std::uint32_t count,
+                                 std::uint64_t seed) -> std::unique_ptr<peer_core> {
+                   return std::make_unique<peer_type>(node, link, rank, count, seed);
+                 }};
     for (std::uint32_t i = 0; i < size(); ++i)
-      nodes_.emplace_back(p, mixing_, worker_id{i}, step, initial);
-    return nodes_;
+      s.nodes.push_back(p.make_node({.mixing = mixing_,
+                                     .self = worker_id{i},
+                                     .element = element_type_of<T>(),
+                                     .initial = std::as_bytes(std::span(initial)),
+                                     .make_step = [&step]() -> std::unique_ptr<peer_step> {
+                                       return std::make_unique<detail::peer_step_of<T, Step>>(step);
+                                     }}));
+    return s;
   }
 
-  [[nodiscard]] shared_parameters<T> share(std::uint32_t rank) const {
+  [[nodiscard]] shared_update share(std::uint32_t rank) const {
     if (rank >= size())
       throw usage_error(errc::unknown_key, "parameters: there is no peer " + std::to_string(rank) +
                                                " among " + std::to_string(size()));
-    shared_parameters<T> x;
-    runtime_.look_at(rank, [&](node_type const& n) { x = n.share(); });
+    shared_update x;
+    runtime_->look_at(rank, [&](peer_node const& n) { x = n.share(); });
     return x;
   }
   /// All of them, should none live.
   template <class F>
   void for_each_live(F f) const {
     bool any = false;
-    for (std::uint32_t i = 0; i < size(); ++i) any = any || !runtime_.crashed(i);
+    for (std::uint32_t i = 0; i < size(); ++i) any = any || !runtime_->crashed(i);
     for (std::uint32_t i = 0; i < size(); ++i)
-      if (!any || !runtime_.crashed(i)) f(*share(i));
+      if (!any || !runtime_->crashed(i)) f(share(i)->values.template as<T>());
   }
 
   mixing_matrix mixing_;
-  std::deque<node_type> nodes_;  // they stay where they are
-  runtime_type runtime_;
+  std::unique_ptr<runtime_type> runtime_;
 };
 
 }  // namespace rubato

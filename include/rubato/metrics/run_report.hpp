@@ -6,9 +6,9 @@
 
 #include "rubato/core/time.hpp"
 #include "rubato/metrics/implicit_momentum.hpp"
+#include "rubato/metrics/shard_counters.hpp"
 #include "rubato/metrics/worker_metrics.hpp"
 #include "rubato/protocol/conductor.hpp"
-#include "rubato/server/shard_control.hpp"
 
 namespace rubato {
 

@@ -3,50 +3,44 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "rubato/partition/layout.hpp"
 
 namespace rubato {
 
-/// Finds the rows of a bounded table through its layout. Cheap to copy.
-class bounded_locator {
+/// Finds the rows of a table: of a bounded one through its layout, of another by asking the partition;
+/// there a local row is the key itself. Cheap to copy. Used concurrently.
+class locator {
  public:
-  template <partition_policy Partition>
-  bounded_locator(Partition const& partition, table_shape shape)
-      : layout_(std::make_shared<layout const>(partition, shape)) {}
+  /// O(rows) for a bounded table. @throws option_error when the partition names a server that there is not
+  locator(partition_rule partition, table_shape shape, bool bounded)
+      : partition_(std::move(partition)),
+        shape_(shape),
+        layout_(bounded ? std::make_shared<layout const>(partition_, shape) : nullptr) {}
 
-  [[nodiscard]] layout::place locate(key k) const noexcept { return layout_->locate(k); }
-  [[nodiscard]] bool contains(key k) const noexcept { return k.value() < layout_->rows(); }
-  [[nodiscard]] std::uint64_t rows_of(server_id s) const noexcept { return layout_->rows_of(s); }
+  /// @pre `contains(k)` @throws option_error as the constructor, of a table that is not bounded
+  [[nodiscard]] layout::place locate(key k) const;
+  /// The same for many.
+  void locate(std::span<std::uint64_t const> keys, std::vector<layout::place>& out) const;
+
+  [[nodiscard]] bool contains(key k) const noexcept {
+    return k.value() < shape_.rows || (shape_.rows == 0 && !layout_);
+  }
+  /// How many rows a server has; 0 where any number may come.
+  [[nodiscard]] std::uint64_t rows_of(server_id s) const noexcept {
+    return layout_ ? layout_->rows_of(s) : 0;
+  }
+  [[nodiscard]] bool bounded() const noexcept { return layout_ != nullptr; }
+  /// @pre `bounded()`
   [[nodiscard]] layout const& rows() const noexcept { return *layout_; }
 
  private:
-  std::shared_ptr<layout const> layout_;
-};
-
-/// Finds the rows of a sparse table by asking the partition; there a local row is the key itself.
-template <partition_policy Partition>
-class open_locator {
- public:
-  open_locator(Partition partition, table_shape shape)
-      : partition_(std::move(partition)), shape_(shape) {}
-
-  /// @throws option_error when the partition names a server that there is not
-  [[nodiscard]] layout::place locate(key k) const {
-    server_id const s = partition_.server_of(k, shape_);
-    check_server(s, k, shape_);
-    return {s, k.value()};
-  }
-  [[nodiscard]] bool contains(key k) const noexcept {
-    return shape_.rows == 0 || k.value() < shape_.rows;
-  }
-  /// Any number of rows may come.
-  [[nodiscard]] std::uint64_t rows_of(server_id) const noexcept { return 0; }
-
- private:
-  [[no_unique_address]] Partition partition_;
+  partition_rule partition_;
   table_shape shape_;
+  std::shared_ptr<layout const> layout_;
 };
 
 }  // namespace rubato

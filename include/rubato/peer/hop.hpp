@@ -1,17 +1,22 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <memory>
 #include <type_traits>
 #include <utility>
 
 #include "rubato/peer/concepts.hpp"
 #include "rubato/peer/gap.hpp"
 #include "rubato/peer/gather.hpp"
-#include "rubato/peer/hop_node.hpp"
+#include "rubato/peer/hop_rules.hpp"
+#include "rubato/peer/peer_node.hpp"
 #include "rubato/peer/jump.hpp"
 #include "rubato/peer/reduce.hpp"
 
 namespace rubato {
+
+/// A node of the Hop family. @throws option_error for what cannot be meant at its place in the graph
+[[nodiscard]] std::unique_ptr<peer_node> make_hop_node(hop_rules protocol, node_setup const& setup);
 
 /// A Hop protocol put together from its parts; `hop` leaves out what is usual.
 template <gather_policy Gather, reduce_policy Reduce, gap_policy Gap, jump_policy Jump>
@@ -34,9 +39,6 @@ class composed_hop {
                 "leaves out as well: bounded_jump needs backup workers or bounded staleness");
 
  public:
-  template <class T, class Step>
-  using node = hop_node<T, composed_hop, Step>;
-
   constexpr composed_hop(Gather gather, Reduce reduce, Gap gap, Jump jump, iteration_order order)
       : gather_(std::move(gather)),
         reduce_(std::move(reduce)),
@@ -49,6 +51,9 @@ class composed_hop {
   [[nodiscard]] constexpr Gap gap() const { return gap_; }
   [[nodiscard]] constexpr Jump jump() const { return jump_; }
   [[nodiscard]] constexpr iteration_order order() const noexcept { return order_; }
+  [[nodiscard]] std::unique_ptr<peer_node> make_node(node_setup const& setup) const {
+    return make_hop_node(*this, setup);
+  }
 
  private:
   [[no_unique_address]] Gather gather_;
@@ -112,6 +117,6 @@ template <class... Parts>
       parts...);
   return composed_hop{gather, reduce, gap, jump, order};
 }
-static_assert(hop_protocol<decltype(hop())>);
+static_assert(hop_protocol<decltype(hop())> && peer_protocol<decltype(hop())>);
 
 }  // namespace rubato

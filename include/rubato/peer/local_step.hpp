@@ -1,19 +1,19 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <Eigen/Core>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "rubato/core/error.hpp"
+#include "rubato/peer/peer_node.hpp"
 
 namespace rubato {
 
@@ -40,16 +40,22 @@ namespace detail {
   return {text.data(), end.ptr};
 }
 
-template <class T>
-[[nodiscard]] auto as_array(std::span<T> s) {
-  using array = Eigen::Array<std::remove_const_t<T>, Eigen::Dynamic, 1>;
-  using seen = std::conditional_t<std::is_const_v<T>, array const, array>;
-  return Eigen::Map<seen>(s.data(), static_cast<Eigen::Index>(s.size()));
-}
+/// A local step of the user's, for parameters of type T.
+template <std::floating_point T, local_step S>
+class peer_step_of final : public peer_step {
+ public:
+  explicit peer_step_of(S step) : step_(std::move(step)) {}
+  void start(std::size_t size) override { state_.emplace(step_.template start<T>(size)); }
+  void apply(std::size_t first, std::size_t count, std::byte const* x, std::byte const* gradient,
+             std::byte* to) override {
+    auto const seen = [count](std::byte const* p) { return std::span(reinterpret_cast<T const*>(p), count); };
+    state_->apply(first, seen(x), seen(gradient), std::span(reinterpret_cast<T*>(to), count));
+  }
 
-/// What a step keeps for one peer.
-template <class Step, class T>
-using step_state = decltype(std::declval<Step const&>().template start<T>(std::size_t{}));
+ private:
+  S step_;
+  std::optional<decltype(std::declval<S const&>().template start<T>(std::size_t{}))> state_;
+};
 }  // namespace detail
 
 /// Stochastic gradient descent with momentum and weight decay of the peer's own:
@@ -80,18 +86,20 @@ struct sgd {
     }
 
     void apply(std::size_t first, std::span<T const> x, std::span<T const> gradient, std::span<T> to) {
-      auto const g = detail::as_array(gradient);
-      auto const at = detail::as_array(x);
-      auto out = detail::as_array(to);
       if (velocity_.empty()) {
-        if (decay_ == 0) out -= rate_ * g;
-        else out -= rate_ * (g + decay_ * at);
+        if (decay_ == 0)
+          for (std::size_t i = 0; i < to.size(); ++i) to[i] -= rate_ * gradient[i];
+        else
+          for (std::size_t i = 0; i < to.size(); ++i) to[i] -= rate_ * (gradient[i] + decay_ * x[i]);
         return;
       }
-      auto v = detail::as_array(std::span(velocity_).subspan(first, to.size()));
-      if (decay_ == 0) v = momentum_ * v + g;
-      else v = momentum_ * v + (g + decay_ * at);
-      out -= rate_ * v;
+      std::span<T> const v = std::span(velocity_).subspan(first, to.size());
+      if (decay_ == 0)
+        for (std::size_t i = 0; i < to.size(); ++i) v[i] = momentum_ * v[i] + gradient[i];
+      else
+        for (std::size_t i = 0; i < to.size(); ++i)
+          v[i] = momentum_ * v[i] + (gradient[i] + decay_ * x[i]);
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] -= rate_ * v[i];
     }
 
    private:
@@ -111,7 +119,7 @@ struct plain_step {
   template <std::floating_point T>
   struct state {
     static void apply(std::size_t, std::span<T const>, std::span<T const> step, std::span<T> to) {
-      detail::as_array(to) += detail::as_array(step);
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] += step[i];
     }
   };
   template <std::floating_point T>

@@ -6,26 +6,19 @@
 #include <vector>
 
 #include "rubato/core/ids.hpp"
-#include "rubato/peer/concepts.hpp"
+#include "rubato/storage/shared_update.hpp"
 
 namespace rubato {
 
-/// What peers of the Hop family send each other. FIFO per pair of sender and receiver.
-template <class Payload>
-struct hop_message {
-  enum class kind : std::uint8_t {
-    update,  ///< the sender's parameters of iteration `number`
-    tokens,  ///< `number` tokens put into the queue kept for the receiver
-    ack,     ///< the sender has reduced the receiver's update of iteration `number`
-    bye,     ///< the sender makes `number` iterations, has ended the last of them, and sends no more
-  };
-  kind what = kind::update;
+/// What peers send each other. FIFO per pair of sender and receiver. What kinds there are, and what they
+/// mean, is the protocol's business.
+struct peer_message {
+  std::uint8_t kind = 0;
   std::int64_t number = 0;
-  Payload parameters{};
+  shared_update parameters{};  ///< of an update, an answer or a chunk; shared, never changed once sent
 };
 
 /// Messages to be sent, in this order.
-template <class Message>
-using outbox = std::vector<std::pair<worker_id, Message>>;
+using outbox = std::vector<std::pair<worker_id, peer_message>>;
 
 }  // namespace rubato

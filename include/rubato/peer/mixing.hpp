@@ -1,7 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <Eigen/Core>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -9,6 +8,11 @@
 
 #include "rubato/core/ids.hpp"
 #include "rubato/peer/graph.hpp"
+
+namespace Eigen {
+template <class Scalar, int Rows, int Columns, int Options, int MaxRows, int MaxColumns>
+class Matrix;
+}  // namespace Eigen
 
 namespace rubato {
 
@@ -23,6 +27,9 @@ namespace rubato {
 /// Source: 002 §3.1.
 class mixing_matrix {
  public:
+  /// `Eigen::MatrixXd`; who uses one includes `<Eigen/Core>`.
+  using matrix = Eigen::Matrix<double, -1, -1, 0, -1, -1>;
+
   /// Every update counts the same: W(i, j) = 1/|N_in(j)| (002 Eq. 1).
   /// @throws option_error where that is not doubly stochastic, as on many graphs that are not
   ///   regular; the sentence names a row, its sum and the way out
@@ -36,7 +43,7 @@ class mixing_matrix {
   /// The caller's weights.
   /// @param weights one row and column per node: > 0 on the edges, ≥ 0 on the diagonal, 0 elsewhere
   /// @throws option_error that names the first entry, row or column that is wrong, and its value
-  [[nodiscard]] static mixing_matrix given(graph const& on, Eigen::MatrixXd const& weights);
+  [[nodiscard]] static mixing_matrix given(graph const& on, matrix const& weights);
 
   /// `uniform` where that is doubly stochastic, else `metropolis` if the graph is undirected.
   /// @throws option_error otherwise, as `uniform` does
@@ -55,7 +62,7 @@ class mixing_matrix {
   [[nodiscard]] std::span<double const> of(worker_id j) const;
 
   /// W with all its zeros: memory grows with the square of the nodes.
-  [[nodiscard]] Eigen::MatrixXd dense() const;
+  [[nodiscard]] matrix dense() const;
 
   /// |λ1| − |λ2| of the two eigenvalues of W of largest norm (002 §7.3.6): between 0 and 1, the
   /// larger, the fewer iterations until news reach everybody. 1 for a single node.
@@ -78,6 +85,6 @@ class mixing_matrix {
 /// The graph of a weight matrix: an edge from i to j wherever weights(i, j) is not 0, i ≠ j. Goes
 /// before `mixing_matrix::given`, which checks the weights themselves.
 /// @throws option_error if `weights` is not square or what the constructor of `graph` rejects
-[[nodiscard]] graph graph_of(Eigen::MatrixXd const& weights);
+[[nodiscard]] graph graph_of(mixing_matrix::matrix const& weights);
 
 }  // namespace rubato

@@ -1,57 +1,39 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <span>
-#include <string>
 
-#include "rubato/core/error.hpp"
 #include "rubato/core/random.hpp"
+#include "rubato/core/time.hpp"
 #include "rubato/metrics/peer_report.hpp"
-#include "rubato/peer/endpoint.hpp"
 
 namespace rubato {
 
-/// What a training body holds in decentralized training: one per peer, used by that peer only.
-///
-///     group.run([&](auto& peer) {
-///       for (auto k : peer.iterations(1000)) peer.step(gradient(k, peer.parameters()));
-///     });
-///
-/// A handle is of use while its run is under way.
-template <class Node, class Endpoint>
-class peer {
-  static_assert(peer_endpoint<Endpoint, typename Node::message>);
-  static_assert(peer_node<Node, Endpoint>);
+class peer_endpoint;
+class peer_node;
 
+/// A peer of a run, as far as it does not matter what its parameters are: the part of `peer` that is
+/// compiled once.
+class peer_core {
  public:
-  using value_type = typename Node::value_type;
-
-  peer(Node& node, Endpoint& link, std::uint32_t rank, std::uint32_t count, std::uint64_t seed)
-      : node_(node),
-        link_(link),
-        rank_(rank),
-        count_(count),
-        random_(seed, rank),
-        began_(link.now()) {}
-  peer(peer const&) = delete;
-  peer& operator=(peer const&) = delete;
+  peer_core(peer_node& node, peer_endpoint& link, std::uint32_t rank, std::uint32_t count,
+            std::uint64_t seed);
+  peer_core(peer_core const&) = delete;
+  peer_core& operator=(peer_core const&) = delete;
+  virtual ~peer_core() = default;
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
   /// All peers of the run.
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
   /// The iteration that it is in.
-  [[nodiscard]] std::int64_t iteration() const noexcept { return node_.iteration(); }
+  [[nodiscard]] std::int64_t iteration() const noexcept;
   /// A random stream of this peer's own, the same in every run of one seed.
   [[nodiscard]] random_stream& random() noexcept { return random_; }
-  [[nodiscard]] time_point now() const { return link_.now(); }
-
-  /// The parameters of this iteration: what the gradient is to be computed at. Valid, and unchanged,
-  /// until `step`.
-  [[nodiscard]] std::span<value_type const> parameters() const noexcept { return node_.parameters(); }
+  [[nodiscard]] time_point now() const;
 
   class iteration_range;
 
@@ -59,52 +41,10 @@ class peer {
   /// on. Each needs one `step`. Once in a run; all peers make the same number. Who ends early, by
   /// leaving the loop or with a smaller n, counts as lost to those that still need it.
   /// @throws usage_error the second time; option_error for n < 0; lost_error as `step` does
-  [[nodiscard]] iteration_range iterations(std::int64_t n) {
-    if (n < 0)
-      throw option_error("iterations: must be 0 or more, but is " + std::to_string(n));
-    require_open("iterations");
-    if (begun_) throw usage_error(errc::bad_option, "iterations: only once in a run of a peer");
-    begun_ = true;
-    failed_ = true;  // until it has succeeded
-    node_.begin(link_, n);
-    failed_ = false;
-    return iteration_range(*this);
-  }
-
-  /// Ends the iteration: sends, averages, applies the gradient, in the protocol's order, and enters the
-  /// next one. Waits as the protocol says.
-  /// @param gradient one number per parameter; what it does is up to the group's `local_step`
-  /// @param work     what computing it has cost, in the simulator's units
-  /// @throws usage_error for a wrong size or work, outside of `iterations`, or a second time in one;
-  ///   lost_error when a neighbor is gone that the protocol cannot do without: a body that catches it
-  ///   has no further iterations
-  void step(std::span<value_type const> gradient, double work = 1) {
-    require_open("step");
-    if (!begun_ || stepped_ || failed_ || node_.ended())
-      throw usage_error(errc::bad_option, "step: must be called once in each of the iterations");
-    if (gradient.size() != node_.parameters().size())
-      throw usage_error(errc::wrong_size,
-                        "step: a gradient of " + std::to_string(gradient.size()) +
-                            " numbers, expected " + std::to_string(node_.parameters().size()));
-    if (!(work >= 0) || !std::isfinite(work))
-      throw usage_error(errc::bad_option, "step: work must be finite and 0 or more");
-    link_.charge(work);
-    stepped_ = true;
-    failed_ = true;  // until it has succeeded
-    node_.step(link_, gradient);
-    failed_ = false;
-  }
+  [[nodiscard]] iteration_range iterations(std::int64_t n);
 
   /// What it has measured so far, since the run began.
-  [[nodiscard]] peer_metrics metrics() const {
-    peer_metrics m;
-    m.bytes_sent = bytes_sent_;
-    link_.guard([&] { static_cast<peer_counters&>(m) = node_.counters(); });
-    m.wait_updates = node_.waits().for_updates;
-    m.wait_tokens = node_.waits().for_tokens;
-    m.compute = ((open_ ? link_.now() : ended_) - began_) - m.wait();
-    return m;
-  }
+  [[nodiscard]] peer_metrics metrics() const;
 
   class iteration_range {
    public:
@@ -114,7 +54,7 @@ class peer {
       using difference_type = std::ptrdiff_t;
 
       iterator() = default;
-      explicit iterator(peer* p) noexcept : peer_(p) {}
+      explicit iterator(peer_core* p) noexcept : peer_(p) {}
       [[nodiscard]] std::int64_t operator*() const noexcept { return peer_->iteration(); }
       iterator& operator++() {
         peer_->next();
@@ -126,42 +66,37 @@ class peer {
       }
 
      private:
-      [[nodiscard]] bool at_end() const noexcept { return peer_->failed_ || peer_->node_.ended(); }
-      peer* peer_ = nullptr;
+      [[nodiscard]] bool at_end() const noexcept { return peer_->at_end(); }
+      peer_core* peer_ = nullptr;
     };
 
     [[nodiscard]] iterator begin() const noexcept { return iterator(&peer_); }
     [[nodiscard]] static std::default_sentinel_t end() noexcept { return {}; }
 
    private:
-    friend class peer;
-    explicit iteration_range(peer& p) noexcept : peer_(p) {}
-    peer& peer_;
+    friend class peer_core;
+    explicit iteration_range(peer_core& p) noexcept : peer_(p) {}
+    peer_core& peer_;
   };
 
   // ---- for the transport
 
   /// The run is over for this peer; whoever has kept the handle gets an error.
-  void end() noexcept {
-    open_ = false;
-    ended_ = link_.now();
-  }
+  void end() noexcept;
   void count_sent(std::uint64_t bytes) noexcept { bytes_sent_ += bytes; }
 
- private:
-  void require_open(char const* call) const {
-    if (!open_)
-      throw usage_error(errc::stale_handle, std::string(call) + ": the run of this peer is over");
-  }
-  void next() {
-    if (!stepped_)
-      throw usage_error(errc::bad_option, "iterations: iteration " + std::to_string(iteration()) +
-                                              " had no step()");
-    stepped_ = false;
-  }
+ protected:
+  [[nodiscard]] std::span<std::byte const> parameter_bytes() const noexcept;
+  /// @param given how many numbers the gradient has, and `expected` how many there should be
+  void step(std::span<std::byte const> gradient, std::size_t given, std::size_t expected, double work);
 
-  Node& node_;
-  Endpoint& link_;
+ private:
+  void require_open(char const* call) const;
+  void next();
+  [[nodiscard]] bool at_end() const noexcept;
+
+  peer_node& node_;
+  peer_endpoint& link_;
   std::uint32_t rank_;
   std::uint32_t count_;
   random_stream random_;
@@ -172,6 +107,38 @@ class peer {
   bool stepped_ = false;
   bool failed_ = false;  ///< left an iteration in the middle: there is no going on
   bool open_ = true;
+};
+
+/// What a training body holds in decentralized training: one per peer, used by that peer only.
+///
+///     group.run([&](auto& peer) {
+///       for (auto k : peer.iterations(1000)) peer.step(gradient(k, peer.parameters()));
+///     });
+///
+/// A handle is of use while its run is under way.
+template <std::floating_point T>
+class peer final : public peer_core {
+ public:
+  using value_type = T;
+  using peer_core::peer_core;
+
+  /// The parameters of this iteration: what the gradient is to be computed at. Valid, and unchanged,
+  /// until `step`.
+  [[nodiscard]] std::span<T const> parameters() const noexcept {
+    auto const bytes = parameter_bytes();
+    return {reinterpret_cast<T const*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+
+  /// Ends the iteration: sends, averages, applies the gradient, in the protocol's order, and enters the
+  /// next one. Waits as the protocol says.
+  /// @param gradient one number per parameter; what it does is up to the group's `local_step`
+  /// @param work     what computing it has cost, in the simulator's units
+  /// @throws usage_error for a wrong size or work, outside of `iterations`, or a second time in one;
+  ///   lost_error when a neighbor is gone that the protocol cannot do without: a body that catches it
+  ///   has no further iterations
+  void step(std::span<T const> gradient, double work = 1) {
+    peer_core::step(std::as_bytes(gradient), gradient.size(), parameters().size(), work);
+  }
 };
 
 }  // namespace rubato

@@ -14,24 +14,38 @@
 
 namespace rubato {
 
+namespace detail {
+template <class P>
+concept admits_all_alike = requires(P const p, clock_index c, staleness s) {
+  { p.need(c, s) } noexcept -> std::same_as<clock_index>;
+  { p.cache_need(c, s) } noexcept -> std::same_as<clock_index>;
+};
+template <class P>
+concept admits_by_worker = requires(P const p, clock_index c, staleness s, worker_id w) {
+  { p.need(c, s, w) } noexcept -> std::same_as<clock_index>;
+  { p.cache_need(c, s, w) } noexcept -> std::same_as<clock_index>;
+};
+}  // namespace detail
+
 /// Who waits? Lives on the server.
 ///
 /// | expression             | result        | meaning |
 /// |------------------------|---------------|---------|
-/// | `p.bound()`            | `staleness`   | the protocol's own s; a read may ask for less, not for more |
+/// | `p.bound()`            | `staleness`   | the protocol's own s, the greatest of all workers'; a read may ask for less, not for more |
 /// | `p.need(c, s)`         | `clock_index` | the least `c_min` that lets a read or push at clock c go on |
 /// | `p.cache_need(c, s)`   | `clock_index` | the least server clock of a cached copy that the first read at clock c may use |
+///
+/// Where it matters who asks, both take a third argument, the asking worker's `worker_id`: so a group
+/// may wait beside one that does not ([examples/045](examples/045_groups_that_wait.cpp)).
 ///
 /// The answers are thresholds, so that waiting requests sit in a heap and nothing is ever polled.
 /// They depend on nothing but the arguments, and do not fall as c grows or s shrinks; `need(c, s)`
 /// is at most c, since nobody may wait for itself. Called concurrently.
 /// Models: `barrier`, `bounded_staleness`, `unbounded`. Source: 001 §2–3.
 template <class P>
-concept admission_policy = std::copyable<P> && requires(P const p, clock_index c, staleness s) {
+concept admission_policy = std::copyable<P> && requires(P const p) {
   { p.bound() } noexcept -> std::same_as<staleness>;
-  { p.need(c, s) } noexcept -> std::same_as<clock_index>;
-  { p.cache_need(c, s) } noexcept -> std::same_as<clock_index>;
-};
+} && (detail::admits_all_alike<P> || detail::admits_by_worker<P>);
 
 /// What a shard knows when it decides which held-back commits to fold.
 struct fold_window {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "rubato/core/clock.hpp"
@@ -82,21 +82,22 @@ concept conducted_pace =
       p.spent(d);
     };
 
-/// What stands where a pace has no conductor.
-struct no_conductor {
-  struct order_type {};
+/// A conductor of whatever type, for one run; see `pace_conductor`. Orders are bytes.
+class conductor {
+ public:
+  /// An order, as it lies in memory: both ends run the same program or are checked to agree.
+  using order = std::vector<std::byte>;
+  using orders = std::vector<addressed<order>>;
+
+  virtual ~conductor() = default;
+  virtual void join(worker_id w, clock_index at, time_point now, orders& out) = 0;
+  virtual void leave(worker_id w) = 0;
+  virtual void commit(worker_id w, clock_index at, time_point now) = 0;
+  virtual void observe(time_point at, double loss) = 0;
+  virtual void tick(time_point now, orders& out) = 0;
+  [[nodiscard]] virtual time_point next_tick() const = 0;
+  [[nodiscard]] virtual time_point next_sample() const = 0;
+  [[nodiscard]] virtual std::span<pace_change const> changes() const = 0;
 };
-
-namespace detail {
-template <pace_policy P>
-[[nodiscard]] auto make_conductor(P const& pace) {
-  if constexpr (conducted_pace<P>) return pace.make_conductor();
-  else return no_conductor{};
-}
-}  // namespace detail
-
-/// The conductor of a protocol's pace, or `no_conductor`.
-template <protocol P>
-using conductor_of = decltype(detail::make_conductor(std::declval<pace_of<P> const&>()));
 
 }  // namespace rubato

@@ -2,80 +2,50 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "rubato/core/assert.hpp"
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
+#include "rubato/protocol/concepts.hpp"
+#include "rubato/server/messages.hpp"
 
 namespace rubato {
+
+/// A commit that is held back.
+struct held_commit {
+  commit_info info;  ///< as it was when the commit arrived
+  commit_message message;
+};
 
 /// The commits that a shard has received and visibility holds back, in the order in which they will
 /// be folded: by stamp, then by worker.
 ///
 /// Adding costs O(log stamps + log commits of the stamp). Not synchronized.
-template <class Message>
 class commit_log {
  public:
   /// The commits of one stamp, by worker.
-  using group = std::map<worker_id, Message>;
+  using group = std::map<worker_id, held_commit>;
+  using groups = std::vector<std::pair<clock_index, group>>;
 
   [[nodiscard]] bool empty() const noexcept { return groups_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  void add(clock_index stamp, worker_id from, Message message) {
-    bool const fresh = groups_[stamp].emplace(from, std::move(message)).second;
-    RUBATO_ASSERT(fresh);
-    if (fresh) ++size_;
-  }
-
+  void add(held_commit commit);
   /// Takes out the commits with stamps below the horizon, oldest first.
-  [[nodiscard]] std::vector<std::pair<clock_index, group>> take_below(clock_index horizon) {
-    std::vector<std::pair<clock_index, group>> ready;
-    while (!groups_.empty() && groups_.begin()->first < horizon) {
-      auto node = groups_.extract(groups_.begin());
-      size_ -= node.mapped().size();
-      ready.emplace_back(node.key(), std::move(node.mapped()));
-    }
-    return ready;
-  }
-
+  [[nodiscard]] groups take_below(clock_index horizon);
   /// Takes out the commits that `ready(stamp, worker)` says, in order. O(commits here).
-  template <class Ready>
-  [[nodiscard]] std::vector<std::pair<clock_index, group>> take_if(Ready ready) {
-    std::vector<std::pair<clock_index, group>> taken;
-    for (auto at = groups_.begin(); at != groups_.end();) {
-      group some;
-      for (auto c = at->second.begin(); c != at->second.end();) {
-        auto const next = std::next(c);
-        if (ready(at->first, c->first)) some.insert(at->second.extract(c));
-        c = next;
-      }
-      size_ -= some.size();
-      if (!some.empty()) taken.emplace_back(at->first, std::move(some));
-      at = at->second.empty() ? groups_.erase(at) : std::next(at);
-    }
-    return taken;
-  }
+  [[nodiscard]] groups take_if(std::function<bool(clock_index, worker_id)> const& ready);
+  /// Forgets a worker's commits with stamps from `cut` on; returns how many.
+  std::size_t drop(worker_id from, clock_index cut);
 
-  /// Calls `f(stamp, worker, message)` for all commits here, in order.
+  /// Calls `f(commit)` for all commits here, in order.
   template <class F>
   void for_each(F f) const {
     for (auto const& [stamp, commits] : groups_)
-      for (auto const& [worker, message] : commits) f(stamp, worker, message);
-  }
-
-  /// Forgets a worker's commits with stamps from `cut` on; returns how many.
-  std::size_t drop(worker_id from, clock_index cut) {
-    std::size_t dropped = 0;
-    for (auto at = groups_.lower_bound(cut); at != groups_.end();) {
-      dropped += at->second.erase(from);
-      at = at->second.empty() ? groups_.erase(at) : std::next(at);
-    }
-    size_ -= dropped;
-    return dropped;
+      for (auto const& [worker, commit] : commits) f(commit);
   }
 
  private:

@@ -3,14 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <tuple>
 
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
+#include "rubato/core/short_list.hpp"
 #include "rubato/server/commit_cut.hpp"
-#include "rubato/storage/concepts.hpp"
+#include "rubato/storage/shared_update.hpp"
 
 namespace rubato {
 
@@ -21,19 +20,19 @@ struct sender {
   stage_id stage;
 };
 
-/// One worker's commit for one server: the updates that it pushed since its last commit. Every
-/// commit goes to every server, with empty parts where it has nothing for it.
-template <table_spec... Tables>
+/// One worker's commit for one server: the updates that it pushed since its last commit, one part for
+/// each table. Every commit goes to every server, with empty parts where it has nothing for it.
 struct commit_message {
-  sender from;
-  clock_index stamp;        ///< the worker's clock before the commit
+  sender from{};
+  clock_index stamp{};      ///< the worker's clock before the commit
   version_index version{};  ///< V(m): the version that the updates belong to
-  std::tuple<std::shared_ptr<update<typename Tables::value_type> const>...> parts;
+  short_list<shared_update, 2> parts{};
 
   /// What it takes on a wire, without framing.
-  [[nodiscard]] std::size_t bytes() const {
-    return std::apply([](auto const&... part) { return (std::size_t{0} + ... + part->bytes()); },
-                      parts);
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) total += parts[i]->bytes();
+    return total;
   }
 };
 
@@ -62,7 +61,7 @@ enum class refusal {
   stranger,     ///< of a worker that is not in the run, or has been given up
   incarnation,  ///< of an earlier life of the worker
   order,        ///< a commit whose stamp is not the worker's clock, an order carried out before
-  version,      ///< a commit of a version that its worker has left behind
+  old_version,  ///< a commit of a version that its worker has left behind
   cut,          ///< a read of a cut that is not there: not yet received, or folded already
   size,         ///< an answer that its asker has no room for; nobody else says this
 };
@@ -74,7 +73,7 @@ enum class refusal {
     case refusal::stranger: return "its worker is not in the run";
     case refusal::incarnation: return "it belongs to an earlier incarnation of its worker";
     case refusal::order: return "it does not come next";
-    case refusal::version: return "its version is older than its worker's last one";
+    case refusal::old_version: return "its version is older than its worker's last one";
     case refusal::cut: return "the server does not hold the cut that it asks for";
     case refusal::size: return "the answer is too large";
   }

@@ -6,8 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "rubato/core/raw_array.hpp"
 #include "rubato/core/time.hpp"
 #include "rubato/server/messages.hpp"
+#include "rubato/storage/table_state.hpp"
 
 namespace rubato {
 
@@ -19,22 +21,20 @@ enum class selection : std::uint8_t {
 };
 
 /// One request of a worker to one server about one table, and its answer. Lives in the worker, so
-/// that steady reads allocate nothing; in use from `request` until the wait is over.
-template <class Store>
+/// that steady reads allocate nothing; in use from `request` until the wait is over. Elements are bytes
+/// here: who asks and who answers know what they are.
 struct read_slot {
-  using value_type = typename Store::value_type;
-
   selection asked = selection::nothing;
   std::vector<std::uint64_t> rows;      ///< local rows, for `selection::rows`
 
   read_stamp stamp{};
-  std::vector<value_type> values;             ///< the rows asked for, one after the other
+  raw_array values;                           ///< the rows asked for, one after the other
   /// Of each row, where they come from several answers; the stamp then is the least of them. Else empty.
   std::vector<read_stamp> row_stamps;
-  typename Store::snapshot_type snapshot;     ///< for `selection::all`
-  /// For `selection::all` of a dense table: where the elements go instead, in the server's order, if
-  /// the transport can write them there (`scattering_endpoint`). Empty: into the snapshot.
-  std::vector<std::span<value_type>> scattered;
+  table_state state;                          ///< for `selection::all`
+  /// For `selection::all` of a bounded table: where the elements go instead, in the server's order, if
+  /// the transport can write them there (`endpoint::scatters`). Empty: into the state.
+  std::vector<std::span<std::byte>> scattered;
   time_point arrived{};                       ///< when the request was at the server
   time_point admitted{};                      ///< when the protocol let it go on
 
@@ -44,9 +44,9 @@ struct read_slot {
   [[nodiscard]] std::size_t reply_bytes() const noexcept {
     switch (asked) {
       case selection::nothing: return 0;
-      case selection::rows: return values.size() * sizeof(value_type);
+      case selection::rows: return values.size_bytes();
       case selection::all: {
-        std::size_t bytes = scattered.empty() ? snapshot.bytes() : 0;
+        std::size_t bytes = scattered.empty() ? state.bytes() : 0;
         for (auto const piece : scattered) bytes += piece.size_bytes();
         return bytes;
       }

@@ -1,10 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <list>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -31,75 +29,33 @@ class stable_cuts {
   // ---- membership, as the coordinator orders it
 
   /// Held at the present `c_min` until all servers have registered the joiner.
-  void join(worker_id w) {
-    if (w.index() >= members_.size()) members_.resize(w.index() + 1);
-    if (progress_.contains(w)) progress_.leave(w);  // an earlier life
-    clock_index const at = std::max(progress_.floor(), members_[w.index()].stable);
-    members_[w.index()] = {std::vector<clock_index>(servers_, at), at, std::nullopt};
-    progress_.join(w, at);
-    current_.reset();
-  }
-  void start(worker_id w, clock_index at) {
-    member& m = members_[w.index()];
-    std::ranges::fill(m.received, at);
-    advance(w, at);
-  }
+  void join(worker_id w);
+  void start(worker_id w, clock_index at);
   /// The worker has left, or was given up, with its commits below `cut`: it counts until all
   /// servers have received them.
-  void leave(worker_id w, clock_index cut) {
-    members_[w.index()].cut = cut;
-    forget(w);
-    settle(w);
-  }
+  void leave(worker_id w, clock_index cut);
   /// The worker was given up: all servers have its commits below `cut`, and drop the others.
-  void lose(worker_id w, clock_index cut) {
-    std::ranges::fill(members_[w.index()].received, cut);
-    advance(w, cut);
-    leave(w, cut);
-  }
+  void lose(worker_id w, clock_index cut);
   /// Whatever it was reading is over, and it waits for nothing.
-  void forget(worker_id w) {
-    waiting_.remove(w);
-    release(w);
-  }
+  void forget(worker_id w);
 
   // ---- what servers report
 
   /// Server `s` has received all commits of this worker with stamps below `clock`.
-  void report(server_id s, worker_id w, clock_index clock) {
-    if (w.index() >= members_.size() || !progress_.contains(w)) return;
-    member& m = members_[w.index()];
-    m.received[s.index()] = std::max(m.received[s.index()], clock);
-    advance(w, std::ranges::min(m.received));
-    settle(w);
-  }
+  void report(server_id s, worker_id w, clock_index clock);
 
   // ---- reads
 
   /// Whether a read with this need may go on; if not its worker waits, and `take_released` will
   /// name it. A worker has at most one request waiting.
-  [[nodiscard]] bool admit(worker_id w, clock_index clock, clock_index need) {
-    if (need <= c_min()) return true;
-    waiting_.enter(w, clock, need);
-    return false;
-  }
+  [[nodiscard]] bool admit(worker_id w, clock_index clock, clock_index need);
 
   /// The cut for a worker that has been let in. With `pull` the servers keep it readable until
   /// `release`.
-  [[nodiscard]] shared_cut grant(worker_id w, bool pull) {
-    if (!current_) current_ = make_current();
-    if (pull) {
-      release(w);
-      under_way_.emplace_back(w, current_);
-    }
-    return current_;
-  }
+  [[nodiscard]] shared_cut grant(worker_id w, bool pull);
 
   /// The worker has its answers.
-  void release(worker_id w) {
-    auto const at = std::ranges::find(under_way_, w, &std::pair<worker_id, shared_cut>::first);
-    if (at != under_way_.end()) under_way_.erase(at);
-  }
+  void release(worker_id w);
 
   // ---- what follows
 
@@ -109,16 +65,7 @@ class stable_cuts {
   /// The low-water mark, if it is time to tell the servers: cuts only grow, so it is that of the
   /// oldest read under way. Sent once for as many commits as there are workers, which keeps both
   /// the traffic per commit and the servers' logs small.
-  [[nodiscard]] shared_cut take_mark() {
-    // With the last worker gone, all that is left is to be folded.
-    if (advanced_ < progress_.live()) return nullptr;
-    if (under_way_.empty() && !current_) current_ = make_current();
-    shared_cut const next = under_way_.empty() ? current_ : under_way_.front().second;
-    if (next == mark_) return nullptr;
-    mark_ = next;
-    advanced_ = 0;
-    return mark_;
-  }
+  [[nodiscard]] shared_cut take_mark();
 
   // ---- for reports and observers
 
@@ -134,33 +81,10 @@ class stable_cuts {
     std::optional<clock_index> cut;     // of one that leaves
   };
 
-  void advance(worker_id w, clock_index to) {
-    member& m = members_[w.index()];
-    if (m.cut) to = std::min(to, *m.cut);
-    if (to <= m.stable) return;
-    advanced_ += static_cast<std::size_t>(distance(m.stable, to));
-    m.stable = to;
-    current_.reset();
-    if (!progress_.contains(w)) return;
-    progress_.advance(w, to);
-    waiting_.release(c_min(), released_);
-  }
-
+  void advance(worker_id w, clock_index to);
   /// Lets a leaver go whose commits have all arrived.
-  void settle(worker_id w) {
-    member const& m = members_[w.index()];
-    if (!m.cut || m.stable < *m.cut || !progress_.contains(w)) return;
-    progress_.leave(w);
-    current_.reset();
-    waiting_.release(c_min(), released_);
-  }
-
-  [[nodiscard]] shared_cut make_current() const {
-    std::vector<clock_index> below;
-    below.reserve(members_.size());
-    for (member const& m : members_) below.push_back(m.stable);
-    return std::make_shared<commit_cut const>(std::move(below), progress_.floor());
-  }
+  void settle(worker_id w);
+  [[nodiscard]] shared_cut make_current() const;
 
   std::uint32_t servers_;
   std::vector<member> members_;

@@ -1,7 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -27,32 +26,20 @@ class waiting_room {
   /// In no particular order; for reports.
   [[nodiscard]] std::span<ticket const> tickets() const noexcept { return heap_; }
 
-  void enter(worker_id w, clock_index clock, clock_index need) {
-    heap_.push_back({need, next_sequence_++, w, clock});
-    std::ranges::push_heap(heap_, later);
-  }
+  void enter(worker_id w, clock_index clock, clock_index need);
 
   /// Appends every worker whose need is met to `released`, in order of need.
   void release(clock_index c_min, std::vector<worker_id>& released) {
-    while (!heap_.empty() && heap_.front().need <= c_min) {
-      released.push_back(heap_.front().worker);
-      std::ranges::pop_heap(heap_, later);
-      heap_.pop_back();
-    }
+    if (!heap_.empty() && heap_.front().need <= c_min) release_some(c_min, released);
   }
 
   /// Forgets a worker that has gone. O(waiting), once per leave.
-  void remove(worker_id w) {
-    std::erase_if(heap_, [w](ticket const& t) { return t.worker == w; });
-    std::ranges::make_heap(heap_, later);
-  }
+  void remove(worker_id w);
 
   void clear() noexcept { heap_.clear(); }
 
  private:
-  static bool later(ticket const& a, ticket const& b) noexcept {
-    return a.need != b.need ? a.need > b.need : a.sequence > b.sequence;
-  }
+  void release_some(clock_index c_min, std::vector<worker_id>& released);
 
   std::vector<ticket> heap_;
   std::uint64_t next_sequence_ = 0;

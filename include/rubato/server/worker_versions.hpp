@@ -1,13 +1,11 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <algorithm>
 #include <boost/container/small_vector.hpp>
+#include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
-#include "rubato/core/assert.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/core/progress.hpp"
 
@@ -30,59 +28,25 @@ class worker_versions {
     return version_index{bounds_.c_min().value()};
   }
 
-  void join(worker_id w, version_index at) {
-    if (w.index() >= members_.size()) members_.resize(w.index() + 1);
-    if (bounds_.contains(w)) bounds_.leave(w);
-    member& m = members_[w.index()];  // what an earlier life sent may still be held back
-    m.next = std::max({at, m.next, version_index{bounds_.floor().value()}});
-    m.gone = false;
-    bounds_.join(w, std::max(bounds_.floor(), oldest(m)));
-  }
+  void join(worker_id w, version_index at);
 
   /// The worker sends no more; what it has sent may still be held back.
-  void leave(worker_id w) {
-    member& m = members_[w.index()];
-    m.gone = true;
-    if (m.held.empty() && bounds_.contains(w)) bounds_.leave(w);
-  }
+  void leave(worker_id w);
 
   /// V(m) is at least `to`: for a reader, and for a joiner that another shard put further ahead.
-  void raise(worker_id w, version_index to) {
-    member& m = members_[w.index()];
-    m.next = std::max(m.next, to);
-    settle(w);
-  }
+  void raise(worker_id w, version_index to);
 
   /// Whether a commit may have this version: V never falls, so an older one is not its worker's. Nor
   /// is one that so many commits cannot have led to, and after which V could not go on.
-  [[nodiscard]] bool accepts(worker_id w, version_index v) const noexcept {
-    constexpr version_index most{std::numeric_limits<std::int64_t>::max() / 2};
-    return v >= of(w) && v < most;
-  }
+  [[nodiscard]] bool accepts(worker_id w, version_index v) const noexcept;
 
-  void receive(worker_id w, version_index v) {
-    member& m = members_[w.index()];
-    RUBATO_ASSERT(v >= m.next);
-    m.next = after(v);
-    m.held.push_back(v);
-    settle(w);
-  }
+  void receive(worker_id w, version_index v);
 
   /// The oldest commit held back of this worker has been folded.
-  void fold(worker_id w, version_index v) {
-    member& m = members_[w.index()];
-    RUBATO_ASSERT(!m.held.empty() && m.held.front() == v);
-    m.held.erase(m.held.begin());
-    top_ = std::max(top_, after(v));
-    settle(w);
-  }
+  void fold(worker_id w, version_index v);
 
   /// The newest `count` commits held back of this worker will never be folded.
-  void drop(worker_id w, std::size_t count) {
-    member& m = members_[w.index()];
-    m.held.erase(m.held.end() - static_cast<std::ptrdiff_t>(count), m.held.end());
-    settle(w);
-  }
+  void drop(worker_id w, std::size_t count);
 
   [[nodiscard]] static version_index after(version_index v) noexcept {
     return version_index{v.value() + 1};
@@ -95,20 +59,10 @@ class worker_versions {
     bool gone = true;
   };
 
-  [[nodiscard]] static clock_index clock_of(version_index v) noexcept {
-    return clock_index{v.value()};
-  }
-
   [[nodiscard]] static clock_index oldest(member const& m) noexcept {
-    return clock_of(m.held.empty() ? m.next : m.held.front());
+    return clock_index{(m.held.empty() ? m.next : m.held.front()).value()};
   }
-
-  void settle(worker_id w) {
-    member const& m = members_[w.index()];
-    if (!bounds_.contains(w)) return;
-    if (m.held.empty() && m.gone) bounds_.leave(w);
-    else bounds_.advance(w, oldest(m));
-  }
+  void settle(worker_id w);
 
   progress bounds_;  // the least version that each worker may still need
   std::vector<member> members_;

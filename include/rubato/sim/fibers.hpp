@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <rubato/core/run_stopped.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -13,10 +15,10 @@ namespace rubato::sim {
 /// A fiber's number in its pool: 0, 1, ... in order of spawning; never given twice.
 using fiber_id = std::uint32_t;
 
-/// Thrown out of `fiber_pool::suspend` to unwind a fiber that is being killed. It derives from
-/// nothing, so that `catch (std::exception const&)` in a body lets it pass. A body that catches it
-/// with `catch (...)` must let it go on, or end.
-struct fiber_killed {};
+/// Thrown out of `fiber_pool::suspend` to unwind a fiber that is being killed. It is no std::exception,
+/// so that `catch (std::exception const&)` in a body lets it pass. A body that catches it with
+/// `catch (...)` must let it go on, or end.
+struct fiber_killed : run_stopped {};
 
 /// Functions that can stop in the middle and go on later, each on a stack of its own: what lets a
 /// training body that blocks run inside a single-threaded simulator.

@@ -162,6 +162,7 @@ class network {
 
   network_options options_;
   std::vector<duration> server_delay_;
+  bool is_latency_alone_;  ///< all that a message costs from machine to machine
   std::vector<std::uint32_t> first_of_machine_;  // by worker: the first worker of its machine
   std::vector<card> workers_, servers_;
   std::vector<nic> local_;  // by worker: what it sends to its own machine

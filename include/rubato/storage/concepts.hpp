@@ -2,70 +2,87 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <type_traits>
+#include <vector>
 
-#include "rubato/partition/concepts.hpp"
-#include "rubato/protocol/concepts.hpp"
+#include "rubato/core/element.hpp"
+#include "rubato/core/optional_mutex.hpp"
 #include "rubato/storage/update.hpp"
-#include "rubato/storage/update_filter.hpp"
 
 namespace rubato {
 
-/// Says in a table's type that it is merged as the protocol says.
-struct merge_of_protocol {};
+/// What a store is made for.
+struct store_shape {
+  std::uint64_t rows = 0;  ///< of this server, if the store is bounded
+  std::size_t width = 1;   ///< elements in a row
+  threading threads = threading::multiple;  ///< who calls; of interest to concurrent stores only
+};
 
-/// What parameters may be made of. Integers are for counts: only exact merges apply to them.
-template <class T>
-concept parameter = std::same_as<T, float> || std::same_as<T, double> ||
-                    std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
-
-/// The rows of one table on one server.
+/// The rows of one table on one server. How they are kept is the store's business; what users see are
+/// elements of `value_type`.
 ///
 /// | expression                   | meaning |
 /// |------------------------------|---------|
-/// | `s.fold(step, decay)`        | folds weighted updates in their order, as one velocity step when a decay is given |
-/// | `s.read(rows, out)`          | copies the given local rows to `out`; no row mixes two states |
-/// | `s.snapshot(out)`            | all rows as they are, frozen |
-/// | `s.bytes()`                  | memory held by the parameters |
+/// | `S::value_type`              | a `parameter`: float, double, int32 or int64 |
+/// | `S::bounded`                 | constant: it holds the rows 0 … rows − 1; else any row, by a number of 64 bits, that reads as zero until it is touched |
+/// | `S(shape)`                   | all rows are zero |
+/// | `s.assign(rows)`             | sets rows: before a run and between runs |
+/// | `s.fold(updates)`            | adds weighted updates, in their order |
+/// | `s.read(rows, out)`          | copies the rows listed to `out`, width elements each; a row may be listed twice |
+/// | `s.copy(first, count, out)`  | bounded: copies consecutive rows |
+/// | `s.collect(keys, values)`    | not bounded: appends all touched rows, in any order |
+/// | `s.bytes()`                  | memory held by the rows |
 ///
-/// With a real mutex as `Mutex` all of them may be called concurrently.
+/// What `assign` and `fold` are given is a `row_values`: a run of consecutive rows, or rows that are
+/// listed; a store that is not bounded gets lists only. Rows are within the shape, and are never named
+/// twice in one update. That is all that the servers, the caches, the simulator and the network ask for.
+///
+/// Calls come one at a time, unless the store says that it can do with more:
+///
+/// | `S::concurrent`              | constant, optional: true where `fold`, `read`, `copy`, `collect` and `bytes` may be called side by side when `shape.threads` is `multiple`; no row may then mix two states |
+///
+/// A bounded store that keeps rows in counted blocks, chunks of `table_state::chunk_bytes`, may hand
+/// these out, which saves a copy:
+///
+/// | `s.chunks()`, `s.chunk(i)`   | optional: how many there are, and one of them, frozen |
+///
+/// `testing::check_store` checks one. Models: `dense_store`, `sparse_store`, `multi_version_store`.
 template <class S>
-concept table_store = requires(S s, S const cs,
-                               std::span<weighted_update<typename S::value_type> const> step,
-                               std::optional<double> decay, std::span<std::uint64_t const> rows,
-                               typename S::value_type* out, typename S::snapshot_type snapshot) {
-  s.fold(step, decay);
-  cs.read(rows, out);
-  cs.snapshot(snapshot);
-  { cs.bytes() } -> std::convertible_to<std::size_t>;
+concept table_store =
+    parameter<typename S::value_type> && std::constructible_from<S, store_shape const&> &&
+    requires(S s, S const cs, row_values<typename S::value_type> const& rows,
+             std::span<weighted_update<typename S::value_type> const> step,
+             std::span<std::uint64_t const> list, typename S::value_type* out, std::uint64_t row,
+             std::vector<std::uint64_t>& keys, std::vector<typename S::value_type>& values) {
+      { std::bool_constant<S::bounded>{} };
+      s.assign(rows);
+      s.fold(step);
+      cs.read(list, out);
+      { cs.bytes() } -> std::convertible_to<std::size_t>;
+      requires !S::bounded || requires { cs.copy(row, row, out); };
+      requires S::bounded || requires { cs.collect(keys, values); };
+    };
+
+namespace detail {
+template <class S>
+consteval bool declared_concurrent() {
+  if constexpr (requires { { S::concurrent } -> std::convertible_to<bool>; }) return S::concurrent;
+  return false;
+}
+}  // namespace detail
+
+/// A store whose calls need not come one at a time.
+template <class S>
+concept concurrent_store = table_store<S> && detail::declared_concurrent<S>();
+
+/// A store whose rows can be shared in place of being copied.
+template <class S>
+concept sharing_store = table_store<S> && S::bounded && requires(S const s, std::size_t i) {
+  { s.chunks() } -> std::convertible_to<std::size_t>;
+  s.chunk(i);
 };
-
-/// What the user says of a table: element type, rows, width, initial values, merge, partition, and
-/// the store that holds it. Models: `dense`, `sparse`.
-template <class T>
-concept table_spec = std::copyable<T> && parameter<typename T::value_type> &&
-                     partition_policy<decltype(T::partition)> && requires(T const t) {
-  typename T::merge_type;
-  { std::bool_constant<T::bounded>{} };
-  { t.rows } -> std::convertible_to<std::uint64_t>;
-  { t.width } -> std::convertible_to<std::size_t>;
-  { t.check_finite } -> std::convertible_to<bool>;
-  { t.filter } -> std::convertible_to<update_filter>;
-  { t.cached_rows } -> std::convertible_to<std::uint64_t>;
-  requires table_store<typename T::template store<std::mutex>>;
-};
-
-/// A table whose store keeps versions. Model: `multi_version`.
-template <class T>
-concept versioned_table = table_spec<T> && requires { requires T::versioned; };
-
-/// The merge that a table has under a protocol.
-template <table_spec Table, protocol Protocol>
-using merge_for = std::conditional_t<std::same_as<typename Table::merge_type, merge_of_protocol>,
-                                     merge_of<Protocol>, typename Table::merge_type>;
 
 }  // namespace rubato

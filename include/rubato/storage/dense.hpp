@@ -5,8 +5,7 @@
 #include <span>
 
 #include "rubato/partition/range_hash.hpp"
-#include "rubato/storage/concepts.hpp"
-#include "rubato/storage/dense_store.hpp"
+#include "rubato/storage/table_spec.hpp"
 #include "rubato/storage/update_filter.hpp"
 
 namespace rubato {
@@ -19,8 +18,7 @@ struct dense {
   using value_type = T;
   using merge_type = Merge;
   static constexpr bool bounded = true;
-  template <class Mutex>
-  using store = dense_store<T, Mutex>;
+  using store = dense_store<T>;
 
   std::uint64_t rows = 0;           ///< keys are 0 … rows − 1
   std::size_t width = 1;            ///< elements in a row

@@ -4,10 +4,9 @@
 #include <concepts>
 #include <utility>
 
-#include "rubato/storage/concepts.hpp"
 #include "rubato/storage/dense.hpp"
-#include "rubato/storage/multi_version_store.hpp"
 #include "rubato/storage/sparse.hpp"
+#include "rubato/storage/table_spec.hpp"
 
 namespace rubato {
 
@@ -54,8 +53,7 @@ struct multi_version : Base {
   static constexpr bool versioned = true;
   /// Of the update filter, unless the base says otherwise: small entries only fill up the versions.
   static constexpr double default_threshold = 1e-6;
-  template <class Mutex>
-  using store = multi_version_store<typename Base::template store<Mutex>>;
+  using store = multi_version_store<typename Base::store>;
 
   constexpr explicit multi_version(Base base) : Base(std::move(base)) {
     if (std::floating_point<typename Base::value_type> && !this->filter.threshold)

@@ -6,8 +6,7 @@
 
 #include "rubato/core/ids.hpp"
 #include "rubato/partition/range_hash.hpp"
-#include "rubato/storage/concepts.hpp"
-#include "rubato/storage/sparse_store.hpp"
+#include "rubato/storage/table_spec.hpp"
 #include "rubato/storage/update_filter.hpp"
 
 namespace rubato {
@@ -19,8 +18,7 @@ struct sparse {
   using value_type = T;
   using merge_type = Merge;
   static constexpr bool bounded = false;
-  template <class Mutex>
-  using store = sparse_store<T, Mutex>;
+  using store = sparse_store<T>;
 
   std::uint64_t rows = 0;              ///< keys are below it; 0 allows every key
   std::size_t width = 1;               ///< elements in a row

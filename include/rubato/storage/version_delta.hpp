@@ -13,8 +13,9 @@
 
 #include "rubato/core/assert.hpp"
 #include "rubato/core/mix.hpp"
-#include "rubato/core/null_mutex.hpp"
-#include "rubato/storage/dense_store.hpp"
+#include "rubato/storage/arithmetic.hpp"
+#include "rubato/storage/overlay.hpp"
+#include "rubato/storage/table_state.hpp"
 #include "rubato/storage/update.hpp"
 
 namespace rubato {
@@ -42,7 +43,7 @@ struct version_row_hash {
 /// bits) once there are thousands: floats of width 1 over a dense base take 8 to 10 bytes. Adding n
 /// rows costs O(n log(rows held)), amortized: a row that is new moves at most 16 others, at the
 /// merge. Not synchronized.
-template <class T, class Row>
+template <parameter T, class Row>
 class version_delta {
  public:
   using value_type = T;
@@ -51,10 +52,10 @@ class version_delta {
   version_delta(std::uint64_t rows, std::size_t width) : rows_(rows), width_(width) {}
 
   /// Where memory runs out, nothing has been added.
-  void add(update<T> const& u, double weight) {
-    if (u.empty()) return;
+  void add(row_values<T> const& u, double weight) {
+    if (u.values.empty()) return;
     RUBATO_ASSERT(rows_ == 0 || std::ranges::all_of(u.rows, [&](auto r) { return r < rows_; }));
-    if (is_dense()) return dense_.add(u, weight, width_);
+    if (is_dense()) return detail::add_update(dense_, u, weight, width_);
     std::size_t const held = held_rows(u);
     if (dense_from(held)) return become_dense(u, weight);  // whatever is here already
     place_list places = places_of(u, held);
@@ -79,9 +80,11 @@ class version_delta {
   // not inlined: g++ would warn of loads of vectors where `to` is a single value
   [[gnu::noinline]] void add_to_row(std::uint64_t row, T* to, double weight) const noexcept {
     if (is_dense())
-      dense_.for_each_piece(
-          static_cast<std::size_t>(row) * width_, width_,
-          [&](T const* from, std::size_t n, std::size_t) { detail::add_row(to, from, n, weight); });
+      dense_.for_each_piece(static_cast<std::size_t>(row) * row_bytes(), row_bytes(),
+                            [&](std::byte const* from, std::size_t n, std::size_t) {
+                              detail::add_row(to, reinterpret_cast<T const*>(from), n / sizeof(T),
+                                              weight);
+                            });
     else if (std::size_t const slot = find(static_cast<Row>(row)); slot != nowhere)
       detail::add_row(to, at(slot), width_, weight);
   }
@@ -95,21 +98,24 @@ class version_delta {
   }
 
   /// @pre `is_dense()`
-  [[nodiscard]] dense_snapshot<T> const& dense() const noexcept { return dense_; }
+  [[nodiscard]] table_state const& dense() const noexcept { return dense_; }
 
-  /// The rows, ascending, as an update, which takes over their values; nothing stays here.
+  /// Rows and their values.
+  struct keyed_rows {
+    std::vector<std::uint64_t> rows;
+    std::vector<T> values;
+  };
+  /// The rows, ascending, with their values, which it gives up; nothing stays here.
   /// @pre `!is_dense()`
-  [[nodiscard]] update<T> take_keyed() {
+  [[nodiscard]] keyed_rows take_keyed() {
     RUBATO_ASSERT(!is_dense());
-    update<T> u;
     if (!recent_.empty()) {
       place_list none;
-      merge(none, 0, u, 1.0);
+      merge(none, 0, {}, 1.0);
     }
-    u.rows.assign(run_.begin(), run_.end());
-    u.values = std::exchange(run_values_, {});
+    keyed_rows taken{{run_.begin(), run_.end()}, std::exchange(run_values_, {})};
     clear_sparse();
-    return u;
+    return taken;
   }
 
  private:
@@ -138,8 +144,8 @@ class version_delta {
 
   /// How many rows an update holds (a whole one's that are not zero), without a look at which;
   /// fewer when these are enough to become dense.
-  [[nodiscard]] std::size_t held_rows(update<T> const& u) const noexcept {
-    if (!u.whole) return u.rows.size();
+  [[nodiscard]] std::size_t held_rows(row_values<T> const& u) const noexcept {
+    if (u.keyed) return u.rows.size();
     constexpr std::size_t block = 4096;  // ends early, and still counts in vectors
     std::size_t const n = u.values.size() / width_;
     std::size_t held = 0;
@@ -161,14 +167,14 @@ class version_delta {
 
   /// The `held` rows of an update in ascending order, which lets each be searched for from the
   /// last.
-  [[nodiscard]] place_list places_of(update<T> const& u, std::size_t held) const {
+  [[nodiscard]] place_list places_of(row_values<T> const& u, std::size_t held) const {
     place_list places;
     places.reserve(held);
     std::size_t const n = u.values.size() / width_;
     for (std::size_t i = 0; i < n; ++i)
-      if (!u.whole || !is_zero(u.values.data() + i * width_))
+      if (u.keyed || !is_zero(u.values.data() + i * width_))
         places.push_back(
-            {static_cast<Row>(u.whole ? i : u.rows[i]), static_cast<Row>(i), nowhere_row});
+            {static_cast<Row>(u.keyed ? u.rows[i] : i), static_cast<Row>(i), nowhere_row});
     sort(places.begin(), places.end());
     RUBATO_ASSERT(std::ranges::adjacent_find(places, {}, &place::row) == places.end());
     std::size_t from = 0;
@@ -214,7 +220,7 @@ class version_delta {
                          : self.recent_values_.data() + (slot - in_run) * self.width_;
   }
 
-  void add_row(T* to, place const& p, update<T> const& u, double weight) const noexcept {
+  void add_row(T* to, place const& p, row_values<T> const& u, double weight) const noexcept {
     detail::add_row(to, u.values.data() + static_cast<std::size_t>(p.from) * width_, width_,
                     weight);
   }
@@ -239,7 +245,7 @@ class version_delta {
   }
 
   /// Adds the update, whose `fresh` rows are new, and makes all rows one run.
-  void merge(place_list& places, std::size_t fresh, update<T> const& u, double weight) {
+  void merge(place_list& places, std::size_t fresh, row_values<T> const& u, double weight) {
     std::vector<Row> run;
     std::vector<T> values;
     run.reserve(stored() + fresh);
@@ -283,20 +289,25 @@ class version_delta {
     std::ranges::inplace_merge(places, middle, {}, &place::row);
   }
 
-  void become_dense(update<T> const& u, double weight) {
-    dense_snapshot<T> all;
-    dense_store<T, null_mutex>(rows_, width_, [&](std::size_t first, std::size_t n, T* out) {
-      if (u.whole)
-        std::transform(u.values.data() + first, u.values.data() + first + n, out,
-                       [w = static_cast<T>(weight)](T x) { return w * x; });
-      else
-        std::fill_n(out, n, T{});
-    }).snapshot(all);
-    if (!u.whole) all.add(u, weight, width_);
-    for_each_row([&](std::uint64_t row, T const* from) { all.add_row(row, from, width_, 1.0); });
+  void become_dense(row_values<T> const& u, double weight) {
+    table_state all;
+    all.receive(static_cast<std::size_t>(rows_) * row_bytes(), row_bytes(),
+                [&](std::byte* bytes, std::size_t n, std::size_t offset) {
+                  auto* const out = reinterpret_cast<T*>(bytes);
+                  if (u.keyed) return void(std::fill_n(out, n / sizeof(T), T{}));
+                  auto const from = u.values.subspan(offset / sizeof(T), n / sizeof(T));
+                  std::ranges::transform(from, out,
+                                         [w = static_cast<T>(weight)](T x) { return w * x; });
+                });
+    if (u.keyed) detail::add_update(all, u, weight, width_);
+    for_each_row([&](std::uint64_t row, T const* from) {
+      detail::add_row_to(all, row, from, width_, 1.0);
+    });
     clear_sparse();
     dense_ = std::move(all);
   }
+
+  [[nodiscard]] std::size_t row_bytes() const noexcept { return width_ * sizeof(T); }
 
   void clear_sparse() noexcept {
     run_ = std::vector<Row>();
@@ -311,7 +322,7 @@ class version_delta {
   std::vector<T> run_values_;
   slot_map recent_;  // row → index of its values
   std::vector<T> recent_values_;
-  dense_snapshot<T> dense_{};  // nobody shares its chunks; empty in the sparse layout
+  table_state dense_{};  // nobody shares its chunks; empty in the sparse layout
 };
 
 }  // namespace rubato

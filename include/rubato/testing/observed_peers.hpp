@@ -17,7 +17,6 @@
 #include "rubato/testing/peer_observer.hpp"
 #include "rubato/testing/peer_schedule.hpp"
 #include "rubato/transport/simulated.hpp"
-#include "rubato/transport/simulated_peers.hpp"
 
 namespace rubato::testing {
 
@@ -73,7 +72,7 @@ inline void check_parameters(std::vector<double> const& all, peer_schedule const
 /// deadlock or any other error of the run is one of the violations.
 template <hop_protocol P>
 [[nodiscard]] peer_outcome observed_peers(P const& p, peer_schedule const& s) {
-  peer_observer o(hop_rules_of(p, s.iterations), s.mixing.topology(), s.iterations);
+  peer_observer o(hop_bounds_of(p, s.iterations), s.mixing.topology(), s.iterations);
   peer_outcome result;
   try {
     peer_group group{simulated{.scenario = s.scenario, .stack_bytes = 64 * 1024}, s.mixing, p,

@@ -2,83 +2,68 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
-#include <optional>
+#include <cstdint>
+#include <memory>
 #include <utility>
 
-#include "rubato/core/ids.hpp"
-#include "rubato/core/table.hpp"
-#include "rubato/core/time.hpp"
-#include "rubato/server/messages.hpp"
-#include "rubato/server/read_slot.hpp"
+#include "rubato/run/peer_runtime.hpp"
+#include "rubato/run/runtime.hpp"
 
 namespace rubato {
 
-/// A worker's end of a transport. One per worker, used by that worker only.
+/// What carries a run: the first thing that `cluster` is given, usually a struct of options.
 ///
-/// | expression                         | meaning |
-/// |------------------------------------|---------|
-/// | `e.post(server, commit)`           | sends; FIFO per pair of worker and server, later requests included; may block while the link is busy |
-/// | `e.request(server, tag, read, slot)` | asks for admission and for what the slot says; may complete before it returns; the slot stays in use until `wait` returns, before which time may pass |
-/// | `e.wait()`                         | returns when all requests since the last one are complete; each slot then holds its answer, `arrived` and `admitted` |
-/// | `e.now()`                          | time since the run began |
-/// | `e.charge(work)`                   | the worker has computed `work` units since the last charge; a simulator makes time pass |
-/// | `e.pause(until)`                   | lets the time pass until then |
-/// | `e.checkpoint()`                   | throws when the run is being stopped; cheap |
+/// | expression          | meaning |
+/// |---------------------|---------|
+/// | `T::runtime_type`   | what it makes: `runtime`, or a class derived from it that can do more |
+/// | `t.open(setup)`     | a `std::unique_ptr<T::runtime_type>` that runs what the setup says; throws option_error for what cannot be meant |
 ///
-/// Where reads are synchronized, also:
+/// A new transport is a runtime of its own. What it need not write again: `server_group` holds the
+/// servers, `worker_run` lets workers live (start, the body, the end, failures, stopping),
+/// `run_control` is the coordinator (joins, losses, cuts, the pace's conductor) and tells a `carrier` what
+/// is to be told; what is left is an `endpoint` for a worker, who waits and how, and what the time is.
+/// `transport/threads` is the shortest.
 ///
-/// | `e.request_cut(read, slot)`        | asks the coordinator to be let in, and for a cut; like `request`, complete when `wait` returns |
-/// | `e.release_cut(worker)`            | the answers that go with the cut are in |
-///
-/// Where the pace has a conductor, also:
-///
-/// | `e.report_commit(clock)`           | tells the conductor, one way, that this worker is at that clock now |
-/// | `e.report_loss(loss)`              | and what a loss came to |
-/// | `e.take_order()`                   | the next of the conductor's orders that have arrived; nothing when there is none |
-///
-/// Optional:
-///
-/// | `e.scatters()`                     | whether it writes whole dense tables where the slot's `scattered` says |
-/// | `e.start()`                        | sends what has been requested, for whoever will not wait soon |
-/// | `e.shares_reads()`                 | whether answers may lack the worker's last commits, since others asked for them |
-///
-/// `post`, `request` and `wait` too throw when the run is being stopped; what they throw then is no
-/// std::exception, so that bodies do not swallow it by accident.
-/// Models: the endpoints of `in_process`, `simulated` and `tcp`.
-template <class E, class System>
-concept endpoint = requires(E e, server_id s, typename System::message m, read_header read,
-                            read_slot<typename System::template store_type<0>>& slot, double work,
-                            cut_slot& cut, worker_id self, time_point until, clock_index clock) {
-  e.post(s, std::move(m));
-  e.request(s, table<0>, read, slot);
-  e.wait();
-  { e.now() } -> std::same_as<time_point>;
-  e.charge(work);
-  e.pause(until);
-  e.checkpoint();
-  requires !System::synchronized || requires {
-    e.request_cut(read, cut);
-    e.release_cut(self);
-  };
-  requires !System::conducted || requires {
-    e.report_commit(clock);
-    e.report_loss(work);
-    { e.take_order() } -> std::same_as<std::optional<typename System::pace_order>>;
-  };
-};
+/// A transport that wraps another is a `decorated` one, and needs an `endpoint_decorator` only
+/// ([examples/130](examples/130_a_transport_around_another.cpp)).
+/// `testing::check_transport` checks one. Models: `in_process`, `simulated`, `tcp`, `decorated`.
+template <class T>
+concept transport = std::copyable<T> && std::derived_from<typename T::runtime_type, runtime> &&
+                    requires(T const t, run_setup setup) {
+                      { t.open(std::move(setup)) } -> std::same_as<std::unique_ptr<typename T::runtime_type>>;
+                    };
 
-/// One to which a copy would cost more than it saves: see `read_slot::scattered`.
-template <class E>
-concept scattering_endpoint = requires(E const& e) {
-  { e.scatters() } -> std::convertible_to<bool>;
-};
+/// What carries a run of peers: the first thing that `peer_group` is given.
+///
+/// | expression             | meaning |
+/// |------------------------|---------|
+/// | `T::peer_runtime_type` | what it makes: `peer_runtime`, or a class derived from it that can do more |
+/// | `t.open_peers(setup)`  | a `std::unique_ptr<T::peer_runtime_type>` |
+/// | `t.workers`            | how many peers, or 1: as many as the graph has nodes |
+///
+/// `peer_run` lets peers live; what is left is a `peer_endpoint`. Models: `in_process`, `simulated`.
+template <class T>
+concept peer_transport =
+    std::copyable<T> && std::derived_from<typename T::peer_runtime_type, peer_runtime> &&
+    requires(T const t, peer_setup setup) {
+      { t.open_peers(std::move(setup)) } -> std::same_as<std::unique_ptr<typename T::peer_runtime_type>>;
+      { t.workers } -> std::convertible_to<std::uint32_t>;
+    };
 
-template <class E>
-concept prefetching_endpoint = requires(E& e) { e.start(); };
-template <class E>
-concept sharing_endpoint = requires(E const& e) {
-  { e.shares_reads() } -> std::convertible_to<bool>;
+/// A transport between whose workers and endpoints something stands: `wrap(endpoint, worker_id)` makes it,
+/// a `std::unique_ptr<endpoint>` that refers to what it is given. Decorators may be put around each other.
+template <transport T>
+struct decorated {
+  T inner;
+  run_setup::wrapper wrap;
+
+  using runtime_type = typename T::runtime_type;
+  [[nodiscard]] std::unique_ptr<runtime_type> open(run_setup setup) const {
+    setup.wrappers.insert(setup.wrappers.begin(), wrap);
+    return inner.open(std::move(setup));
+  }
 };
+template <class T, class F>
+decorated(T, F) -> decorated<T>;
 
 }  // namespace rubato

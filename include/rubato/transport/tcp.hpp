@@ -2,12 +2,27 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
-#include "rubato/core/error.hpp"
 #include "rubato/net/deployment.hpp"
-#include "rubato/transport/tcp/runtime.hpp"
+#include "rubato/run/runtime.hpp"
 
 namespace rubato {
+
+/// A process of a run of several: what it is, beside what every runtime can do.
+///
+/// In a process that serves, `run` serves the others until all workers have left, and `stop` ends that;
+/// the parameters can be read in worker processes only.
+class tcp_runtime : public runtime {
+ public:
+  [[nodiscard]] virtual net::role role() const noexcept = 0;
+  /// This process's number among those of its role.
+  [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
+  /// Where this server or coordinator listens. @throws usage_error in a worker process
+  [[nodiscard]] virtual net::address bound() const = 0;
+  /// For tests: breaks this worker process's connection to a server.
+  virtual void cut(server_id s) = 0;
+};
 
 /// Workers, servers and a coordinator are processes, on one machine or many.
 ///
@@ -34,23 +49,15 @@ struct tcp {
   std::uint64_t sparse_max = std::uint64_t{1} << 30;
 
   /// The place is as a launcher says it; see `net::deployment::from_environment`.
-  [[nodiscard]] static tcp from_environment(std::uint32_t threads = 1) {
-    return {.place = net::deployment::from_environment(), .threads = threads};
-  }
+  [[nodiscard]] static tcp from_environment(std::uint32_t threads = 1);
 
-  template <protocol Protocol, table_spec... Tables>
-  using runtime = tcp_runtime<Protocol, Tables...>;
+  using runtime_type = tcp_runtime;
+  /// Joins the run, or begins to listen. @throws option_error for what cannot be meant; lost_error, or
+  /// error with errc::refused, when it is not let in
+  [[nodiscard]] std::unique_ptr<tcp_runtime> open(run_setup setup) const;
 
   /// @throws option_error
-  void check() const {
-    place.check();
-    if (threads == 0) throw option_error("tcp: threads must be at least 1");
-  }
+  void check() const;
 };
-
-template <protocol Protocol, table_spec... Tables>
-tcp_runtime<Protocol, Tables...>::tcp_runtime(tcp const& options, Protocol p, Tables... tables)
-    : tcp_runtime((options.check(), options.place), options.threads, options.seed,
-                  options.sparse_max, options.background, std::move(p), std::move(tables)...) {}
 
 }  // namespace rubato

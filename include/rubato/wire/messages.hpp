@@ -1,7 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -40,20 +39,19 @@ inline constexpr std::uint32_t observer = ~std::uint32_t{0};
 struct part_size {
   bool whole = false;
   std::uint64_t rows = 0;
-  std::uint64_t values = 0;
+  std::uint64_t bytes = 0;  ///< of the values
 
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & whole & rows & values;
+    ar & whole & rows & bytes;
   }
 };
 
-template <std::size_t Tables>
 struct commit_meta {
   stage_id stage{};
   clock_index stamp{};
   version_index version{};
-  std::array<part_size, Tables> parts{};
+  std::vector<part_size> parts;  ///< one for each table
 
   template <class Archive>
   void serialize(Archive& ar, unsigned) {

@@ -2,60 +2,61 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include "rubato/core/clock.hpp"
 #include "rubato/core/row_map.hpp"
-#include "rubato/storage/block.hpp"
+#include "rubato/storage/arithmetic.hpp"
 #include "rubato/storage/update.hpp"
 #include "rubato/storage/update_filter.hpp"
-#include "rubato/worker/update_pool.hpp"
+#include "rubato/storage/shared_update.hpp"
 
 namespace rubato {
 
 namespace detail {
+
 using row_slots = row_map<std::size_t>;  // row → index in a keyed update
 
-template <class T>
-[[nodiscard]] T const* find_row(update<T> const& u, row_slots const& slots, std::uint64_t row,
-                                std::size_t width) noexcept {
-  if (u.whole) return u.values.data() + static_cast<std::size_t>(row) * width;
+/// Where an update has a row's values; nullptr where it has none.
+[[nodiscard]] inline std::byte const* find_row(update const& u, row_slots const& slots,
+                                               std::uint64_t row, std::size_t row_bytes) noexcept {
+  if (u.whole) return u.values.data() + static_cast<std::size_t>(row) * row_bytes;
   auto const at = slots.find(row);
-  return at == slots.end() ? nullptr : u.values.data() + at->second * width;
+  return at == slots.end() ? nullptr : u.values.data() + at->second * row_bytes;
 }
+
 }  // namespace detail
 
 /// An update that has been committed, with the means to find its rows.
-template <class T>
 struct committed_update {
   clock_index stamp;
-  std::shared_ptr<update<T> const> part;
+  shared_update part;
   detail::row_slots slots;
 };
 
 /// What a worker has pushed to one server's part of a table since its last commit, summed.
 ///
 /// Starts keyed and holds only the rows that were pushed; becomes whole when a whole push comes, or
-/// when half of the rows are there. Memory O(rows pushed), time O(elements pushed).
-template <class T>
+/// when half of the rows are there. Memory O(rows pushed), time O(elements pushed). The element type is
+/// always the table's.
 class accumulator {
  public:
   /// `rows` bounds the local rows; 0 where any number may occur, which is never whole.
-  accumulator(std::uint64_t rows, std::size_t width, update_pool<T> pool)
-      : rows_(rows), width_(width), pool_(std::move(pool)), nothing_(pool_.nothing()) {}
+  accumulator(std::uint64_t rows, std::size_t row_bytes, update_pool pool)
+      : rows_(rows), row_bytes_(row_bytes), pool_(std::move(pool)) {}
 
   [[nodiscard]] bool empty() const noexcept { return !current_ || current_->empty(); }
 
   /// Adds values for all elements, given in pieces: `pieces(add)` calls `add(first, from, count)`
   /// for stretches that together cover every element once.
-  template <class Pieces>
+  template <parameter T, class Pieces>
   void add_whole(Pieces pieces) {
     bool const first = empty();
     make_whole(!first);
-    T* const to = current_->values.data();
+    T* const to = current_->values.as<T>().data();
     if (first)
       pieces([to](std::size_t at, T const* from, std::size_t n) { std::copy_n(from, n, to + at); });
     else
@@ -64,41 +65,43 @@ class accumulator {
       });
   }
 
+  template <parameter T>
   void add_row(std::uint64_t row, T const* from) {
-    detail::add_row(row_of(row), from, width_);
+    auto const [at, is_new] = row_of(row);
+    auto* const to = reinterpret_cast<T*>(at);
+    std::size_t const width = row_bytes_ / sizeof(T);
+    if (is_new)
+      for (std::size_t i = 0; i < width; ++i) to[i] = T{} + from[i];
+    else
+      detail::add_row(to, from, width);
   }
 
   /// The sum for a row; nullptr where nothing was pushed.
-  [[nodiscard]] T const* find(std::uint64_t row) const noexcept {
-    return empty() ? nullptr : detail::find_row(*current_, slots_, row, width_);
+  [[nodiscard]] std::byte const* find(std::uint64_t row) const noexcept {
+    return empty() ? nullptr : detail::find_row(*current_, slots_, row, row_bytes_);
   }
 
-  [[nodiscard]] update<T> const* current() const noexcept { return empty() ? nullptr : &*current_; }
+  [[nodiscard]] update const* current() const noexcept { return empty() ? nullptr : &*current_; }
 
   /// The update to commit, and a fresh start.
-  [[nodiscard]] std::shared_ptr<update<T> const> take() {
-    detail::clear(slots_);
-    if (empty()) return nothing_;
-    return std::exchange(current_, nullptr);
-  }
+  [[nodiscard]] shared_update take();
   /// The same, with the means to find its rows.
-  [[nodiscard]] committed_update<T> take_indexed(clock_index stamp) {
-    detail::row_slots slots = std::exchange(slots_, {});
-    return {stamp, take(), std::move(slots)};
-  }
+  [[nodiscard]] committed_update take_indexed(clock_index stamp);
 
   /// The update to commit, without its small entries; those that are carried start the next one.
-  [[nodiscard]] std::shared_ptr<update<T> const> take(update_filter const& filter) {
+  template <parameter T>
+  [[nodiscard]] shared_update take(update_filter const& filter) {
     if (filter.off() || empty()) return take();
-    std::shared_ptr<update<T>> carried = split(filter);
+    update_buffer carried = split<T>(filter);
     auto sent = take();
     start_with(std::move(carried));
     return sent;
   }
   /// The same, with the means to find its rows.
-  [[nodiscard]] committed_update<T> take_indexed(clock_index stamp, update_filter const& filter) {
+  template <parameter T>
+  [[nodiscard]] committed_update take_indexed(clock_index stamp, update_filter const& filter) {
     if (filter.off() || empty()) return take_indexed(stamp);
-    std::shared_ptr<update<T>> carried = split(filter);
+    update_buffer carried = split<T>(filter);
     // Rows that stay keep their order: if all did, their places are the same.
     if (empty()) detail::clear(slots_);
     else if (current_->rows.size() != slots_.size()) index();
@@ -108,143 +111,100 @@ class accumulator {
   }
 
  private:
-  T* row_of(std::uint64_t row) {
-    if (!current_) begin(false);
-    if (current_->whole) return current_->values.data() + static_cast<std::size_t>(row) * width_;
-    if (auto const at = slots_.find(row); at != slots_.end())
-      return current_->values.data() + at->second * width_;
-    std::size_t const slot = current_->rows.size();
-    if (rows_ != 0 && 2 * slot >= std::max<std::uint64_t>(rows_, 16)) {
-      make_whole(true);
-      return row_of(row);
-    }
-    // The entry last: where memory runs out, none points to values that are not there.
-    current_->values.resize((slot + 1) * width_);
-    current_->rows.push_back(row);
-    slots_.emplace(row, slot);
-    return current_->values.data() + slot * width_;
-  }
-
-  void begin(bool whole) {
-    current_ = pool_.take();
-    current_->whole = whole;
-    if (!whole) current_->values.clear();
-  }
-
+  /// Where a row's sum is, and whether there is none yet: it is pushed for the first time.
+  std::pair<std::byte*, bool> row_of(std::uint64_t row);
+  void begin(bool whole);
   /// Spreads the keyed rows over a whole update; its other elements are zero where `keep` says that
   /// they will not all be overwritten.
-  void make_whole(bool keep) {
-    std::size_t const elements = static_cast<std::size_t>(rows_) * width_;
-    if (current_ && current_->whole) return;
-    std::shared_ptr<update<T>> const keyed = std::exchange(current_, nullptr);
-    begin(true);
-    if (keep) current_->values.assign(elements, T{});
-    else current_->values.resize(elements);
-    if (keep && keyed) {
-      T const* from = keyed->values.data();
-      for (std::uint64_t const row : keyed->rows) {
-        std::copy_n(from, width_, current_->values.data() + static_cast<std::size_t>(row) * width_);
-        from += width_;
-      }
-    }
-    detail::clear(slots_);
-  }
+  void make_whole(bool keep);
 
   // ---- the filter
 
   /// Leaves in `current_` what is to be sent, if anything, and returns what is to be carried, if
   /// anything. `slots_` are still those from before. @pre there is a current update
-  [[nodiscard]] std::shared_ptr<update<T>> split(update_filter const& filter) {
+  template <parameter T>
+  [[nodiscard]] update_buffer split(update_filter const& filter) {
     auto const sent = [filter](T x) { return filter.sends(x); };
     auto const small = [filter](T x) { return x != T{} && !filter.sends(x); };
-    update<T>& all = *current_;
-    std::shared_ptr<update<T>> carried;
+    update& all = *current_;
+    update_buffer carried;
     if (filter.small == small_entries::carry) {
-      if (std::size_t const count = rows_with(all, small)) {
+      if (std::size_t const count = rows_with<T>(all, small)) {
         carried = pool_.take();
-        pick(all, small, count, *carried);
+        pick<T>(all, small, count, *carried);
       }
     }
-    std::size_t const count = rows_with(all, sent);
+    std::size_t const count = rows_with<T>(all, sent);
     if (count == 0) {
-      current_ = nullptr;
+      current_ = {};
     } else if (all.whole && !worth_whole(count)) {
       auto keyed = pool_.take();
-      pick(all, sent, count, *keyed);
+      pick<T>(all, sent, count, *keyed);
       current_ = std::move(keyed);
     } else {
-      pick(all, sent, count, all);
+      pick<T>(all, sent, count, all);
     }
     return carried;
   }
 
   /// Whether so many rows take no more bytes whole than with their numbers.
   [[nodiscard]] bool worth_whole(std::size_t count) const noexcept {
-    std::size_t const row = width_ * sizeof(T);
-    return count * (sizeof(std::uint64_t) + row) >= static_cast<std::size_t>(rows_) * row;
+    return count * (sizeof(std::uint64_t) + row_bytes_) >= static_cast<std::size_t>(rows_) * row_bytes_;
   }
 
   /// How many rows have an entry that is `wanted`.
-  template <class Wanted>
-  [[nodiscard]] std::size_t rows_with(update<T> const& u, Wanted wanted) const {
+  template <parameter T, class Wanted>
+  [[nodiscard]] std::size_t rows_with(update const& u, Wanted wanted) const {
+    std::size_t const width = row_bytes_ / sizeof(T);
+    std::span<T const> const values = u.values.as<T>();
     std::size_t count = 0;
-    T const* const end = u.values.data() + u.values.size();
-    for (T const* row = u.values.data(); row != end; row += width_)
-      if (std::any_of(row, row + width_, wanted)) ++count;
+    for (std::size_t i = 0; i < values.size(); i += width)
+      if (std::any_of(values.data() + i, values.data() + i + width, wanted)) ++count;
     return count;
   }
 
   /// to ← the entries of `from` that are `wanted`, which are in `count` rows. `to` may be `from`
   /// itself, unless a whole one becomes keyed.
-  template <class Wanted>
-  void pick(update<T> const& from, Wanted wanted, std::size_t count, update<T>& to) const {
+  template <parameter T, class Wanted>
+  void pick(update const& from, Wanted wanted, std::size_t count, update& to) const {
     auto const copy = [&](T const* first, std::size_t n, T* out) {
       std::transform(first, first + n, out, [&](T x) { return wanted(x) ? x : T{}; });
     };
     bool const in_place = &from == &to;
     to.whole = from.whole && worth_whole(count);
     if (to.whole) {
-      to.values.resize(from.values.size());
-      copy(from.values.data(), from.values.size(), to.values.data());
+      to.values.resize_bytes(from.values.size_bytes());
+      copy(from.values.as<T>().data(), from.values.as<T>().size(), to.values.as<T>().data());
       return;
     }
     if (!in_place) {
       to.rows.resize(count);
-      to.values.resize(count * width_);
+      to.values.resize_bytes(count * row_bytes_);
     }
-    std::size_t const rows = from.values.size() / width_;
+    std::size_t const width = row_bytes_ / sizeof(T);
+    std::size_t const rows = from.values.size_bytes() / row_bytes_;
     std::size_t slot = 0;
     for (std::size_t i = 0; i < rows; ++i) {
-      T const* const row = from.values.data() + i * width_;
-      if (std::none_of(row, row + width_, wanted)) continue;
-      copy(row, width_, to.values.data() + slot * width_);
+      T const* const row = from.values.as<T>().data() + i * width;
+      if (std::none_of(row, row + width, wanted)) continue;
+      copy(row, width, to.values.as<T>().data() + slot * width);
       to.rows[slot++] = from.whole ? i : from.rows[i];
     }
     if (in_place) {
       to.rows.resize(count);
-      to.values.resize(count * width_);
+      to.values.resize_bytes(count * row_bytes_);
     }
   }
 
-  void start_with(std::shared_ptr<update<T>> carried) {
-    if (!carried) return;
-    current_ = std::move(carried);
-    index();
-  }
-
+  void start_with(update_buffer carried);
   /// Makes `slots_` say where the current update's rows are.
-  void index() {
-    detail::clear(slots_);
-    for (std::size_t slot = 0; slot < current_->rows.size(); ++slot)
-      slots_.emplace(current_->rows[slot], slot);
-  }
+  void index();
 
   std::uint64_t rows_;
-  std::size_t width_;
-  update_pool<T> pool_;
-  std::shared_ptr<update<T>> current_;
+  std::size_t row_bytes_;
+  update_pool pool_;
+  update_buffer current_;
   detail::row_slots slots_;
-  std::shared_ptr<update<T> const> nothing_;
 };
 
 }  // namespace rubato

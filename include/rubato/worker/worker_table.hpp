@@ -3,13 +3,17 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <optional>
-#include <ranges>
+#include <span>
 
 #include "rubato/core/clock.hpp"
 #include "rubato/core/flat.hpp"
 #include "rubato/core/ids.hpp"
-#include "rubato/storage/sparse_store.hpp"
+#include "rubato/core/table.hpp"
+#include "rubato/storage/sparse_snapshot.hpp"
+#include "rubato/worker/worker_core.hpp"
 
 namespace rubato {
 
@@ -19,72 +23,108 @@ concept key_range = std::ranges::random_access_range<R const> && std::ranges::si
                     (std::same_as<std::ranges::range_value_t<R const>, key> ||
                      std::unsigned_integral<std::ranges::range_value_t<R const>>);
 
-template <class Endpoint, class System>
+/// What a handle has to know of a table.
+template <parameter T, bool Bounded>
+struct table_handle {
+  using value_type = T;
+  static constexpr bool bounded = Bounded;
+};
+
+template <class... Tables>
 class worker;
 
 /// One table in a worker's hands. Made by `worker[table<I>]`; as short-lived as you like.
-template <std::size_t I, class Endpoint, class System>
+template <class Worker, parameter T, bool Bounded>
 class worker_table {
  public:
-  using value_type = typename System::template value_type<I>;
-  static constexpr bool bounded = System::template table_type<I>::bounded;
+  using value_type = T;
+  static constexpr bool bounded = Bounded;
 
-  explicit worker_table(worker<Endpoint, System>& w) noexcept : worker_(w) {}
+  worker_table(Worker& w, std::size_t number) noexcept : worker_(w), number_(number) {}
 
   /// Reads the whole table into `out`, rows × width elements by key. Waits as the protocol says.
   /// O(size). @throws usage_error when the size is wrong
-  void pull(flat<value_type> out) const
+  void pull(flat<T> out) const
     requires bounded
   {
-    worker_.template pull_whole<I>(out, std::nullopt);
+    worker_.pull_whole(number_, bytes_of(out), out.size(), std::nullopt);
   }
   /// The same with a staleness of its own, at most the protocol's.
-  void pull(flat<value_type> out, staleness s) const
+  void pull(flat<T> out, staleness s) const
     requires bounded
   {
-    worker_.template pull_whole<I>(out, s);
+    worker_.pull_whole(number_, bytes_of(out), out.size(), s);
   }
   /// Reads all touched rows of a sparse table, by ascending key.
-  void pull(sparse_snapshot<value_type>& out) const
+  void pull(sparse_snapshot<T>& out) const
     requires(!bounded)
   {
-    worker_.template pull_whole<I>(out, std::nullopt);
+    raw_array values;
+    worker_.pull_touched(number_, out.keys, values, std::nullopt);
+    auto const typed = values.template as<T>();
+    out.values.assign(typed.begin(), typed.end());
   }
   /// Reads the rows named by `keys` into `out`, width elements each. O(keys × width).
   template <key_range Keys>
-  void pull(Keys const& keys, flat<value_type> out) const {
-    worker_.template pull_rows<I>(keys, out, std::nullopt);
+  void pull(Keys const& keys, flat<T> out) const {
+    worker_.pull_rows(number_, numbers(keys), bytes_of(out), out.size(), std::nullopt);
   }
   template <key_range Keys>
-  void pull(Keys const& keys, flat<value_type> out, staleness s) const {
-    worker_.template pull_rows<I>(keys, out, s);
+  void pull(Keys const& keys, flat<T> out, staleness s) const {
+    worker_.pull_rows(number_, numbers(keys), bytes_of(out), out.size(), s);
   }
 
   /// Asks for what the next pull of the whole table will need, and does not wait: that pull does, if it
   /// must. For the time in between: loading data, or computing what needs no parameters. Nothing is
   /// asked for what is cached, and under partition synchronization nothing at all. Any other fetch, and
   /// a commit, wait for the answer first.
-  void prefetch() const { worker_.template prefetch_whole<I>(); }
+  void prefetch() const { worker_.prefetch_whole(number_); }
   /// The same for rows. O(keys).
   template <key_range Keys>
   void prefetch(Keys const& keys) const {
-    worker_.template prefetch_rows<I>(keys);
+    worker_.prefetch_rows(number_, numbers(keys));
   }
 
   /// Adds `delta` to the table: seen at once by this worker, by others after its next commit.
-  void push(flat<value_type const> delta) const
+  void push(flat<T const> delta) const
     requires bounded
   {
-    worker_.template push_whole<I>(delta);
+    worker_.push_whole(number_, bytes_of(delta), delta.size());
   }
   /// Adds to the rows named by `keys`; one that is named twice gets both.
   template <key_range Keys>
-  void push(Keys const& keys, flat<value_type const> delta) const {
-    worker_.template push_rows<I>(keys, delta);
+  void push(Keys const& keys, flat<T const> delta) const {
+    worker_.push_rows(number_, numbers(keys), bytes_of(delta), delta.size());
   }
 
  private:
-  worker<Endpoint, System>& worker_;
+  static std::byte* bytes_of(flat<T> values) noexcept {
+    return reinterpret_cast<std::byte*>(values.data());
+  }
+  static std::byte const* bytes_of(flat<T const> values) noexcept {
+    return reinterpret_cast<std::byte const*>(values.data());
+  }
+
+  /// The keys as the engine has them, in the list itself where they are so already.
+  template <class Keys>
+  std::span<std::uint64_t const> numbers(Keys const& keys) const {
+    using given = std::ranges::range_value_t<Keys const>;
+    static_assert(sizeof(key) == sizeof(std::uint64_t) && std::is_standard_layout_v<key>);
+    if constexpr (!std::ranges::contiguous_range<Keys const> || sizeof(given) != sizeof(std::uint64_t)) {
+      auto& room = worker_.key_room();
+      room.clear();
+      for (auto const& k : keys) {
+        if constexpr (std::same_as<given, key>) room.push_back(k.value());
+        else room.push_back(static_cast<std::uint64_t>(k));
+      }
+      return room;
+    } else {
+      return {reinterpret_cast<std::uint64_t const*>(std::ranges::data(keys)), std::ranges::size(keys)};
+    }
+  }
+
+  Worker& worker_;
+  std::size_t number_;
 };
 
 }  // namespace rubato

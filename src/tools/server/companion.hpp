@@ -73,7 +73,8 @@ class companion {
 };
 
 /// Ends a server and the coordinator in its process, if there is one.
-inline void stop_both(companion* coordinator, host& server) {
+template <class Server>
+void stop_both(companion* coordinator, Server& server) {
   if (coordinator != nullptr) coordinator->stop();  // first, or it would miss the server
   server.stop();
 }

@@ -1,42 +1,56 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "src/tools/server/host.hpp"
 
-#include "rubato/transport/tcp/coordinator_node.hpp"
-#include "src/tools/server/conducted.hpp"
-#include "src/tools/server/hosted.hpp"
+#include <utility>
+#include <vector>
+
+#include "rubato/core/error.hpp"
+#include "rubato/core/time.hpp"
+#include "rubato/protocol/ada_comm.hpp"
+#include "rubato/protocol/adsp.hpp"
+#include "rubato/protocol/asp.hpp"
+#include "rubato/protocol/bsp.hpp"
+#include "rubato/protocol/con_sgd.hpp"
+#include "rubato/protocol/dyn_sgd.hpp"
+#include "rubato/protocol/fixed_ada_comm.hpp"
+#include "rubato/protocol/ssp.hpp"
+#include "rubato/transport/processes/coordinator_process.hpp"
 
 namespace rubato::server_tool {
 
-namespace {
-
-std::string merge_of_run(std::string const& protocol) {
-  if (protocol == "dyn_sgd") return "revise";
-  if (protocol == "con_sgd" || protocol == "adsp") return "scale";
-  return protocol == "ssp" || protocol == "asp" ? "sum" : "average";
+rules protocol_of(options const& o) {
+  if (o.protocol == "bsp") return bsp{};
+  if (o.protocol == "asp") return asp{};
+  if (o.protocol == "ssp") return ssp{.staleness = o.staleness};
+  if (o.protocol == "con_sgd") return con_sgd{.staleness = o.staleness, .fold = {.lambda = o.lambda}};
+  if (o.protocol == "dyn_sgd") return dyn_sgd{.staleness = o.staleness};
+  if (o.protocol == "fixed_ada_comm") return fixed_ada_comm{};  // how long is the workers' business
+  if (o.protocol == "ada_comm")
+    return ada_comm{.first_steps = o.first_steps, .interval = seconds(o.interval), .gamma = o.gamma};
+  if (o.protocol == "adsp")
+    return adsp{.check_period = seconds(o.check_period),
+                .epoch = seconds(o.epoch),
+                .probe_period = seconds(o.probe_period),
+                .first_rate = o.first_rate,
+                .search = o.search,
+                .global_rate = o.lambda};
+  throw option_error("--protocol: \"" + o.protocol + "\" is none that rubato-server knows");
 }
 
-}  // namespace
-
-std::unique_ptr<host> make_host(options const& o) {
-  std::string const merge = merge_of_run(o.protocol);
-  if (merge == "sum") return host_eager_sum(o);
-  if (merge == "scale") return host_eager_scale(o);
-  if (merge == "revise") return host_eager_revise(o);
-  return host_strict_average(o);
+blueprint blueprint_of(options const& o) {
+  std::vector<table_description> tables;
+  for (table_options const& t : o.tables) tables.push_back(description_of(t));
+  return {protocol_of(o), o.place.servers, std::move(tables)};
 }
+
+host::host(options const& o)
+    : plan_(blueprint_of(o)),
+      server_(plan_, plan_.agreement(), o.place, std::uint64_t{1} << 30) {}
 
 void coordinate(options const& o, coordinator_started const& started) {
-  run_control::options control;
-  control.workers = o.place.workers;
-  control.servers = o.place.servers;
-  control.when_lost = o.place.when_lost;
-  control.need = [a = named_admission(o)](clock_index c, staleness s) { return a.need(c, s); };
-  control.make_conductor = conductor_maker(o);
-  // What cannot be meant is refused now, and not when everybody is there.
-  if (control.make_conductor) (void)control.make_conductor();
-  detail::coordinator_node node(o.place, control);
-  auto const until_over = started([&node] { node.stop(); });
-  node.run();
+  detail::coordinator_process process(o.place, protocol_of(o));
+  auto const until_over = started([&process] { process.stop(); });
+  process.run();
 }
 
 }  // namespace rubato::server_tool

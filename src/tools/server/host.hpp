@@ -3,33 +3,36 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 
-#include "rubato/transport/tcp/server_stats.hpp"
+#include "rubato/server/blueprint.hpp"
+#include "rubato/transport/processes/server_process.hpp"
 #include "src/tools/server/options.hpp"
 
 namespace rubato::server_tool {
 
+/// The protocol that was named on the command line.
+[[nodiscard]] rules protocol_of(options const& o);
+
+/// That protocol, and the tables. @throws option_error where they do not go together
+[[nodiscard]] blueprint blueprint_of(options const& o);
+
 /// A server of some protocol and tables.
 class host {
  public:
-  virtual ~host() = default;
+  /// @throws option_error
+  explicit host(options const& o);
+
   /// Serves until all workers have left, or `stop` is called. @throws lost_error
-  virtual void run() = 0;
+  void run() { server_.run(); }
   /// Any thread.
-  virtual void stop() noexcept = 0;
-  [[nodiscard]] virtual server_stats const& stats() const noexcept = 0;
-  [[nodiscard]] virtual net::address bound() const = 0;
+  void stop() noexcept { server_.stop(); }
+  [[nodiscard]] server_stats const& stats() const noexcept { return server_.stats(); }
+  [[nodiscard]] net::address bound() const { return server_.bound(); }
+
+ private:
+  blueprint plan_;
+  detail::server_process server_;
 };
-
-/// The host for what the options say. @throws option_error
-[[nodiscard]] std::unique_ptr<host> make_host(options const& o);
-
-// Each is a file of its own, because each compiles all stores.
-[[nodiscard]] std::unique_ptr<host> host_strict_average(options const& o);
-[[nodiscard]] std::unique_ptr<host> host_eager_sum(options const& o);
-[[nodiscard]] std::unique_ptr<host> host_eager_scale(options const& o);
-[[nodiscard]] std::unique_ptr<host> host_eager_revise(options const& o);
 
 /// Is told, once a coordinator listens, how to end it; `stop` may be called until what this returns has
 /// been destroyed.

@@ -93,14 +93,14 @@ void serve(options const& o, ending const& end) {
   std::optional<companion> coordinator;
   if (o.with_coordinator)
     coordinator.emplace([&o](auto const& started) { rubato::server_tool::coordinate(o, started); });
-  auto const host = rubato::server_tool::make_host(o);
+  rubato::server_tool::host host(o);
   std::optional<rubato::server_tool::metrics_page> page;
-  if (o.metrics) page.emplace(*o.metrics, host->stats());
-  fmt::print("listening on {}\n", host->bound().text());
+  if (o.metrics) page.emplace(*o.metrics, host.stats());
+  fmt::print("listening on {}\n", host.bound().text());
   if (page) fmt::print("metrics on http://{}/metrics\n", page->bound().text());
   std::fflush(stdout);
-  watch const signals(end, [&] { stop_both(coordinator ? &*coordinator : nullptr, *host); });
-  host->run();
+  watch const signals(end, [&] { stop_both(coordinator ? &*coordinator : nullptr, host); });
+  host.run();
   if (coordinator) coordinator->finish();
 }
 

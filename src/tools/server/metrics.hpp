@@ -5,7 +5,7 @@
 #include <string>
 
 #include "rubato/net/address.hpp"
-#include "rubato/transport/tcp/server_stats.hpp"
+#include "rubato/transport/processes/server_stats.hpp"
 
 namespace rubato::server_tool {
 

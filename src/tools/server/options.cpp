@@ -8,6 +8,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/version.hpp"
+#include "src/tools/server/host.hpp"
 
 namespace rubato::server_tool {
 
@@ -80,17 +81,21 @@ void add_protocol(CLI::App& app, options& o, texts& t) {
   app.add_option("--gamma", o.gamma, "of ada_comm")->check(CLI::Range(0.0, 1.0));
 }
 
-void add_tables(CLI::App& app, options& o, texts& t) {
+void add_tables(CLI::App& app, texts& t) {
   app.add_option("--storage", t.tables.storage,
                  "how a table is kept: dense, sparse, multi_version or multi_version_sparse")
       ->type_name("LIST")
       ->capture_default_str();
-  app.add_option("--type", o.type, "of the elements of all tables")
-      ->check(CLI::IsMember({"float", "double"}))
+  app.add_option("--type", t.tables.type, "of a table's elements: float, double, int32 or int64")
+      ->type_name("LIST")
       ->capture_default_str();
   app.add_option("--rows", t.tables.rows, "a table's rows; of a sparse one 0 allows any key")
       ->type_name("LIST");
   app.add_option("--width", t.tables.width, "elements in a row")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app.add_option("--merge", t.tables.merge,
+                 "what updates are worth: as the protocol says, or sum or average")
       ->type_name("LIST")
       ->capture_default_str();
   app.add_option("--partition", t.tables.partition,
@@ -145,22 +150,14 @@ void read_token(options& o, std::string const& file) {
 void check_table(options const& o, std::size_t i) {
   table_options const& t = o.tables[i];
   std::string const which = o.tables.size() == 1 ? "" : "table " + std::to_string(i) + ": ";
-  if ((o.protocol == "dyn_sgd") != t.is_versioned())
-    throw option_error(
-        "--storage: " + which + t.storage + " with --protocol " + o.protocol +
-        ", expected multi_version or multi_version_sparse with dyn_sgd, and with no other");
+  if (o.protocol == "dyn_sgd" && t.merge == "protocol" && !t.is_versioned())
+    throw option_error("--storage: " + which + t.storage +
+                       " with --protocol dyn_sgd, expected multi_version or multi_version_sparse");
+  if (t.type.starts_with("int") && t.merge != "sum" &&
+      (t.merge != "protocol" || !protocol_of(o).merge.exact()))
+    throw option_error("--merge: " + which + "a table of integers needs sum");
   if (t.rows == 0 && !t.is_sparse())
     throw option_error("--rows: " + which + "a dense table needs 1 or more");
-}
-
-void check_combination(std::vector<table_options> const& tables) {
-  auto const sparse_ones = std::ranges::count_if(tables, &table_options::is_sparse);
-  if (is_hosted(tables.size(), static_cast<std::size_t>(sparse_ones))) return;
-  throw option_error("--storage: " + std::to_string(tables.size()) + " tables, " +
-                     std::to_string(sparse_ones) +
-                     " of them sparse, expected one or two tables, dense or sparse, or three that "
-                     "are dense; any others a program hosts itself: started with "
-                     "RUBATO_ROLE=server, it serves the tables of its own cluster");
 }
 
 void check(options const& o) {
@@ -174,7 +171,6 @@ void check(options const& o) {
     coordinator.check();
   }
   if (o.place.as == net::role::coordinator) return;  // without tables
-  check_combination(o.tables);
   for (std::size_t i = 0; i < o.tables.size(); ++i) check_table(o, i);
 }
 
@@ -182,7 +178,8 @@ void check(options const& o) {
 /// roles one command, and say in the environment which is the coordinator.
 void refuse_options_of_servers(CLI::App const& app) {
   for (auto const* name :
-       {"--listen", "--storage", "--type", "--rows", "--width", "--partition", "--metrics"})
+       {"--listen", "--storage", "--type", "--merge", "--rows", "--width", "--partition",
+        "--metrics"})
     if (app.count(name) != 0)
       throw option_error(std::string(name) + ": is for servers; this process is the coordinator");
 }
@@ -198,15 +195,15 @@ std::optional<options> parse(int argc, char const* const* argv, int& exit_code) 
       "Hosts tables over TCP for workers that only link the client, or coordinates a run.\n"
       "What launchers say in RUBATO_… variables holds where an option is not given.\n"
       "A LIST has one value, or one for each table with commas between them, in the order in\n"
-      "which the program gives its tables to the cluster. One or two tables may be dense or\n"
-      "sparse (--storage dense,sparse --rows 1000,0 --width 1,16), three are dense.\n"
-      "Other tables a program hosts itself when it is started with RUBATO_ROLE=server."};
+      "which the program gives its tables to the cluster: --storage dense,sparse --rows 1000,0.\n"
+      "Tables with stores, partitions or merges of a program's own it hosts itself, when it is\n"
+      "started with RUBATO_ROLE=server."};
   app.set_version_flag("--version", "rubato-server " + std::to_string(version.major_number) + "." +
                                               std::to_string(version.minor_number) + "." +
                                               std::to_string(version.patch_number));
   add_place(app, o, t);
   add_protocol(app, o, t);
-  add_tables(app, o, t);
+  add_tables(app, t);
   app.add_option("--metrics", t.metrics,
                  "answer with counters in Prometheus's text format on this loopback PORT");
   app.add_flag("--verbose", o.verbose, "log connections and membership");

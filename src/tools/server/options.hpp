@@ -31,7 +31,6 @@ struct options {
   double interval = 60;
   double gamma = 0.5;
 
-  std::string type = "float";  ///< of all tables
   std::vector<table_options> tables;
 
   bool with_coordinator = false;  ///< this server process also coordinates

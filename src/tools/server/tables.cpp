@@ -8,6 +8,13 @@
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "rubato/partition/hash.hpp"
+#include "rubato/partition/range.hpp"
+#include "rubato/partition/range_hash.hpp"
+#include "rubato/protocol/merge.hpp"
+#include "rubato/storage/dense.hpp"
+#include "rubato/storage/multi_version.hpp"
+#include "rubato/storage/sparse.hpp"
 
 namespace rubato::server_tool {
 
@@ -67,24 +74,56 @@ class value_list {
   std::vector<std::string> values_;
 };
 
+partition_rule partition_from(std::string_view name) {
+  if (name == "range") return range{};
+  if (name == "hash") return hash{};
+  return range_hash{};
+}
+
+template <class T>
+table_description description_of_elements(table_options const& o) {
+  auto const versioned_or_not = [&](auto table) {
+    table.rows = o.rows;
+    table.width = o.width;
+    return o.is_versioned() ? describe(multi_version{table}) : describe(table);
+  };
+  return o.is_sparse() ? versioned_or_not(sparse<T>{}) : versioned_or_not(dense<T>{});
+}
+
 }  // namespace
 
 std::vector<table_options> tables_from(table_texts const& t) {
   value_list const storages("--storage", t.storage);
+  value_list const types("--type", t.type);
+  value_list const merges("--merge", t.merge);
   value_list const partitions("--partition", t.partition);
   value_list const rows("--rows", t.rows);
   value_list const widths("--width", t.width);
-  std::size_t const count =
-      std::max({storages.size(), partitions.size(), rows.size(), widths.size()});
-  for (auto const* list : {&storages, &partitions, &rows, &widths}) list->check_size(count);
+  auto const lists = {&storages, &types, &merges, &partitions, &rows, &widths};
+  std::size_t count = 1;
+  for (auto const* list : lists) count = std::max(count, list->size());
+  for (auto const* list : lists) list->check_size(count);
   std::vector<table_options> tables(count);
   for (std::size_t i = 0; i < count; ++i)
     tables[i] = {
         .storage = storages.one_of({"dense", "sparse", "multi_version", "multi_version_sparse"}, i),
+        .type = types.one_of({"float", "double", "int32", "int64"}, i),
+        .merge = merges.one_of({"protocol", "sum", "average"}, i),
         .partition = partitions.one_of({"range", "hash", "range_hash"}, i),
         .rows = rows.number<std::uint64_t>(0, i),
         .width = widths.number<std::size_t>(1, i)};
   return tables;
+}
+
+table_description description_of(table_options const& t) {
+  auto d = t.type == "double"  ? description_of_elements<double>(t)
+           : t.type == "int32" ? description_of_elements<std::int32_t>(t)
+           : t.type == "int64" ? description_of_elements<std::int64_t>(t)
+                               : description_of_elements<float>(t);
+  d.partition = partition_from(t.partition);
+  if (t.merge == "sum") d.merge = sum{};
+  if (t.merge == "average") d.merge = average{};
+  return d;
 }
 
 }  // namespace rubato::server_tool

@@ -6,11 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "rubato/storage/table_description.hpp"
+
 namespace rubato::server_tool {
 
-/// One of the tables that `rubato-server` hosts.
+/// One of the tables that `rubato-server` hosts, in words that have been checked.
 struct table_options {
   std::string storage = "dense";
+  std::string type = "float";
+  std::string merge = "protocol";
   std::string partition = "range_hash";
   std::uint64_t rows = 0;
   std::size_t width = 1;
@@ -19,15 +23,11 @@ struct table_options {
   [[nodiscard]] bool is_versioned() const noexcept { return storage.starts_with("multi_version"); }
 };
 
-/// Whether so many tables, so many of them sparse, are hosted. Says which combinations are
-/// compiled, in any order of the tables: each costs seconds, for every merge and type of elements.
-[[nodiscard]] constexpr bool is_hosted(std::size_t tables, std::size_t sparse_ones) noexcept {
-  return tables <= 2 || (tables <= 3 && sparse_ones == 0);
-}
-
 /// What was written about the tables: lists with commas, one value for each table or one for all.
 struct table_texts {
   std::string storage = "dense";
+  std::string type = "float";
+  std::string merge = "protocol";
   std::string partition = "range_hash";
   std::string rows = "0";
   std::string width = "1";
@@ -37,5 +37,8 @@ struct table_texts {
 /// @throws option_error that names the option, the table where there are several, and what was
 /// expected
 [[nodiscard]] std::vector<table_options> tables_from(table_texts const& t);
+
+/// Such a table as a program would describe it. Its initial values come from a worker process.
+[[nodiscard]] table_description description_of(table_options const& t);
 
 }  // namespace rubato::server_tool

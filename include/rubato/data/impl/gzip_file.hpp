@@ -1,0 +1,63 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include "rubato/core/error.hpp"
+
+namespace rubato::data {
+
+/// The bytes of a file, unpacked when it is gzip.
+class gzip_file {
+ public:
+  /// @throws data_error with errc::io when the file cannot be opened
+  explicit gzip_file(std::string path) : path_(std::move(path)) {
+    errno = 0;
+    file_ = gzopen(path_.c_str(), "rb");
+    if (file_ == nullptr) fail_io("cannot open", errno);
+    gzbuffer(file_, 1U << 17);
+  }
+  gzip_file(gzip_file const&) = delete;
+  gzip_file& operator=(gzip_file const&) = delete;
+  ~gzip_file() { gzclose(file_); }
+
+  /// Fills `into` as far as there are bytes; a short count means the end. `into` is at most 2^30
+  /// bytes long. @throws data_error for a broken stream, or (with errc::io) one that cannot be read
+  std::size_t read(std::span<char> into) {
+    int const got = gzread(file_, into.data(), static_cast<unsigned>(into.size()));
+    if (got == static_cast<int>(into.size())) return into.size();
+    int code = Z_OK;
+    char const* const reason = gzerror(file_, &code);
+    if (code == Z_ERRNO) fail_io("cannot read", errno);
+    // zlib hands out what it has before it owns up to a file that stops in mid-stream.
+    if (code == Z_BUF_ERROR) {
+      throw data_error(path_ + ": truncated gzip stream, expected more data");
+    }
+    if (got < 0) {
+      throw data_error(
+          fmt::format("{}: broken gzip stream ({}), expected intact data", path_, reason));
+    }
+    return static_cast<std::size_t>(got);
+  }
+
+  [[nodiscard]] std::string const& path() const noexcept { return path_; }
+
+ private:
+  [[noreturn]] void fail_io(char const* what, int code) const {
+    throw data_error(fmt::format("{}: {}: {}", path_, what, std::generic_category().message(code)),
+                     errc::io);
+  }
+
+  std::string path_;
+  gzFile file_ = nullptr;
+};
+
+}  // namespace rubato::data

@@ -1,0 +1,318 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/data/libsvm.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "rubato/core/error.hpp"
+
+#include "gzip_file.hpp"
+
+namespace rubato::data {
+namespace {
+
+constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t' || c == '\r'; }
+
+/// A window that slides over the input, wide enough that a field always lies in it in one piece.
+/// Lines may be of any length, fields may not.
+class scanner {
+ public:
+  static constexpr std::size_t field_size_max = 256;
+
+  explicit scanner(std::string_view text) : at_(text.data()), end_(at_ + text.size()) {}
+  explicit scanner(gzip_file& file) : file_(&file), block_(block_size) {
+    at_ = end_ = block_.data();
+  }
+  scanner(scanner&&) = default;  // no copies: they would point into the block of the original
+
+  bool at_end() { return at_ == end_ && !refill(); }
+  bool at_line_end() { return at_end() || *at_ == '\n' || *at_ == '#'; }
+
+  void skip_blanks() {
+    while (!at_end() && is_blank(*at_)) ++at_;
+  }
+
+  /// Goes on to the next line, over whatever is left of this one.
+  void skip_line() {
+    while (!at_end()) {
+      at_ = std::find(at_, end_, '\n');
+      if (at_ == end_) continue;
+      ++at_;
+      return;
+    }
+  }
+
+  void skip_byte_order_mark() {
+    look_ahead();
+    std::string_view const mark = "\xef\xbb\xbf";
+    if (std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(mark)) {
+      at_ += mark.size();
+    }
+  }
+
+  /// The bytes up to a blank, a comment or the end of the line; valid until the next call. Cut off
+  /// after `field_size_max` + 1 bytes.
+  std::string_view field() {
+    look_ahead();
+    char const* const begin = at_;
+    char const* const stop =
+        begin + std::min(static_cast<std::size_t>(end_ - begin), field_size_max + 1);
+    while (at_ != stop && !is_blank(*at_) && *at_ != '\n' && *at_ != '#') ++at_;
+    return {begin, static_cast<std::size_t>(at_ - begin)};
+  }
+
+ private:
+  static constexpr std::size_t block_size = std::size_t{1} << 18;
+
+  void look_ahead() {
+    if (static_cast<std::size_t>(end_ - at_) <= field_size_max) refill();
+  }
+
+  /// Moves what is left to the front and reads on behind it; false when nothing was added.
+  bool refill() {
+    if (file_ == nullptr) return false;
+    std::size_t const left = static_cast<std::size_t>(end_ - at_);
+    std::copy(at_, end_, block_.begin());
+    std::span<char> const room = std::span(block_).subspan(left);
+    std::size_t const got = file_->read(room);
+    if (got < room.size()) file_ = nullptr;
+    at_ = block_.data();
+    end_ = at_ + left + got;
+    return got != 0;
+  }
+
+  gzip_file* file_ = nullptr;
+  std::vector<char> block_;
+  char const* at_;
+  char const* end_;
+};
+
+/// What a label means under one kind, if it has a meaning there.
+std::optional<float> meaning(label_kind kind, float label) noexcept {
+  switch (kind) {
+    case label_kind::plus_minus_one:
+      if (label == -1 || label == 1) return label;
+      break;
+    case label_kind::zero_one:
+      if (label == 0 || label == 1) return label == 0 ? -1.0F : 1.0F;
+      break;
+    case label_kind::one_two:
+      if (label == 1 || label == 2) return label == 1 ? -1.0F : 1.0F;
+      break;
+    case label_kind::raw:
+    case label_kind::binary:
+      return label;
+  }
+  return std::nullopt;
+}
+
+/// Finds out which kind of labels a file has, one label at a time.
+class label_rule {
+ public:
+  explicit label_rule(label_kind kind) : kinds_{kind} {
+    // In this order, so that a lone 1 is positive.
+    if (kind == label_kind::binary) {
+      kinds_ = {label_kind::plus_minus_one, label_kind::zero_one, label_kind::one_two};
+    }
+  }
+
+  /// Rules out the kinds that do not have this label. False, and no change, if none would be left.
+  bool accept(float label) {
+    auto const foreign = [=](label_kind kind) { return !meaning(kind, label); };
+    if (std::all_of(kinds_.begin(), kinds_.end(), foreign)) return false;
+    std::erase_if(kinds_, foreign);
+    return true;
+  }
+
+  [[nodiscard]] float map(float label) const { return meaning(kinds_.front(), label).value(); }
+
+  [[nodiscard]] std::string expected() const {
+    std::string text;
+    for (label_kind const kind : kinds_) {
+      if (!text.empty()) text += " or ";
+      text += kind == label_kind::plus_minus_one ? "-1/+1"
+              : kind == label_kind::zero_one     ? "0/1"
+                                                 : "1/2";
+    }
+    return text;
+  }
+
+ private:
+  std::vector<label_kind> kinds_;  // those still possible; never empty
+};
+
+/// Input as it may be shown: in quotes, cut short, nothing that could upset a terminal.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t shown_max = 32;
+  std::string out = "'";
+  for (char const c : text.substr(0, shown_max)) {
+    auto const byte = static_cast<unsigned char>(c);
+    out += byte >= 0x20 && byte < 0x7f ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
+  }
+  return out + (text.size() > shown_max ? "...'" : "'");
+}
+
+class parser {
+ public:
+  parser(scanner in, std::string_view name, libsvm_options const& options)
+      : in_(std::move(in)),
+        name_(name),
+        raw_labels_(options.labels == label_kind::raw),
+        index_max_(options.features != 0 ? options.features : options.features_max),
+        labels_(options.labels),
+        rows_(options.features) {}
+
+  dataset parse() {
+    in_.skip_byte_order_mark();
+    for (; !in_.at_end(); ++line_) {
+      in_.skip_blanks();
+      if (!in_.at_line_end()) read_row();
+      in_.skip_line();
+    }
+    if (rows_.size() == 0) {
+      throw data_error(
+          fmt::format("{}: no examples, expected lines of 'label index:value ...'", name_));
+    }
+    if (!raw_labels_) rows_.map_labels([this](float label) { return labels_.map(label); });
+    return rows_.build();
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> reason, Args&&... args) const {
+    throw data_error(
+        fmt::format("{}:{}: {}", name_, line_, fmt::format(reason, std::forward<Args>(args)...)));
+  }
+
+  void read_row() {
+    float const label = read_label(next_field());
+    indices_.clear();
+    values_.clear();
+    for (in_.skip_blanks(); !in_.at_line_end(); in_.skip_blanks()) read_pair(next_field());
+    rows_.add(label, indices_, values_);
+  }
+
+  std::string_view next_field() {
+    std::string_view const field = in_.field();
+    if (field.size() > scanner::field_size_max) {
+      fail("field {} goes on for more than {} bytes, expected a blank earlier", quoted(field),
+           scanner::field_size_max);
+    }
+    return field;
+  }
+
+  float read_label(std::string_view field) {
+    float const label = read_number("label", field, "a number, then index:value pairs");
+    if (!raw_labels_ && !labels_.accept(label)) {
+      fail("label {} is not one of this file's kind, expected {}", quoted(field),
+           labels_.expected());
+    }
+    return label;
+  }
+
+  void read_pair(std::string_view field) {
+    std::size_t const colon = field.find(':');
+    if (colon == std::string_view::npos) {
+      fail("no colon in {}, expected index:value", quoted(field));
+    }
+    if (field.substr(0, colon) == "qid") {
+      fail("{} belongs to ranking data, which is not supported, expected index:value",
+           quoted(field));
+    }
+    indices_.push_back(read_index(field.substr(0, colon)));
+    values_.push_back(read_number("value", field.substr(colon + 1), "index:value"));
+  }
+
+  std::uint32_t read_index(std::string_view text) {
+    std::uint64_t index = 0;
+    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+    if (error == std::errc::invalid_argument || end != text.data() + text.size()) {
+      fail("index {} is not a whole number, expected index:value", quoted(text));
+    }
+    if (error == std::errc::result_out_of_range || index > index_max_) {
+      fail("index {} is too large, expected at most {}", quoted(text), index_max_);
+    }
+    if (index == 0) fail("index 0, expected indices from 1 on");
+    check_order(index);
+    return static_cast<std::uint32_t>(index - 1);
+  }
+
+  void check_order(std::uint64_t index) const {
+    if (indices_.empty()) return;
+    std::uint64_t const before = std::uint64_t{indices_.back()} + 1;
+    if (index == before) fail("index {} occurs twice, expected increasing indices", index);
+    if (index < before) {
+      fail("index {} comes after {}, expected increasing indices", index, before);
+    }
+  }
+
+  float read_number(char const* what, std::string_view text, char const* expected) const {
+    std::string_view digits = text;
+    bool const plus = digits.starts_with('+');  // from_chars knows no plus sign
+    if (plus) digits.remove_prefix(1);
+    double number = 0;
+    auto const [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error == std::errc::invalid_argument || end != digits.data() + digits.size() ||
+        (plus && digits.starts_with('-'))) {
+      fail("{} {} is not a number, expected {}", what, quoted(text), expected);
+    }
+    if (error == std::errc{} && !std::isfinite(number)) {
+      fail("{} {} is not finite, expected a finite number", what, quoted(text));
+    }
+    bool const too_large = std::abs(number) > std::numeric_limits<float>::max();
+    if (error != std::errc{} || too_large || (number != 0 && static_cast<float>(number) == 0)) {
+      fail("{} {} is out of range, expected 0 or a magnitude between 1e-45 and 3.4e38", what,
+           quoted(text));
+    }
+    return static_cast<float>(number);
+  }
+
+  scanner in_;
+  std::string_view name_;
+  bool raw_labels_;
+  std::uint64_t index_max_;
+  label_rule labels_;
+  dataset_builder rows_;
+  std::size_t line_ = 1;
+  std::vector<std::uint32_t> indices_;
+  std::vector<float> values_;
+};
+
+void validate(libsvm_options const& options) {
+  constexpr std::uint64_t limit = std::uint64_t{1} << 32;
+  if (options.features > limit) {
+    throw option_error(
+        fmt::format("libsvm_options: features is {}, expected at most 2^32", options.features));
+  }
+  if (options.features_max == 0 || options.features_max > limit) {
+    throw option_error(fmt::format("libsvm_options: features_max is {}, expected 1 to 2^32",
+                                   options.features_max));
+  }
+}
+
+}  // namespace
+
+dataset read_libsvm(std::string const& path, libsvm_options const& options) {
+  validate(options);
+  gzip_file file(path);
+  return parser(scanner(file), path, options).parse();
+}
+
+dataset parse_libsvm(std::string_view text, std::string_view name, libsvm_options const& options) {
+  validate(options);
+  return parser(scanner(text), name, options).parse();
+}
+
+}  // namespace rubato::data

@@ -1,0 +1,11 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/data/impl/compact.ipp"
+#include "rubato/data/impl/dataset.ipp"
+#include "rubato/data/impl/idx.ipp"
+#include "rubato/data/impl/libsvm.ipp"
+#include "rubato/data/impl/synthetic.ipp"
+#include "rubato/data/impl/synthetic_chiller.ipp"
+#include "rubato/data/impl/synthetic_digits.ipp"
+#include "rubato/data/impl/view.ipp"

@@ -1,0 +1,9 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/sim/impl/distribution.ipp"
+#include "rubato/sim/impl/fibers.ipp"
+#include "rubato/sim/impl/network.ipp"
+#include "rubato/sim/impl/scenario.ipp"
+#include "rubato/sim/impl/speed.ipp"
+#include "rubato/transport/fibers/impl/worker_fibers.ipp"

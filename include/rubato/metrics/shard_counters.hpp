@@ -1,0 +1,24 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+
+namespace rubato {
+
+/// What a shard counts of itself.
+struct shard_counters {
+  std::uint64_t commits = 0;        ///< received and counted
+  std::uint64_t refused = 0;        ///< messages of another stage, incarnation or clock
+  std::uint64_t dropped = 0;        ///< commits of a lost worker, dropped before they were folded
+  std::uint64_t partly_folded = 0;  ///< commits of a lost worker, folded here but not on all shards
+
+  shard_counters& operator+=(shard_counters const& o) noexcept {
+    commits += o.commits;
+    refused += o.refused;
+    dropped += o.dropped;
+    partly_folded += o.partly_folded;
+    return *this;
+  }
+};
+
+}  // namespace rubato

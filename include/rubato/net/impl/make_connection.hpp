@@ -1,0 +1,22 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+
+#include "rubato/net/connection.hpp"
+#include "rubato/net/impl/stream.hpp"
+
+namespace rubato::net {
+
+/// A connection over a stream that has passed the handshake. The ticket is dropped when it closes.
+[[nodiscard]] std::unique_ptr<connection> make_connection(boost::asio::io_context& context,
+                                                          std::unique_ptr<stream> over,
+                                                          std::string peer,
+                                                          connection_options const& options,
+                                                          std::shared_ptr<void> ticket = {});
+
+}  // namespace rubato::net

@@ -1,0 +1,98 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/net/impl/stream.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+namespace rubato::net {
+namespace {
+
+namespace asio = boost::asio;
+
+class plain final : public stream {
+ public:
+  explicit plain(socket_type socket) : socket_(std::move(socket)) {}
+
+  void read(std::span<asio::mutable_buffer const> into, std::size_t sure,
+            std::shared_ptr<user> told) override {
+    sleep_until(sure);
+    // For one buffer Asio takes the cheaper system call.
+    if (into.size() == 1)
+      socket_.async_read_some(into[0], read_told{std::move(told)});
+    else
+      socket_.async_read_some(buffers_view(into), read_told{std::move(told)});
+  }
+  std::size_t write(std::span<asio::const_buffer const> from, error_code& error) override {
+    if (from.size() == 1) return socket_.write_some(from[0], error);
+    return socket_.write_some(buffers_view(from), error);
+  }
+  void when_writable(std::shared_ptr<user> told) override {
+    socket_.async_wait(socket_type::wait_write, [told = std::move(told)](error_code const& error) {
+      told->may_write(error);
+    });
+  }
+  [[nodiscard]] std::uint64_t untold() const noexcept override {
+    error_code ignored;
+    return socket_.available(ignored);
+  }
+  void close() noexcept override { close_socket(socket_); }
+
+ private:
+  /// Being woken for every packet of a large body would cost more than to copy it.
+  void sleep_until(std::size_t sure) {
+    constexpr std::size_t large = 256 * 1024;
+    constexpr std::size_t most = 3 * 1024 * 1024;  // by default Linux takes no more
+    std::size_t const mark = sure < large ? 1 : std::min(sure, most);
+    if (mark == mark_) return;
+    // The system gives twice a mark as room, and does not take it back: the sender goes on meanwhile.
+    if (mark > 1 && !std::exchange(has_room_, true)) set_mark(most);
+    set_mark(mark);
+    mark_ = mark;
+  }
+  void set_mark(std::size_t bytes) {
+    error_code ignored;  // without it, all goes on as before
+    socket_.set_option(asio::socket_base::receive_low_watermark(static_cast<int>(bytes)), ignored);
+  }
+
+  socket_type socket_;
+  std::size_t mark_ = 1;
+  bool has_room_ = false;
+};
+
+}  // namespace
+
+std::string stream::meaning(error_code const& error) const {
+  if (error == asio::error::eof) return "the connection was closed by the peer";
+  return error.message();
+}
+
+std::unique_ptr<stream> plain_stream(socket_type socket) {
+  return std::make_unique<plain>(std::move(socket));
+}
+
+void prepare_socket(socket_type& socket, error_code& error) {
+  socket.non_blocking(true, error);
+  if (error) return;
+  int const family = socket.local_endpoint(error).protocol().family();
+  if (error || (family != AF_INET && family != AF_INET6)) return;
+  socket.set_option(asio::ip::tcp::no_delay(true), error);
+}
+
+void close_socket(socket_type& socket) noexcept {
+  error_code ignored;
+  if (!socket.is_open()) return;
+  socket.shutdown(socket_type::shutdown_send, ignored);
+  // A socket closed with bytes unread resets the connection, and what was sent last could be lost.
+  std::array<char, 4096> unread;
+  for (int tries = 0; tries < 16 && !ignored; ++tries)
+    socket.read_some(asio::buffer(unread), ignored);
+  socket.close(ignored);
+}
+
+}  // namespace rubato::net

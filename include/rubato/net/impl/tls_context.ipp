@@ -1,0 +1,86 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/net/impl/tls_context.hpp"
+
+#include <fmt/core.h>
+#include <openssl/err.h>
+#include <openssl/x509.h>
+
+#include "rubato/core/error.hpp"
+
+namespace rubato::net {
+namespace {
+
+// OpenSSL reports an alert that was received as this much and the alert's number.
+constexpr int alert_base = SSL_AD_REASON_OFFSET;
+constexpr int alert_certificate_required = 116;
+
+std::string last_reason() {
+  unsigned long const code = ERR_get_error();
+  ERR_clear_error();
+  char const* const text = code == 0 ? nullptr : ERR_reason_error_string(code);
+  return text == nullptr ? "no reason is known" : text;
+}
+
+void require(bool fine, char const* what, std::string const& file) {
+  if (fine) return;
+  throw option_error(
+      fmt::format("the {} of TLS, '{}', cannot be used: {}", what, file, last_reason()));
+}
+
+bool is_about_a_certificate(int alert) {
+  return (alert >= SSL_AD_BAD_CERTIFICATE && alert <= SSL_AD_CERTIFICATE_UNKNOWN) ||
+         alert == SSL_AD_UNKNOWN_CA || alert == SSL_AD_ACCESS_DENIED ||
+         alert == alert_certificate_required;
+}
+
+std::string alert_text(int alert) {
+  std::string const text = alert == alert_certificate_required ? "certificate required"
+                                                               : SSL_alert_desc_string_long(alert);
+  return is_about_a_certificate(alert) ? fmt::format("the peer refused our certificate: {}", text)
+                                       : fmt::format("the peer ended TLS: {}", text);
+}
+
+}  // namespace
+
+tls_context::tls_context(tls_files const& files) {
+  ERR_clear_error();
+  context_.reset(SSL_CTX_new(TLS_method()));
+  if (!context_) throw error(errc::io, fmt::format("TLS cannot be used: {}", last_reason()));
+  SSL_CTX* const c = context_.get();
+  SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
+  SSL_CTX_set_options(c, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
+  // Sessions are long and few; one that was resumed would not show its certificate again.
+  SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(c, 0);
+  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  require(SSL_CTX_use_certificate_chain_file(c, files.certificate.c_str()) == 1, "certificate",
+          files.certificate);
+  require(SSL_CTX_use_PrivateKey_file(c, files.key.c_str(), SSL_FILETYPE_PEM) == 1, "key",
+          files.key);
+  require(SSL_CTX_check_private_key(c) == 1, "key", files.key);
+  require(SSL_CTX_load_verify_locations(c, files.authority.c_str(), nullptr) == 1, "authority",
+          files.authority);
+}
+
+std::shared_ptr<tls_context const> make_tls_context(tls_files const& files) {
+  return std::make_shared<tls_context const>(files);
+}
+
+std::string tls_failure(SSL const* of) {
+  unsigned long const code = ERR_peek_error();
+  int const reason = ERR_GET_REASON(code);
+  std::string const text = last_reason();
+  if (ERR_GET_LIB(code) == ERR_LIB_SSL && reason > alert_base && reason < alert_base + 256)
+    return alert_text(reason - alert_base);
+  if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
+    return "the peer showed no certificate, and TLS needs one of both ends";
+  if (long const verdict = SSL_get_verify_result(of); verdict != X509_V_OK)
+    return fmt::format("the peer's certificate is not accepted: {}",
+                       X509_verify_cert_error_string(verdict));
+  return fmt::format("TLS failed: {}", text);
+}
+
+}  // namespace rubato::net

@@ -1,0 +1,49 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "rubato/core/ids.hpp"
+#include "rubato/partition/concepts.hpp"
+
+namespace rubato {
+
+/// A partition as a value. Copies share the policy. Called concurrently.
+class partition_rule {
+ public:
+  template <class P>
+    requires(!std::same_as<P, partition_rule> && partition_policy<P>)
+  partition_rule(P policy)  // NOLINT: policies are meant to convert
+      : answers_(std::make_shared<model<P> const>(std::move(policy))) {}
+
+  /// The numbers of the servers of the rows with these keys. @pre `out` has as many places
+  void servers_of(std::span<std::uint64_t const> keys, table_shape shape, std::uint32_t* out) const {
+    answers_->servers_of(keys, shape, out);
+  }
+
+ private:
+  struct answers {
+    virtual ~answers() = default;
+    virtual void servers_of(std::span<std::uint64_t const> keys, table_shape shape,
+                            std::uint32_t* out) const = 0;
+  };
+  template <class P>
+  struct model final : answers {
+    explicit model(P p) : policy(std::move(p)) {}
+    void servers_of(std::span<std::uint64_t const> keys, table_shape shape,
+                    std::uint32_t* out) const override {
+      for (std::size_t i = 0; i < keys.size(); ++i)
+        out[i] = policy.server_of(key{keys[i]}, shape).value();
+    }
+    P policy;
+  };
+
+  std::shared_ptr<answers const> answers_;
+};
+
+}  // namespace rubato

@@ -1,0 +1,76 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "rubato/peer/local_parameters.hpp"
+#include "rubato/storage/arithmetic.hpp"
+
+namespace rubato {
+
+namespace detail {
+/// A stretch of a block that stays in the first cache, so that memory is read and written once whatever
+/// the number of parts.
+template <parameter T>
+void average_stretch(std::span<contribution const> parts, std::byte const* own, std::size_t first,
+                     T* to, std::size_t n) {
+  bool begun = false;
+  for (contribution const& part : parts) {
+    std::byte const* const all = part.own ? own : part.parameters->values.data();
+    T const* const x = reinterpret_cast<T const*>(all) + first;
+    if (begun) add_scaled(to, x, n, part.weight);
+    else set_scaled(to, x, n, part.weight);
+    begun = true;
+  }
+}
+}  // namespace detail
+
+local_parameters::local_parameters(node_setup const& setup)
+    : element_(setup.element),
+      size_(setup.initial.size() / size_of(setup.element)),
+      step_(setup.make_step()) {
+  restart();
+}
+
+update_buffer local_parameters::fresh() const {
+  update_buffer u = pool_.take();
+  u->whole = true;
+  u->values.resize_bytes(size_bytes());
+  return u;
+}
+
+shared_update local_parameters::initial(std::span<std::byte const> values) const {
+  update_buffer u = fresh();
+  std::ranges::copy(values, u->values.data());
+  return u;
+}
+
+shared_update local_parameters::average(std::span<contribution const> parts, shared_update const& own,
+                                        std::span<std::byte const> gradient) {
+  constexpr std::size_t stretch = 2048;
+  std::size_t const each = size_of(element_);
+  std::byte const* const mine = own->values.data();
+  update_buffer next = fresh();
+  for (std::size_t first = 0; first < size_; first += stretch) {
+    std::size_t const n = std::min(stretch, size_ - first);
+    std::byte* const to = next->values.data() + first * each;
+    with_element(element_, [&]<class T>() {
+      detail::average_stretch(parts, mine, first, reinterpret_cast<T*>(to), n);
+    });
+    if (!gradient.empty())
+      step_->apply(first, n, mine + first * each, gradient.data() + first * each, to);
+  }
+  return next;
+}
+
+shared_update local_parameters::stepped(shared_update const& base, shared_update const& x,
+                                        std::span<std::byte const> gradient) {
+  update_buffer next = fresh();
+  std::memcpy(next->values.data(), base->values.data(), size_bytes());
+  step_->apply(0, size_, x->values.data(), gradient.data(), next->values.data());
+  return next;
+}
+
+}  // namespace rubato

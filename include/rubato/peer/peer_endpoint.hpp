@@ -1,0 +1,66 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/core/ids.hpp"
+#include "rubato/core/time.hpp"
+#include "rubato/peer/message.hpp"
+
+namespace rubato {
+
+/// A peer's end of a transport. One per peer, used by that peer only.
+///
+/// | function           | what it does |
+/// |--------------------|--------------|
+/// | `guard(f)`         | calls `f()` while nothing arrives at this peer; returns what it does |
+/// | `post(to, message)`| sends; FIFO per pair of sender and receiver; does not wait for the receiver |
+/// | `wait()`           | returns when the node's `can_go_on()` holds, asked under the guard |
+/// | `now()`            | time since the run began |
+/// | `charge(work)`     | the peer has computed `work` units since the last charge; a simulator makes time pass |
+/// | `checkpoint()`     | throws when the run is being stopped; cheap |
+///
+/// `post`, `wait` and `charge` too throw when the run is being stopped; what they throw then is
+/// `run_stopped`, which is no std::exception, so that bodies do not swallow it by accident.
+class peer_endpoint {
+ public:
+  virtual ~peer_endpoint() = default;
+
+  template <class F>
+  decltype(auto) guard(F f) {
+    struct held {
+      peer_endpoint& e;
+      explicit held(peer_endpoint& one) : e(one) { e.lock(); }
+      ~held() { e.unlock(); }
+    } const until_done(*this);
+    return f();
+  }
+  virtual void post(worker_id to, peer_message&& m) = 0;
+  virtual void wait() = 0;
+  [[nodiscard]] virtual time_point now() const = 0;
+  virtual void charge(double work) = 0;
+  virtual void checkpoint() = 0;
+
+ private:
+  virtual void lock() = 0;
+  virtual void unlock() = 0;
+};
+
+/// Where a peer waited, since its run began.
+struct peer_waits {
+  duration for_updates{};
+  duration for_tokens{};  ///< or acknowledgements
+};
+
+namespace detail {
+/// Waits, and adds the time to `spent`, even if the run is stopped meanwhile.
+inline void wait_counting(peer_endpoint& e, duration& spent) {
+  struct stopwatch {
+    peer_endpoint& e;
+    duration& spent;
+    time_point since;
+    ~stopwatch() { spent += e.now() - since; }
+  } const until_it_returns{e, spent, e.now()};
+  e.wait();
+}
+}  // namespace detail
+
+}  // namespace rubato

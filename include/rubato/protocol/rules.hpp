@@ -1,0 +1,305 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+
+#include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/conductor.hpp"
+
+/// Protocols as values. Users write policies as types, which concepts check; each is asked once per
+/// message, so from here on down it is a table of what it answers, and all that uses it is compiled
+/// once.
+namespace rubato {
+
+/// An admission policy as a value. Copies share the policy. Called concurrently.
+class admission_rule {
+ public:
+  template <class P>
+    requires(!std::same_as<P, admission_rule> && admission_policy<P>)
+  admission_rule(P policy)  // NOLINT: policies are meant to convert
+      : bound_(policy.bound()), answers_(std::make_shared<model<P> const>(std::move(policy))) {}
+
+  [[nodiscard]] staleness bound() const noexcept { return bound_; }
+  [[nodiscard]] clock_index need(clock_index c, staleness s, worker_id who) const noexcept {
+    return answers_->need(c, s, who);
+  }
+  [[nodiscard]] clock_index cache_need(clock_index c, staleness s, worker_id who) const noexcept {
+    return answers_->cache_need(c, s, who);
+  }
+
+ private:
+  struct answers {
+    virtual ~answers() = default;
+    virtual clock_index need(clock_index c, staleness s, worker_id who) const noexcept = 0;
+    virtual clock_index cache_need(clock_index c, staleness s, worker_id who) const noexcept = 0;
+  };
+  template <class P>
+  struct model final : answers {
+    explicit model(P p) : policy(std::move(p)) {}
+    clock_index need(clock_index c, staleness s, [[maybe_unused]] worker_id who) const noexcept override {
+      if constexpr (detail::admits_by_worker<P>) return policy.need(c, s, who);
+      else return policy.need(c, s);
+    }
+    clock_index cache_need(clock_index c, staleness s,
+                           [[maybe_unused]] worker_id who) const noexcept override {
+      if constexpr (detail::admits_by_worker<P>) return policy.cache_need(c, s, who);
+      else return policy.cache_need(c, s);
+    }
+    P policy;
+  };
+
+  staleness bound_;
+  std::shared_ptr<answers const> answers_;
+};
+
+/// A visibility policy as a value. Copies share the policy.
+class visibility_rule {
+ public:
+  template <class P>
+    requires(!std::same_as<P, visibility_rule> && visibility_policy<P>)
+  visibility_rule(P policy)  // NOLINT: as above
+      : holds_back_(P::holds_back),
+        synchronized_(synchronized_visibility<P>),
+        type_(&typeid(P)),
+        answers_(std::make_shared<model<P> const>(std::move(policy))) {}
+
+  /// Whether commits are held back at all; if not, `horizon` is not asked.
+  [[nodiscard]] bool holds_back() const noexcept { return holds_back_; }
+  /// Whether reads are of cuts that the coordinator grants.
+  [[nodiscard]] bool synchronized() const noexcept { return synchronized_; }
+  [[nodiscard]] clock_index horizon(fold_window const& w) const noexcept { return answers_->horizon(w); }
+  /// The policy's type, for messages.
+  [[nodiscard]] std::type_info const& type() const noexcept { return *type_; }
+
+ private:
+  struct answers {
+    virtual ~answers() = default;
+    virtual clock_index horizon(fold_window const& w) const noexcept = 0;
+  };
+  template <class P>
+  struct model final : answers {
+    explicit model(P p) : policy(std::move(p)) {}
+    clock_index horizon(fold_window const& w) const noexcept override { return policy.horizon(w); }
+    P policy;
+  };
+
+  bool holds_back_;
+  bool synchronized_;
+  std::type_info const* type_;
+  std::shared_ptr<answers const> answers_;
+};
+
+/// A merge as a value: of a table, or of the protocol. Copies share the policy.
+class merge_rule {
+ public:
+  template <class P>
+    requires(!std::same_as<P, merge_rule> && merge_policy<P>)
+  merge_rule(P policy)  // NOLINT: as above
+      : exact_(exact_merge<P>), versioned_(versioned_merge<P>), type_(&typeid(P)) {
+    if constexpr (velocity_merge<P>) decay_ = policy.decay();
+    answers_ = std::make_shared<model<P> const>(std::move(policy));
+  }
+
+  /// Whether every weight is 1, so that it applies to integers.
+  [[nodiscard]] bool exact() const noexcept { return exact_; }
+  /// Whether updates are kept apart by version; the functions of a `versioned_merge` are asked then only.
+  [[nodiscard]] bool versioned() const noexcept { return versioned_; }
+  /// What is left of the velocity in each step, if the merge has one.
+  [[nodiscard]] std::optional<double> const& decay() const noexcept { return decay_; }
+  [[nodiscard]] std::type_info const& type() const noexcept { return *type_; }
+
+  [[nodiscard]] double weight(commit_info const& c) const noexcept { return answers_->weight(c); }
+  [[nodiscard]] version_index map(commit_info const& c) const noexcept { return answers_->map(c); }
+  [[nodiscard]] double share(version_state const& v) const noexcept { return answers_->share(v); }
+  [[nodiscard]] std::optional<double> expire(version_state const& v, version_window const& w) const noexcept {
+    return answers_->expire(v, w);
+  }
+  [[nodiscard]] version_index version_after(version_read const& r) const noexcept {
+    return answers_->version_after(r);
+  }
+
+ private:
+  struct answers {
+    virtual ~answers() = default;
+    virtual double weight(commit_info const& c) const noexcept = 0;
+    virtual version_index map(commit_info const&) const noexcept { return {}; }
+    virtual double share(version_state const&) const noexcept { return 0; }
+    virtual std::optional<double> expire(version_state const&, version_window const&) const noexcept {
+      return std::nullopt;
+    }
+    virtual version_index version_after(version_read const& r) const noexcept { return r.own; }
+  };
+  template <class P>
+  struct model : answers {
+    explicit model(P p) : policy(std::move(p)) {}
+    double weight(commit_info const& c) const noexcept override { return policy.weight(c); }
+    P policy;
+  };
+  template <versioned_merge P>
+  struct model<P> : answers {
+    explicit model(P p) : policy(std::move(p)) {}
+    double weight(commit_info const& c) const noexcept override { return policy.weight(c); }
+    version_index map(commit_info const& c) const noexcept override { return policy.map(c); }
+    double share(version_state const& v) const noexcept override { return policy.share(v); }
+    std::optional<double> expire(version_state const& v, version_window const& w) const noexcept override {
+      return policy.expire(v, w);
+    }
+    version_index version_after(version_read const& r) const noexcept override {
+      return policy.version_after(r);
+    }
+    P policy;
+  };
+
+  bool exact_;
+  bool versioned_;
+  std::optional<double> decay_;
+  std::type_info const* type_;
+  std::shared_ptr<answers const> answers_;
+};
+
+/// A pace as a value. A copy is a worker's own: it follows orders by itself.
+class pace_rule {
+ public:
+  template <class P>
+    requires(!std::same_as<P, pace_rule> && pace_policy<P>)
+  pace_rule(P policy) : answers_(std::make_unique<model<P>>(std::move(policy))) {  // NOLINT: as above
+    static_assert(conducted_pace<P> || !requires(P const p) { p.make_conductor(); },
+                  "the pace makes a conductor, but is no conducted_pace: see pace_conductor for what is missing");
+  }
+  pace_rule(pace_rule const& other) : answers_(other.answers_->clone()) {}
+  pace_rule(pace_rule&&) noexcept = default;
+  pace_rule& operator=(pace_rule other) noexcept {
+    answers_.swap(other.answers_);
+    return *this;
+  }
+  ~pace_rule() = default;
+
+  [[nodiscard]] commit_due due(pace_point const& p) const noexcept { return answers_->due(p); }
+
+  /// Whether it has a half in the coordinator; `follow` and `spent` do nothing otherwise.
+  [[nodiscard]] bool conducted() const noexcept { return answers_->orders() != nullptr; }
+  /// The type of its conductor's orders, for messages; nullptr without a conductor.
+  [[nodiscard]] std::type_info const* orders() const noexcept { return answers_->orders(); }
+  /// Follows an order, given as it lies in memory. Returns whether it can be one.
+  bool follow(std::span<std::byte const> order, pace_point const& p) { return answers_->follow(order, p); }
+  void spent(duration d) { answers_->spent(d); }
+  /// The conductor of one run; nullptr where there is none. @throws option_error for what cannot be meant
+  [[nodiscard]] std::unique_ptr<conductor> make_conductor() const { return answers_->make_conductor(); }
+
+ private:
+  template <pace_conductor C>
+  class erased final : public conductor {
+   public:
+    explicit erased(C c) : conductor_(std::move(c)) {}
+    void join(worker_id w, clock_index at, time_point now, orders& out) override {
+      conductor_.join(w, at, now, fresh_);
+      pass(out);
+    }
+    void leave(worker_id w) override { conductor_.leave(w); }
+    void commit(worker_id w, clock_index at, time_point now) override { conductor_.commit(w, at, now); }
+    void observe(time_point at, double loss) override { conductor_.observe(at, loss); }
+    void tick(time_point now, orders& out) override {
+      conductor_.tick(now, fresh_);
+      pass(out);
+    }
+    time_point next_tick() const override { return conductor_.next_tick(); }
+    time_point next_sample() const override { return conductor_.next_sample(); }
+    std::span<pace_change const> changes() const override { return conductor_.changes(); }
+
+   private:
+    void pass(orders& out) {
+      for (auto const& [to, one] : fresh_) {
+        auto const bytes = std::as_bytes(std::span(&one, 1));
+        out.push_back({to, {bytes.begin(), bytes.end()}});
+      }
+      fresh_.clear();
+    }
+    C conductor_;
+    pace_orders<typename C::order_type> fresh_;
+  };
+
+  struct answers {
+    virtual ~answers() = default;
+    virtual std::unique_ptr<answers> clone() const = 0;
+    virtual commit_due due(pace_point const& p) const noexcept = 0;
+    virtual std::type_info const* orders() const noexcept { return nullptr; }
+    virtual bool follow(std::span<std::byte const>, pace_point const&) { return false; }
+    virtual void spent(duration) {}
+    virtual std::unique_ptr<conductor> make_conductor() const { return nullptr; }
+  };
+  template <class P>
+  struct model final : answers {
+    explicit model(P p) : policy(std::move(p)) {}
+    std::unique_ptr<answers> clone() const override { return std::make_unique<model>(policy); }
+    commit_due due(pace_point const& p) const noexcept override { return policy.due(p); }
+    P policy;
+  };
+  template <conducted_pace P>
+  struct model<P> final : answers {
+    using conductor_type = decltype(std::declval<P const&>().make_conductor());
+    using order_type = typename conductor_type::order_type;
+
+    explicit model(P p) : policy(std::move(p)) {}
+    std::unique_ptr<answers> clone() const override { return std::make_unique<model>(policy); }
+    commit_due due(pace_point const& p) const noexcept override { return policy.due(p); }
+    std::type_info const* orders() const noexcept override { return &typeid(order_type); }
+    bool follow(std::span<std::byte const> bytes, pace_point const& p) override {
+      order_type order;
+      if (bytes.size() != sizeof order) return false;
+      std::memcpy(&order, bytes.data(), sizeof order);
+      policy.follow(order, p);
+      return true;
+    }
+    void spent(duration d) override { policy.spent(d); }
+    std::unique_ptr<conductor> make_conductor() const override {
+      return std::make_unique<erased<conductor_type>>(policy.make_conductor());
+    }
+    P policy;
+  };
+
+  std::unique_ptr<answers> answers_;
+};
+
+/// A protocol as a value: what its four policies answer, and its name. Any protocol converts to it, and
+/// `cluster` takes it in a protocol's place, for programs that choose one while they run.
+struct rules {
+  template <class P>
+    requires(!std::same_as<P, rules> && protocol<P>)
+  rules(P const& p)  // NOLINT: protocols are meant to convert
+      : admission(p.admission()),
+        visibility(p.visibility()),
+        merge(p.merge()),
+        pace(p.pace()),
+        name(name_of(p)) {}
+
+  admission_rule admission;
+  visibility_rule visibility;
+  merge_rule merge;  ///< of the tables that have none of their own
+  pace_rule pace;
+  std::string name;
+};
+
+/// The rules with one policy replaced, as `with` does for protocols.
+template <class Part>
+  requires admission_policy<Part> || visibility_policy<Part> || merge_policy<Part> || pace_policy<Part>
+[[nodiscard]] rules with(rules r, Part part) {
+  static_assert(admission_policy<Part> + visibility_policy<Part> + merge_policy<Part> +
+                        pace_policy<Part> == 1,
+                "with(): the part models more than one kind of policy");
+  if constexpr (admission_policy<Part>) r.admission = std::move(part);
+  else if constexpr (visibility_policy<Part>) r.visibility = std::move(part);
+  else if constexpr (merge_policy<Part>) r.merge = std::move(part);
+  else r.pace = std::move(part);
+  return r;
+}
+
+}  // namespace rubato

@@ -1,0 +1,97 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+
+#include "rubato/core/error.hpp"
+#include "rubato/core/run_stopped.hpp"
+#include "rubato/run/life.hpp"
+
+namespace rubato {
+
+void life::begin() {
+  if (busy_.exchange(true))
+    throw usage_error(errc::bad_option,
+                      "run: a run of this " + std::string(what_) + " is under way already");
+  stopping_ = false;
+  std::lock_guard const guard(lock_);
+  living_ = 0;
+  ended_ = {};
+  failure_.forget();
+}
+
+void life::end() {
+  busy_ = false;
+  std::lock_guard const guard(lock_);
+  failure_.rethrow();
+}
+
+bool life::enter_if_running() {
+  std::lock_guard const guard(lock_);
+  if (living_ == 0) return false;
+  ++living_;
+  return true;
+}
+
+void life::enter() {
+  std::lock_guard const guard(lock_);
+  ++living_;
+}
+
+void life::live(participant& p) noexcept {
+  try {
+    p.live();
+  } catch (run_stopped const&) {
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  p.end();
+  note_end(time());
+  try {
+    p.leave();
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  cancel();
+}
+
+void life::cancel() {
+  std::lock_guard const guard(lock_);
+  if (--living_ == 0) changed_.notify_all();
+}
+
+void life::await_all() {
+  std::unique_lock guard(lock_);
+  changed_.wait(guard, [this] { return living_ == 0; });
+}
+
+void life::stop() noexcept {
+  stopping_.store(true, std::memory_order_relaxed);
+  wake_all();
+}
+
+void life::fail(std::exception_ptr why) noexcept {
+  {
+    std::lock_guard const guard(lock_);
+    failure_.note(why);
+  }
+  tell_failure(why);
+  stop();
+}
+
+bool life::has_failed() const {
+  std::lock_guard const guard(lock_);
+  return static_cast<bool>(failure_);
+}
+
+time_point life::ended() const {
+  std::lock_guard const guard(lock_);
+  return ended_;
+}
+
+void life::note_end(time_point t) {
+  std::lock_guard const guard(lock_);
+  ended_ = std::max(ended_, t);
+}
+
+}  // namespace rubato

@@ -1,0 +1,15 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/run/peer_run.hpp"
+
+namespace rubato {
+
+void peer_participant::attach(peer_endpoint& link, std::uint32_t rank, std::uint64_t seed) {
+  handle_ = run_.setup_.make_peer(run_.node(rank), link, rank, run_.count(), seed);
+}
+
+void peer_participant::live() { run_.body_(*handle_); }
+void peer_participant::leave() { run_.left(*this); }
+
+}  // namespace rubato

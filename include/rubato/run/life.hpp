@@ -1,0 +1,89 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <string>
+
+#include "rubato/core/time.hpp"
+#include "rubato/run/first_failure.hpp"
+
+namespace rubato {
+
+/// One who takes part in a run: a worker or a peer.
+class participant {
+ public:
+  virtual ~participant() = default;
+  /// Starts, runs the body, and finishes. Throws what the body does; `run_stopped` when the run ends
+  /// before it.
+  virtual void live() = 0;
+  /// The handle is of no use any more. Whatever has become of the body.
+  virtual void end() = 0;
+  /// Tells those whom it concerns that this one has ended by itself.
+  virtual void leave() = 0;
+};
+
+/// How those who take part in a run, in this process, live and end, and what becomes of the run when
+/// one of them fails: one piece of code for workers and peers, threads and fibers. A transport says how
+/// waiting participants are woken, and what the time is.
+///
+///     begin ── for each participant: enter, live (on a thread or fiber of its own) ── end
+///
+/// Thread safety: any thread, but for `begin` and `end`.
+class life {
+ public:
+  explicit life(char const* what) : what_(what) {}
+  virtual ~life() = default;
+  life(life const&) = delete;
+  life& operator=(life const&) = delete;
+
+  /// @throws usage_error when a run is under way already
+  void begin();
+  /// The run is over. Throws what ended it before its time.
+  void end();
+  /// One more takes part; returns false when the run has ended meanwhile.
+  bool enter_if_running();
+  void enter();
+  /// The whole of a participant's life, on its own thread or fiber. A body that throws ends the run.
+  void live(participant& p) noexcept;
+  /// One that has entered will not live.
+  void cancel();
+  /// Returns when all who have entered have lived.
+  void await_all();
+
+  /// Ends the run for everybody: every participant's next call unwinds its body.
+  void stop() noexcept;
+  /// The same, because of this.
+  void fail(std::exception_ptr why) noexcept;
+
+  [[nodiscard]] bool is_running() const noexcept { return busy_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool has_failed() const;
+  /// When the last of them has ended, or what `note_end` said.
+  [[nodiscard]] time_point ended() const;
+  void note_end(time_point t);
+
+ protected:
+  [[nodiscard]] virtual time_point time() const = 0;
+  /// The run is being stopped: who waits is to look.
+  virtual void wake_all() noexcept = 0;
+  /// As `stop`, for whoever sees to it that all who wait look.
+  void note_stop() noexcept { stopping_.store(true, std::memory_order_relaxed); }
+  /// The run is failing, for this reason: others may have to be told.
+  virtual void tell_failure(std::exception_ptr const&) noexcept {}
+
+ private:
+  char const* what_;
+  std::atomic<bool> busy_ = false;
+  std::atomic<bool> stopping_ = false;
+  mutable std::mutex lock_;  ///< what follows
+  std::condition_variable changed_;
+  std::uint32_t living_ = 0;
+  time_point ended_{};
+  detail::first_failure failure_;
+};
+
+}  // namespace rubato

@@ -1,0 +1,56 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rubato/run/life.hpp"
+#include "rubato/run/peer_runtime.hpp"
+
+namespace rubato {
+
+class peer_run;
+
+/// A peer that takes part in a run, in this process.
+class peer_participant : public participant {
+ public:
+  explicit peer_participant(peer_run& run) noexcept : run_(run) {}
+
+  [[nodiscard]] peer_core& handle() noexcept { return *handle_; }
+  [[nodiscard]] peer_core const& handle() const noexcept { return *handle_; }
+
+  void live() override;
+  void end() override { handle_->end(); }
+  void leave() override;
+
+ protected:
+  /// Makes the handle. @param link outlives it
+  void attach(peer_endpoint& link, std::uint32_t rank, std::uint64_t seed);
+
+ private:
+  peer_run& run_;
+  std::unique_ptr<peer_core> handle_;
+};
+
+/// What a runtime runs whose peers live in this process, and their lives. Runtimes derive from it.
+class peer_run : protected life {
+ protected:
+  explicit peer_run(peer_setup setup) : life("group"), setup_(std::move(setup)) {}
+
+  /// One has ended by itself: on its thread or fiber.
+  virtual void left(peer_participant& p) = 0;
+
+  [[nodiscard]] std::uint32_t count() const noexcept {
+    return static_cast<std::uint32_t>(setup_.nodes.size());
+  }
+  [[nodiscard]] peer_node& node(std::uint32_t rank) const noexcept { return *setup_.nodes[rank]; }
+
+  peer_setup setup_;
+  peer_runtime::body_type body_;
+
+ private:
+  friend class peer_participant;
+};
+
+}  // namespace rubato

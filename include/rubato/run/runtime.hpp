@@ -1,0 +1,72 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "rubato/core/ids.hpp"
+#include "rubato/core/raw_array.hpp"
+#include "rubato/core/time.hpp"
+#include "rubato/metrics/run_report.hpp"
+#include "rubato/protocol/rules.hpp"
+#include "rubato/storage/table_description.hpp"
+
+namespace rubato {
+
+class endpoint;
+class server_group;
+class worker_core;
+struct worker_setup;
+
+/// What a transport is given to run: what `cluster` was made of, as values.
+struct run_setup {
+  /// Puts something between a worker and its endpoint, which it refers to: a decorator.
+  using wrapper = std::function<std::unique_ptr<endpoint>(endpoint& inner, worker_id self)>;
+
+  rules protocol;
+  std::vector<table_description> tables;
+  /// Makes a worker's handle, with the types of its tables.
+  std::function<std::unique_ptr<worker_core>(worker_setup const&)> make_worker;
+  std::vector<wrapper> wrappers{};  ///< from the inside out
+};
+
+/// A transport at work: runs bodies on workers, and has servers that hold the tables, here or elsewhere.
+/// What `cluster` holds; made by a transport's `open`.
+///
+/// Thread safety: one thread makes and runs it. Bodies may call everything but `run` while one is under
+/// way, and where workers are threads or processes any other thread as well.
+class runtime {
+ public:
+  using body_type = std::function<void(worker_core&)>;
+  using loss_type = std::function<double()>;
+
+  virtual ~runtime() = default;
+
+  /// Runs `body` on every worker and returns when all have ended. A body that throws ends the run for
+  /// all of them, and its exception is rethrown. `loss` is what the pace's conductor asks for; may be
+  /// empty. @throws usage_error when a run is under way
+  virtual run_report run(body_type body, loss_type loss) = 0;
+  /// Starts one more worker with the body of the run under way; returns its rank.
+  /// @throws usage_error when no run is under way
+  virtual std::uint32_t add_worker() = 0;
+  /// Ends the run: every worker's next call unwinds its body, and `run` returns.
+  virtual void stop() = 0;
+  /// Time since the run began.
+  [[nodiscard]] virtual time_point now() const = 0;
+  /// The workers that a run begins with; where they are processes, how many of these.
+  [[nodiscard]] virtual std::uint32_t workers() const noexcept = 0;
+
+  /// The folded state of a table: all rows in the order of their keys, `size` bytes.
+  virtual void read_whole(std::size_t table, std::byte* out) const = 0;
+  /// The same for a table of touched rows: these, by ascending key.
+  virtual void read_touched(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values) const = 0;
+  /// The updates that the servers have received in this run so far.
+  [[nodiscard]] virtual std::uint64_t updates() const = 0;
+  /// The servers, where they live in this process. @throws usage_error where they do not
+  [[nodiscard]] virtual server_group const& servers() const = 0;
+};
+
+}  // namespace rubato

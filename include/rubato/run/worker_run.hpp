@@ -1,0 +1,65 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rubato/run/life.hpp"
+#include "rubato/run/runtime.hpp"
+#include "rubato/server/blueprint.hpp"
+#include "rubato/server/messages.hpp"
+#include "rubato/worker/endpoint.hpp"
+#include "rubato/worker/worker_core.hpp"
+
+namespace rubato {
+
+class worker_run;
+
+/// A worker that takes part in a run, in this process: its handle, and what stands between that and the
+/// transport's endpoint.
+class worker_participant : public participant {
+ public:
+  explicit worker_participant(worker_run& run) noexcept : run_(run) {}
+
+  [[nodiscard]] worker_core& handle() noexcept { return *handle_; }
+  [[nodiscard]] worker_core const& handle() const noexcept { return *handle_; }
+
+  void live() override;
+  void end() override { handle_->end(); }
+  void leave() override;
+
+  starting_point start{};    ///< known before it lives
+  std::uint32_t count = 0;   ///< workers that the run began with
+
+ protected:
+  /// Makes the handle. @param link the transport's endpoint, which outlives it
+  void attach(endpoint& link, sender const& self, std::uint32_t rank, std::uint64_t seed);
+
+ private:
+  worker_run& run_;
+  std::vector<std::unique_ptr<endpoint>> wrapped_;
+  std::unique_ptr<worker_core> handle_;
+};
+
+/// What a runtime runs whose workers live in this process, and their lives. Runtimes derive from it.
+class worker_run : protected life {
+ protected:
+  worker_run(run_setup setup, std::uint32_t servers);
+
+  /// One has ended by itself: on its thread or fiber.
+  virtual void left(worker_participant& p) = 0;
+
+  [[nodiscard]] blueprint const& plan() const noexcept { return plan_; }
+  [[nodiscard]] bool evaluates_loss() const noexcept { return loss_ != nullptr; }
+
+  run_setup setup_;
+  blueprint plan_;
+  runtime::body_type body_;
+  runtime::loss_type loss_;
+
+ private:
+  friend class worker_participant;
+};
+
+}  // namespace rubato

@@ -1,0 +1,102 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rubato/core/ids.hpp"
+#include "rubato/core/optional_mutex.hpp"
+#include "rubato/partition/locator.hpp"
+#include "rubato/protocol/rules.hpp"
+#include "rubato/storage/table_description.hpp"
+#include "rubato/storage/table_host.hpp"
+#include "rubato/storage/table_state.hpp"
+#include "rubato/storage/shared_update.hpp"
+
+namespace rubato {
+
+/// What everybody in a run agrees on about one table.
+class table_blueprint {
+ public:
+  /// @throws option_error naming the table and what was expected
+  table_blueprint(std::size_t number, table_description description, rules const& protocol,
+                  std::uint32_t servers);
+
+  [[nodiscard]] table_description const& description() const noexcept { return description_; }
+  [[nodiscard]] bool bounded() const noexcept { return description_.bounded; }
+  [[nodiscard]] std::uint64_t rows() const noexcept { return description_.rows; }
+  [[nodiscard]] std::size_t width() const noexcept { return description_.width; }
+  /// Of a bounded table, all its elements.
+  [[nodiscard]] std::size_t elements() const noexcept {
+    return static_cast<std::size_t>(description_.rows) * description_.width;
+  }
+  [[nodiscard]] element_type element() const noexcept { return description_.element; }
+  [[nodiscard]] std::size_t row_bytes() const noexcept {
+    return description_.width * size_of(description_.element);
+  }
+  /// What updates are worth: as the table says, or the protocol.
+  [[nodiscard]] merge_rule const& merge() const noexcept { return merge_; }
+  /// Whether updates are kept apart by version.
+  [[nodiscard]] bool versioned() const noexcept { return merge_.versioned(); }
+  [[nodiscard]] rubato::locator const& where() const noexcept { return where_; }
+  /// Buffers for commits.
+  [[nodiscard]] update_pool const& pool() const noexcept { return pool_; }
+
+  /// A server's part, with its part of the initial values.
+  [[nodiscard]] std::unique_ptr<table_host> make_host(server_id s, threading t) const;
+  /// A server's part of the initial values; empty where there are none.
+  [[nodiscard]] update initial_values(server_id s) const;
+  void forget_initial_values() noexcept;
+
+  /// The whole of a bounded table, in the order of its keys, from what each server holds.
+  void assemble(std::span<table_state const> states, std::byte* out) const;
+
+ private:
+  void check(std::size_t number, rules const& protocol) const;
+
+  table_description description_;
+  merge_rule merge_;
+  rubato::locator where_;
+  update_pool pool_;
+};
+
+/// What everybody in a run agrees on: a protocol, tables, and which server holds which rows.
+/// Immutable, but that initial values are forgotten; so it is shared by all workers and servers.
+class blueprint {
+ public:
+  /// @throws option_error naming the table and what was expected
+  blueprint(rules protocol, std::uint32_t servers, std::vector<table_description> tables);
+
+  [[nodiscard]] rules const& protocol() const noexcept { return protocol_; }
+  [[nodiscard]] std::uint32_t servers() const noexcept { return servers_; }
+  [[nodiscard]] std::span<table_blueprint const> tables() const noexcept { return tables_; }
+  [[nodiscard]] table_blueprint const& table(std::size_t i) const noexcept { return tables_[i]; }
+
+  /// Whether reads are of cuts that the coordinator grants.
+  [[nodiscard]] bool synchronized() const noexcept { return protocol_.visibility.synchronized(); }
+  /// Whether some table keeps updates apart by version.
+  [[nodiscard]] bool versioned() const noexcept { return versioned_; }
+  /// Whether the pace has a half in the coordinator.
+  [[nodiscard]] bool conducted() const noexcept { return protocol_.pace.conducted(); }
+
+  /// They are the caller's memory, and may be gone soon.
+  void forget_initial_values() noexcept;
+
+  /// All that the processes of a run must agree on, in words that can be shown when they do not: when a
+  /// read may go on, what it sees, what an update is worth, what tables there are and who holds which
+  /// rows. By what policies do more than by what they are called, so that a server may put the same
+  /// protocol together in another way.
+  [[nodiscard]] std::string agreement() const;
+
+ private:
+  rules protocol_;
+  std::uint32_t servers_;
+  bool versioned_;
+  std::vector<table_blueprint> tables_;
+};
+
+}  // namespace rubato

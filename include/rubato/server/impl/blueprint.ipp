@@ -1,0 +1,164 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <boost/core/demangle.hpp>
+#include <cstring>
+#include <typeinfo>
+#include <utility>
+
+#include "rubato/core/error.hpp"
+#include "rubato/core/mix.hpp"
+#include "rubato/server/blueprint.hpp"
+#include "rubato/storage/concepts.hpp"
+
+namespace rubato {
+
+namespace detail {
+
+[[noreturn]] inline void refuse_table(std::size_t number, std::string const& what) {
+  throw option_error("table " + std::to_string(number) + ": " + what);
+}
+
+/// Before memory is taken, and before the partition is asked for every row.
+inline table_description checked_size(std::size_t number, table_description d, std::uint32_t servers) {
+  if (servers == 0) throw option_error("servers: a cluster needs at least 1");
+  if (d.width == 0) refuse_table(number, "width must be at least 1");
+  if (d.bounded && d.rows == 0) refuse_table(number, "rows must be at least 1");
+  std::uint64_t const elements_max = (std::uint64_t{1} << 46) / size_of(d.element);
+  if (d.width > elements_max || (d.bounded && d.rows > elements_max / d.width))
+    throw option_error("table: " + std::to_string(d.rows) + " rows of width " +
+                       std::to_string(d.width) + " are more than memory can hold");
+  return d;
+}
+
+/// A type's name without our namespace.
+inline std::string name_of_type(std::type_info const& type) {
+  std::string name = boost::core::demangle(type.name());
+  constexpr std::string_view ours = "rubato::";
+  for (auto at = name.find(ours); at != std::string::npos; at = name.find(ours))
+    name.erase(at, ours.size());
+  return name;
+}
+
+inline std::string text_of_need(clock_index c) {
+  if (c == clock_index::lowest()) return "any";
+  return c == clock_index::highest() ? "never" : std::to_string(c.value());
+}
+
+}  // namespace detail
+
+table_blueprint::table_blueprint(std::size_t number, table_description description,
+                                 rules const& protocol, std::uint32_t servers)
+    : description_(detail::checked_size(number, std::move(description), servers)),
+      merge_(description_.merge.value_or(protocol.merge)),
+      where_(description_.partition, {description_.rows, servers}, description_.bounded) {
+  check(number, protocol);
+}
+
+void table_blueprint::check(std::size_t number, rules const& protocol) const {
+  auto const refuse = [number](std::string const& what) { detail::refuse_table(number, what); };
+  table_description const& d = description_;
+  if (is_integral(d.element) && !merge_.exact())
+    refuse("a table of integers needs an exact merge: write dense<T, sum> or sparse<T, sum>");
+  if (versioned() && !d.keeps_versions)
+    refuse("this merge keeps versions of the parameters: wrap the table in multi_version{…}");
+  if (protocol.visibility.synchronized() && merge_.decay())
+    refuse("stable_cut reads commits in any order, which a merge with velocity cannot: use eager or "
+           "strict visibility with it");
+  d.filter.check();
+  std::uint64_t const rows = d.bounded ? d.rows : d.init_keys.size();
+  for (key const k : d.init_keys)
+    if (!where_.contains(k))
+      refuse("init_keys holds " + std::to_string(k.value()) + ", expected keys below " +
+             std::to_string(d.rows));
+  std::size_t const given = d.init.size() / size_of(d.element);
+  if ((!d.bounded || given != 0) && given != rows * d.width)
+    refuse("init has " + std::to_string(given) + " values, expected " +
+           std::to_string(rows * d.width) + " (rows x width)");
+}
+
+update table_blueprint::initial_values(server_id s) const {
+  update u;
+  if (description_.init.empty()) return u;
+  std::size_t const row = row_bytes();
+  if (bounded()) {
+    u.whole = true;
+    u.values.reserve_bytes(static_cast<std::size_t>(where_.rows_of(s)) * row);
+    for (std::size_t const i : where_.rows().runs_of(s)) {
+      layout::run const& r = where_.rows().runs()[i];
+      u.values.append(description_.init.subspan(static_cast<std::size_t>(r.first) * row,
+                                                static_cast<std::size_t>(r.rows) * row));
+    }
+    return u;
+  }
+  for (std::size_t i = 0; i < description_.init_keys.size(); ++i)
+    if (layout::place const at = where_.locate(description_.init_keys[i]); at.server == s) {
+      u.rows.push_back(at.local);
+      u.values.append(description_.init.subspan(i * row, row));
+    }
+  return u;
+}
+
+std::unique_ptr<table_host> table_blueprint::make_host(server_id s, threading t) const {
+  auto made = description_.make_host({where_.rows_of(s), width(), t});
+  if (update const first = initial_values(s); !first.empty()) made->assign(first);
+  return made;
+}
+
+void table_blueprint::forget_initial_values() noexcept {
+  description_.init = {};
+  description_.init_keys = {};
+}
+
+void table_blueprint::assemble(std::span<table_state const> states, std::byte* out) const {
+  std::size_t const row = row_bytes();
+  for (layout::run const& r : where_.rows().runs())
+    states[r.server.index()].copy(static_cast<std::size_t>(r.local_first) * row,
+                                  static_cast<std::size_t>(r.rows) * row,
+                                  out + static_cast<std::size_t>(r.first) * row);
+}
+
+blueprint::blueprint(rules protocol, std::uint32_t servers, std::vector<table_description> tables)
+    : protocol_(std::move(protocol)), servers_(servers) {
+  if (tables.empty()) throw option_error("tables: a cluster needs at least one");
+  tables_.reserve(tables.size());
+  for (std::size_t i = 0; i < tables.size(); ++i)
+    tables_.emplace_back(i, std::move(tables[i]), protocol_, servers);
+  versioned_ = std::ranges::any_of(tables_, &table_blueprint::versioned);
+}
+
+void blueprint::forget_initial_values() noexcept {
+  for (table_blueprint& t : tables_) t.forget_initial_values();
+}
+
+std::string blueprint::agreement() const {
+  admission_rule const& admission = protocol_.admission;
+  constexpr clock_index probe{10};
+  std::string text = "reads at clock 10 need " +
+                     detail::text_of_need(admission.need(probe, admission.bound(), {})) +
+                     ", or copies of " +
+                     detail::text_of_need(admission.cache_need(probe, admission.bound(), {})) +
+                     "; visibility " + detail::name_of_type(protocol_.visibility.type());
+  if (auto const* orders = protocol_.pace.orders()) text += "; orders " + detail::name_of_type(*orders);
+  text += "; " + std::to_string(servers_) + " servers";
+  for (std::size_t i = 0; i < tables_.size(); ++i) {
+    table_blueprint const& t = tables_[i];
+    commit_info const sample{
+        .from = {}, .stamp = probe, .c_min = probe, .c_max = probe, .workers = 8, .version = {}};
+    std::uint64_t places = 0;
+    constexpr std::uint64_t probes = 4096;
+    for (std::uint64_t k = 0; k < probes && (t.rows() == 0 || k < t.rows()); ++k)
+      places = detail::mix64(places ^ t.where().locate(key{k}).server.value());
+    text += "; table " + std::to_string(i) + ": " + (t.bounded() ? "dense " : "sparse ") +
+            to_string(t.element()) + (t.description().keeps_versions ? " in versions, " : ", ") +
+            std::to_string(t.rows()) + " rows of width " + std::to_string(t.width());
+    if (auto const* store = t.description().own_store) text += " kept by " + detail::name_of_type(*store);
+    text += ", merge " + detail::name_of_type(t.merge().type()) +
+            " (of 8 workers: " + std::to_string(t.merge().weight(sample)) + "), placement " +
+            std::to_string(places % 100'000);
+  }
+  return text;
+}
+
+}  // namespace rubato

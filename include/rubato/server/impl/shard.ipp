@@ -1,0 +1,303 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+
+#include "rubato/server/shard.hpp"
+#include "rubato/server/shard_view.hpp"
+
+namespace rubato {
+
+shard::shard(blueprint const& plan, server_id self, threading t)
+    : plan_(plan),
+      lock_(t),
+      control_(plan.protocol().admission, plan.protocol().visibility, plan.versioned()) {
+  for (table_blueprint const& table : plan.tables()) hosts_.push_back(table.make_host(self, t));
+}
+
+void shard::begin_stage(stage_id stage) {
+  guard_type guard(lock_);
+  if (control_.synchronized()) {
+    control_.advance_to_all();
+    fold_ready(guard);
+  }
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (merge(i).versioned())
+      hosts_[i]->expire([&](version_state const& v) { return merge(i).share(v); });
+  versions_peak_ = 0;
+  control_.begin_stage(stage);
+  folding_ = false;
+}
+
+// ---- commits
+
+refusal shard::commit(commit_message&& m, std::vector<worker_id>& released) {
+  guard_type guard(lock_);
+  // Where nothing is held back nobody may commit faster than it can be folded.
+  if (control_.serial() && !control_.holds_back()) await_folds(guard);
+  if (refusal const r = control_.accept(m.from, m.stamp, m.version); r != refusal::none) return r;
+  sender const from = m.from;
+  clock_index const stamp = m.stamp;
+  if (control_.serial()) {
+    control_.hold(std::move(m));
+  } else {
+    commit_info const info = control_.info(from.worker, stamp, m.version);
+    guard.unlock();
+    // Folded before the clock moves: whoever the new clock lets in sees the commit whole.
+    for (std::size_t i = 0; i < hosts_.size(); ++i) fold_one(i, info, *m.parts[i]);
+    guard.lock();
+  }
+  control_.complete(from, stamp);
+  settle(guard, released);
+  return refusal::none;
+}
+
+bool shard::folds_runs(std::size_t table) const noexcept {
+  return !control_.serial() && plan_.table(table).bounded() && !merge(table).decay();
+}
+
+bool shard::streams(std::size_t table) const noexcept {
+  return !control_.serial() && plan_.table(table).bounded();
+}
+
+refusal shard::check(sender const& from, clock_index stamp, version_index version) const {
+  std::lock_guard const guard(lock_);
+  return control_.check(from, stamp, version);
+}
+
+void shard::count_refused() {
+  std::lock_guard const guard(lock_);
+  control_.count_refused();
+}
+
+double shard::weigh(std::size_t table, sender const& from, clock_index stamp,
+                    version_index version) const {
+  std::lock_guard const guard(lock_);
+  return merge(table).weight(control_.info(from.worker, stamp, version));
+}
+
+void shard::fold_run(std::size_t table, std::uint64_t first, std::span<std::byte const> values,
+                     double weight) {
+  hosts_[table]->fold_run(first, values, weight);
+}
+
+void shard::count_partly_folded() {
+  std::lock_guard const guard(lock_);
+  control_.count_partly_folded();
+}
+
+// ---- reads
+
+std::pair<refusal, bool> shard::admit(std::size_t table, read_header const& header, read_slot& slot) {
+  guard_type guard(lock_);
+  refusal r = control_.check(header.from);
+  if (control_.synchronized()) {
+    if (r == refusal::none && (!header.cut || !control_.holds(*header.cut))) r = refusal::cut;
+    if (r != refusal::none) return {r, false};
+  } else if (r != refusal::none || !control_.admit(header)) {
+    return {r, false};
+  }
+  answer(guard, table, header, slot);
+  return {r, true};
+}
+
+void shard::read_released(std::size_t table, read_header const& header, read_slot& slot) {
+  guard_type guard(lock_);
+  answer(guard, table, header, slot);
+}
+
+namespace detail {
+inline void fill(read_slot& slot, table_host const& host, std::size_t row_bytes, table_view const& seen) {
+  if (slot.asked == selection::all) return host.snapshot(slot.state, seen);
+  if (slot.asked != selection::rows) return;
+  slot.values.resize_bytes(slot.rows.size() * row_bytes);
+  host.read(slot.rows, slot.values.data(), seen);
+}
+}  // namespace detail
+
+void shard::answer(guard_type& guard, std::size_t table, read_header const& header, read_slot& slot) {
+  if (control_.serial()) {
+    await_folds(guard);
+    return answer_under_lock(table, header, slot);
+  }
+  slot.stamp = control_.stamp_for(header.from.worker);
+  guard.unlock();
+  detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), {});
+}
+
+void shard::answer_under_lock(std::size_t table, read_header const& header, read_slot& slot) {
+  worker_id const reader = header.from.worker;
+  bool const synchronized = control_.synchronized();
+  shard_view const view(table, *hosts_[table], merge(table), control_,
+                        synchronized ? header.cut.get() : nullptr);
+  slot.stamp = synchronized ? control_.stamp_for(reader, *header.cut) : control_.stamp_for(reader);
+  detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), view.seen());
+  if (control_.versioned())
+    raise_version(table, reader, slot, synchronized ? view.seen_by(reader) : control_.reading(reader));
+}
+
+/// V moves on for whoever has read rows of a table that keeps versions, and old ones may be over.
+void shard::raise_version(std::size_t table, worker_id reader, read_slot& slot, version_read const& seen) {
+  if (merge(table).versioned() && slot.asked != selection::nothing) {
+    control_.raise_version(reader, merge(table).version_after(seen));
+    expire();
+  }
+  slot.stamp.version = control_.versions().of(reader);
+}
+
+void shard::withdraw(worker_id reader) {
+  std::lock_guard const guard(lock_);
+  control_.withdraw(reader);
+}
+
+void shard::observe(std::size_t table, table_state& out) const {
+  if (!control_.serial()) return hosts_[table]->snapshot(out, {});
+  guard_type guard(lock_);
+  await_folds(guard);
+  shard_view const view(table, *hosts_[table], merge(table), control_, nullptr);
+  hosts_[table]->snapshot(out, view.seen());
+}
+
+// ---- membership
+
+void shard::abandon(worker_id leaver, std::vector<worker_id>& released) {
+  guard_type guard(lock_);
+  if (control_.abandon(leaver)) settle(guard, released);
+}
+
+void shard::advance(stage_id stage, commit_cut const& mark, std::vector<worker_id>& released) {
+  guard_type guard(lock_);
+  if (stage != control_.stage()) return;
+  control_.advance(mark);
+  settle(guard, released);
+}
+
+std::optional<membership_report> shard::order(membership_order const& o,
+                                              std::vector<worker_id>& released) {
+  guard_type guard(lock_);
+  std::optional<membership_report> report;
+  if (control_.accept(o) != refusal::none) return report;
+  switch (o.what) {
+    case membership_order::kind::enlist: report = enlist(o); break;
+    case membership_order::kind::freeze: report = {.clock = control_.freeze(o.worker)}; break;
+    case membership_order::kind::start: control_.start(o.worker, o.clock, o.version); break;
+    case membership_order::kind::drop: control_.drop(o.worker, o.clock); break;
+  }
+  settle(guard, released);
+  return report;
+}
+
+membership_report shard::enlist(membership_order const& o) {
+  membership_report report{.clock = control_.enlist(o.worker, o.incarnation)};
+  if (!control_.versioned()) return report;
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (merge(i).versioned())
+      control_.raise_version(o.worker, merge(i).version_after(control_.reading(o.worker)));
+  report.version = control_.versions().of(o.worker);
+  return report;
+}
+
+// ---- folds
+
+/// Folds what has become ready, then lets in who may go on. One thread folds at a time, to keep
+/// the order; what another one adds meanwhile, the folder finds when it looks again.
+void shard::settle(guard_type& guard, std::vector<worker_id>& released) {
+  if (control_.serial()) {
+    if (folding_) return;
+    folding_ = true;
+    try {
+      fold_ready(guard);
+      expire();  // by a leave, for one
+    } catch (...) {
+      if (!guard.owns_lock()) guard.lock();
+      end_folding();
+      throw;
+    }
+    end_folding();
+  }
+  control_.publish(released);
+}
+
+void shard::fold_ready(guard_type& guard) {
+  for (auto ready = control_.take_ready(); !ready.empty(); ready = control_.take_ready())
+    for (auto const& group : ready) {
+      guard.unlock();
+      fold(group.commits);
+      guard.lock();
+      control_.note_folded(group);
+      expire();
+      note_versions();
+    }
+}
+
+void shard::note_versions() {
+  if (!control_.versioned()) return;
+  std::size_t live = 0;
+  for (auto const& h : hosts_) live += h->live_versions();
+  versions_peak_ = std::max(versions_peak_, live);
+}
+
+/// Versions that no commit can belong to any more go into the base.
+void shard::expire() {
+  if (!control_.versioned()) return;
+  version_window const window = control_.window();
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (merge(i).versioned())
+      hosts_[i]->expire([&](version_state const& v) { return merge(i).expire(v, window); });
+}
+
+void shard::end_folding() {
+  folding_ = false;
+  folded_.notify_all();
+}
+
+void shard::fold(std::span<held_commit const> commits) {
+  for (std::size_t i = 0; i < hosts_.size(); ++i) fold_table(i, commits);
+}
+
+void shard::fold_table(std::size_t table, std::span<held_commit const> commits) {
+  merge_rule const& m = merge(table);
+  table_host& to = *hosts_[table];
+  if (m.versioned()) {
+    // Empty parts count too: every server and table counts the same updates of a version.
+    for (held_commit const& c : commits)
+      to.add_version(m.map(c.info), *c.message.parts[table], m.weight(c.info));
+    return;
+  }
+  if (commits.size() == 1)
+    return fold_one(table, commits.front().info, *commits.front().message.parts[table]);
+  std::vector<weighted_part> many;
+  many.reserve(commits.size());
+  for (held_commit const& c : commits)
+    many.push_back({c.message.parts[table].get(), m.weight(c.info)});
+  to.fold(many, m.decay());
+}
+
+/// The common case, which allocates nothing.
+void shard::fold_one(std::size_t table, commit_info const& info, update const& part) {
+  merge_rule const& m = merge(table);
+  if (!m.decay() && part.empty()) return;
+  weighted_part const one{&part, m.weight(info)};
+  hosts_[table]->fold({&one, 1}, m.decay());
+}
+
+// ---- reports
+
+shard_memory shard::memory() const {
+  guard_type guard(lock_);
+  await_folds(guard);
+  shard_memory m;
+  for (auto const& h : hosts_) {
+    m.parameters += h->bytes();
+    m.versions += h->live_versions();
+  }
+  control_.for_each_held([&](held_commit const& h) { m.log += h.message.bytes(); });
+  return m;
+}
+
+std::size_t shard::versions_peak() const {
+  std::lock_guard const guard(lock_);
+  return versions_peak_;
+}
+
+}  // namespace rubato

@@ -1,0 +1,62 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+
+#include "rubato/core/element.hpp"
+
+/// What is done once per element. Loops of a fixed length within a loop, so that compilers use vectors
+/// at -O2 already.
+namespace rubato::detail {
+
+inline constexpr std::size_t vector_elements = 16;
+
+/// to ← to + weight·from; the two do not overlap
+template <parameter T>
+void add_scaled(T* __restrict to, T const* __restrict from, std::size_t n, double weight) noexcept {
+  auto const w = static_cast<T>(weight);
+  std::size_t i = 0;
+  for (; i + vector_elements <= n; i += vector_elements)
+    for (std::size_t k = 0; k < vector_elements; ++k) to[i + k] += w * from[i + k];
+  for (; i < n; ++i) to[i] += w * from[i];
+}
+
+/// The same for a row, which is short: one element, most often.
+template <parameter T>
+void add_row(T* to, T const* from, std::size_t width, double weight = 1.0) noexcept {
+  if (width == 1) *to += static_cast<T>(weight) * *from;
+  else add_scaled(to, from, width, weight);
+}
+
+/// to ← weight·from; the two do not overlap
+template <parameter T>
+void set_scaled(T* __restrict to, T const* __restrict from, std::size_t n, double weight) noexcept {
+  auto const w = static_cast<T>(weight);
+  std::size_t i = 0;
+  for (; i + vector_elements <= n; i += vector_elements)
+    for (std::size_t k = 0; k < vector_elements; ++k) to[i + k] = w * from[i + k];
+  for (; i < n; ++i) to[i] = w * from[i];
+}
+
+/// to ← base + weight·from, in one pass; `to` overlaps neither
+template <parameter T>
+void add_scaled_into(T* __restrict to, T const* base, T const* from, std::size_t n,
+                     double weight) noexcept {
+  auto const w = static_cast<T>(weight);
+  std::size_t i = 0;
+  for (; i + vector_elements <= n; i += vector_elements)
+    for (std::size_t k = 0; k < vector_elements; ++k) to[i + k] = base[i + k] + w * from[i + k];
+  for (; i < n; ++i) to[i] = base[i] + w * from[i];
+}
+
+/// to ← factor·to
+template <parameter T>
+void multiply(T* to, std::size_t n, double factor) noexcept {
+  auto const f = static_cast<T>(factor);
+  std::size_t i = 0;
+  for (; i + vector_elements <= n; i += vector_elements)
+    for (std::size_t k = 0; k < vector_elements; ++k) to[i + k] *= f;
+  for (; i < n; ++i) to[i] *= f;
+}
+
+}  // namespace rubato::detail

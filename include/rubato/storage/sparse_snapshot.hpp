@@ -1,0 +1,29 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "rubato/core/element.hpp"
+
+namespace rubato {
+
+/// What a whole sparse table is read into: its touched rows, by ascending key; `values[i·width …]`
+/// belong to `keys[i]`.
+template <parameter T>
+struct sparse_snapshot {
+  std::vector<std::uint64_t> keys;
+  std::vector<T> values;
+
+  [[nodiscard]] bool empty() const noexcept { return keys.empty(); }
+  void clear() noexcept {
+    keys.clear();
+    values.clear();
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return keys.size() * sizeof(std::uint64_t) + values.size() * sizeof(T);
+  }
+};
+
+}  // namespace rubato

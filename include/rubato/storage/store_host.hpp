@@ -1,0 +1,220 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "rubato/core/assert.hpp"
+#include "rubato/core/optional_mutex.hpp"
+#include "rubato/storage/concepts.hpp"
+#include "rubato/storage/multi_version_store.hpp"
+#include "rubato/storage/overlay.hpp"
+#include "rubato/storage/table_host.hpp"
+#include "rubato/storage/velocity.hpp"
+
+namespace rubato {
+
+/// The host of a store: what a store need not know of updates' bytes, snapshots, velocity and versions.
+/// Whoever writes a store includes this header; see `table_store`.
+template <class Store>
+class store_host : public table_host {
+  static_assert(table_store<Store>, "a table's store must model table_store, see storage/concepts.hpp");
+
+ public:
+  using value_type = typename Store::value_type;
+  static constexpr bool bounded = Store::bounded;
+
+  explicit store_host(store_shape const& s) : shape_(s), calls_(s.threads), store_(s), velocity_(s) {}
+
+  void assign(update const& values) override { store_.assign(values.as<value_type>()); }
+
+  void fold(std::span<weighted_part const> step, std::optional<double> decay) override {
+    if (step.size() == 1) {  // the common case allocates nothing
+      auto const one = step.front().as<value_type>();
+      return fold_typed({&one, 1}, decay);
+    }
+    std::vector<weighted_update<value_type>> many;
+    many.reserve(step.size());
+    for (weighted_part const& p : step) many.push_back(p.as<value_type>());
+    fold_typed(many, decay);
+  }
+
+  void fold_run(std::uint64_t first, std::span<std::byte const> bytes, double weight) override {
+    if constexpr (bounded) {
+      std::span const values(reinterpret_cast<value_type const*>(bytes.data()),
+                             bytes.size() / sizeof(value_type));
+      weighted_update<value_type> const one{
+          {.keyed = false, .first = first, .rows = {}, .values = values}, weight};
+      fold_typed({&one, 1}, std::nullopt);
+    }
+  }
+
+  void read(std::span<std::uint64_t const> rows, std::byte* bytes,
+            table_view const& seen) const override {
+    auto* const out = reinterpret_cast<value_type*>(bytes);
+    {
+      guard const alone(*this);
+      store_.read(rows, out);
+    }
+    add_versions(rows, out, seen);
+    if (!seen.above.empty()) detail::add_to_rows(rows, out, shape_.width, seen.above);
+  }
+
+  void snapshot(table_state& out, table_view const& seen) const override {
+    freeze(out);
+    add_versions(out, seen);
+    if (seen.above.empty()) return;
+    if constexpr (bounded)
+      for (weighted_part const& p : seen.above)
+        detail::add_update(out, p.part->as<value_type>(), p.weight, shape_.width);
+    else
+      detail::add_touched_rows(out, detail::rows_of<value_type>(seen.above, shape_.width), shape_.width);
+  }
+
+  [[nodiscard]] std::size_t chunks() const override {
+    if constexpr (sharing_store<Store>) return store_.chunks();
+    std::size_t const rows = rows_of_chunk();
+    return bounded ? (static_cast<std::size_t>(shape_.rows) + rows - 1) / rows : 0;
+  }
+  [[nodiscard]] block_ref chunk([[maybe_unused]] std::size_t i) const override {
+    if constexpr (sharing_store<Store>) {
+      guard const alone(*this);
+      return store_.chunk(i);
+    } else if constexpr (bounded) {
+      std::uint64_t const first = i * rows_of_chunk();
+      std::uint64_t const count = std::min<std::uint64_t>(rows_of_chunk(), shape_.rows - first);
+      block_ref made(static_cast<std::size_t>(count) * row_bytes());
+      guard const alone(*this);
+      store_.copy(first, count, made.mutable_as<value_type>());
+      return made;
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::size_t bytes() const override {
+    guard const alone(*this);
+    return store_.bytes() + velocity_.bytes();
+  }
+
+  void add_version(version_index v, update const& u, double weight) override {
+    if constexpr (versioned) store_.add(v, u.as<value_type>(), weight);
+  }
+  void expire(version_worth const& worth) override {
+    if constexpr (versioned) store_.expire(worth);
+  }
+  void for_each_version(std::function<void(version_state const&)> const& f) const override {
+    if constexpr (versioned)
+      for (auto const& v : store_.versions()) f(v);
+  }
+  [[nodiscard]] std::size_t live_versions() const override {
+    if constexpr (versioned) return store_.live();
+    return 0;
+  }
+
+  [[nodiscard]] Store const& store() const noexcept { return store_; }
+
+ private:
+  static constexpr bool versioned = requires(Store s, version_index v, row_values<value_type> u) {
+    s.add(v, u, 1.0);
+    s.versions();
+  };
+
+  /// One caller at a time, where the store asks for it.
+  class guard {
+   public:
+    explicit guard(store_host const& h) : lock_(concurrent_store<Store> ? nullptr : &h.calls_) {
+      if (lock_ != nullptr) lock_->lock();
+    }
+    ~guard() {
+      if (lock_ != nullptr) lock_->unlock();
+    }
+    guard(guard const&) = delete;
+    guard& operator=(guard const&) = delete;
+
+   private:
+    optional_mutex* lock_;
+  };
+
+  [[nodiscard]] std::size_t row_bytes() const noexcept { return shape_.width * sizeof(value_type); }
+  [[nodiscard]] std::size_t rows_of_chunk() const noexcept {
+    return table_state::chunk_bytes(row_bytes()) / row_bytes();
+  }
+
+  void fold_typed(std::span<weighted_update<value_type> const> step, std::optional<double> decay) {
+    if (!decay) {
+      guard const alone(*this);
+      return store_.fold(step);
+    }
+    guard const alone(*this);
+    velocity_.fold(store_, step, *decay);
+  }
+
+  void freeze(table_state& out) const {
+    if constexpr (sharing_store<Store>) {
+      guard const alone(*this);
+      out.refer(store_.chunks(), table_state::chunk_bytes(row_bytes()),
+                [this](std::size_t i) { return store_.chunk(i); });
+    } else if constexpr (bounded) {
+      guard const alone(*this);
+      out.clear();
+      out.receive(static_cast<std::size_t>(shape_.rows) * row_bytes(), row_bytes(),
+                  [this](std::byte* to, std::size_t n, std::size_t offset) {
+                    store_.copy(offset / row_bytes(), n / row_bytes(),
+                                reinterpret_cast<value_type*>(to));
+                  });
+    } else {
+      freeze_touched(out);
+    }
+  }
+
+  void freeze_touched(table_state& out) const {
+    std::vector<std::uint64_t> keys;
+    std::vector<value_type> values;
+    {
+      guard const alone(*this);
+      if constexpr (!bounded) store_.collect(keys, values);
+    }
+    std::vector<std::size_t> order(keys.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t i) { return keys[i]; });
+    out.receive_rows(keys.size(), row_bytes(), [&](std::span<std::uint64_t> to, std::byte* bytes) {
+      auto* row = reinterpret_cast<value_type*>(bytes);
+      for (std::size_t k = 0; k < order.size(); ++k) {
+        to[k] = keys[order[k]];
+        row = std::copy_n(values.data() + order[k] * shape_.width, shape_.width, row);
+      }
+    });
+  }
+
+  void add_versions([[maybe_unused]] std::span<std::uint64_t const> rows,
+                    [[maybe_unused]] value_type* out, [[maybe_unused]] table_view const& seen) const {
+    if constexpr (versioned) {
+      RUBATO_ASSERT(seen.share != nullptr || store_.live() == 0);
+      if (seen.share != nullptr) store_.add_shares(rows, out, *seen.share);
+    }
+  }
+  void add_versions([[maybe_unused]] table_state& out, [[maybe_unused]] table_view const& seen) const {
+    if constexpr (versioned) {
+      RUBATO_ASSERT(seen.share != nullptr || store_.live() == 0);
+      if (seen.share != nullptr) store_.add_shares(out, *seen.share);
+    }
+  }
+
+  store_shape shape_;
+  mutable optional_mutex calls_;
+  Store store_;
+  velocity<Store> velocity_;  ///< for merges that have one; takes no memory without
+};
+
+template <class Store>
+std::unique_ptr<table_host> make_host(store_shape const& shape) {
+  return std::make_unique<store_host<Store>>(shape);
+}
+
+}  // namespace rubato

@@ -1,0 +1,82 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <typeinfo>
+
+#include "rubato/core/element.hpp"
+#include "rubato/core/ids.hpp"
+#include "rubato/partition/partition_rule.hpp"
+#include "rubato/protocol/rules.hpp"
+#include "rubato/storage/concepts.hpp"
+#include "rubato/storage/table_spec.hpp"
+#include "rubato/storage/update_filter.hpp"
+
+namespace rubato {
+
+class table_host;
+template <class Store>
+[[nodiscard]] std::unique_ptr<table_host> make_host(store_shape const& shape);
+template <class Store>
+class store_host;
+namespace detail {
+/// The same for the stores that the library brings along, which are compiled with it.
+template <class Store>
+[[nodiscard]] std::unique_ptr<table_host> make_compiled_host(store_shape const& shape);
+}  // namespace detail
+
+/// A table as a value: what the user says of it, whatever its type. Programs that choose their tables
+/// while they run make these, with `describe`.
+struct table_description {
+  element_type element = element_type::float32;
+  bool bounded = true;
+  bool keeps_versions = false;
+  std::uint64_t rows = 0;
+  std::size_t width = 1;
+  bool check_finite = false;
+  update_filter filter{};
+  std::uint64_t cached_rows = 0;
+  partition_rule partition;
+  std::optional<merge_rule> merge{};  ///< none: the protocol's
+  std::unique_ptr<table_host> (*make_host)(store_shape const&) = nullptr;
+  std::type_info const* own_store = nullptr;  ///< a store that the library does not bring along; for messages
+
+  // the user's memory, for as long as servers are being made
+  std::span<std::byte const> init{};
+  std::span<key const> init_keys{};
+};
+
+/// @param table refers to its initial values, which must live on until they have been used
+template <table_spec Table>
+[[nodiscard]] table_description describe(Table const& table) {
+  using store = typename Table::store;
+  table_description d{.element = element_type_of<typename Table::value_type>(),
+                      .bounded = Table::bounded,
+                      .keeps_versions = versioned_table<Table>,
+                      .rows = table.rows,
+                      .width = table.width,
+                      .check_finite = table.check_finite,
+                      .filter = table.filter,
+                      .cached_rows = table.cached_rows,
+                      .partition = table.partition};
+  if constexpr (detail::is_compiled_store<store>) {
+    d.make_host = &detail::make_compiled_host<store>;
+  } else if constexpr (!table_store<store>) {
+    static_assert(table_store<store>, "a table's store must model table_store, see storage/concepts.hpp");
+  } else {
+    static_assert(requires { sizeof(store_host<store>); },
+                  "a store of one's own needs #include <rubato/storage/store_host.hpp>");
+    d.make_host = &make_host<store>;
+    d.own_store = &typeid(store);
+  }
+  if constexpr (!std::same_as<typename Table::merge_type, merge_of_protocol>) d.merge = table.merge;
+  d.init = std::as_bytes(std::span<typename Table::value_type const>(table.init));
+  if constexpr (!Table::bounded) d.init_keys = table.init_keys;
+  return d;
+}
+
+}  // namespace rubato

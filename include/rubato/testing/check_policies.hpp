@@ -1,0 +1,226 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rubato/core/random.hpp"
+#include "rubato/partition/concepts.hpp"
+#include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/conductor.hpp"
+#include "rubato/testing/findings.hpp"
+
+/// Checks policies of your own one by one; `conformance.hpp` says how.
+namespace rubato::testing {
+
+namespace detail {
+
+/// What an admission answers to one worker.
+template <admission_policy P>
+struct admission_of {
+  P const& policy;
+  worker_id who;
+
+  [[nodiscard]] clock_index need(clock_index c, staleness s) const noexcept {
+    if constexpr (rubato::detail::admits_by_worker<P>) return policy.need(c, s, who);
+    else return policy.need(c, s);
+  }
+  [[nodiscard]] clock_index cache_need(clock_index c, staleness s) const noexcept {
+    if constexpr (rubato::detail::admits_by_worker<P>) return policy.cache_need(c, s, who);
+    else return policy.cache_need(c, s);
+  }
+};
+
+void check_admission(findings& found, staleness bound, std::string const& whom,
+                     std::function<clock_index(clock_index, staleness)> const& need,
+                     std::function<clock_index(clock_index, staleness)> const& cache_need);
+
+}  // namespace detail
+
+/// Who waits: `need` does not fall with the clock nor rise with the staleness, lets nobody wait for
+/// itself, keeps its own bound, and a cached copy that will do is as fresh as a read would be. One that
+/// goes by the worker is asked for a hundred of them.
+template <admission_policy P>
+[[nodiscard]] sentences check_admission(P const& p) {
+  detail::findings found;
+  constexpr std::uint32_t workers = rubato::detail::admits_by_worker<P> ? 100 : 1;
+  for (std::uint32_t w = 0; w < workers; ++w) {
+    detail::admission_of<P> const of{p, worker_id{w}};
+    detail::check_admission(
+        found, p.bound(), workers == 1 ? "" : detail::text(" for worker ", w),
+        [&](clock_index c, staleness s) { return of.need(c, s); },
+        [&](clock_index c, staleness s) { return of.cache_need(c, s); });
+  }
+  return found.take();
+}
+
+/// What is seen: the horizon does not fall as `c_min` grows, and is not below `c_min`, or a read
+/// that admission lets go on would miss what it was promised (SSP-1).
+template <visibility_policy P>
+[[nodiscard]] sentences check_visibility(P const& p) {
+  detail::findings found;
+  if (!P::holds_back) return {};  // is never asked
+  for (staleness const bound : detail::sample_staleness(staleness::infinite())) {
+    clock_index before = clock_index::lowest();
+    for (clock_index const c : detail::sample_clocks()) {
+      clock_index const horizon = p.horizon({.c_min = c, .bound = bound});
+      auto const at = detail::text(" at c_min ", c.value(), " and the bound ", detail::text(bound));
+      found.expect(horizon == p.horizon({.c_min = c, .bound = bound}),
+                   "horizon answers differently when asked twice", at);
+      found.expect(horizon >= c, "horizon is ", detail::text(horizon), at,
+                   ", expected at least c_min, or reads miss what they were promised (SSP-1)");
+      found.expect(horizon >= before, "horizon falls as c_min grows", at);
+      before = horizon;
+    }
+  }
+  return found.take();
+}
+
+namespace detail {
+
+/// What versions count is finite, and a worker's own version does not fall when it reads.
+template <versioned_merge P>
+void check_versions(P const& p, findings& found) {
+  for (std::int64_t const v : {0, 1, 7, 1'000'000})
+    for (std::uint32_t const updates : {1U, 2U, 30U}) {
+      version_state const state{version_index{v}, updates};
+      auto const at = text(" for version ", v, " of ", updates, " updates");
+      double const share = p.share(state);
+      found.expect(std::isfinite(share), "share is ", share, at, ", expected a finite number");
+      for (std::int64_t const least : {0, 2, 8, 2'000'000}) {
+        version_window const window{version_index{least}, {}, clock_index{10}};
+        auto const worth = p.expire(state, window);
+        found.expect(!worth || std::isfinite(*worth), "expire answers ", worth.value_or(0), at,
+                     ", expected a finite number");
+        found.expect(worth == P(p).expire(state, window), "expire answers differently", at,
+                     " when asked twice: shards would not agree");
+        version_read const read{version_index{v}, version_index{least}, clock_index{10}};
+        found.expect(p.version_after(read) >= read.own, "version_after gives ",
+                     p.version_after(read).value(), " to a worker that had version ", v,
+                     ": it fell");
+      }
+    }
+}
+
+}  // namespace detail
+
+/// What an update is worth: finite, and the same for the same commit on every shard. Where versions
+/// are kept, also what those count.
+template <merge_policy P>
+[[nodiscard]] sentences check_merge(P const& p) {
+  detail::findings found;
+  for (std::uint32_t const workers : {1U, 2U, 3U, 30U, 10'000U})
+    for (std::int64_t const c_min : {0, 1, 10, 1'000'000})
+      for (std::int64_t const ahead : {0, 1, 5}) {
+        commit_info const info{.from = worker_id{workers - 1},
+                               .stamp = clock_index{c_min + ahead},
+                               .c_min = clock_index{c_min},
+                               .c_max = clock_index{c_min + 5},
+                               .workers = workers};
+        auto const at = detail::text(" for stamp ", c_min + ahead, " at c_min ", c_min, " among ",
+                                     workers, " workers");
+        double const weight = p.weight(info);
+        found.expect(std::isfinite(weight), "weight is ", weight, at, ", expected a finite number");
+        // Each shard has a copy of its own, and has been asked other things before.
+        P const other(p);
+        found.expect(
+            !std::isfinite(weight) || (other.weight(info) == weight && p.weight(info) == weight),
+            "weight answers differently for the same commit", at, ": shards would not agree");
+        if constexpr (exact_merge<P>)
+          found.expect(weight == 1.0, "weight is ", weight, at,
+                       ", but the merge says that it is exact");
+      }
+  if constexpr (versioned_merge<P>) detail::check_versions(p, found);
+  if constexpr (velocity_merge<P>)
+    found.expect(std::isfinite(p.decay()), "decay is ", p.decay(), ", expected a finite number");
+  return found.take();
+}
+
+/// A pace's half in the coordinator: asked in time, it answers in time, and orders only those who are
+/// there. Runs it over `ticks` ticks of a run in which workers come, commit and go.
+template <pace_conductor C>
+[[nodiscard]] sentences check_conductor(C conductor, std::uint64_t seed = 1, int ticks = 200) {
+  detail::findings found;
+  random_stream random(seed);
+  std::map<worker_id, clock_index> there;
+  pace_orders<typename C::order_type> orders;
+  time_point now{};
+  for (std::uint32_t next = 0; ticks > 0 && conductor.next_tick() != time_point::max();) {
+    time_point const tick = conductor.next_tick();
+    time_point const sample = conductor.next_sample();
+    orders.clear();
+    if (there.empty() || random.chance(0.1)) {
+      clock_index const at = there.empty() ? clock_index{} : there.begin()->second;
+      conductor.join(worker_id{next}, at, now, orders);
+      there[worker_id{next++}] = at;
+    } else if (random.chance(0.05)) {
+      conductor.leave(there.begin()->first);
+      there.erase(there.begin());
+    } else if (random.chance(0.5)) {
+      for (auto& [w, clock] : there) conductor.commit(w, clock = clock.next(), now);
+    } else if (sample <= tick) {
+      now = std::max(now, sample);
+      conductor.observe(now, random.uniform());
+      found.expect(conductor.next_sample() > sample, "it wants a loss that it has been told");
+    } else {
+      now = std::max(now, tick);
+      conductor.tick(now, orders);
+      found.expect(conductor.next_tick() > now, "it wants to be called at a time that is past");
+      --ticks;
+    }
+    for (auto const& o : orders)
+      found.expect(there.contains(o.to), "it orders worker ", o.to.value(), ", who is not there");
+  }
+  return found.take();
+}
+
+/// When to send: every commit is due after one step or more; without a conductor, at some time.
+template <pace_policy P>
+[[nodiscard]] sentences check_pace(P const& p) {
+  detail::findings found;
+  for (clock_index const c : detail::sample_clocks())
+    for (double const at : {0.0, 1e-3, 1.0, 1e6}) {
+      commit_due const due = p.due({.clock = c, .committed_at = time_point(seconds(at))});
+      found.expect(due.steps >= 1, "the commit of clock ", c.value(), " is due after ", due.steps,
+                   " steps, expected 1 or more");
+      found.expect(due.steps_max >= due.steps, "the commit of clock ", c.value(), " is due after ",
+                   due.steps, " steps, but its worker pauses after ", due.steps_max);
+      found.expect(conducted_pace<P> || due.at != time_point::max(), "the commit of clock ",
+                   c.value(), " is never due: its time is the end of all times");
+    }
+  sentences all = found.take();
+  if constexpr (conducted_pace<P>) {
+    sentences const more = check_conductor(p.make_conductor());
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+/// Which server holds a row: one that there is, and always the same one.
+template <partition_policy P>
+[[nodiscard]] sentences check_partition(P const& p) {
+  detail::findings found;
+  P const copy(p);
+  for (std::uint64_t const rows : {0U, 1U, 2U, 7U, 1000U, 65'537U})
+    for (std::uint32_t const servers : {1U, 2U, 3U, 7U, 64U}) {
+      table_shape const shape{rows, servers};
+      std::uint64_t const last = rows == 0 ? ~std::uint64_t{0} : rows - 1;
+      for (std::uint64_t i = 0; i < 300; ++i) {
+        key const k{i < 150 ? std::min(i, last) : last - std::min(last, (i - 150) * (last / 150))};
+        server_id const s = p.server_of(k, shape);
+        auto const where =
+            detail::text("key ", k.value(), " of ", rows, " rows is given to server ", s.value());
+        found.expect(s.value() < servers, where, ", expected one below ", servers);
+        found.expect(p.server_of(k, shape) == s && copy.server_of(k, shape) == s, where,
+                     " and then to another one: the answer must depend on nothing else");
+      }
+    }
+  return found.take();
+}
+
+}  // namespace rubato::testing

@@ -1,0 +1,45 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rubato/storage/concepts.hpp"
+#include "rubato/storage/store_host.hpp"
+#include "rubato/storage/table_host.hpp"
+#include "rubato/testing/findings.hpp"
+
+namespace rubato::testing {
+
+/// How a store is checked.
+struct store_check {
+  std::uint64_t rows = 5000;  ///< of a bounded store; of another the most that are touched
+  std::size_t width = 7;
+  /// By how much each addition to an element may be off, relative to the absolute values added to it so
+  /// far: 0 for a store that keeps what it is given, for one that rounds the distance of neighboring numbers
+  /// relative to them. What is checked with are whole numbers, so sums are exact without rounding.
+  double tolerance = 0;
+  std::uint64_t seed = 1;
+};
+
+namespace detail {
+/// What `check_store` does, of a store behind its host.
+[[nodiscard]] sentences check_host(table_host& host, element_type element, bool bounded, bool concurrent,
+                                   store_check const& how);
+}  // namespace detail
+
+/// A store of one server's rows against plain arithmetic, used as servers use it: rows are set, whole
+/// updates, runs and listed rows are folded with weights, one by one and several at once, also as steps of a
+/// velocity; rows are read one by one and as a whole, and a state that has been read stays as it was while
+/// folds go on. A store that says it is concurrent is folded into and read from by several threads: no row
+/// may mix two states.
+///
+///     for (auto const& sentence : testing::check_store<my_store>({.tolerance = 0.01})) fail(sentence);
+template <table_store S>
+[[nodiscard]] sentences check_store(store_check const& how = {}) {
+  auto const host = make_host<S>({.rows = S::bounded ? how.rows : 0, .width = how.width});
+  return detail::check_host(*host, element_type_of<typename S::value_type>(), S::bounded,
+                            concurrent_store<S>, how);
+}
+
+}  // namespace rubato::testing

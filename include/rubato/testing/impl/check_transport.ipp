@@ -1,0 +1,249 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rubato/cluster/cluster.hpp"
+#include "rubato/protocol/asp.hpp"
+#include "rubato/protocol/bsp.hpp"
+#include "rubato/protocol/dyn_sgd.hpp"
+#include "rubato/protocol/protocol.hpp"
+#include "rubato/protocol/ssp.hpp"
+#include "rubato/testing/check_transport.hpp"
+#include "rubato/testing/observed_run.hpp"
+
+namespace rubato::testing::detail {
+
+/// The transport that is checked.
+struct opened_transport {
+  opener open_it;
+
+  using runtime_type = runtime;
+  [[nodiscard]] std::unique_ptr<runtime> open(run_setup setup) const { return open_it(std::move(setup)); }
+};
+
+/// Counts the commits of all workers in one row: `clocks` of each worker.
+inline void count_clocks(auto& worker, int clocks) {
+  std::vector<std::int64_t> const one{1};
+  std::vector<std::int64_t> seen(1);
+  for (int i = 0; i < clocks; ++i) {
+    worker.pull(seen);
+    worker.push(one);
+    worker.step();
+  }
+}
+
+class transport_checker {
+ public:
+  transport_checker(opener const& open, transport_check const& how) : open_{open}, how_(how) {}
+
+  sentences run() {
+    attempt("rules of bsp", [&] { check_rules(bsp{}, strict_rules(0)); });
+    attempt("rules of ssp", [&] { check_rules(ssp{.staleness = 2}, eager_rules(2)); });
+    attempt("rules of asp", [&] { check_rules(asp{}, eager_rules(staleness::infinite())); });
+    attempt("rules of synchronized reads", [&] {
+      check_rules(with(ssp{.staleness = 2}, stable_cut{}), synchronized_rules(2));
+    });
+    attempt("two runs", [&] { check_two_runs(); });
+    attempt("a body that throws", [&] { check_failure(); });
+    attempt("stop", [&] { check_stop(); });
+    attempt("add_worker", [&] { check_joiner(); });
+    attempt("a conductor", [&] { check_conductor(); });
+    return found_.take();
+  }
+
+ private:
+  /// What is thrown where nothing should be is a finding, too.
+  template <class F>
+  void attempt(char const* what, F f) {
+    try {
+      f();
+    } catch (std::exception const& e) {
+      found_.expect(false, what, ": ", e.what());
+    }
+  }
+
+  [[nodiscard]] auto counter(rules const& p) const {
+    return cluster<opened_transport, rules, dense<std::int64_t, sum>>(
+        open_, p, dense<std::int64_t, sum>{.rows = 1});
+  }
+
+  void check_rules(rules p, expectations r) {
+    p.pace = every{.steps = std::int64_t{1} << 62};  // the actors say when to commit
+    // Chunks may be folded one after the other, and a server's may lag behind another's.
+    r.atomic_servers = r.holds_back && (r.bound == staleness{0} || r.same_cut);
+    for (std::uint64_t i = 0; i < how_.schedules; ++i) {
+      std::uint64_t const seed = how_.first_seed + i;
+      schedule s = random_schedule(seed, {.joins = false, .leaves = true, .crashes = false});
+      s.workers = how_.workers;
+      s.servers = how_.servers;
+      s.prompt = false;
+      s.scenario.crashes.clear();
+      s.manners.resize(s.workers, s.manners.front());
+      observer o(r, s.workers, s.workers, servers_of_rows(s));
+      std::vector<float> const init = first_weights(seed);
+      auto c = make_cluster(open_, p, s, init);
+      run_report const report = c.run([&](auto& w) { (void)actor(w, o, s, r.bound).run(); });
+      check_result(c, o, s, report);
+      for (std::string const& v : o.violations())
+        found_.expect(false, p.name, ", schedule ", seed, ": ", v);
+    }
+  }
+
+  /// The parameters stay from run to run, and clocks begin anew.
+  void check_two_runs() {
+    auto c = counter(ssp{.staleness = 1});
+    constexpr int clocks = 20;
+    for (int i = 1; i <= 2; ++i) {
+      std::atomic<bool> went_back = false;
+      std::atomic<bool> begins_late = false;
+      run_report const r = c.run([&](auto& w) {
+        if (w.clock() != clock_index{0}) begins_late = true;
+        time_point last = w.now();
+        for (int k = 0; k < clocks; ++k) {
+          count_clocks(w, 1);
+          time_point const now = w.now();
+          if (now < last) went_back = true;
+          last = now;
+        }
+      });
+      std::int64_t const expected = std::int64_t{clocks} * how_.workers * i;
+      found_.expect(c.parameters()[0] == expected, "after run ", i, " of two the sum of all commits is ",
+                    c.parameters()[0], ", expected ", expected);
+      found_.expect(!went_back, "now() goes back");
+      found_.expect(!begins_late, "a run's first clock is not 0");
+      check_books(r, clocks, i);
+    }
+  }
+
+  void check_books(run_report const& r, std::uint64_t clocks, int run) {
+    found_.expect(r.workers.size() == how_.workers, "run ", run, " reports ", r.workers.size(),
+                  " workers, expected ", how_.workers);
+    for (worker_metrics const& m : r.workers)
+      found_.expect(m.commits == clocks && m.pushes == clocks && m.pulls == clocks && m.steps == clocks,
+                    "a worker of run ", run, " reports ", m.commits, " commits, ", m.pushes, " pushes, ",
+                    m.pulls, " pulls and ", m.steps, " steps, expected ", clocks, " each");
+    std::uint64_t const updates = clocks * how_.workers;
+    found_.expect(r.updates == updates, "run ", run, " reports ", r.updates, " updates, expected ", updates);
+    found_.expect(r.elapsed >= duration::zero(), "run ", run, " has taken less than no time");
+  }
+
+  /// The others wait for one that throws, and would do so for ever.
+  void check_failure() {
+    auto c = counter(bsp{});
+    std::string said;
+    std::atomic<std::uint32_t> unwound = 0;
+    struct at_end {
+      std::atomic<std::uint32_t>& count;
+      ~at_end() { ++count; }
+    };
+    try {
+      c.run([&](auto& w) {
+        at_end const when_unwound{unwound};
+        count_clocks(w, 2);
+        if (w.rank() == 0) throw std::runtime_error("the body of worker 0");
+        for (;;) count_clocks(w, 1);
+      });
+    } catch (std::runtime_error const& e) {
+      said = e.what();
+    }
+    found_.expect(said == "the body of worker 0", "a body threw, and run() ",
+                  said.empty() ? "returned" : "threw \"" + said + "\"");
+    found_.expect(unwound == how_.workers, "after a body threw, ", unwound.load(), " bodies of ",
+                  how_.workers, " had ended when run() did");
+    c.run([](auto& w) { count_clocks(w, 3); });  // it goes on from there
+  }
+
+  void check_stop() {
+    auto c = counter(asp{});
+    std::atomic<bool> threw = false;
+    c.run([&](auto& w) {
+      try {
+        for (;;) {
+          count_clocks(w, 1);
+          if (w.rank() == 0 && w.clock() > clock_index{5}) c.stop();
+        }
+      } catch (std::exception const&) {
+        threw = true;
+        throw;
+      }
+    });
+    found_.expect(!threw, "a run that is stopped unwinds bodies by a std::exception");
+  }
+
+  void check_joiner() {
+    auto c = counter(ssp{.staleness = 2});
+    constexpr std::int64_t clocks = 30;
+    std::atomic<std::uint32_t> rank = 0;
+    run_report const r = c.run([&](auto& w) {
+      if (w.rank() == 0) rank = c.add_worker();
+      while (w.clock() < clock_index{clocks}) count_clocks(w, 1);
+    });
+    found_.expect(rank == how_.workers, "the first joiner has rank ", rank.load(), ", expected ",
+                  how_.workers);
+    found_.expect(r.workers.size() == how_.workers + 1, "a run with a joiner reports ", r.workers.size(),
+                  " workers, expected ", how_.workers + 1);
+    std::uint64_t commits = 0;
+    for (worker_metrics const& m : r.workers) commits += m.commits;
+    found_.expect(c.parameters()[0] == static_cast<std::int64_t>(commits), "with a joiner the sum of all ",
+                  "commits is ", c.parameters()[0], ", expected ", commits);
+  }
+
+  /// Orders everybody to commit after every third step.
+  struct thirds {
+    struct order {
+      std::int64_t steps;
+    };
+    struct conductor_type {
+      using order_type = order;
+      void join(worker_id w, clock_index, time_point, pace_orders<order>& out) { out.push_back({w, {3}}); }
+      void leave(worker_id) {}
+      void commit(worker_id, clock_index, time_point) {}
+      void observe(time_point, double) {}
+      void tick(time_point, pace_orders<order>&) {}
+      [[nodiscard]] time_point next_tick() const noexcept { return time_point::max(); }
+      [[nodiscard]] time_point next_sample() const noexcept { return time_point::max(); }
+      [[nodiscard]] std::span<pace_change const> changes() const noexcept { return {}; }
+    };
+
+    [[nodiscard]] commit_due due(pace_point const&) const noexcept { return {.steps = steps}; }
+    [[nodiscard]] conductor_type make_conductor() const { return {}; }
+    void follow(order o, pace_point const&) { steps = o.steps; }
+    void spent(duration) {}
+
+    std::int64_t steps = 1;
+  };
+
+  void check_conductor() {
+    auto c = counter(with(asp{}, thirds{}));
+    std::atomic<std::uint32_t> followed = 0;
+    c.run([&](auto& w) {
+      std::vector<std::int64_t> seen(1);
+      for (int i = 0; i < 1'000'000 && to_seconds(w.now().since_start()) < 60; ++i) {
+        w.pull(seen);  // which takes time, also where steps take none
+        w.step();
+        if (w.steps_since_commit() != 2) continue;
+        ++followed;
+        return;
+      }
+    });
+    found_.expect(followed == how_.workers, "orders of a conductor reached ", followed.load(),
+                  " workers of ", how_.workers);
+  }
+
+  opened_transport open_;
+  transport_check how_;
+  findings found_;
+};
+
+sentences check_opened(opener const& open, transport_check const& how) {
+  return transport_checker(open, how).run();
+}
+
+}  // namespace rubato::testing::detail

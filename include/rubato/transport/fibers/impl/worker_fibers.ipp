@@ -1,0 +1,530 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "rubato/core/error.hpp"
+#include "rubato/core/run_stopped.hpp"
+#include "rubato/transport/fibers/worker_fibers.hpp"
+
+namespace rubato::detail {
+
+struct worker_fibers::worker_fiber final : worker_participant {
+  worker_fiber(worker_fibers& run, sender const& self)
+      : worker_participant(run), link(run, self.worker) {
+    attach(link, self, self.worker.value(), run.options_.scenario.seed);
+  }
+  void live() override {
+    try {
+      worker_participant::live();
+    } catch (...) {
+      if (link.dead_) throw run_stopped{};  // whatever the body makes of its death
+      throw;
+    }
+  }
+
+  fiber_endpoint link;
+  sim::fiber_id fiber{};
+  bool alive = true;                            ///< has neither ended nor crashed
+  time_point crashed = time_point::max();
+};
+
+// ---- a worker's end
+
+fiber_endpoint::fiber_endpoint(worker_fibers& run, worker_id self)
+    : run_(run),
+      self_(self),
+      speed_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()}),
+      link_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()} + 1),
+      questions_(run.servers_.size()) {}
+
+time_point fiber_endpoint::now() const { return run_.now(); }
+
+void fiber_endpoint::checkpoint() {
+  if (run_.stopping() || dead_) throw run_stopped{};
+}
+
+void fiber_endpoint::post(server_id to, commit_message&& commit) {
+  checkpoint();
+  sim::transit const t = run_.network_.send(self_, to, commit.bytes(), now(), link_draws_);
+  std::uint32_t const at = run_.under_way_.commits.put({std::move(commit), t.sent});
+  run_.queue_.push(t.delivered, {worker_fibers::event::commit, self_.value(), to.value(), at});
+  if (t.sent > now()) sleep_until(t.sent);
+}
+
+void fiber_endpoint::request(server_id to, std::size_t table, read_header const& read, read_slot& slot) {
+  checkpoint();
+  read_ = read;
+  questions_[to.index()] = {static_cast<std::uint32_t>(table), &slot};
+  ++outstanding_;
+  slot.arrived = slot.admitted = now();
+  sim::transit const t = run_.network_.send(self_, to, slot.request_bytes(), now(), link_draws_);
+  run_.queue_.push(t.delivered, {worker_fibers::event::request, self_.value(), to.value(),
+                                 static_cast<std::uint32_t>(table)});
+}
+
+void fiber_endpoint::wait() {
+  waiting_ = true;
+  while (outstanding_ != 0) run_.fibers_->suspend();
+  waiting_ = false;
+  checkpoint();
+}
+
+void fiber_endpoint::charge(double work) {
+  checkpoint();
+  sleep_until(now() + run_.speed_.step(self_, work, now(), speed_draws_));
+}
+
+void fiber_endpoint::pause(time_point until) {
+  checkpoint();
+  if (until > now()) sleep_until(until);
+}
+
+void fiber_endpoint::request_cut(read_header const& read, cut_slot& slot) {
+  checkpoint();
+  read_ = read;
+  cut_ = &slot;
+  ++outstanding_;
+  slot.arrived = slot.admitted = now();
+  run_.queue_.push(now() + run_.control_latency(),
+                   {worker_fibers::event::ask_cut, self_.value(), 0, 0});
+}
+
+void fiber_endpoint::release_cut() {
+  checkpoint();
+  run_.queue_.push(now() + run_.control_latency(),
+                   {worker_fibers::event::release_cut, self_.value(), 0, 0});
+}
+
+void fiber_endpoint::report_commit(clock_index now_at) { report({self_, now_at, {}}); }
+
+void fiber_endpoint::report_loss(double loss) {
+  if (!run_.evaluates_loss()) report({self_, {}, loss});
+}
+
+void fiber_endpoint::report(pace_report const& said) {
+  checkpoint();
+  run_.queue_.push(now() + run_.control_latency(), {worker_fibers::event::note, self_.value(), 0,
+                                                    run_.under_way_.notes.put(pace_report(said))});
+}
+
+std::optional<conductor::order> fiber_endpoint::take_order() {
+  if (orders_.empty()) return std::nullopt;
+  std::optional first = std::move(orders_.front());
+  orders_.erase(orders_.begin());
+  return first;
+}
+
+void fiber_endpoint::sleep_until(time_point t) {
+  run_.queue_.push(t, {worker_fibers::event::resume, self_.value(), 0, 0});
+  run_.fibers_->suspend();
+}
+
+// ---- a run
+
+namespace {
+/// The scenario's models rely on it from their making on.
+simulated const& checked(simulated const& options) {
+  options.scenario.validate(options.workers, options.servers);
+  return options;
+}
+}  // namespace
+
+worker_fibers::worker_fibers(simulated const& options, run_setup setup)
+    : worker_run(std::move(setup), checked(options).servers),
+      options_(options),
+      servers_(plan(), threading::single),
+      control_(plan().protocol(), options_.servers, *this),
+      speed_(options_.scenario.speed, options_.workers),
+      network_(options_.scenario.network, options_.scenario.server_delay, options_.scenario.machine_of) {
+  plan_.forget_initial_values();
+}
+
+worker_fibers::~worker_fibers() = default;
+
+run_report worker_fibers::run(body_type body, loss_type loss) {
+  life::begin();
+  try {
+    begin(std::move(body), std::move(loss));
+    process_events();
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  end_all();
+  life::end();
+  return report();
+}
+
+void worker_fibers::begin(body_type body, loss_type loss) {
+  body_ = std::move(body);
+  loss_ = std::move(loss);
+  participants_.clear();
+  footprints_.clear();
+  fibers_ = std::make_unique<sim::fiber_pool>(options_.stack_bytes);
+  queue_ = {};
+  under_way_ = {};
+  of_conductor_ = 0;
+  network_ = sim::network(options_.scenario.network, options_.scenario.server_delay,
+                          options_.scenario.machine_of);
+  crashes_ = 0;
+  events_ = 0;
+  stage_ = stage_id{stage_.value() + 1};
+  servers_.begin_stage(stage_);
+  control_.begin(stage_);
+  beginning_ = true;
+  for (std::uint32_t i = 0; i < options_.workers; ++i)
+    control_.join(make_participant().handle().id(), {});
+  beginning_ = false;
+  await_conductor();
+  for (auto const& c : options_.scenario.crashes)
+    queue_.push(time_point(c.at), {event::crash, c.worker.value(), 0, 0});
+  for (auto const& j : options_.scenario.joins)
+    queue_.push(time_point(j.at), {event::join, 0, 0, 0});
+}
+
+worker_fibers::worker_fiber& worker_fibers::make_participant() {
+  auto const rank = static_cast<std::uint32_t>(participants_.size());
+  participants_.push_back(
+      std::make_unique<worker_fiber>(*this, sender{worker_id{rank}, {}, stage_}));
+  worker_fiber& p = *participants_.back();
+  p.count = options_.workers;
+  enter();
+  p.fiber = fibers_->spawn([this, &p] { live(p); });
+  footprints_.push_back({&p, p.handle().footprint().data(), p.handle().first_part(), p.fiber});
+  return p;
+}
+
+std::uint32_t worker_fibers::add_worker() {
+  if (!is_running()) throw usage_error(errc::stale_handle, "add_worker: no run is under way");
+  worker_fiber& p = make_participant();
+  control_.join(p.handle().id(), {});
+  return p.handle().rank();
+}
+
+void worker_fibers::process_events() {
+  while (!only_the_conductor_goes_on() && !stopping()) {
+    event const e = queue_.pop();
+    if (!queue_.empty()) warm_up(queue_.top());
+    handle(e);
+    ++events_;
+    if (on_event_) on_event_();
+  }
+}
+
+void worker_fibers::handle(event const& e) {
+  switch (e.what) {
+    case event::resume:
+    case event::launch: return go_on(*participants_[e.worker]);
+    case event::commit: return take_commit(e);
+    case event::request: return take_request(e);
+    case event::reply: return take_reply(e);
+    case event::order: return take_order(e);
+    case event::report: {
+      under_way::report const r = under_way_.reports.take(e.detail);
+      return control_.reported(r.about, r.said, now());
+    }
+    case event::progress:
+      return control_.progress(server_id{e.server}, worker_id{e.worker},
+                               under_way_.progress.take(e.detail), now());
+    case event::ask_cut: return take_cut_request(e);
+    case event::release_cut: return control_.release_cut(worker_id{e.worker}, now());
+    case event::mark: return take_mark(e);
+    case event::left:
+      return control_.leave(worker_id{e.worker}, participants_[e.worker]->handle().clock(), now());
+    case event::crash: return crash(e.worker);
+    case event::detect: return control_.lose(worker_id{e.worker}, now());
+    case event::join:
+      if (any_alive()) add_worker();
+      return;
+    case event::note: return take_note(e);
+    case event::tick: return tick();
+    case event::quota: return take_pace_order(e);
+  }
+}
+
+/// Lets a worker's fiber run until it waits or ends.
+void worker_fibers::go_on(worker_fiber& p) {
+  if (!p.alive) return;
+  fibers_->resume(p.fiber);
+  if (fibers_->finished(p.fiber)) p.alive = false;
+  // With the last worker the run is over; what is under way still arrives.
+}
+
+void worker_fibers::left(worker_participant& p) {
+  auto const& one = static_cast<worker_fiber&>(p);
+  if (one.link.dead_) return;
+  queue_.push(now() + control_latency(), {event::left, one.handle().rank(), 0, 0});
+}
+
+void worker_fibers::crash(std::uint32_t w) {
+  if (w >= participants_.size() || !participants_[w]->alive) return;
+  worker_fiber& p = *participants_[w];
+  p.link.dead_ = true;
+  fibers_->kill(p.fiber);
+  p.alive = false;
+  p.crashed = now();
+  p.end();
+  ++crashes_;
+  note_end(now());
+  control_.withdraw_cut(worker_id{w});
+  queue_.push(now() + options_.scenario.detection_delay, {event::detect, w, 0, 0});
+}
+
+void worker_fibers::end_all() {
+  std::string const who = !stopping() && any_alive() ? who_waits() : std::string();
+  for (auto& p : participants_) {
+    if (!p->alive) continue;
+    p->alive = false;
+    p->link.dead_ = true;
+    fibers_->kill(p->fiber);
+    p->end();
+    note_end(now());
+  }
+  if (!who.empty()) fail(std::make_exception_ptr(deadlock_error(who)));
+}
+
+bool worker_fibers::any_alive() const noexcept {
+  return std::ranges::any_of(participants_, [](auto const& p) { return p->alive; });
+}
+
+// ---- at a server
+
+void worker_fibers::take_commit(event const& e) {
+  under_way::commit c = under_way_.commits.take(e.detail);
+  if (c.sent > participants_[e.worker]->crashed) return;  // cut off in the middle
+  released_.clear();
+  clock_index const next = c.message.stamp.next();
+  refusal const r = servers_.server(server_id{e.server}).commit(std::move(c.message), released_);
+  if (r != refusal::none && participants_[e.worker]->alive)
+    throw error(errc::refused, "server " + std::to_string(e.server) + ": a commit of worker " +
+                                   std::to_string(e.worker) + " was refused, for " + to_string(r));
+  if (plan().synchronized() && r == refusal::none)
+    queue_.push(now() + control_latency(server_id{e.server}),
+                {event::progress, e.worker, e.server, under_way_.progress.put(clock_index(next))});
+  release(server_id{e.server});
+}
+
+void worker_fibers::take_request(event const& e) {
+  worker_fiber& p = *participants_[e.worker];
+  if (!p.alive) return;
+  server_id const s{e.server};
+  read_slot& slot = *p.link.questions_[e.server].slot;
+  slot.arrived = now();
+  auto const [refused, done] = servers_.server(s).admit(e.detail, p.link.read_, slot);
+  if (done) answer(p, s, slot);
+  if (refused != refusal::none)
+    throw error(errc::refused, "server " + std::to_string(e.server) + ": a read of worker " +
+                                   std::to_string(e.worker) + " was refused, for " +
+                                   to_string(refused));
+}
+
+void worker_fibers::release(server_id s) {
+  for (worker_id const w : released_) {
+    worker_fiber& p = *participants_[w.index()];
+    if (!p.alive) continue;
+    auto const [table, slot] = p.link.questions_[s.index()];
+    servers_.server(s).read_released(table, p.link.read_, *slot);
+    answer(p, s, *slot);
+  }
+}
+
+void worker_fibers::answer(worker_fiber& p, server_id s, read_slot& slot) {
+  slot.admitted = now();
+  worker_id const to = p.link.self_;
+  sim::transit const t = network_.send(s, to, slot.reply_bytes(), now(), p.link.link_draws_);
+  queue_.push(t.delivered, {event::reply, to.value(), s.value(), 0});
+}
+
+void worker_fibers::take_order(event const& e) {
+  membership_order const o = under_way_.orders.take(e.detail);
+  released_.clear();
+  auto const said = servers_.server(server_id{e.server}).order(o, released_);
+  release(server_id{e.server});
+  if (said)
+    queue_.push(now() + control_latency(server_id{e.server}),
+                {event::report, 0, 0, under_way_.reports.put({o, *said})});
+}
+
+void worker_fibers::take_mark(event const& e) {
+  shared_cut const below = under_way_.marks.take(e.detail);
+  released_.clear();
+  servers_.server(server_id{e.server}).advance(stage_, *below, released_);
+  release(server_id{e.server});
+}
+
+// ---- at a worker
+
+void worker_fibers::take_reply(event const& e) {
+  worker_fiber& p = *participants_[e.worker];
+  if (p.alive && --p.link.outstanding_ == 0 && p.link.waiting_) go_on(p);
+}
+
+void worker_fibers::take_pace_order(event const& e) {
+  --of_conductor_;
+  conductor::order order = under_way_.pace_orders.take(e.detail);
+  worker_fiber& p = *participants_[e.worker];
+  if (p.alive) p.link.orders_.push_back(std::move(order));
+}
+
+// ---- at the coordinator
+
+void worker_fibers::take_cut_request(event const& e) {
+  worker_fiber& p = *participants_[e.worker];
+  if (!p.alive) return;
+  p.link.cut_->arrived = now();
+  refusal const r = control_.ask_cut(p.link.read_, p.link.cut_->pull, now());
+  if (r != refusal::none)
+    throw error(errc::refused, "coordinator: a request of worker " + std::to_string(e.worker) +
+                                   " was refused, for " + to_string(r));
+}
+
+void worker_fibers::take_note(event const& e) {
+  pace_report const said = under_way_.notes.take(e.detail);
+  if (said.loss) control_.observe(*said.loss, now());
+  else control_.committed(said.from, said.clock, now());
+}
+
+/// The next time at which the conductor wants to be called, or to know the loss.
+void worker_fibers::await_conductor() {
+  time_point const next =
+      loss_ ? std::min(control_.next_tick(), control_.next_sample()) : control_.next_tick();
+  if (next == time_point::max()) return;
+  queue_.push(std::max(next, now()), {event::tick, no_worker, 0, 0});
+  ++of_conductor_;
+}
+
+void worker_fibers::tick() {
+  --of_conductor_;
+  if (!any_alive()) return;
+  if (loss_ && control_.next_sample() <= now()) control_.observe(loss_(), now());
+  control_.tick(now());
+  await_conductor();
+}
+
+// ---- what the coordinator says
+
+duration worker_fibers::control_latency() const noexcept {
+  return options_.scenario.network.worker_link.latency;
+}
+
+/// Between the coordinator and a server.
+duration worker_fibers::control_latency(server_id s) const noexcept {
+  std::vector<duration> const& delays = options_.scenario.server_delay;
+  return control_latency() + (s.index() < delays.size() ? delays[s.index()] : duration::zero());
+}
+
+/// The workers that a run begins with are known everywhere from its start on.
+void worker_fibers::order(membership_order const& o) {
+  for (std::uint32_t s = 0; s < servers_.size(); ++s) {
+    if (!beginning_) {
+      queue_.push(now() + control_latency(server_id{s}),
+                  {event::order, 0, s, under_way_.orders.put(membership_order(o))});
+      continue;
+    }
+    if (auto const said = servers_.server(server_id{s}).order(o, released_))
+      control_.reported(o, *said, now());
+  }
+  if (o.what == membership_order::kind::start) control_.started(o, now());
+}
+
+void worker_fibers::start(worker_id w, starting_point const& at) {
+  participants_[w.index()]->start = at;
+  // A joiner hears of its clock when all shards know it.
+  queue_.push(beginning_ ? now() : now() + 2 * control_latency(), {event::launch, w.value(), 0, 0});
+}
+
+void worker_fibers::grant(worker_id w, shared_cut const& cut, duration) {
+  worker_fiber& p = *participants_[w.index()];
+  if (!p.alive) return;
+  p.link.cut_->admitted = now();
+  p.link.cut_->cut = cut;
+  queue_.push(now() + control_latency(), {event::reply, w.value(), 0, 0});
+}
+
+void worker_fibers::mark(shared_cut const& below) {
+  for (std::uint32_t s = 0; s < servers_.size(); ++s)
+    queue_.push(now() + control_latency(server_id{s}),
+                {event::mark, 0, s, under_way_.marks.put(shared_cut(below))});
+}
+
+void worker_fibers::command(worker_id w, conductor::order const& order) {
+  queue_.push(now() + control_latency(), {event::quota, w.value(), 0, under_way_.pace_orders.put(conductor::order(order))});
+  ++of_conductor_;
+}
+
+// ---- caches
+
+namespace {
+void prefetch(void const* at, std::ptrdiff_t bytes) noexcept {
+  constexpr std::ptrdiff_t line = 64;
+  for (std::ptrdiff_t i = 0; i < bytes; i += line)
+    __builtin_prefetch(static_cast<char const*>(at) + i, 1);
+}
+}  // namespace
+
+void worker_fibers::warm_up(event const& next) const noexcept {
+  if (next.worker >= footprints_.size()) return;  // the loss of a worker that has not joined
+  footprint const& f = footprints_[next.worker];
+  if (next.what == event::resume || next.what == event::reply) fibers_->warm_up(f.fiber);
+  if (next.what == event::commit) return;
+  prefetch(f.participant, sizeof(worker_fiber));
+  prefetch(f.handle, 512);
+  prefetch(f.replica, 512);
+}
+
+// ---- reports
+
+std::string worker_fibers::who_waits() const {
+  std::string text = "deadlock: nobody can run.";
+  for (std::uint32_t s = 0; s < servers_.size(); ++s)
+    servers_.server(server_id{s}).inspect([&](shard_control const& control) {
+      add_waiting(text, "server " + std::to_string(s), control.waiting(), control.published(),
+                  control.workers());
+    });
+  stable_cuts const& cuts = control_.members().cuts();
+  add_waiting(text, "the coordinator", cuts.waiting(), cuts.c_min(), cuts.workers());
+  return text;
+}
+
+void worker_fibers::add_waiting(std::string& text, std::string const& where, waiting_room const& waiting,
+                                clock_index c_min, progress const& clocks) const {
+  for (auto const& t : waiting.tickets()) {
+    text += " Worker " + std::to_string(t.worker.value()) + " at clock " +
+            std::to_string(t.clock.value()) + " waits at " + where + " for c_min " +
+            std::to_string(t.need.value()) + ", which is " + std::to_string(c_min.value());
+    if (auto const slowest = slowest_worker(clocks))
+      text += " because of worker " + std::to_string(slowest->value());
+    text += ".";
+  }
+}
+
+std::optional<worker_id> worker_fibers::slowest_worker(progress const& clocks) const {
+  for (auto const& p : participants_)
+    if (clocks.contains(p->link.self_) && clocks.of(p->link.self_) == clocks.c_min())
+      return p->link.self_;
+  return std::nullopt;
+}
+
+run_report worker_fibers::report() const {
+  run_report r;
+  r.virtual_time = true;
+  r.elapsed = ended().since_start();
+  for (auto const& p : participants_) r.workers.push_back(p->handle().metrics());
+  servers_.add_counters(r);
+  r.pace_changes.assign(control_.changes().begin(), control_.changes().end());
+  r.crashes = crashes_;
+  r.events = events_;
+  return r;
+}
+
+}  // namespace rubato::detail
+
+namespace rubato {
+
+std::unique_ptr<simulated_runtime> simulated::open(run_setup setup) const {
+  return std::make_unique<detail::worker_fibers>(*this, std::move(setup));
+}
+
+}  // namespace rubato

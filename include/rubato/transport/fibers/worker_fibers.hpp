@@ -1,0 +1,219 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rubato/core/random.hpp"
+#include "rubato/core/slab.hpp"
+#include "rubato/run/run_control.hpp"
+#include "rubato/run/worker_run.hpp"
+#include "rubato/server/read_slot.hpp"
+#include "rubato/server/server_group.hpp"
+#include "rubato/sim/event_queue.hpp"
+#include "rubato/sim/fibers.hpp"
+#include "rubato/sim/network.hpp"
+#include "rubato/sim/speed.hpp"
+#include "rubato/transport/simulated.hpp"
+#include "rubato/worker/endpoint.hpp"
+
+namespace rubato::detail {
+
+class worker_fibers;
+
+/// The end of a worker that is a fiber: what it sends is an event at its receiver.
+class fiber_endpoint final : public endpoint {
+ public:
+  fiber_endpoint(worker_fibers& run, worker_id self);
+
+  void post(server_id to, commit_message&& commit) override;
+  void request(server_id to, std::size_t table, read_header const& read, read_slot& slot) override;
+  void wait() override;
+  [[nodiscard]] time_point now() const override;
+  /// Lets the time pass that the scenario says, even if that is none: others get their turn.
+  void charge(double work) override;
+  void pause(time_point until) override;
+  void checkpoint() override;
+  void request_cut(read_header const& read, cut_slot& slot) override;
+  void release_cut() override;
+  void report_commit(clock_index now_at) override;
+  void report_loss(double loss) override;
+  [[nodiscard]] std::optional<conductor::order> take_order() override;
+
+ private:
+  friend class worker_fibers;
+
+  void report(pace_report const& said);
+  void sleep_until(time_point t);
+
+  worker_fibers& run_;
+  worker_id self_;
+  random_stream speed_draws_;
+  random_stream link_draws_;
+  struct question {
+    std::uint32_t table;
+    read_slot* slot;
+  };
+  read_header read_{};               ///< of the last questions
+  std::vector<question> questions_;  ///< by server: the last one
+  cut_slot* cut_ = nullptr;
+  std::vector<conductor::order> orders_;  ///< have arrived
+  std::uint32_t outstanding_ = 0;
+  bool waiting_ = false;
+  bool dead_ = false;  ///< a body that swallows its death sends nothing more
+};
+
+/// Workers that are fibers in virtual time, and servers between whose events they run. See `simulated`.
+class worker_fibers final : public simulated_runtime, worker_run, run_control::carrier {
+ public:
+  worker_fibers(simulated const& options, run_setup setup);
+  ~worker_fibers() override;
+
+  run_report run(body_type body, loss_type loss) override;
+  std::uint32_t add_worker() override;
+  void stop() override { life::stop(); }
+  [[nodiscard]] time_point now() const override { return queue_.now(); }
+  [[nodiscard]] std::uint32_t workers() const noexcept override { return options_.workers; }
+  void read_whole(std::size_t table, std::byte* out) const override { servers_.read_whole(table, out); }
+  void read_touched(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values) const override {
+    servers_.read_touched(table, keys, values);
+  }
+  [[nodiscard]] std::uint64_t updates() const override { return servers_.updates(); }
+  [[nodiscard]] server_group const& servers() const override { return servers_; }
+  void on_event(std::function<void()> observer) override { on_event_ = std::move(observer); }
+
+ private:
+  friend class fiber_endpoint;
+  struct worker_fiber;
+
+  struct event {
+    enum kind : std::uint32_t {
+      resume,   ///< a worker's fiber goes on
+      launch,   ///< a worker's fiber starts
+      commit,   ///< a commit is at its server
+      request,  ///< a read is at its server
+      reply,    ///< an answer is at its worker
+      order,    ///< an order of the coordinator is at a server
+      report,   ///< a server's report is at the coordinator
+      progress, ///< a server's report of what it has received is at the coordinator
+      ask_cut,  ///< a worker's request for a cut is at the coordinator
+      release_cut,  ///< and its word that it has read
+      mark,     ///< the coordinator's word of what may be folded is at a server
+      left,     ///< a worker's goodbye is at the coordinator
+      crash,    ///< a worker dies
+      detect,   ///< the coordinator notices
+      join,     ///< the scenario adds a worker
+      note,     ///< a worker's report is at the conductor
+      tick,     ///< the conductor wants to be called
+      quota,    ///< an order of the conductor is at a worker
+    };
+    kind what;
+    std::uint32_t worker;
+    std::uint32_t server;
+    std::uint32_t detail;  ///< a table, or a place in a slab
+  };
+
+  /// What is on its way, to be found by the events of its arrival.
+  struct under_way {
+    struct commit {
+      commit_message message{};
+      time_point sent{};  ///< when its last byte has left; lost if the worker dies before
+    };
+    struct report {
+      membership_order about{};
+      membership_report said{};
+    };
+    slab<commit> commits;
+    slab<membership_order> orders;
+    slab<report> reports;
+    slab<clock_index> progress;
+    slab<shared_cut> marks;
+    slab<pace_report> notes;
+    slab<conductor::order> pace_orders;
+  };
+
+  // life
+  [[nodiscard]] time_point time() const override { return now(); }
+  void wake_all() noexcept override {}
+  void left(worker_participant& p) override;
+
+  // run_control::carrier: the coordinator is one latency away from everybody
+  void order(membership_order const& o) override;
+  void start(worker_id w, starting_point const& at) override;
+  void grant(worker_id w, shared_cut const& cut, duration held) override;
+  void mark(shared_cut const& below) override;
+  void command(worker_id w, conductor::order const& order) override;
+
+  void begin(body_type body, loss_type loss);
+  worker_fiber& make_participant();
+  void process_events();
+  void handle(event const& e);
+  void go_on(worker_fiber& p);
+  void crash(std::uint32_t w);
+  void end_all();
+  [[nodiscard]] bool any_alive() const noexcept;
+
+  void take_commit(event const& e);
+  void take_request(event const& e);
+  void take_order(event const& e);
+  void take_mark(event const& e);
+  void release(server_id s);
+  void answer(worker_fiber& p, server_id s, read_slot& slot);
+  void take_reply(event const& e);
+  void take_cut_request(event const& e);
+  void take_note(event const& e);
+  void take_pace_order(event const& e);
+
+  void await_conductor();
+  void tick();
+  /// Nothing is left to happen but what the conductor does by itself, which wakes nobody.
+  [[nodiscard]] bool only_the_conductor_goes_on() const noexcept { return queue_.size() == of_conductor_; }
+
+  [[nodiscard]] duration control_latency() const noexcept;
+  [[nodiscard]] duration control_latency(server_id s) const noexcept;
+
+  /// Fetches what the next event's worker will touch first, while this event is handled: with
+  /// thousands of workers each event finds its worker's memory cold.
+  void warm_up(event const& next) const noexcept;
+
+  [[nodiscard]] std::string who_waits() const;
+  void add_waiting(std::string& text, std::string const& where, waiting_room const& waiting,
+                   clock_index c_min, progress const& clocks) const;
+  [[nodiscard]] std::optional<worker_id> slowest_worker(progress const& clocks) const;
+  [[nodiscard]] run_report report() const;
+
+  static constexpr std::uint32_t no_worker = ~std::uint32_t{0};
+
+  /// Where a worker's memory is, to be found without touching any of it.
+  struct footprint {
+    void const* participant;
+    void const* handle;
+    void const* replica;
+    sim::fiber_id fiber;
+  };
+
+  simulated options_;
+  server_group servers_;
+  run_control control_;
+  sim::speed_model speed_;
+  sim::network network_;
+  sim::event_queue<event> queue_;
+  under_way under_way_;
+  std::size_t of_conductor_ = 0;  ///< events under way that are its ticks and orders
+  std::vector<std::unique_ptr<worker_fiber>> participants_;
+  std::vector<footprint> footprints_;  // by worker
+  std::unique_ptr<sim::fiber_pool> fibers_;  // after the participants: unwound before them
+  std::function<void()> on_event_;
+  std::vector<worker_id> released_;
+  stage_id stage_{};
+  std::uint64_t crashes_ = 0;
+  std::uint64_t events_ = 0;
+  bool beginning_ = false;  ///< the run: orders are carried out at once
+};
+
+}  // namespace rubato::detail

@@ -1,0 +1,67 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rubato/net/deployment.hpp"
+#include "rubato/net/link.hpp"
+#include "rubato/net/reactor.hpp"
+#include "rubato/transport/processes/process_control.hpp"
+
+namespace rubato::detail {
+
+/// The coordinator's process: `process_control` behind links to all others.
+class coordinator_process final : net::link_user {
+ public:
+  /// `agreed`: what every process must say, or it is refused; empty: what the first one says.
+  coordinator_process(net::deployment const& place, rules const& protocol, std::string agreed = {});
+  ~coordinator_process() override;
+
+  /// Where it listens.
+  [[nodiscard]] net::address bound() const { return listener_.bound(); }
+  /// Coordinates until all have left, or `stop` is called. @throws lost_error when it could not go on
+  void run();
+  /// Makes `run` return. Any thread.
+  void stop() noexcept;
+
+ private:
+  struct guest;
+
+  void welcome(std::unique_ptr<net::connection> fresh, net::hello const& said);
+  void begin(net::link& from, wire::frame_header const& header, std::span<std::byte const> meta,
+             std::vector<std::span<std::byte>>& body) override;
+  void end(net::link& from, wire::frame_header const& header) override;
+  void lost(net::link& from, std::string const& reason, bool expected) override;
+
+  void enroll(guest& g, wire::registration const& r);
+  void take_place_of_dead(wire::registration const& r);
+  void deliver();
+  void check_patience();
+  void forget_strangers();
+  void dismiss(guest& g, std::string const& reason);
+  /// It will not be heard of any more.
+  void miss(guest& g, std::string const& reason, bool expected);
+  [[nodiscard]] time_point now() const;
+
+  net::deployment place_;
+  process_control control_;
+  std::string agreed_;
+  net::reactor reactor_;
+  net::reactor::clock::time_point began_ = net::reactor::clock::now();
+  std::map<std::uint64_t, std::unique_ptr<guest>> guests_;  ///< by session
+  std::map<process_control::place, guest*> at_;
+  net::reactor::clock::time_point looked_ = began_;  ///< for strangers
+  std::atomic<bool> stop_asked_ = false;
+  /// When those who are there have waited long enough for the others.
+  std::optional<net::reactor::clock::time_point> patience_ends_ = began_ + place_.patience;
+  net::doorkeeper door_;
+  net::listener listener_;
+};
+
+}  // namespace rubato::detail

@@ -1,0 +1,151 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/udp.hpp>
+
+#include "rubato/core/error.hpp"
+#include "rubato/transport/processes/coordinator_link.hpp"
+#include "rubato/wire/messages.hpp"
+
+namespace rubato::detail {
+
+namespace {
+/// `o` with the limits that a deployment sets.
+template <class Options>
+Options limited(Options o, net::deployment const& place) {
+  o.silence = place.silence;
+  // Who is silent is so while a connection is made, too: a stopped process's system accepts it.
+  o.handshake = std::min(o.handshake, place.silence);
+  return o;
+}
+
+/// Of this machine, on the way to `there`; nothing if that is the machine itself by its loopback
+/// network, or is not known.
+std::optional<std::string> own_number_towards(net::address const& there, bool ipv6) {
+  namespace ip = boost::asio::ip;
+  if (there.is_unix()) return std::nullopt;
+  boost::asio::io_context io;
+  boost::system::error_code ec;
+  auto const found = ip::udp::resolver(io).resolve(there.host, std::to_string(there.port), ec);
+  for (auto const& entry : found) {
+    ip::udp::socket probe(io);
+    probe.connect(entry.endpoint(), ec);  // sends nothing: the system only looks for the way
+    if (ec) continue;
+    auto const own = probe.local_endpoint(ec).address();
+    if (!ec && !own.is_loopback() && (own.is_v4() || ipv6)) return own.to_string();
+  }
+  return std::nullopt;
+}
+}  // namespace
+
+net::connection_options connection_limits(net::deployment const& place) {
+  return limited(net::connection_options{}, place);
+}
+
+net::link::options link_limits(net::deployment const& place) {
+  net::link::options o = limited(net::link::options{}, place);
+  o.reconnect = place.reconnect;
+  return o;
+}
+
+net::listener::options listener_limits(net::deployment const& place) {
+  net::listener::options o = limited(net::listener::options{}, place);
+  // After a break all may come back at once, perhaps from one machine.
+  std::size_t const all = std::size_t{place.workers} + place.servers;
+  o.handshakes_per_address = std::max(o.handshakes_per_address, all);
+  o.handshakes_max = std::max(o.handshakes_max, 2 * all);
+  o.connections_max = std::max(o.connections_max, 2 * all);
+  return o;
+}
+
+std::size_t guests_limit(net::deployment const& place) {
+  return listener_limits(place).handshakes_max;
+}
+
+net::address listening_as_coordinator(net::deployment const& place) {
+  net::address const& known = place.coordinator;
+  boost::system::error_code no_number;
+  if (!known.is_unix()) boost::asio::ip::make_address(known.host, no_number);
+  if (!no_number || known.is_loopback() || !place.keys.beyond_loopback) return known;
+  return {.host = "0.0.0.0", .port = known.port};
+}
+
+net::address announced(net::deployment const& place, net::address const& bound) {
+  if (place.announce) return *place.announce;
+  if (bound.host != "0.0.0.0" && bound.host != "::") return bound;
+  if (auto const own = own_number_towards(place.coordinator, bound.host == "::"))
+    return {.host = *own, .port = bound.port};
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0)
+    throw error(errc::io, "this machine has no name that others could reach it by; say where with "
+                          "RUBATO_ANNOUNCE");
+  return {.host = name.data(), .port = bound.port};
+}
+
+std::uint64_t fresh_session() {
+  std::random_device entropy;
+  return (std::uint64_t{entropy()} << 32) | entropy();
+}
+
+void receive_control(wire::frame_header const& header, std::span<std::byte const> meta,
+                     std::vector<std::byte>& into, std::vector<std::span<std::byte>>& body) {
+  constexpr std::uint64_t longest = 4 * 1024 * 1024;
+  if (!meta.empty() || header.length > longest)
+    throw wire::frame_error("a control message of " + std::to_string(header.length) +
+                            " bytes, expected at most " + std::to_string(longest));
+  into.resize(static_cast<std::size_t>(header.length));
+  body.emplace_back(into);
+}
+
+coordinator_link::coordinator_link(net::reactor& where, coordinator_user& user,
+                                   net::deployment const& place, wire::registration self)
+    : user_(user), link_(where, *this, link_limits(place), "the coordinator") {
+  net::hello h;
+  h.as = self.as;
+  h.session = fresh_session();
+  self.pid = static_cast<std::uint32_t>(::getpid());
+  link_.dial(place.coordinator, place.keys, h, place.patience);
+  send(std::move(self));
+}
+
+void coordinator_link::send(wire::control_message const& message) {
+  link_.send_reliable(+wire::kind::control, wire::encode(message));
+  link_.flush();
+}
+
+void coordinator_link::begin(net::link&, wire::frame_header const& header,
+                             std::span<std::byte const> meta,
+                             std::vector<std::span<std::byte>>& body) {
+  if (header.kind != +wire::kind::control)
+    throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
+                            " came from the coordinator");
+  receive_control(header, meta, arriving_, body);
+}
+
+void coordinator_link::end(net::link&, wire::frame_header const&) {
+  wire::control_message const message = wire::decode_control(arriving_);
+  if (auto const* w = std::get_if<wire::welcome>(&message)) {
+    is_in_ = true;
+    user_.welcomed(*w);
+  } else {
+    user_.told(message);
+  }
+}
+
+void coordinator_link::lost(net::link&, std::string const& reason, bool expected) {
+  if (link_.was_refused() && !is_in_) user_.coordinator_refused(reason);
+  else user_.coordinator_lost(reason, expected);
+}
+
+}  // namespace rubato::detail

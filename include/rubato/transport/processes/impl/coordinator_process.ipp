@@ -1,0 +1,209 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "rubato/core/error.hpp"
+#include "rubato/net/log.hpp"
+#include "rubato/transport/processes/coordinator_link.hpp"
+#include "rubato/transport/processes/coordinator_process.hpp"
+#include "rubato/wire/messages.hpp"
+
+namespace rubato::detail {
+
+/// Another process, from its first hello on.
+struct coordinator_process::guest {
+  guest(coordinator_process& of, net::hello const& said)
+      : as(said.as),
+        link(of.reactor_, of, link_limits(of.place_),
+             std::string("a ") + to_string(said.as) + " process") {}
+  net::role as;
+  net::link link;
+  net::reactor::clock::time_point since = net::reactor::clock::now();
+  std::optional<process_control::place> place;
+  std::vector<std::byte> arriving;
+};
+
+coordinator_process::coordinator_process(net::deployment const& place, rules const& protocol,
+                                         std::string agreed)
+    : place_(place),
+      control_(protocol, {.workers = place.workers, .servers = place.servers, .when_lost = place.when_lost}),
+      agreed_(std::move(agreed)),
+      door_(reactor_, connection_limits(place),
+            [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); },
+            guests_limit(place)),
+      listener_(reactor_, listening_as_coordinator(place), place.keys, listener_limits(place),
+                [this](auto fresh) { door_.receive(std::move(fresh)); }) {
+  door_.open();
+}
+
+coordinator_process::~coordinator_process() = default;
+
+void coordinator_process::run() {
+  while (!control_.is_over() && !stop_asked_) {
+    auto deadline = patience_ends_.value_or(net::reactor::clock::time_point::max());
+    if (time_point const next = control_.next_tick(); next != time_point::max())
+      deadline = std::min(deadline, began_ + next.since_start());
+    reactor_.run_one(deadline);
+    control_.tick(now());
+    check_patience();
+    deliver();
+    forget_strangers();
+  }
+  // What was said last is to arrive before the links close.
+  auto const end = net::reactor::clock::now() + place_.reconnect;
+  auto const all_told = [&] {
+    return std::ranges::all_of(guests_, [](auto const& entry) {
+      return entry.second->link.is_over() || entry.second->link.unacknowledged() == 0;
+    });
+  };
+  while (!all_told() && net::reactor::clock::now() < end) reactor_.run_one(end);
+  for (auto& [session, g] : guests_) g->link.close();
+  if (!control_.failure().empty()) throw lost_error(control_.failure());
+}
+
+void coordinator_process::stop() noexcept {
+  stop_asked_ = true;
+  reactor_.interrupt();
+}
+
+time_point coordinator_process::now() const {
+  return time_point(net::reactor::clock::now() - began_);
+}
+
+void coordinator_process::check_patience() {
+  auto const moment = net::reactor::clock::now();
+  if (control_.is_complete() || control_.is_over()) {
+    patience_ends_.reset();
+  } else if (!patience_ends_) {  // somebody has gone again
+    if (control_.is_awaited()) patience_ends_ = moment + place_.patience;
+  } else if (moment >= *patience_ends_) {
+    control_.give_up("after " + std::to_string(place_.patience.count() / 1000) + " s only " +
+                     control_.attendance());
+  }
+}
+
+/// Those who do not say who they are, or have gone without, so that they cannot add up; and those who do
+/// not take what they are told, which is kept for them.
+void coordinator_process::forget_strangers() {
+  constexpr std::size_t untaken_max = 64 * 1024 * 1024;
+  auto const moment = net::reactor::clock::now();
+  auto const in_time = connection_limits(place_).handshake;
+  // What was said while this process stood still has not been heard yet.
+  bool const was_away = moment - std::exchange(looked_, moment) > in_time / 2;
+  for (auto const& [session, g] : guests_) {
+    if (g->link.is_over()) continue;
+    if (was_away) g->since = moment;
+    if (!g->place && moment - g->since > in_time)
+      g->link.refuse("this process did not say in time who it is");
+    else if (g->link.unacknowledged_bytes() > untaken_max)
+      dismiss(*g, "it does not take what it is told");
+  }
+  std::erase_if(guests_, [](auto const& entry) {
+    return !entry.second->place && entry.second->link.is_over();
+  });
+}
+
+void coordinator_process::welcome(std::unique_ptr<net::connection> fresh, net::hello const& said) {
+  auto const at = guests_.find(said.session);
+  if (at == guests_.end()) {
+    auto g = std::make_unique<guest>(*this, said);
+    guest& made = *g;
+    guests_.emplace(said.session, std::move(g));
+    return made.link.adopt(std::move(fresh), said);
+  }
+  if (at->second->link.is_over())
+    return net::refuse(*fresh, "this process was given up as lost; it can only start anew");
+  at->second->link.adopt(std::move(fresh), said);
+}
+
+namespace {
+template <class Guests>
+auto& owner_of(Guests& guests, net::link const& l) {
+  return *std::ranges::find_if(guests, [&](auto const& entry) { return &entry.second->link == &l; })
+              ->second;
+}
+}  // namespace
+
+void coordinator_process::begin(net::link& from, wire::frame_header const& header,
+                             std::span<std::byte const> meta,
+                             std::vector<std::span<std::byte>>& body) {
+  if (header.kind != +wire::kind::control)
+    throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
+                            ", which is not for the coordinator");
+  receive_control(header, meta, owner_of(guests_, from).arriving, body);
+}
+
+void coordinator_process::end(net::link& from, wire::frame_header const&) {
+  guest& g = owner_of(guests_, from);
+  wire::control_message const message = wire::decode_control(g.arriving);
+  if (!g.place) {
+    auto const* r = std::get_if<wire::registration>(&message);
+    if (r == nullptr || r->as != g.as)
+      throw wire::frame_error("a process said something before it said who it is");
+    return enroll(g, *r);
+  }
+  if (auto const at = at_.find(*g.place); at == at_.end() || at->second != &g)
+    throw wire::frame_error("a process goes on talking after another has taken its place");
+  control_.receive(*g.place, message, now());
+  deliver();
+}
+
+void coordinator_process::enroll(guest& g, wire::registration const& r) {
+  if (agreed_.empty()) agreed_ = r.agreed;
+  if (r.agreed != agreed_)
+    throw error(errc::refused, "a " + std::string(to_string(r.as)) +
+                                   " runs another protocol or other tables than the rest: " +
+                                   r.agreed + "; expected " + agreed_);
+  take_place_of_dead(r);
+  g.place = control_.enroll(r, now()).at;
+  at_[*g.place] = &g;
+  net::log(net::log_level::info, std::string(to_string(g.place->as)) + " " +
+                                     std::to_string(g.place->number) + " is here");
+  deliver();
+}
+
+/// A worker that is started again before its earlier life has been given up is not kept waiting.
+void coordinator_process::take_place_of_dead(wire::registration const& r) {
+  if (r.as != net::role::worker || !r.rank) return;
+  auto const at = at_.find({net::role::worker, *r.rank});
+  if (at == at_.end() || at->second->link.is_up()) return;
+  guest& dead = *at->second;
+  at_.erase(at);
+  dead.link.close();
+  control_.lose(*dead.place, "it was started anew", false, now());
+  deliver();
+}
+
+void coordinator_process::dismiss(guest& g, std::string const& reason) {
+  g.link.refuse(reason);
+  miss(g, reason, false);
+}
+
+void coordinator_process::lost(net::link& from, std::string const& reason, bool expected) {
+  miss(owner_of(guests_, from), reason, expected);
+}
+
+void coordinator_process::miss(guest& g, std::string const& reason, bool expected) {
+  if (!g.place) return;
+  if (!expected)
+    net::log(net::log_level::warning, std::string(to_string(g.place->as)) + " " +
+                                          std::to_string(g.place->number) + " was lost: " + reason);
+  auto const at = at_.find(*g.place);
+  if (at == at_.end() || at->second != &g) return;  // another has taken its place
+  at_.erase(at);
+  if (stop_asked_) return;  // all may go
+  control_.lose(*g.place, reason, expected, now());
+  deliver();
+}
+
+void coordinator_process::deliver() {
+  for (auto const& [to, message] : control_.take())
+    if (auto const at = at_.find(to); at != at_.end()) {
+      at->second->link.send_reliable(+wire::kind::control, wire::encode(message));
+      at->second->link.flush();
+    }
+}
+
+}  // namespace rubato::detail

@@ -1,0 +1,209 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "rubato/core/row_map.hpp"
+#include "rubato/transport/processes/inbound_frames.hpp"
+#include "rubato/transport/processes/question.hpp"
+
+namespace rubato::detail {
+
+// ---- commits
+
+void inbound_frames::begin_commit(wire::frame_header const& header, std::span<std::byte const> meta,
+                                  shard const& server, bool takes, destinations& body) {
+  auto const m = wire::from_bytes<wire::commit_meta>(meta);
+  if (m.parts.size() != parts_.size())
+    throw wire::frame_error("a commit of " + std::to_string(m.parts.size()) + " tables, expected " +
+                            std::to_string(parts_.size()));
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < m.parts.size(); ++i) total += check(i, m.parts[i]);
+  expect_length(header, total);
+  commit_ = {};
+  commit_.from = {worker_id{header.sender}, incarnation_id{header.incarnation}, m.stage};
+  commit_.stamp = m.stamp;
+  commit_.version = m.version;
+  windows_.begin(header.sequence);
+  decide(header.sequence, server, takes);
+  if (refused_ != refusal::none) read_over(total);
+  else
+    for (std::size_t i = 0; i < m.parts.size(); ++i) prepare_part(i, m.parts[i], server);
+  windows_.give(body);
+}
+
+void inbound_frames::more(shard& server, destinations& body) {
+  fold_window(server);
+  windows_.give(body);
+}
+
+commit_message inbound_frames::take_commit(shard& server) {
+  fold_window(server);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (parts_[i]) check_rows(i, parts_[i]->rows, true);
+    commit_.parts.push_back(std::move(parts_[i]));
+  }
+  return std::move(commit_);
+}
+
+/// Once for each commit, also if it breaks off and comes again: some of it may have been folded, or
+/// dropped.
+void inbound_frames::decide(std::uint64_t sequence, shard const& server, bool takes) {
+  if (std::exchange(decided_, sequence) != sequence) refused_ = refusal::none;
+  if (refused_ != refusal::none) return;
+  refused_ = takes ? server.check(commit_.from, commit_.stamp, commit_.version) : refusal::stranger;
+}
+
+void inbound_frames::read_over(std::uint64_t bytes) {
+  for (update_buffer& part : parts_) part = {};
+  windows_.add({.room = {}, .bytes = static_cast<std::size_t>(bytes)});
+}
+
+/// A large whole update has no room here: a server would need as much memory for each worker as for its
+/// parameters.
+void inbound_frames::prepare_part(std::size_t table, wire::part_size const& p, shard const& server) {
+  // Between windows others may read: each chunk of the store is changed as a whole.
+  std::size_t const unit = table_state::chunk_bytes(plan_.table(table).row_bytes());
+  if (server.folds_runs(table) && p.whole && p.bytes > windowed_body::window_size &&
+      unit <= windowed_body::window_size) {
+    parts_[table] = {};
+    windows_.add({.room = {},
+                  .table = table,
+                  .bytes = static_cast<std::size_t>(p.bytes),
+                  .unit = unit,
+                  .weight = server.weigh(table, commit_.from, commit_.stamp, commit_.version)});
+    return;
+  }
+  destinations room;
+  prepare(table, p, room);
+  for (auto const one : room) windows_.add({.room = one});
+}
+
+void inbound_frames::fold_window(shard& server) {
+  windows_.take([&](std::size_t table, std::size_t first, std::span<std::byte const> bytes, double weight) {
+    server.fold_run(table, first / plan_.table(table).row_bytes(), bytes, weight);
+  });
+}
+
+// ---- requests
+
+void inbound_frames::begin_request(wire::frame_header const& header, std::span<std::byte const> meta,
+                                   destinations& body) {
+  auto const m = wire::from_bytes<wire::request_meta>(meta);
+  if (header.table >= parts_.size())
+    throw wire::frame_error("a request about table " + std::to_string(header.table) +
+                            ", expected one below " + std::to_string(parts_.size()));
+  if (m.bound > plan_.protocol().admission.bound())
+    throw wire::frame_error("a request with staleness " + std::to_string(m.bound.clocks()) +
+                            ", which is more than the protocol's");
+  if ((m.rows != 0 && m.asked != selection::rows) || (m.cut_size != 0 && !m.has_cut))
+    throw wire::frame_error("a request with rows or clocks that it does not ask for");
+  if (header.sender == wire::observer && m.asked != selection::all)
+    throw wire::frame_error("a request of nobody's for less than a whole table");
+  constexpr std::uint64_t workers_max = 1 << 20;
+  std::uint64_t const cut = bytes_for(m.cut_size, sizeof(clock_index), workers_max * 8);
+  std::uint64_t const rows = bytes_for(m.rows, sizeof(std::uint64_t), rows_max(header.table) * 8);
+  expect_length(header, cut + rows);
+  question_.table = header.table;
+  question_.ticket = header.sequence;
+  question_.by_observer = header.sender == wire::observer;
+  question_.read = {{worker_id{header.sender}, incarnation_id{header.incarnation}, m.stage},
+                    m.clock,
+                    m.bound,
+                    {}};
+  question_.asked = m.asked;
+  has_cut_ = m.has_cut;
+  cut_c_min_ = m.cut_c_min;
+  cut_.resize(static_cast<std::size_t>(m.cut_size));
+  question_.rows.resize(static_cast<std::size_t>(m.rows));
+  body.push_back(wire::bytes_of(cut_));
+  body.push_back(wire::bytes_of(question_.rows));
+}
+
+asked_read& inbound_frames::take_request() {
+  check_rows(question_.table, question_.rows, false);
+  if (has_cut_) {
+    std::vector<clock_index> below;
+    for (std::int64_t const c : cut_) below.emplace_back(c);
+    question_.read.cut = std::make_shared<commit_cut const>(std::move(below), cut_c_min_);
+  }
+  return question_;
+}
+
+// ---- initial values
+
+void inbound_frames::begin_initial(wire::frame_header const& header, std::span<std::byte const> meta,
+                                   destinations& body) {
+  auto const m = wire::from_bytes<wire::part_size>(meta);
+  if (header.table >= parts_.size())
+    throw wire::frame_error("initial values of a table that there is not");
+  expect_length(header, check(header.table, m));
+  prepare(header.table, m, body);
+}
+
+void inbound_frames::take_initial(std::uint16_t table, shard& server) {
+  update_buffer const values = std::move(parts_[table]);
+  if (plan_.table(table).bounded() && !values->whole)
+    throw wire::frame_error("initial values of some rows of a dense table");
+  check_rows(table, values->rows, true);
+  server.host(table).assign(*values);
+}
+
+// ---- checks
+
+/// Rows that one request may name: it takes memory for the answer.
+std::uint64_t inbound_frames::rows_max(std::size_t table) const {
+  std::uint64_t const most = sparse_max_ / row_bytes(table);
+  // Who asks for a row twice gets it twice, within reason.
+  return plan_.table(table).bounded() ? std::max<std::uint64_t>(most, 2 * rows_here(table)) : most;
+}
+
+/// The bytes of a part that fits its table.
+std::uint64_t inbound_frames::check(std::size_t table, wire::part_size const& p) const {
+  table_blueprint const& t = plan_.table(table);
+  std::uint64_t const most = t.bounded() ? rows_here(table) : sparse_max_ / row_bytes(table);
+  std::uint64_t const rows = p.whole ? rows_here(table) : p.rows;
+  if ((p.whole && (!t.bounded() || p.rows != 0)) || rows > most || p.bytes != rows * t.row_bytes())
+    throw wire::frame_error("an update of table " + std::to_string(table) + " with " +
+                            std::to_string(p.rows) + " rows and " + std::to_string(p.bytes) +
+                            " bytes of values, expected at most " + std::to_string(most) + " rows of " +
+                            std::to_string(t.row_bytes()) + " bytes");
+  return p.rows * sizeof(std::uint64_t) + p.bytes;
+}
+
+void inbound_frames::prepare(std::size_t table, wire::part_size const& p, destinations& body) {
+  update_buffer& part = parts_[table];
+  part = plan_.table(table).pool().take();
+  part->whole = p.whole;
+  part->rows.resize(static_cast<std::size_t>(p.rows));
+  part->values.resize_bytes(static_cast<std::size_t>(p.bytes));
+  body.push_back(wire::bytes_of(part->rows));
+  body.push_back(part->values.bytes());
+}
+
+void inbound_frames::check_rows(std::size_t table, std::vector<std::uint64_t> const& rows,
+                                bool once) const {
+  bool ascending = true;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!holds(table, rows[i]))
+      throw wire::frame_error("row " + std::to_string(rows[i]) + " of table " + std::to_string(table) +
+                              ", which is not on this server");
+    ascending = ascending && (i == 0 || rows[i - 1] < rows[i]);
+  }
+  if (!once || ascending) return;
+  row_map<std::size_t> seen;
+  for (std::uint64_t const row : rows)
+    if (!seen.try_emplace(row, 0).second)
+      throw wire::frame_error("an update names row " + std::to_string(row) + " twice");
+}
+
+bool inbound_frames::holds(std::size_t table, std::uint64_t row) const {
+  locator const& where = plan_.table(table).where();
+  if (where.bounded()) return row < where.rows_of(self_);
+  return where.contains(key{row}) && where.locate(key{row}).server == self_;
+}
+
+}  // namespace rubato::detail

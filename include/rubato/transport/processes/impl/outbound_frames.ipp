@@ -1,0 +1,79 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <utility>
+
+#include "rubato/transport/processes/outbound_frames.hpp"
+#include "rubato/wire/messages.hpp"
+
+namespace rubato::detail {
+
+state_body::state_body(table_state& state) {
+  swap(state_, state);
+  state.clear();
+}
+
+/// First the rows' numbers, where only some are held.
+std::span<std::byte const> state_body::next() {
+  for (; next_ <= state_.chunks(); ++next_) {
+    std::span<std::byte const> piece;
+    if (next_ == 0) piece = std::as_bytes(state_.keys());
+    else piece = {state_.chunk(next_ - 1).data(), state_.chunk(next_ - 1).size_bytes()};
+    if (piece.empty()) continue;
+    ++next_;
+    return piece;
+  }
+  return {};
+}
+
+std::span<std::byte const> live_body::next() {
+  chunk_ = {};  // before the next one is taken, so that a fold need not copy it
+  if (next_ == host_.chunks()) return {};
+  chunk_ = host_.chunk(next_++);
+  return {chunk_.data(), chunk_.size_bytes()};
+}
+
+commit_frame::commit_frame(commit_message&& m) : message_(std::move(m)) {
+  wire::commit_meta meta{
+      .stage = message_.from.stage, .stamp = message_.stamp, .version = message_.version, .parts = {}};
+  for (std::size_t i = 0; i < message_.parts.size(); ++i) {
+    update const& u = *message_.parts[i];
+    meta.parts.push_back({u.whole, u.rows.size(), u.values.size_bytes()});
+  }
+  meta_ = wire::to_bytes(meta);
+}
+
+wire::frame_header commit_frame::header() const {
+  wire::frame_header h;
+  h.kind = +wire::kind::commit;
+  h.sender = message_.from.worker.value();
+  h.incarnation = message_.from.incarnation.value();
+  return h;
+}
+
+void commit_frame::gather(std::vector<std::span<std::byte const>>& body) const {
+  for (std::size_t i = 0; i < message_.parts.size(); ++i) {
+    body.push_back(wire::bytes_of(message_.parts[i]->rows));
+    body.push_back(message_.parts[i]->values.bytes());
+  }
+}
+
+initial_frame::initial_frame(std::uint16_t table, update values)
+    : table_(table), values_(std::move(values)) {
+  meta_ = wire::to_bytes(
+      wire::part_size{values_.whole, values_.rows.size(), values_.values.size_bytes()});
+}
+
+wire::frame_header initial_frame::header() const {
+  wire::frame_header h;
+  h.kind = +wire::kind::initial;
+  h.table = table_;
+  return h;
+}
+
+void initial_frame::gather(std::vector<std::span<std::byte const>>& body) const {
+  body.push_back(wire::bytes_of(values_.rows));
+  body.push_back(values_.values.bytes());
+}
+
+}  // namespace rubato::detail

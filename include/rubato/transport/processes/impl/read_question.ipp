@@ -1,0 +1,118 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <limits>
+#include <string>
+
+#include "rubato/transport/processes/read_question.hpp"
+#include "rubato/wire/messages.hpp"
+
+namespace rubato::detail {
+
+void read_question::renew(read_header const& read, read_slot& slot, inquiry& by) {
+  slot_ = &slot;
+  asker = &by;
+  header.kind = +wire::kind::request;
+  header.table = static_cast<std::uint16_t>(number_);
+  header.sender = read.from.worker.value();
+  header.incarnation = read.from.incarnation.value();
+  wire::write(wire::request_meta{.stage = read.from.stage,
+                                 .clock = read.clock,
+                                 .bound = read.bound,
+                                 .asked = slot.asked,
+                                 .rows = slot.asked == selection::rows ? slot.rows.size() : 0,
+                                 .has_cut = read.cut != nullptr,
+                                 .cut_size = read.cut ? read.cut->size() : 0,
+                                 .cut_c_min = read.cut ? read.cut->c_min() : clock_index{}},
+              meta);
+  write_body(read);
+}
+
+void read_question::renew_observation(read_slot& slot, inquiry& by) {
+  slot.asked = selection::all;
+  renew(read_header{}, slot, by);
+  header.sender = wire::observer;
+}
+
+void read_question::write_body(read_header const& read) {
+  body.clear();
+  auto const append = [this](auto const& many) {
+    auto const bytes = std::as_bytes(std::span(many));
+    body.insert(body.end(), bytes.begin(), bytes.end());
+  };
+  if (read.cut) {
+    std::vector<clock_index> below;
+    for (std::uint32_t w = 0; w < read.cut->size(); ++w) below.push_back(read.cut->of(worker_id{w}));
+    append(below);
+  }
+  if (slot_->asked == selection::rows) append(slot_->rows);
+}
+
+void read_question::begin(wire::frame_header const& h, std::span<std::byte const> said,
+                          std::vector<std::span<std::byte>>& to) {
+  auto const m = wire::from_bytes<wire::reply_meta>(said);
+  if (h.kind != +wire::kind::reply || m.asked != slot_->asked)
+    throw wire::frame_error("an answer to another question");
+  slot_->stamp = {m.server_clock, m.included, m.version, m.folded_below};
+  slot_->admitted = slot_->arrived + m.held;
+  switch (slot_->asked) {
+    case selection::nothing: return expect_length(h, 0);
+    case selection::rows: {
+      std::size_t const bytes = slot_->rows.size() * table_.row_bytes();
+      expect_length(h, bytes);
+      slot_->values.resize_bytes(bytes);
+      to.push_back(slot_->values.bytes());
+      return;
+    }
+    case selection::all: return begin_all(h, m.rows, to);
+  }
+}
+
+void read_question::begin_all(wire::frame_header const& h, std::uint64_t rows,
+                              std::vector<std::span<std::byte>>& to) {
+  std::size_t const row = table_.row_bytes();
+  if (table_.bounded()) {
+    std::size_t const bytes = static_cast<std::size_t>(table_.where().rows_of(server_)) * row;
+    expect_length(h, bytes);
+    if (!slot_->scattered.empty()) to.insert(to.end(), slot_->scattered.begin(), slot_->scattered.end());
+    else slot_->state.receive(bytes, row, [&](std::byte* chunk, std::size_t n, std::size_t) { to.emplace_back(chunk, n); });
+    return;
+  }
+  std::uint64_t const bytes =
+      bytes_for(rows, sizeof(std::uint64_t) + row, std::numeric_limits<std::uint64_t>::max());
+  expect_length(h, bytes);
+  if (bytes > sparse_max_) refuse(bytes);
+  slot_->state.receive_rows(static_cast<std::size_t>(rows), row,
+                            [&](std::span<std::uint64_t> keys, std::byte* values) {
+                              to.push_back(std::as_writable_bytes(keys));
+                              to.emplace_back(values, keys.size() * row);
+                            });
+}
+
+void read_question::refuse(std::uint64_t bytes) const {
+  throw answer_too_large("table " + std::to_string(number_) + " cannot be read as a whole: its rows on server " +
+                         std::to_string(server_.value()) + " take " + std::to_string(bytes) +
+                         " bytes, and tcp::sparse_max allows " + std::to_string(sparse_max_) +
+                         " in one message");
+}
+
+read_questions::read_questions(blueprint const& plan, std::uint64_t sparse_max)
+    : servers_(plan.servers()) {
+  for (std::size_t table = 0; table < plan.tables().size(); ++table)
+    for (std::uint32_t s = 0; s < plan.servers(); ++s)
+      all_.push_back(std::make_unique<read_question>(plan, table, server_id{s}, sparse_max));
+}
+
+count_question::count_question(inquiry& by) {
+  header.kind = +wire::kind::count;
+  asker = &by;
+}
+
+void count_question::begin(wire::frame_header const& h, std::span<std::byte const> m,
+                           std::vector<std::span<std::byte>>&) {
+  if (h.kind != +wire::kind::counted) throw wire::frame_error("an answer to another question");
+  expect_length(h, 0);
+  count = wire::from_bytes<std::uint64_t>(m);
+}
+
+}  // namespace rubato::detail

@@ -1,0 +1,489 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "rubato/core/error.hpp"
+#include "rubato/net/log.hpp"
+#include "rubato/transport/processes/outbound_frames.hpp"
+#include "rubato/transport/processes/question.hpp"
+#include "rubato/transport/processes/server_process.hpp"
+
+namespace rubato::detail {
+
+server_process::server_process(blueprint const& plan, std::string agreed, net::deployment const& place,
+                               std::uint64_t sparse_max, std::uint64_t held_max)
+    : plan_(plan),
+      place_(place),
+      sparse_max_(sparse_max),
+      held_max_(held_max),
+      door_(reactor_, connection_limits(place),
+            [this](auto guest, auto const& said) { welcome(std::move(guest), said); },
+            guests_limit(place)),
+      listener_(reactor_, place.listening(), place.keys, listener_limits(place),
+                [this](auto fresh) { door_.receive(std::move(fresh)); }),
+      coordinator_(reactor_, *this, place,
+                   {.as = net::role::server,
+                    .rank = place.rank,
+                    .listens = announced(place, listener_.bound()).text(),
+                    .agreed = std::move(agreed),
+                    .pid = 0}) {}
+
+void server_process::run() {
+  while (!over_ && !stop_asked_) {
+    reactor_.run_one();
+    forget_sessions();
+  }
+  for (auto& [id, s] : sessions_)
+    if (failure_) s->link.refuse(failure_->sentence());
+    else s->link.close();
+  coordinator_.close();
+  if (failure_) failure_->raise();
+}
+
+void server_process::stop() noexcept {
+  stop_asked_ = true;
+  reactor_.interrupt();
+}
+
+void server_process::poll() {
+  reactor_.poll();
+  forget_sessions();
+}
+
+// ---- worker processes
+
+server_session::server_session(server_process& server, net::hello const& said, std::string const& who)
+    : server_(server),
+      process(said.number),
+      incarnation(said.incarnation),
+      link(server.reactor_, *this, link_limits(server.place_), who),
+      arriving(server.plan_, *server.self_, server.sparse_max_),
+      answers(server.plan_.tables().size()) {}
+
+void server_session::begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
+                           std::vector<std::span<std::byte>>& body) {
+  server_.begin(*this, header, meta, body);
+}
+void server_session::more(net::link&, wire::frame_header const&,
+                          std::vector<std::span<std::byte>>& body) {
+  arriving.more(*server_.shard_, body);
+}
+void server_session::end(net::link&, wire::frame_header const& header) { server_.end(*this, header); }
+void server_session::drained(net::link&) { server_.flush(); }
+void server_session::resumed(net::link&) { server_.count_connections(); }
+void server_session::broken(net::link&, std::string const&) { server_.withdraw(*this); }
+void server_session::lost(net::link&, std::string const& reason, bool expected) {
+  server_.lose(*this, reason, expected);
+}
+
+void server_process::welcome(std::unique_ptr<net::connection> guest, net::hello const& said) {
+  auto const at = sessions_.find(said.session);
+  if (at != sessions_.end() && !at->second->over) return at->second->link.adopt(std::move(guest), said);
+  if (past_.contains(said.session) || at != sessions_.end() || said.as != net::role::worker ||
+      is_expelled(said)) {
+    net::log(net::log_level::warning, guest->peer() + ": worker process " + std::to_string(said.number) +
+                                          " was refused: it has been given up");
+    return net::refuse(*guest, "this process was given up as lost; it can only start anew");
+  }
+  if (std::ranges::any_of(sessions_, [&](auto const& entry) {
+        session const& other = *entry.second;
+        return !other.over && other.process == said.number && other.incarnation == said.incarnation;
+      }))
+    return net::refuse(*guest, "worker process " + std::to_string(said.number) + " is here already");
+  auto fresh =
+      std::make_unique<session>(*this, said, "worker process " + std::to_string(said.number));
+  session& s = *fresh;
+  sessions_.emplace(said.session, std::move(fresh));
+  s.link.adopt(std::move(guest), said);
+}
+
+bool server_process::is_expelled(net::hello const& said) const {
+  auto const at = expelled_.find(said.number);
+  return at != expelled_.end() && said.incarnation <= at->second;
+}
+
+void server_process::begin(session& s, wire::frame_header const& header, std::span<std::byte const> meta,
+                           std::vector<std::span<std::byte>>& body) {
+  switch (static_cast<wire::kind>(header.kind)) {
+    case wire::kind::commit:
+      return s.arriving.begin_commit(header, meta, *shard_, speaks_for(s, header.sender), body);
+    case wire::kind::request: return s.arriving.begin_request(header, meta, body);
+    case wire::kind::initial: return s.arriving.begin_initial(header, meta, body);
+    case wire::kind::count: return expect_length(header, 0);
+    default:
+      throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
+                              ", which is not for a server");
+  }
+}
+
+void server_process::end(session& s, wire::frame_header const& header) {
+  check_debt(s);
+  switch (static_cast<wire::kind>(header.kind)) {
+    case wire::kind::commit: return take_commit(s, header);
+    case wire::kind::request: return take_request(s, s.arriving.take_request());
+    case wire::kind::initial:
+      if (stage_ != stage_id{}) throw wire::frame_error("initial values came after the first run began");
+      return s.arriving.take_initial(header.table, *shard_);
+    default: return count(s, header.sequence);
+  }
+}
+
+void server_process::lose(session& s, std::string const& reason, bool expected) {
+  if (!expected) net::log(net::log_level::warning, s.link.who() + ": " + reason);
+  end_session(s);
+  count_connections();
+}
+
+void server_process::end_session(session& s) {
+  s.over = some_are_over_ = true;
+  if (s.arriving.is_in_pieces()) shard_->count_partly_folded();
+  stats_.add(stats_.connections_lost, 1);
+  withdraw(s);
+}
+
+/// Of sessions that are over only the last names are kept, to know who comes back. Not from inside of a
+/// link.
+void server_process::forget_sessions() {
+  if (!std::exchange(some_are_over_, false)) return;
+  std::erase_if(sessions_, [&](auto const& entry) {
+    if (!entry.second->over) return false;
+    std::erase(touched_, entry.second.get());
+    past_.remember(entry.first);
+    return true;
+  });
+}
+
+void server_process::count_connections() {
+  stats_.set(stats_.connections, static_cast<std::uint64_t>(std::ranges::count_if(
+                                     sessions_, [](auto const& entry) { return entry.second->link.is_up(); })));
+}
+
+std::uint64_t server_process::workers_in(session const& s) const {
+  auto const at = workers_of_.find(s.process);
+  return at == workers_of_.end() ? 0 : at->second.size();
+}
+
+/// Whether this worker is one of the session's process, in this stage.
+bool server_process::speaks_for(session const& s, std::uint32_t worker) const {
+  auto const at = workers_of_.find(s.process);
+  return at != workers_of_.end() && std::ranges::find(at->second, worker_id{worker}) != at->second.end();
+}
+
+// ---- commits
+
+void server_process::take_commit(session& s, wire::frame_header const& header) {
+  commit_message m = s.arriving.take_commit(*shard_);
+  sender const from = m.from;
+  clock_index const next = m.stamp.next();
+  released_.clear();
+  if (refusal const r = apply(s, header, std::move(m)); r != refusal::none) {
+    if (s.arriving.is_in_pieces()) shard_->count_partly_folded();
+    refuse(s, from, 0, r);
+    return s.arriving.end_commit();
+  }
+  stats_.add(stats_.commits, 1);
+  stats_.add(stats_.bytes_received, header.length);
+  if (plan_.synchronized()) coordinator_.send(wire::progress_note{stage_, from.worker, next});
+  release();
+  retry_early();
+  report_when_over();
+  check_held(s, header.length);
+  s.arriving.end_commit();
+}
+
+refusal server_process::apply(session const& s, wire::frame_header const& header, commit_message&& m) {
+  if (refusal const r = s.arriving.refused(); r != refusal::none) {
+    shard_->count_refused();
+    return r;
+  }
+  return speaks_for(s, header.sender) ? shard_->commit(std::move(m), released_) : refusal::stranger;
+}
+
+/// Whoever commits far ahead of the others is not listened to any more: what it says has to be kept
+/// until they are there. Workers that keep to the protocol wait before; under unbounded staleness
+/// with synchronized reads they may not, and this is where their run ends.
+void server_process::check_held(session& s, std::uint64_t bytes) {
+  s.longest_commit = std::max(s.longest_commit, bytes);
+  if (!plan_.protocol().visibility.holds_back()) return;
+  constexpr std::uint64_t overhead = 256;  // of a commit, besides what it holds
+  s.unweighed += bytes + overhead;
+  if (s.unweighed < held_max_ / 16) return;
+  s.unweighed = 0;
+  // A worker may be as far ahead as a read may lag, and one commit more is on its way.
+  auto const ahead = static_cast<std::uint64_t>(
+      std::min<std::int64_t>(plan_.protocol().admission.bound().clocks(), 62) + 2);
+  std::uint64_t const one = std::max<std::uint64_t>(s.longest_commit, shard_->memory().parameters);
+  std::uint64_t const most = held_max_ + workers_in(s) * ahead * (one + overhead);
+  if (std::uint64_t const held = held_of(s, overhead); held > most)
+    throw wire::frame_error(std::to_string(held) + " bytes of commits are ahead of what the slowest "
+                            "worker has committed, expected at most " + std::to_string(most));
+}
+
+std::uint64_t server_process::held_of(session const& s, std::uint64_t overhead) const {
+  std::uint64_t held = 0;
+  shard_->inspect([&](auto const& control) {
+    control.for_each_held([&](held_commit const& h) {
+      if (speaks_for(s, h.info.from.value())) held += h.message.bytes() + overhead;
+    });
+  });
+  return held;
+}
+
+void server_process::refuse(session& s, sender const& whom, std::uint64_t ticket, refusal why) {
+  stats_.add(stats_.refused, 1);
+  wire::frame_header h;
+  h.kind = +wire::kind::refused;
+  h.sender = whom.worker.value();
+  h.incarnation = whom.incarnation.value();
+  h.sequence = ticket;
+  s.link.send(h, wire::to_bytes(wire::refused_meta{whom.stage, why}));
+}
+
+// ---- reads
+
+/// A question that has to wait is moved from.
+void server_process::take_request(session& s, asked_read& asked) {
+  if (asked.by_observer) return observe(s, asked);
+  worker_id const reader = asked.read.from.worker;
+  if (!speaks_for(s, reader.value())) return refuse(s, asked.read.from, asked.ticket, refusal::stranger);
+  withdraw(reader);  // it waits for this answer only
+  read_slot& slot = s.answers[asked.table];
+  slot.asked = to_be_read(asked.table, asked.asked);
+  slot.rows.swap(asked.rows);
+  auto const [refused, done] = shard_->admit(asked.table, asked.read, slot);
+  if (done) answer(s, asked, slot, {});
+  slot.rows.swap(asked.rows);
+  if (done) return;
+  // Who waits for a cut waits for orders that are still on their way.
+  if (refused != refusal::none && refused != refusal::cut)
+    return refuse(s, asked.read.from, asked.ticket, refused);
+  waiting_[reader] = {&s, std::move(asked), net::reactor::clock::now(), refused == refusal::cut};
+}
+
+/// Whoever goes on without reading the answers is not listened to any more: they take memory here.
+void server_process::check_debt(session const& s) const {
+  constexpr std::uint64_t always = 64 * 1024 * 1024;
+  if (s.link.unsent() <= always) return;
+  // Each of its workers may have one answer under way, and so may whoever looks on. One more may be given
+  // up already.
+  std::uint64_t const most = always + 2 * (workers_in(s) + 2) * s.longest_answer;
+  if (s.link.unsent() > most)
+    throw wire::frame_error("more comes, but " + std::to_string(s.link.unsent()) +
+                            " bytes of answers have not been read");
+}
+
+void server_process::observe(session& s, asked_read const& asked) {
+  read_slot& slot = s.answers[asked.table];
+  slot.asked = to_be_read(asked.table, selection::all);
+  slot.stamp = {};
+  if (slot.asked == selection::all) shard_->observe(asked.table, slot.state);
+  answer(s, asked, slot, {});
+}
+
+void server_process::answer(session& s, asked_read const& asked, read_slot& slot, duration held) {
+  wire::frame_header h;
+  h.kind = +wire::kind::reply;
+  h.table = asked.table;
+  h.sender = asked.by_observer ? wire::observer : asked.read.from.worker.value();
+  h.incarnation = asked.read.from.incarnation.value();
+  h.sequence = asked.ticket;
+  wire::reply_meta meta{.server_clock = slot.stamp.server_clock,
+                        .included = slot.stamp.included,
+                        .version = slot.stamp.version,
+                        .folded_below = slot.stamp.folded_below,
+                        .held = held,
+                        .asked = asked.asked,
+                        .rows = 0};
+  std::uint64_t const bytes = send_answer(s, h, meta, asked.table, slot);
+  s.longest_answer = std::max(s.longest_answer, bytes);
+  touched_.push_back(&s);
+  stats_.add(stats_.reads, 1);
+  stats_.add(stats_.bytes_sent, bytes);
+}
+
+std::uint64_t server_process::send_answer(session& s, wire::frame_header const& h, wire::reply_meta& meta,
+                                          std::size_t table, read_slot& slot) {
+  if (meta.asked == selection::nothing) {
+    s.link.send(h, written(meta));
+    return 0;
+  }
+  if (meta.asked == selection::rows) {
+    s.link.send(h, written(meta), slot.values.bytes());
+    return slot.values.size_bytes();
+  }
+  table_blueprint const& t = plan_.table(table);
+  if (shard_->streams(table)) {
+    std::uint64_t const bytes = t.where().rows_of(*self_) * t.row_bytes();
+    s.link.send(h, written(meta), bytes, std::make_unique<live_body>(shard_->host(table)));
+    return bytes;
+  }
+  meta.rows = slot.state.keys().size();
+  std::uint64_t const bytes = slot.state.bytes();
+  s.link.send(h, written(meta), bytes, std::make_unique<state_body>(slot.state));
+  return bytes;
+}
+
+std::span<std::byte const> server_process::written(wire::reply_meta const& meta) {
+  wire::write(meta, meta_);
+  return meta_;
+}
+
+/// What the shard is to put into the slot for such a question.
+selection server_process::to_be_read(std::size_t table, selection asked) const noexcept {
+  return asked == selection::all && shard_->streams(table) ? selection::nothing : asked;
+}
+
+/// Answers those whom the last commit, order or mark let go on.
+void server_process::release() {
+  for (worker_id const w : released_) {
+    auto entry = waiting_.extract(w);
+    if (entry.empty()) continue;
+    waiting_read& r = entry.mapped();
+    duration const held = net::reactor::clock::now() - r.since;
+    read_slot& slot = r.from->answers[r.asked.table];
+    slot.asked = to_be_read(r.asked.table, r.asked.asked);
+    slot.rows = std::move(r.asked.rows);
+    shard_->read_released(r.asked.table, r.asked.read, slot);
+    answer(*r.from, r.asked, slot, held);
+  }
+  flush();
+}
+
+void server_process::flush() {
+  for (session* s : touched_) s->link.flush();
+  touched_.clear();
+  stats_.set(stats_.reads_waiting, waiting_.size());
+  if (stage_ != stage_id{})
+    stats_.set(stats_.clock, shard_->inspect([](auto const& control) {
+      return static_cast<std::uint64_t>(control.published().value());
+    }));
+}
+
+void server_process::retry_early() {
+  if (!plan_.synchronized()) return;
+  std::vector<waiting_read> again;
+  for (auto at = waiting_.begin(); at != waiting_.end();)
+    if (at->second.cut_is_early) {
+      again.push_back(std::move(at->second));
+      at = waiting_.erase(at);
+    } else {
+      ++at;
+    }
+  for (waiting_read& r : again) take_request(*r.from, r.asked);
+  if (!again.empty()) flush();  // nothing else may follow that would
+}
+
+/// The connection is gone, and with it the questions; the other end asks again.
+void server_process::withdraw(worker_id reader) {
+  if (waiting_.erase(reader) != 0) shard_->withdraw(reader);
+}
+void server_process::withdraw(session& s) {
+  std::erase_if(waiting_, [&](auto const& entry) {
+    if (entry.second.from != &s) return false;
+    shard_->withdraw(entry.first);
+    return true;
+  });
+}
+
+void server_process::count(session& s, std::uint64_t ticket) {
+  wire::frame_header h;
+  h.kind = +wire::kind::counted;
+  h.sequence = ticket;
+  s.link.send(h, wire::to_bytes(counters().commits));
+}
+
+shard_counters server_process::counters() const {
+  return shard_->inspect([](auto const& control) { return control.counters(); });
+}
+
+// ---- the coordinator
+
+void server_process::welcomed(wire::welcome const& w) {
+  self_ = server_id{w.process};
+  shard_ = std::make_unique<shard>(plan_, *self_, threading::single);
+  door_.open();
+}
+
+void server_process::told(wire::control_message const& said) {
+  std::visit([this](auto const& m) { this->on(m); }, said);
+}
+
+template <class Other>
+void server_process::on(Other const&) {
+  throw wire::frame_error("the coordinator said something that is not for a server");
+}
+
+void server_process::on(wire::begin_stage const& m) {
+  stage_ = m.stage;
+  stats_.set(stats_.stage, stage_.value());
+  ending_ = false;
+  waiting_.clear();
+  workers_of_.clear();
+  shard_->begin_stage(stage_);
+}
+
+void server_process::on(wire::server_order const& m) {
+  released_.clear();
+  if (m.order.what == membership_order::kind::enlist) workers_of_[m.process].push_back(m.order.worker);
+  wire::order_done done{m.order, shard_->order(m.order, released_)};
+  coordinator_.send(std::move(done));
+  release();
+  retry_early();
+  report_when_over();
+}
+
+void server_process::on(wire::cut_mark const& m) {
+  released_.clear();
+  shard_->advance(m.stage, commit_cut(m.below, m.c_min), released_);
+  release();
+  retry_early();
+}
+
+void server_process::on(wire::expel const& m) {
+  auto const [at, first] = expelled_.try_emplace(m.process, m.incarnation);
+  at->second = std::max(at->second, m.incarnation);
+  for (auto const& [id, s] : sessions_)
+    if (s->process == m.process && s->incarnation <= m.incarnation && !s->over) {
+      end_session(*s);
+      s->link.refuse("this process was given up as lost; it can only start anew");
+    }
+  count_connections();
+  released_.clear();
+  for (worker_id const w : workers_of_[m.process]) shard_->abandon(w, released_);
+  release();
+  report_when_over();
+}
+
+void server_process::on(wire::end_stage const& m) {
+  ending_ = m.stage == stage_;
+  report_when_over();
+}
+
+void server_process::on(wire::shut_down const& m) {
+  over_ = true;
+  if (!m.failure.empty()) fail(errc::lost, m.failure);
+}
+
+/// All of the stage is in once nobody is left whose commits may come.
+void server_process::report_when_over() {
+  if (!ending_) return;
+  bool const empty = shard_->inspect([](auto const& control) { return control.workers().live() == 0; });
+  if (!empty) return;
+  ending_ = false;
+  coordinator_.send(wire::stage_over{stage_, counters(), shard_->versions_peak()});
+}
+
+void server_process::coordinator_lost(std::string const& reason, bool expected) {
+  over_ = true;
+  if (!expected) fail(errc::lost, "the coordinator was lost: " + reason);
+}
+
+void server_process::coordinator_refused(std::string const& reason) {
+  over_ = true;
+  fail(errc::refused, "the coordinator refused this server: " + reason);
+}
+
+}  // namespace rubato::detail

@@ -1,0 +1,77 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <utility>
+
+#include "rubato/core/error.hpp"
+#include "rubato/transport/processes/serving_process.hpp"
+#include "rubato/transport/processes/worker_process.hpp"
+
+namespace rubato {
+
+namespace detail {
+
+namespace {
+[[noreturn]] void refuse_to_look() {
+  throw usage_error(errc::stale_handle,
+                    "only worker processes can read the parameters: this one serves them");
+}
+}  // namespace
+
+serving_process::serving_process(tcp const& options, run_setup setup)
+    : place_(options.place),
+      plan_(std::move(setup.protocol), place_.servers, std::move(setup.tables)) {
+  std::string agreed = plan_.agreement();
+  plan_.forget_initial_values();  // they come from worker process 0
+  if (place_.as == net::role::server)
+    server_ = std::make_unique<server_process>(plan_, std::move(agreed), place_, options.sparse_max);
+  else
+    coordinator_ =
+        std::make_unique<coordinator_process>(place_, plan_.protocol(), std::move(agreed));
+}
+
+run_report serving_process::run(body_type, loss_type) {
+  if (server_) server_->run();
+  else coordinator_->run();
+  return {};
+}
+
+void serving_process::stop() {
+  if (server_) server_->stop();
+  else coordinator_->stop();
+}
+
+net::address serving_process::bound() const { return server_ ? server_->bound() : coordinator_->bound(); }
+
+std::uint32_t serving_process::add_worker() {
+  throw usage_error(errc::stale_handle, "add_worker: this process has no workers");
+}
+void serving_process::read_whole(std::size_t, std::byte*) const { refuse_to_look(); }
+void serving_process::read_touched(std::size_t, std::vector<std::uint64_t>&, raw_array&) const {
+  refuse_to_look();
+}
+std::uint64_t serving_process::updates() const { refuse_to_look(); }
+server_group const& serving_process::servers() const { refuse_to_look(); }
+void serving_process::cut(server_id) {
+  throw usage_error(errc::stale_handle, "cut: only worker processes are connected to servers");
+}
+
+}  // namespace detail
+
+tcp tcp::from_environment(std::uint32_t threads) {
+  return {.place = net::deployment::from_environment(), .threads = threads};
+}
+
+void tcp::check() const {
+  place.check();
+  if (threads == 0) throw option_error("tcp: threads must be at least 1");
+}
+
+std::unique_ptr<tcp_runtime> tcp::open(run_setup setup) const {
+  check();
+  if (place.as == net::role::worker)
+    return std::make_unique<detail::worker_process>(*this, std::move(setup));
+  return std::make_unique<detail::serving_process>(*this, std::move(setup));
+}
+
+}  // namespace rubato

@@ -1,0 +1,383 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <variant>
+
+#include "rubato/net/log.hpp"
+#include "rubato/transport/processes/worker_links.hpp"
+
+namespace rubato::detail {
+
+namespace {
+/// How often links are served while no worker waits for them.
+constexpr std::chrono::milliseconds keeping_period{10};
+/// How long small commits wait for others that may follow at once.
+constexpr std::chrono::microseconds gathering_period{200};
+/// Commits that follow each other faster than this are gathered.
+constexpr std::chrono::microseconds rapid{20};
+/// After so many looks without any, the next one wakes the keeper.
+constexpr int idle_looks_max = 20;
+/// Beyond this nothing more is sent before some of it has arrived.
+constexpr std::size_t bytes_under_way_max = 32 * 1024 * 1024;
+constexpr std::size_t commits_under_way_max = 4096;
+constexpr std::size_t unsent_max = 256 * 1024;
+}  // namespace
+
+/// That a server is lost is for the coordinator to say, which notices it as fast: only who has waited
+/// longer has lost it alone.
+net::link::options worker_links::server_limits(net::deployment const& place) {
+  net::link::options o = link_limits(place);
+  o.reconnect += place.silence / 2 + std::chrono::milliseconds(500);
+  return o;
+}
+
+worker_links::worker_links(user& of, net::deployment const& place, std::string agreed,
+                         bool background)
+    : user_(of),
+      place_(place),
+      coordinator_(reactor_, *this, place,
+                   {.as = net::role::worker,
+                    .rank = place.rank,
+                    .listens = {},
+                    .agreed = std::move(agreed),
+                    .pid = 0}),
+      in_background_(background) {
+  await_welcome();
+  connect_to_servers();
+  keeper_ = std::thread([this] { keep_up(); });
+  if (!background) return;
+  try {
+    background_ = std::thread([this] { turn_.attend([this] { return background_stops_.load(); }); });
+  } catch (...) {  // no thread to be had
+    end_keeper();
+    throw;
+  }
+}
+
+worker_links::~worker_links() {
+  if (background_.joinable()) {
+    background_stops_ = true;
+    turn_.wake();
+    background_.join();
+  }
+  end_keeper();
+  leaving_ = true;
+  if (!broken_) {
+    coordinator_.send(wire::farewell{});
+    auto const end = clock::now() + place_.reconnect;
+    turn_.wait([&] { return coordinator_.unacknowledged() == 0 || is_broken(); }, end);
+  }
+  for (auto& s : servers_) s->link.close();
+  coordinator_.close();
+}
+
+void worker_links::end_keeper() {
+  {
+    std::lock_guard const guard(keeping_);
+    keeper_stops_ = true;
+  }
+  keeper_wakes_.notify_all();
+  keeper_.join();
+}
+
+void worker_links::await_welcome() {
+  // Who is missing the coordinator says when its patience ends, which may be a little later.
+  auto const end = clock::now() + place_.patience + place_.reconnect;
+  turn_.wait([&] { return welcome_ || is_broken(); }, end);
+  if (broken_) why_->raise();
+  if (!welcome_)
+    throw lost_error("the coordinator at " + place_.coordinator.text() +
+                     " did not have all servers within " +
+                     std::to_string(place_.patience.count() / 1000) + " s");
+}
+
+void worker_links::connect_to_servers() {
+  for (std::uint32_t s = 0; s < welcome_->servers.size(); ++s) {
+    std::string const& where = welcome_->servers[s];
+    servers_.push_back(std::make_unique<server>(
+        *this, server_id{s}, "server " + std::to_string(s) + " (" + where + ")"));
+    net::hello h;
+    h.number = welcome_->process;
+    h.incarnation = welcome_->incarnation;
+    h.session = fresh_session();
+    servers_.back()->link.dial(net::address::parse(where), place_.keys, h, place_.patience);
+  }
+  turn_.wait([&] {
+    return is_broken() || std::ranges::all_of(servers_, [](auto const& s) { return s->link.is_up(); });
+  });
+  if (broken_) why_->raise();
+}
+
+/// Heartbeats, acknowledgements and orders are dealt with also while all workers compute, and what
+/// was gathered goes out.
+void worker_links::keep_up() {
+  std::unique_lock guard(keeping_);
+  int looks = 0;
+  while (!keeper_stops_) {
+    // To be woken for each commit would cost more than to look now and then while there are any.
+    if (gathering_) keeper_wakes_.wait_for(guard, gathering_period);
+    else
+      keeper_wakes_.wait_for(guard, keeping_period, [this] { return keeper_stops_ || gathering_; });
+    if (keeper_stops_) return;
+    looks = unflushed_ ? 0 : looks + 1;
+    if (looks > idle_looks_max) {
+      gathering_ = false;
+      if (unflushed_) gathering_ = true;  // one that came meanwhile has woken nobody
+    }
+    guard.unlock();
+    bool is_mine = true;
+    if (unflushed_) turn_.lock();  // whoever runs the reactor may wait for just that
+    else is_mine = turn_.try_lock();
+    if (is_mine) {
+      std::lock_guard const mine(turn_, std::adopt_lock);
+      unflushed_ = false;
+      for (auto& s : servers_) s->link.flush();
+      reactor_.poll();
+    }
+    guard.lock();
+  }
+}
+
+void worker_links::tell(wire::control_message const& message) {
+  std::lock_guard const mine(turn_);
+  if (!broken_) coordinator_.send(message);  // who is lost has said so
+}
+
+void worker_links::post(server_id s, std::shared_ptr<net::reliable_frame const> frame) {
+  server& to = *servers_[s.index()];
+  bool gathered = false;
+  bool full = false;
+  {
+    std::lock_guard const mine(turn_);
+    auto const now = clock::now();
+    gathered = now - to.posted < rapid;
+    to.posted = now;
+    to.link.send(std::move(frame));
+    if (gathered) unflushed_ = true;
+    else to.link.flush();
+    to.note(!in_background_);
+    full = to.full;
+  }
+  if (full)
+    turn_.wait([&] { return is_broken() || !to.full.load(std::memory_order_acquire); });
+  else if (gathered && !gathering_.exchange(true)) {
+    std::lock_guard const guard(keeping_);
+    keeper_wakes_.notify_one();
+  }
+}
+
+void worker_links::server::note(bool waits_for_sending) noexcept {
+  bool const many = link.unacknowledged() > commits_under_way_max ||
+                    (link.unacknowledged_bytes() > bytes_under_way_max && link.unacknowledged() > 1);
+  full.store(many || (waits_for_sending && link.unsent() > unsent_max), std::memory_order_release);
+  arrived.store(link.sent() - link.unacknowledged(), std::memory_order_release);
+}
+
+void worker_links::drained(net::link& from) {
+  server_of(from).note(!in_background_);
+  turn_.stir();
+}
+
+void worker_links::post_and_wait(server_id s, std::shared_ptr<net::reliable_frame const> frame) {
+  server& to = *servers_[s.index()];
+  std::uint64_t number = 0;
+  {
+    std::lock_guard const mine(turn_);
+    to.link.send(std::move(frame));
+    number = to.link.sent();
+    to.link.flush();
+    to.note(!in_background_);
+  }
+  turn_.wait([&] { return is_broken() || to.arrived.load(std::memory_order_acquire) >= number; });
+  if (broken_) why_->raise();
+}
+
+void worker_links::settle() {
+  std::vector<std::uint64_t> sent;  // others may go on posting
+  {
+    std::lock_guard const mine(turn_);
+    for (auto& s : servers_) {
+      s->link.flush();
+      sent.push_back(s->link.sent());
+    }
+  }
+  turn_.wait([&] {
+    bool all = true;
+    for (std::size_t s = 0; s < sent.size(); ++s)
+      all = all && servers_[s]->arrived.load(std::memory_order_acquire) >= sent[s];
+    return all || is_broken();
+  });
+}
+
+void worker_links::ask(server_id s, question& q) {
+  std::lock_guard const mine(turn_);
+  ask_in_turn(s, q);
+}
+
+void worker_links::ask_in_turn(server_id s, question& q) {
+  server& to = *servers_[s.index()];
+  q.asker->missing.fetch_add(1, std::memory_order_relaxed);
+  q.header.sequence = ++tickets_;
+  to.link.send(q.header, q.meta, q.body);
+  to.asked.push_back(&q);
+}
+
+void worker_links::withdraw(inquiry& asked) {
+  std::lock_guard const mine(turn_);
+  for (auto& s : servers_) {
+    // What is being written cannot be stopped in any other way. Others' questions are asked again.
+    if (s->answering != nullptr && s->answering->asker == &asked) {
+      s->link.cut();
+      s->answering = nullptr;
+    }
+    std::erase_if(s->asked, [&](question const* q) { return q->asker == &asked; });
+  }
+  asked.cut = nullptr;
+  asked.failure = nullptr;
+  asked.missing.store(0, std::memory_order_relaxed);
+}
+
+void worker_links::raise(refusal why) {
+  if (why != refusal::size)
+    throw error(errc::refused, std::string("a read was refused, for ") + to_string(why));
+  std::lock_guard const mine(turn_);
+  throw error(errc::bad_option, why_too_large_);
+}
+
+void worker_links::flush() {
+  std::lock_guard const mine(turn_);
+  for (auto& s : servers_) s->link.flush();
+}
+
+void worker_links::cut(server_id s) {
+  std::lock_guard const mine(turn_);
+  servers_[s.index()]->link.cut();
+}
+
+// ---- what servers say
+
+worker_links::server& worker_links::server_of(net::link& l) {
+  return **std::ranges::find_if(servers_, [&](auto const& s) { return &s->link == &l; });
+}
+
+question* worker_links::find(server& s, std::uint64_t ticket) const {
+  if (ticket == 0 || ticket > tickets_)
+    throw wire::frame_error("an answer to a question that was not asked");
+  auto const at =
+      std::ranges::find_if(s.asked, [&](auto const* q) { return q->header.sequence == ticket; });
+  return at == s.asked.end() ? nullptr : *at;
+}
+
+void worker_links::begin(net::link& from, wire::frame_header const& header,
+                        std::span<std::byte const> meta,
+                        std::vector<std::span<std::byte>>& body) {
+  server& s = server_of(from);
+  switch (static_cast<wire::kind>(header.kind)) {
+    case wire::kind::reply:
+    case wire::kind::counted:
+      s.answering = find(s, header.sequence);
+      if (s.answering == nullptr) return discard(header, body);
+      return begin_answer(s, header, meta, body);
+    case wire::kind::refused:
+      expect_length(header, 0);
+      refused_ = wire::from_bytes<wire::refused_meta>(meta);
+      return;
+    default:
+      throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
+                              ", which is not for a worker");
+  }
+}
+
+void worker_links::begin_answer(server& s, wire::frame_header const& header,
+                               std::span<std::byte const> meta,
+                               std::vector<std::span<std::byte>>& body) {
+  try {
+    s.answering->begin(header, meta, body);
+  } catch (answer_too_large const& e) {
+    why_too_large_ = e.what();
+    s.too_large = true;
+    s.answering = nullptr;  // nothing is written
+    body.clear();
+    discard(header, body);
+  }
+}
+
+/// The answer to a question that has been withdrawn, or one that is too large.
+void worker_links::discard(wire::frame_header const& header,
+                          std::vector<std::span<std::byte>>& body) {
+  constexpr std::uint64_t piece = 256 * 1024;
+  constexpr std::uint64_t most = piece * 1024 * 1024;
+  if (header.length > most)
+    throw wire::frame_error("an answer of " + std::to_string(header.length) + " bytes, expected at most " +
+                            std::to_string(most));
+  waste_.resize(piece);  // once: other links may be writing into it
+  for (std::uint64_t left = header.length; left != 0; left -= body.back().size())
+    body.emplace_back(waste_.data(), static_cast<std::size_t>(std::min(left, piece)));
+}
+
+void worker_links::end(net::link& from, wire::frame_header const& header) {
+  server& s = server_of(from);
+  if (header.kind != +wire::kind::refused)
+    return answered(s, header,
+                    std::exchange(s.too_large, false) ? refusal::size : refusal::none);
+  if (header.sequence != 0) return answered(s, header, refused_.reason);
+  user_.commit_refused(worker_id{header.sender}, refused_.stage, s.id, refused_.reason);
+}
+
+void worker_links::answered(server& s, wire::frame_header const& header, refusal why) {
+  s.answering = nullptr;
+  question* const q = find(s, header.sequence);
+  if (q == nullptr) return;
+  std::erase(s.asked, q);
+  q->done(why);
+  turn_.stir();
+}
+
+void worker_links::broken(net::link& from, std::string const&) {
+  server& s = server_of(from);
+  s.answering = nullptr;
+  s.too_large = false;
+}
+
+void worker_links::resumed(net::link& from) {
+  server& s = server_of(from);
+  for (question const* q : s.asked) from.send(q->header, q->meta, q->body);
+  s.note(!in_background_);
+  turn_.stir();
+}
+
+void worker_links::lost(net::link& from, std::string const& reason, bool) {
+  server_of(from).answering = nullptr;
+  std::string const sentence = from.who() + " was lost: " + reason;
+  if (!broken_ && !leaving_) coordinator_.send(wire::farewell{sentence});
+  give_up(errc::lost, sentence);
+}
+
+// ---- what the coordinator says
+
+void worker_links::told(wire::control_message const& message) {
+  if (auto const* stop = std::get_if<wire::stop_run>(&message); stop != nullptr && stop->fatal)
+    return give_up(stop->code, stop->sentence);
+  user_.told(message);
+  turn_.stir();
+}
+
+void worker_links::coordinator_lost(std::string const& reason, bool) {
+  give_up(errc::lost, "the coordinator was lost: " + reason);
+}
+
+void worker_links::coordinator_refused(std::string const& reason) {
+  give_up(errc::refused, "the coordinator refused this process: " + reason);
+}
+
+void worker_links::give_up(errc code, std::string const& sentence) {
+  if (broken_ || leaving_) return;
+  why_.emplace(code, sentence);
+  broken_.store(true, std::memory_order_release);
+  user_.broken(sentence);
+  turn_.stir();
+}
+
+}  // namespace rubato::detail

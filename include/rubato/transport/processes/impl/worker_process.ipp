@@ -1,0 +1,565 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+#include <variant>
+
+#include "rubato/core/error.hpp"
+#include "rubato/core/run_stopped.hpp"
+#include "rubato/server/server_group.hpp"
+#include "rubato/transport/processes/outbound_frames.hpp"
+#include "rubato/transport/processes/worker_process.hpp"
+
+namespace rubato::detail {
+
+struct worker_process::worker_thread final : worker_participant {
+  worker_thread(worker_process& run, sender const& self)
+      : worker_participant(run), process(run), link(run, self) {
+    attach(link, self, self.worker.value(), run.options_.seed);
+  }
+  void live() override {
+    process.links_->turns().wait(
+        [this] { return may_start.load(std::memory_order_acquire) || process.stopping(); });
+    if (!may_start) return;
+    link.enlist(start.clock);
+    worker_participant::live();
+  }
+  void end() override {
+    link.withdraw();  // a prefetch may be under way
+    worker_participant::end();
+  }
+
+  worker_process& process;
+  process_endpoint link;
+  std::atomic<bool> may_start = false;
+};
+
+// ---- a worker's end
+
+process_endpoint::process_endpoint(worker_process& run, sender const& self)
+    : run_(run), self_(self), questions_(run.plan(), run.options_.sparse_max) {}
+
+time_point process_endpoint::now() const { return run_.now(); }
+bool process_endpoint::scatters() const noexcept { return !run_.shared_; }
+bool process_endpoint::shares_reads() const noexcept { return run_.shared_.has_value(); }
+
+void process_endpoint::checkpoint() {
+  if (run_.stopping()) throw run_stopped{};
+  if (run_.any_refused_.load(std::memory_order_acquire)) run_.throw_if_refused(self_.worker);
+}
+
+void process_endpoint::enlist(clock_index at) {
+  if (run_.shared_) reader_ = run_.shared_->enlist(asked_, self_.worker, at);
+}
+
+void process_endpoint::post(server_id s, commit_message&& m) {
+  checkpoint();
+  clock_index const next = m.stamp.next();
+  if (run_.shared_) run_.shared_->posting(*reader_, s, next);
+  run_.links_->post(s, std::make_shared<commit_frame const>(std::move(m)));
+  if (run_.shared_) run_.shared_->posted(*reader_, s, next);
+}
+
+/// Who is thrown out while asking waits for no answer.
+template <class F>
+void process_endpoint::asking(F f) {
+  try {
+    checkpoint();
+    f();
+  } catch (...) {
+    withdraw();
+    throw;
+  }
+}
+
+void process_endpoint::withdraw() {
+  if (reader_) run_.shared_->forget(*reader_);
+  run_.links_->withdraw(asked_);
+}
+
+void process_endpoint::request(server_id s, std::size_t table, read_header const& read, read_slot& slot) {
+  asking([&] {
+    if (run_.shared_) return run_.shared_->request(*reader_, s, table, read, slot);
+    slot.arrived = slot.admitted = time_point{};
+    read_question& q = questions_.of(table, s);
+    q.renew(read, slot, asked_);
+    run_.links_->ask(s, q);
+  });
+}
+
+void process_endpoint::start() { run_.links_->flush(); }
+
+void process_endpoint::request_cut(read_header const& read, cut_slot& slot) {
+  asking([&] {
+    slot.arrived = slot.admitted = time_point{};
+    {
+      std::lock_guard const mine(run_.links_->turns());
+      asked_.cut = &slot;
+      asked_.missing.fetch_add(1, std::memory_order_relaxed);
+    }
+    run_.links_->tell(wire::cut_request{read.from, read.clock, read.bound, slot.pull});
+  });
+}
+
+void process_endpoint::release_cut() { run_.links_->tell(wire::cut_release{self_}); }
+
+void process_endpoint::grant(wire::cut_grant const& m) {
+  if (asked_.cut == nullptr) return;
+  cut_slot& slot = *std::exchange(asked_.cut, nullptr);
+  slot.cut = std::make_shared<commit_cut const>(m.below, m.c_min);
+  slot.admitted = slot.arrived + m.held;
+  asked_.missing.fetch_sub(1, std::memory_order_release);
+}
+
+void process_endpoint::wait() {
+  bool complete = false;
+  asking([&] {
+    complete = run_.links_->wait_for(
+        asked_, [this] { return run_.stopping() || run_.is_refused(self_.worker); });
+  });
+  if (!complete) withdraw();
+  checkpoint();
+  if (auto const e = std::exchange(asked_.failure, nullptr)) std::rethrow_exception(e);
+  if (refusal const r = asked_.refused.exchange(refusal::none); r != refusal::none) run_.links_->raise(r);
+}
+
+void process_endpoint::pause(time_point until) {
+  constexpr duration as_good_as_never = std::chrono::hours(24 * 365 * 100);
+  run_.links_->turns().wait([this] { return run_.stopping(); },
+                            run_.began_ + std::min(until.since_start(), as_good_as_never));
+  checkpoint();
+}
+
+void process_endpoint::report_commit(clock_index now_at) { report({self_.worker, now_at, {}}); }
+void process_endpoint::report_loss(double loss) {
+  if (!run_.evaluates_loss()) report({self_.worker, {}, loss});
+}
+void process_endpoint::report(pace_report const& said) {
+  checkpoint();
+  run_.links_->tell(wire::pace_note{self_.stage, said});
+}
+
+std::optional<conductor::order> process_endpoint::take_order() {
+  if (!has_orders_.load(std::memory_order_acquire)) return std::nullopt;
+  std::lock_guard const guard(lock_);
+  std::optional first = std::move(orders_.front());
+  orders_.erase(orders_.begin());
+  has_orders_.store(!orders_.empty(), std::memory_order_relaxed);
+  return first;
+}
+
+void process_endpoint::give(conductor::order const& order) {
+  std::lock_guard const guard(lock_);
+  orders_.push_back(order);
+  has_orders_.store(true, std::memory_order_release);
+}
+
+// ---- a run
+
+worker_process::worker_process(tcp const& options, run_setup setup)
+    : worker_run(std::move(setup), options.place.servers), options_(options) {
+  links_ = std::make_unique<worker_links>(static_cast<worker_links::user&>(*this), options_.place,
+                                          plan().agreement(), options_.background);
+  // A synchronized read is of a cut of its own.
+  if (options_.threads > 1 && !plan().synchronized())
+    shared_.emplace(plan(), *links_, options_.sparse_max);
+  if (links_->welcome().sends_initial_values) send_initial_values();
+  plan_.forget_initial_values();
+}
+
+worker_process::~worker_process() = default;
+
+/// Waits until the servers have them.
+void worker_process::send_initial_values() {
+  for (std::size_t i = 0; i < plan().tables().size(); ++i)
+    for (std::uint32_t s = 0; s < plan().servers(); ++s)
+      if (update values = plan().table(i).initial_values(server_id{s}); !values.empty())
+        links_->post_and_wait(server_id{s}, std::make_shared<initial_frame const>(
+                                                static_cast<std::uint16_t>(i), std::move(values)));
+}
+
+run_report worker_process::run(body_type body, loss_type loss) {
+  life::begin();
+  try {
+    begin(std::move(body), std::move(loss));
+    links_->tell(wire::ready{options_.threads, evaluates_loss()});
+    drive();
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  end_loss_thread();
+  join_threads();
+  life::end();
+  if (links_->is_broken()) links_->why_broken().raise();
+  return report();
+}
+
+void worker_process::begin(body_type body, loss_type loss) {
+  if (shared_) shared_->begin_stage();
+  {
+    std::lock_guard const guard(lock_);
+    participants_.clear();
+    refusals_.clear();
+    any_refused_ = false;
+    early_end_.reset();
+    stopped_.reset();
+    over_.reset();
+    launched_ = 0;
+    body_ = std::move(body);
+    loss_ = std::move(loss);
+  }
+  if (links_->is_broken()) life::stop();
+}
+
+/// Waits for the coordinator, starts threads as it says, and deals with it once all have ended.
+void worker_process::drive() {
+  std::unique_lock guard(lock_);
+  while (true) {
+    while (launched_ < participants_.size()) launch(guard, participants_[launched_++]);
+    if (links_->is_broken() && running_ == 0) return;
+    if (over_) return;
+    if (early_end_ && !participants_.empty()) {
+      wire::end_run said = *std::exchange(early_end_, std::nullopt);
+      said.stage = stage_;
+      guard.unlock();
+      links_->tell(said);
+      guard.lock();
+      continue;
+    }
+    if (!participants_.empty() && running_ != 0) {
+      changed_.wait(guard);  // a worker that waits serves the links
+      continue;
+    }
+    guard.unlock();  // nobody else does
+    links_->turns().wait([this] { return has_news_.exchange(false) || links_->is_broken(); });
+    guard.lock();
+  }
+}
+
+void worker_process::launch(std::unique_lock<std::mutex>& guard, std::shared_ptr<worker_thread> p) {
+  enter();
+  try {
+    threads_.emplace_back([this, p] { live(*p); });
+  } catch (...) {  // no thread to be had: all others would wait for a worker that never runs
+    guard.unlock();
+    fail(std::current_exception());
+    left(*p);
+    cancel();
+    guard.lock();
+  }
+}
+
+/// All that it has sent arrives first, so that all servers drop it at the same clock, whatever becomes of
+/// this process.
+void worker_process::left(worker_participant& p) {
+  worker_core const& handle = p.handle();
+  try {
+    links_->settle();
+    links_->tell(wire::worker_ended{handle.identity().stage, handle.id(), handle.clock(), handle.metrics()});
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  {
+    std::lock_guard const guard(lock_);
+    --running_;
+  }
+  changed_.notify_all();
+}
+
+void worker_process::join_threads() {
+  for (auto& t : threads_) t.join();
+  threads_.clear();
+}
+
+std::uint32_t worker_process::add_worker() {
+  std::lock_guard const one(adding_);
+  std::unique_lock guard(lock_);
+  if (running_ == 0) throw usage_error(errc::stale_handle, "add_worker: no run is under way");
+  std::size_t const before = participants_.size();
+  stage_id const stage = stage_;
+  guard.unlock();
+  links_->tell(wire::add_worker{stage});
+  guard.lock();
+  // It may still come when all others here have ended, and the next run may begin before this thread
+  // sees the end of this one.
+  changed_.wait(guard, [&] {
+    return participants_.size() != before || stage_ != stage || stopping() || over_;
+  });
+  if (participants_.size() <= before || stage_ != stage)
+    throw usage_error(errc::stale_handle, "add_worker: the run is ending");
+  return participants_[before]->handle().rank();
+}
+
+// ---- its end
+
+void worker_process::stop() {
+  life::stop();
+  end_for_all(false, errc::bad_option, {});
+}
+
+void worker_process::tell_failure(std::exception_ptr const& why) noexcept {
+  std::string sentence = "a body threw something that is no std::exception";
+  errc code = errc::stopped;
+  try {
+    try {
+      std::rethrow_exception(why);
+    } catch (error const& known) {
+      code = known.code();
+      sentence = known.what();
+    } catch (std::exception const& other) {
+      sentence = other.what();
+    } catch (...) {
+    }
+    end_for_all(true, code, "worker process " + std::to_string(rank()) + ": " + sentence);
+  } catch (...) {  // others will miss this process
+  }
+}
+
+void worker_process::end_for_all(bool failed, errc code, std::string const& sentence) {
+  stage_id stage{};
+  {
+    std::lock_guard const guard(lock_);
+    stage = stage_;
+    // Before the run has begun here, its number is not known.
+    if (participants_.empty()) early_end_ = wire::end_run{{}, failed, code, sentence};
+  }
+  links_->tell(wire::end_run{stage, failed, code, sentence});
+}
+
+void worker_process::wake_all() noexcept {
+  { std::lock_guard const guard(lock_); }
+  changed_.notify_all();
+  if (links_) links_->turns().wake();  // they may break while they are being made
+}
+
+run_report worker_process::report() {
+  std::lock_guard const guard(lock_);
+  if (stopped_) throw_stop();
+  run_report r;
+  r.elapsed = over_->elapsed;
+  r.updates = over_->updates;
+  r.workers = over_->workers;
+  r.servers = over_->servers;
+  r.versions_peak = over_->versions_peak;
+  r.crashes = over_->crashes;
+  for (std::size_t i = 0; i < over_->change_times.size(); ++i)
+    r.pace_changes.push_back({over_->change_times[i], over_->change_values.at(i),
+                              reasons_.insert(over_->change_reasons.at(i)).first->c_str()});
+  return r;
+}
+
+void worker_process::throw_stop() const {
+  if (stopped_->code == errc::lost) throw lost_error(stopped_->sentence);
+  throw error(stopped_->code, "the run was ended by another process: " + stopped_->sentence);
+}
+
+// ---- what the coordinator says; in the turn of whoever heard it
+
+void worker_process::told(wire::control_message const& m) {
+  std::visit([this](auto const& one) { this->on(one); }, m);
+}
+
+template <class Other>
+void worker_process::on(Other const&) {
+  throw wire::frame_error("the coordinator said something that is not for a worker process");
+}
+
+void worker_process::on(wire::run_begins const& m) {
+  std::lock_guard const guard(lock_);
+  if (participants_.empty() || stage_ != m.stage) {
+    stage_ = m.stage;
+    began_ = std::chrono::steady_clock::now() - m.now.since_start();
+  }
+  for (worker_id const w : m.workers) {
+    participants_.push_back(
+        std::make_shared<worker_thread>(*this, sender{w, incarnation_id{m.incarnation}, m.stage}));
+    participants_.back()->count = m.count;
+    ++running_;
+  }
+  if (m.evaluates_loss && !loss_thread_.joinable() && evaluates_loss())
+    loss_thread_ = std::thread([this] { evaluate_losses(); });
+  news();
+}
+
+void worker_process::on(wire::worker_starts const& m) {
+  if (auto const p = find(m.stage, m.worker)) {
+    p->start = m.at;
+    p->may_start.store(true, std::memory_order_release);
+  }
+}
+
+void worker_process::on(wire::stop_run const& m) {
+  {
+    std::lock_guard const guard(lock_);
+    if (m.stage != stage_) return;
+    if (m.failed && !stopping()) stopped_ = m;
+  }
+  life::stop();
+  std::lock_guard const guard(lock_);
+  news();
+}
+
+void worker_process::on(wire::run_over const& m) {
+  std::lock_guard const guard(lock_);
+  if (m.stage != stage_) return;
+  over_ = m;
+  news();
+}
+
+void worker_process::on(wire::pace_command const& m) {
+  if (auto const p = plan().conducted() ? find(m.stage, m.to) : nullptr) p->link.give(m.order);
+}
+
+void worker_process::on(wire::sample_loss const& m) {
+  std::lock_guard const guard(lock_);
+  if (m.stage != stage_) return;
+  loss_wanted_ = true;
+  changed_.notify_all();
+}
+
+void worker_process::on(wire::cut_grant const& m) {
+  if (auto const p = find(m.to.stage, m.to.worker)) p->link.grant(m);
+}
+
+void worker_process::commit_refused(worker_id w, stage_id stage, server_id by, refusal why) {
+  std::lock_guard const guard(lock_);
+  if (stage != stage_ || stopping()) return;
+  refusals_[w] = "server " + std::to_string(by.value()) + ": a commit was refused, for " + to_string(why);
+  any_refused_.store(true, std::memory_order_release);
+}
+
+/// `links_` may not be there yet; it wakes those who wait for answers itself.
+void worker_process::broken(std::string const&) {
+  note_stop();
+  std::lock_guard const guard(lock_);
+  news();
+}
+
+/// @pre `lock_` is held
+void worker_process::news() {
+  has_news_ = true;
+  changed_.notify_all();
+}
+
+/// Shared, because the next run may begin meanwhile.
+std::shared_ptr<worker_process::worker_thread> worker_process::find(stage_id stage, worker_id w) {
+  std::lock_guard const guard(lock_);
+  if (stage != stage_) return nullptr;
+  auto const at =
+      std::ranges::find_if(participants_, [&](auto const& p) { return p->handle().id() == w; });
+  return at == participants_.end() ? nullptr : *at;
+}
+
+bool worker_process::is_refused(worker_id w) {
+  if (!any_refused_.load(std::memory_order_acquire)) return false;
+  std::lock_guard const guard(lock_);
+  return refusals_.contains(w);
+}
+
+void worker_process::throw_if_refused(worker_id w) {
+  std::string sentence;
+  {
+    std::lock_guard const guard(lock_);
+    auto const at = refusals_.find(w);
+    if (at == refusals_.end()) return;
+    sentence = at->second;
+  }
+  throw error(errc::refused, sentence);
+}
+
+// ---- the loss, for a pace that goes by it
+
+void worker_process::evaluate_losses() {
+  std::unique_lock guard(lock_);
+  while (true) {
+    changed_.wait(guard, [this] { return loss_wanted_ || losses_end_ || stopping(); });
+    if (losses_end_ || stopping()) return;
+    loss_wanted_ = false;
+    stage_id const stage = stage_;
+    guard.unlock();
+    try {
+      time_point const at = now();
+      double const loss = loss_();
+      links_->tell(wire::loss_sample{stage, at, loss});
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    guard.lock();
+  }
+}
+
+void worker_process::end_loss_thread() {
+  {
+    std::lock_guard const guard(lock_);
+    losses_end_ = true;
+  }
+  changed_.notify_all();
+  if (loss_thread_.joinable()) loss_thread_.join();
+  std::lock_guard const guard(lock_);
+  losses_end_ = loss_wanted_ = false;
+}
+
+// ---- the parameters
+
+std::vector<table_state> worker_process::ask_states(std::size_t table) const {
+  std::vector<read_slot> slots(plan().servers());
+  std::vector<std::unique_ptr<read_question>> questions;
+  inquiry asked;
+  for (std::uint32_t s = 0; s < plan().servers(); ++s) {
+    questions.push_back(
+        std::make_unique<read_question>(plan(), table, server_id{s}, options_.sparse_max));
+    questions.back()->renew_observation(slots[s], asked);
+    links_->ask(server_id{s}, *questions.back());
+  }
+  wait_for(asked);
+  std::vector<table_state> states(slots.size());
+  for (std::size_t s = 0; s < slots.size(); ++s) swap(states[s], slots[s].state);
+  return states;
+}
+
+void worker_process::wait_for(inquiry& asked) const {
+  try {
+    if (links_->wait_for(asked, [] { return false; })) {
+      if (refusal const r = asked.refused.load(std::memory_order_relaxed); r != refusal::none)
+        links_->raise(r);
+      return;
+    }
+  } catch (...) {
+    links_->withdraw(asked);
+    throw;
+  }
+  links_->withdraw(asked);
+  throw lost_error("the parameters cannot be read: " + links_->why_broken().sentence());
+}
+
+void worker_process::read_whole(std::size_t table, std::byte* out) const {
+  plan().table(table).assemble(ask_states(table), out);
+}
+
+void worker_process::read_touched(std::size_t table, std::vector<std::uint64_t>& keys,
+                                  raw_array& values) const {
+  gather_touched(ask_states(table), plan().table(table).row_bytes(), keys, values);
+}
+
+std::uint64_t worker_process::updates() const {
+  inquiry asked;
+  std::deque<count_question> questions;
+  for (std::uint32_t s = 0; s < plan().servers(); ++s)
+    links_->ask(server_id{s}, questions.emplace_back(asked));
+  wait_for(asked);
+  std::uint64_t most = 0;
+  for (auto const& q : questions) most = std::max(most, q.count);
+  return most;
+}
+
+server_group const& worker_process::servers() const {
+  throw usage_error(errc::stale_handle, "the servers of this cluster are in other processes");
+}
+
+net::address worker_process::bound() const {
+  throw usage_error(errc::stale_handle, "a worker process does not listen");
+}
+
+}  // namespace rubato::detail

@@ -1,0 +1,102 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rubato/server/blueprint.hpp"
+#include "rubato/server/messages.hpp"
+#include "rubato/server/read_slot.hpp"
+#include "rubato/server/shard.hpp"
+#include "rubato/transport/processes/windowed_body.hpp"
+#include "rubato/wire/messages.hpp"
+
+namespace rubato::detail {
+
+/// A read's request, as it came from a worker process.
+struct asked_read {
+  std::uint16_t table = 0;
+  std::uint64_t ticket = 0;
+  bool by_observer = false;
+  read_header read{};
+  selection asked{};
+  std::vector<std::uint64_t> rows;
+};
+
+/// What is arriving on one connection of a server: frames are checked against the tables before memory is
+/// taken, and scattered into the arrays where they will be used.
+class inbound_frames {
+ public:
+  using destinations = std::vector<std::span<std::byte>>;
+
+  /// Rows of sparse tables in one frame take at most `sparse_max` bytes.
+  inbound_frames(blueprint const& plan, server_id self, std::uint64_t sparse_max)
+      : plan_(plan), self_(self), sparse_max_(sparse_max), parts_(plan.tables().size()) {}
+
+  // ---- commits
+
+  /// `server` is where large updates are folded while they arrive. `takes`: it may take what this
+  /// worker commits. What will be refused takes no memory, but is read over.
+  void begin_commit(wire::frame_header const& header, std::span<std::byte const> meta,
+                    shard const& server, bool takes, destinations& body);
+  /// Of a commit that is folded while it arrives, the next piece.
+  void more(shard& server, destinations& body);
+  /// @throws wire::frame_error when a row is named that this server does not hold
+  [[nodiscard]] commit_message take_commit(shard& server);
+  /// It has been dealt with.
+  void end_commit() noexcept { windows_.end(); }
+  /// Why the commit that has arrived was not to be taken when it began; so it cannot be now, whatever
+  /// has changed since: it is not here.
+  [[nodiscard]] refusal refused() const noexcept { return refused_; }
+  /// Whether some of a commit that has not been dealt with is folded.
+  [[nodiscard]] bool is_in_pieces() const noexcept { return windows_.any_used(); }
+
+  // ---- requests
+
+  void begin_request(wire::frame_header const& header, std::span<std::byte const> meta,
+                     destinations& body);
+  /// It may be moved from; what is not is used again. @throws wire::frame_error when a row is named
+  /// that this server does not hold
+  [[nodiscard]] asked_read& take_request();
+
+  // ---- initial values
+
+  void begin_initial(wire::frame_header const& header, std::span<std::byte const> meta,
+                     destinations& body);
+  void take_initial(std::uint16_t table, shard& server);
+
+ private:
+  [[nodiscard]] std::uint64_t rows_here(std::size_t table) const noexcept {
+    return plan_.table(table).where().rows_of(self_);
+  }
+  /// Of a row and its number.
+  [[nodiscard]] std::uint64_t row_bytes(std::size_t table) const noexcept {
+    return sizeof(std::uint64_t) + plan_.table(table).row_bytes();
+  }
+  [[nodiscard]] std::uint64_t rows_max(std::size_t table) const;
+  [[nodiscard]] std::uint64_t check(std::size_t table, wire::part_size const& p) const;
+  void prepare(std::size_t table, wire::part_size const& p, destinations& body);
+  void decide(std::uint64_t sequence, shard const& server, bool takes);
+  void read_over(std::uint64_t bytes);
+  void prepare_part(std::size_t table, wire::part_size const& p, shard const& server);
+  void fold_window(shard& server);
+  void check_rows(std::size_t table, std::vector<std::uint64_t> const& rows, bool once) const;
+  [[nodiscard]] bool holds(std::size_t table, std::uint64_t row) const;
+
+  blueprint const& plan_;
+  server_id self_;
+  std::uint64_t sparse_max_;
+  commit_message commit_{};
+  std::uint64_t decided_ = 0;  ///< the number of the commit that `refused_` is about
+  refusal refused_ = refusal::none;
+  windowed_body windows_;
+  std::vector<update_buffer> parts_;  ///< by table
+  asked_read question_;
+  bool has_cut_ = false;
+  clock_index cut_c_min_{};
+  std::vector<std::int64_t> cut_;
+};
+
+}  // namespace rubato::detail

@@ -1,0 +1,139 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "rubato/net/reactor.hpp"
+
+namespace rubato::detail {
+
+/// Whose turn it is to use the reactor and what lives in it: one thread's at a time.
+///
+/// A thread that wants something done takes the turn for as long as that takes. A thread that waits
+/// for something to happen runs the reactor itself when nobody else does, so that an answer finds the
+/// thread that asked awake; others that wait meanwhile sleep. While nobody waits, a thread in the
+/// background may run it.
+class network_turn {
+ public:
+  using clock = net::reactor::clock;
+
+  explicit network_turn(net::reactor& r) noexcept : reactor_(r) {}
+
+  void lock() {
+    std::unique_lock guard(lock_);
+    if (taken_) {
+      ++wanting_;
+      reactor_.interrupt();
+      changed_.wait(guard, [this] { return !taken_; });
+      --wanting_;
+    }
+    taken_ = true;
+  }
+  [[nodiscard]] bool try_lock() {
+    std::lock_guard const guard(lock_);
+    if (taken_ || wanting_ != 0) return false;
+    return taken_ = true;
+  }
+  void unlock() {
+    {
+      std::lock_guard const guard(lock_);
+      taken_ = false;
+      if (wanting_ == 0 && sleeping_ == 0) return;
+    }
+    changed_.notify_all();
+  }
+
+  /// Returns when `done()` holds, or at the deadline; whoever makes it hold has the turn, or calls
+  /// `wake`. `done` is called by this thread only, but not in its turn: it looks at atomics.
+  template <class Done>
+  void wait(Done done, clock::time_point deadline = clock::time_point::max()) {
+    std::unique_lock guard(lock_);
+    if (done()) return;
+    struct among_waiting {
+      network_turn& t;
+      explicit among_waiting(network_turn& all) : t(all) { ++t.waiting_; }
+      ~among_waiting() {
+        if (--t.waiting_ == 0 && t.sleeping_ != 0) t.changed_.notify_all();
+      }
+    } const here(*this);
+    if (attended_) reactor_.interrupt();
+    while (!done() && clock::now() < deadline) {
+      if (taken_ || wanting_ != 0) {
+        sleep(guard, deadline);
+        continue;
+      }
+      taken_ = true;
+      run(guard, done, deadline);
+      taken_ = false;
+      if (wanting_ != 0 || sleeping_ != 0) changed_.notify_all();
+    }
+  }
+
+  /// For a thread in the background: runs the reactor while nobody waits, until `stop()` holds and `wake`
+  /// is called. Whoever comes to wait takes over, so that its answer finds it awake.
+  template <class Stop>
+  void attend(Stop stop) {
+    std::unique_lock guard(lock_);
+    while (!stop()) {
+      if (taken_ || wanting_ != 0 || waiting_ != 0) {
+        sleep(guard, clock::time_point::max());
+        continue;
+      }
+      taken_ = attended_ = true;
+      run(guard, [&] { return stop() || waiting_.load(std::memory_order_relaxed) != 0; },
+          clock::time_point::max());
+      taken_ = attended_ = false;
+      if (wanting_ != 0 || sleeping_ != 0) changed_.notify_all();
+    }
+  }
+
+  /// Makes all who wait look again. Any thread, in its turn or not.
+  void wake() {
+    { std::lock_guard const guard(lock_); }
+    stirred_.store(true, std::memory_order_relaxed);
+    changed_.notify_all();
+    reactor_.interrupt();
+  }
+  /// In one's turn: something has happened that another thread may wait for.
+  void stir() noexcept { stirred_.store(true, std::memory_order_relaxed); }
+
+ private:
+  void sleep(std::unique_lock<std::mutex>& guard, clock::time_point deadline) {
+    ++sleeping_;
+    if (deadline == clock::time_point::max()) changed_.wait(guard);
+    else changed_.wait_until(guard, deadline);
+    --sleeping_;
+  }
+
+  /// Runs the reactor until this thread is done, or another one wants the turn, or may be done.
+  template <class Done>
+  void run(std::unique_lock<std::mutex>& guard, Done const& done, clock::time_point deadline) {
+    guard.unlock();
+    try {
+      do {
+        reactor_.run_one(deadline);
+      } while (!stirred_.exchange(false, std::memory_order_relaxed) && !done() &&
+               wanting_.load(std::memory_order_relaxed) == 0 && clock::now() < deadline);
+    } catch (...) {
+      guard.lock();
+      taken_ = attended_ = false;
+      changed_.notify_all();
+      throw;
+    }
+    guard.lock();
+  }
+
+  net::reactor& reactor_;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  bool taken_ = false;
+  bool attended_ = false;  ///< taken by a thread in the background
+  std::atomic<int> wanting_ = 0;
+  std::atomic<int> waiting_ = 0;  ///< threads in `wait`
+  int sleeping_ = 0;
+  std::atomic<bool> stirred_ = false;
+};
+
+}  // namespace rubato::detail

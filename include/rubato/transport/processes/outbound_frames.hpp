@@ -1,0 +1,71 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rubato/net/link.hpp"
+#include "rubato/server/messages.hpp"
+#include "rubato/storage/table_host.hpp"
+#include "rubato/storage/table_state.hpp"
+#include "rubato/storage/update.hpp"
+
+namespace rubato::detail {
+
+/// A frozen state, sent from where it is; the store copies what it changes meanwhile.
+class state_body final : public net::body_source {
+ public:
+  /// Takes the state.
+  explicit state_body(table_state& state);
+  [[nodiscard]] std::span<std::byte const> next() override;
+
+ private:
+  table_state state_;
+  std::size_t next_ = 0;
+};
+
+/// The rows of a table that holds every row, each chunk as it is when its turn comes: holds one chunk at a
+/// time, however slow the reader is. For eager visibility, where chunks may differ by commits anyway.
+class live_body final : public net::body_source {
+ public:
+  explicit live_body(table_host const& host) noexcept : host_(host) {}
+  [[nodiscard]] std::span<std::byte const> next() override;
+
+ private:
+  table_host const& host_;
+  block_ref chunk_;
+  std::size_t next_ = 0;
+};
+
+/// A commit under way: kept until the server has it.
+class commit_frame final : public net::reliable_frame {
+ public:
+  explicit commit_frame(commit_message&& m);
+
+  [[nodiscard]] wire::frame_header header() const override;
+  [[nodiscard]] std::span<std::byte const> meta() const override { return meta_; }
+  void gather(std::vector<std::span<std::byte const>>& body) const override;
+
+ private:
+  commit_message message_;
+  std::vector<std::byte> meta_;
+};
+
+/// Initial values of a table, for one server.
+class initial_frame final : public net::reliable_frame {
+ public:
+  initial_frame(std::uint16_t table, update values);
+
+  [[nodiscard]] wire::frame_header header() const override;
+  [[nodiscard]] std::span<std::byte const> meta() const override { return meta_; }
+  void gather(std::vector<std::span<std::byte const>>& body) const override;
+
+ private:
+  std::uint16_t table_;
+  update values_;
+  std::vector<std::byte> meta_;
+};
+
+}  // namespace rubato::detail

@@ -1,0 +1,203 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rubato/core/clock.hpp"
+#include "rubato/core/ids.hpp"
+#include "rubato/core/time.hpp"
+#include "rubato/net/deployment.hpp"
+#include "rubato/protocol/rules.hpp"
+#include "rubato/run/run_control.hpp"
+#include "rubato/wire/control.hpp"
+
+namespace rubato {
+
+/// The coordinator of a run of several processes: who is there, when a run begins and ends, and
+/// what becomes of it when somebody is lost. A state machine without I/O: what processes say comes
+/// in, what they are to be told goes out. Not synchronized.
+///
+///     gathering ── all servers and workers are there, among them worker 0, which has sent the servers
+///                  their initial values when it is ready ──> idle
+///     idle ── every worker process is ready ──> running: servers begin a stage, workers join
+///     running ── every worker has ended or is lost ──> ending: servers say when all is in
+///     ending ── all servers have ──> idle, and every process hears what the run measured
+///
+/// A process that comes later joins the run under way, or the next one, as long as some are left who
+/// took part in the last. A server that is lost ends everything; of a worker the user says whether
+/// that ends the run for all.
+class process_control final : run_control::carrier {
+ public:
+  struct options {
+    std::uint32_t workers = 1;  ///< processes that a run begins with
+    std::uint32_t servers = 1;
+    net::on_loss when_lost = net::on_loss::end;
+  };
+  struct place {
+    net::role as{};
+    std::uint32_t number = 0;
+    friend auto operator<=>(place const&, place const&) = default;
+  };
+  struct outgoing {
+    place to;
+    wire::control_message message;
+  };
+  struct enrolment {
+    place at;
+    std::uint32_t incarnation = 0;
+  };
+
+  process_control(rules const& protocol, options const& o);
+  process_control(process_control const&) = delete;
+  process_control& operator=(process_control const&) = delete;
+
+  /// A new process. Returns its place; throws error (errc::refused) saying why there is none.
+  [[nodiscard]] enrolment enroll(wire::registration const& r, time_point now);
+  /// @throws wire::frame_error when the sender must not say this, or not now
+  void receive(place from, wire::control_message const& message, time_point now);
+  /// The process will not be heard of any more. `expected`: it said goodbye.
+  void lose(place who, std::string const& reason, bool expected, time_point now);
+  /// Ends everything, as when somebody is lost whom nobody can go on without.
+  void give_up(std::string const& sentence) { fail(sentence); }
+  /// The conductor's time has come.
+  void tick(time_point now);
+  [[nodiscard]] time_point next_tick() const;
+
+  /// What is to be sent, in order; per receiver it must stay in order.
+  [[nodiscard]] std::vector<outgoing> take() { return std::exchange(out_, {}); }
+  /// Nothing will happen any more: everybody has left, or something is lost that cannot be replaced.
+  [[nodiscard]] bool is_over() const noexcept { return over_; }
+  /// What was lost that cannot be replaced, or ended the last run; empty if nothing did.
+  [[nodiscard]] std::string const& failure() const noexcept { return failure_; }
+  /// Whether all that the first run needs are there. True from then on.
+  [[nodiscard]] bool is_complete() const noexcept;
+  /// "2 of 2 servers and 1 of 3 workers are here, without worker 0".
+  [[nodiscard]] std::string attendance() const;
+  [[nodiscard]] stage_id stage() const noexcept { return stage_; }
+  /// Whether a process waits for a run to begin.
+  [[nodiscard]] bool is_awaited() const noexcept;
+  [[nodiscard]] bool is_running() const noexcept { return phase_ == phase::running; }
+
+ private:
+  enum class phase : std::uint8_t { idle, running, ending };
+  enum class standing : std::uint8_t { joining, live, over };
+  struct server {
+    std::string listens;
+    bool here = false;
+    bool stage_over = false;
+  };
+  struct process {
+    std::uint32_t incarnation = 0;
+    bool here = false;
+    bool welcomed = false;
+    bool ready = false;
+    bool takes_part = false;  ///< in the stage under way
+    bool has_finished = false;  ///< a stage, in this life
+    bool is_given_up = false;   ///< its body threw, and the others go on
+    bool has_loss = false;
+    std::uint32_t threads = 0;
+    std::uint32_t pid = 0;
+    std::vector<worker_id> workers = {};  ///< in the stage under way, an earlier life's too
+  };
+  struct member {
+    std::uint32_t process = 0;
+    standing now = standing::joining;
+    clock_index start{};  ///< once it is live; it may end before it has heard of it
+    worker_metrics metrics{};
+  };
+
+  [[nodiscard]] enrolment enroll_server(wire::registration const& r);
+  [[nodiscard]] enrolment enroll_worker(wire::registration const& r);
+  [[nodiscard]] std::uint32_t free_number() const;
+  [[nodiscard]] std::uint32_t workers_here() const noexcept;
+  [[nodiscard]] bool is_here(std::uint32_t number) const noexcept;
+  void welcome_all();
+
+  // what processes say
+  void on(place from, wire::ready const& m, time_point now);
+  void on(place from, wire::add_worker const& m, time_point now);
+  void on(place from, wire::worker_ended const& m, time_point now);
+  void on(place from, wire::end_run const& m, time_point now);
+  void on(place from, wire::pace_note const& m, time_point now);
+  void on(place from, wire::loss_sample const& m, time_point now);
+  void on(place from, wire::cut_request const& m, time_point now);
+  void on(place from, wire::cut_release const& m, time_point now);
+  void on(place from, wire::farewell const& m, time_point now);
+  void on(place from, wire::order_done const& m, time_point now);
+  void on(place from, wire::stage_over const& m, time_point now);
+  void on(place from, wire::progress_note const& m, time_point now);
+  template <class Message>
+  void on(place from, Message const&, time_point);
+
+  void begin_when_ready(time_point now);
+  void begin_stage(time_point now);
+  void admit(std::uint32_t process, std::vector<worker_id> const& workers, time_point now);
+  [[nodiscard]] std::vector<worker_id> new_workers(std::uint32_t number, std::uint32_t count);
+  void join_late(time_point now);
+  void started(membership_order const& o, time_point now);
+  void end_worker(worker_id w);
+  void end_when_over();
+  void finish_stage(time_point now);
+  void lose_worker(worker_id w, time_point now);
+  void lose_server(std::uint32_t number, std::string const& reason);
+  void lose_process(std::uint32_t number, std::string const& reason, bool expected, time_point now);
+  [[nodiscard]] bool is_left() const noexcept;
+  void close_when_left();
+  void fail(std::string const& sentence);
+  void stop(bool failed, errc code, std::string const& sentence);
+
+  // run_control::carrier
+  void order(membership_order const& o) override;
+  void start(worker_id w, starting_point const& at) override;
+  void grant(worker_id w, shared_cut const& cut, duration held) override;
+  void mark(shared_cut const& below) override;
+  void command(worker_id w, conductor::order const& order) override;
+
+  void tell(place to, wire::control_message message) { out_.push_back({to, std::move(message)}); }
+  void tell_servers(wire::control_message const& message);
+  /// The processes of the run under way.
+  void tell_run(wire::control_message const& message);
+  void tell_workers(wire::control_message const& message);
+  /// The run's time.
+  [[nodiscard]] time_point since_begin(time_point now) const { return time_point(now - began_); }
+  [[nodiscard]] bool in_stage(stage_id s) const noexcept {
+    return s == stage_ && phase_ != phase::idle;
+  }
+  [[nodiscard]] member& member_of(place from, worker_id w);
+
+  options options_;
+  bool synchronized_;  ///< grants cuts
+  run_control control_;
+  std::vector<server> servers_;
+  std::map<std::uint32_t, process> processes_;
+  std::vector<member> members_;  ///< by worker, of the stage under way
+  struct unconfirmed {
+    membership_order order;
+    std::vector<bool> missing;  ///< by server: it has yet to carry it out
+  };
+  std::map<epoch_id, unconfirmed> unconfirmed_;  ///< orders
+  phase phase_ = phase::idle;
+  stage_id stage_{0};
+  std::uint32_t begun_with_ = 0;  ///< workers of the stage
+  std::uint32_t active_ = 0;      ///< workers that have not ended
+  time_point began_{};
+  time_point ended_{};
+  bool gathered_ = false;     ///< all have been there at one time
+  bool initialized_ = false;  ///< servers have their initial values
+  bool stopping_ = false;
+  bool someone_is_done_ = false;  ///< with the last stage, and has left
+  std::string ended_by_;          ///< the loss that ended the last stage
+  std::optional<std::uint32_t> sampler_;  ///< the process that has been asked for a loss
+  bool over_ = false;
+  std::string failure_;
+  wire::run_over report_{};
+  std::vector<outgoing> out_;
+};
+
+}  // namespace rubato

@@ -1,0 +1,85 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rubato/core/error.hpp"
+#include "rubato/core/ids.hpp"
+#include "rubato/server/messages.hpp"
+#include "rubato/server/read_slot.hpp"
+#include "rubato/wire/frame.hpp"
+
+namespace rubato::detail {
+
+/// How one thread's questions stand.
+struct inquiry {
+  std::atomic<std::uint32_t> missing = 0;  ///< answers
+  std::atomic<refusal> refused = refusal::none;
+  std::exception_ptr failure;  ///< of another thread that was to ask for this one; read once nothing is missing
+  cut_slot* cut = nullptr;  ///< asked of the coordinator; touched in one's turn
+};
+
+/// An answer for which its asker has no room, whose sentence says why. The connection goes on.
+class answer_too_large final : public error {
+ public:
+  explicit answer_too_large(std::string const& sentence) : error(errc::bad_option, sentence) {}
+};
+
+/// A question to a server, and where its answer goes. Belongs to the thread that asks, which keeps it
+/// until it is answered or withdrawn, and may then ask it anew.
+struct question {
+  question() = default;
+  question(question const&) = delete;
+  question& operator=(question const&) = delete;
+  virtual ~question() = default;
+  /// As `frame_receiver::begin`: where the answer goes. @throws answer_too_large to be told that it
+  /// was refused for its size
+  virtual void begin(wire::frame_header const& header, std::span<std::byte const> meta,
+                     std::vector<std::span<std::byte>>& body) = 0;
+  /// It has been answered, or refused. Called in the turn of whoever heard it.
+  virtual void done(refusal why) {
+    if (why != refusal::none) asker->refused.store(why, std::memory_order_relaxed);
+    asker->missing.fetch_sub(1, std::memory_order_release);  // from here on it may be gone
+  }
+
+  wire::frame_header header{};
+  std::vector<std::byte> meta;
+  std::vector<std::byte> body;
+  inquiry* asker = nullptr;
+};
+
+/// Who asks servers. Model: `worker_links`.
+class server_asker {
+ public:
+  virtual ~server_asker() = default;
+  /// Asks a server; `q.asker` misses one answer more until it is there.
+  virtual void ask(server_id s, question& q) = 0;
+  /// The same for whoever has the turn, as in `question::done`.
+  virtual void ask_in_turn(server_id s, question& q) = 0;
+  /// Nothing is written into the asker's memory from now on.
+  virtual void withdraw(inquiry& asked) = 0;
+};
+
+/// Checks that a body's parts add up to what the header says. @throws wire::frame_error
+inline void expect_length(wire::frame_header const& header, std::uint64_t bytes) {
+  if (header.length != bytes)
+    throw wire::frame_error("a body of " + std::to_string(header.length) + " bytes, expected " +
+                            std::to_string(bytes));
+}
+
+/// `count` elements of `size` bytes. @throws wire::frame_error when they are more than `limit` bytes
+[[nodiscard]] inline std::uint64_t bytes_for(std::uint64_t count, std::uint64_t size,
+                                             std::uint64_t limit) {
+  if (count > limit / size)
+    throw wire::frame_error("an array of " + std::to_string(count) + " elements, expected at most " +
+                            std::to_string(limit / size));
+  return count * size;
+}
+
+}  // namespace rubato::detail

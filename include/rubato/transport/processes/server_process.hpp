@@ -1,0 +1,143 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rubato/net/deployment.hpp"
+#include "rubato/net/link.hpp"
+#include "rubato/net/reactor.hpp"
+#include "rubato/server/blueprint.hpp"
+#include "rubato/server/shard.hpp"
+#include "rubato/transport/processes/coordinator_link.hpp"
+#include "rubato/transport/processes/server_session.hpp"
+#include "rubato/transport/processes/server_stats.hpp"
+#include "rubato/wire/control.hpp"
+#include "rubato/wire/messages.hpp"
+
+namespace rubato::detail {
+
+/// A server process: one shard of every table, behind links to the worker processes, under the orders of
+/// the coordinator. All of it lives in one thread, so nothing is locked.
+class server_process final : coordinator_user {
+ public:
+  /// `sparse_max` bytes of rows of sparse tables come in one frame at most; `held_max` bytes of one
+  /// process's commits are held back at most, beside those that the protocol lets it send.
+  /// @param plan outlives this
+  server_process(blueprint const& plan, std::string agreed, net::deployment const& place,
+                 std::uint64_t sparse_max, std::uint64_t held_max = std::uint64_t{1} << 30);
+
+  /// Serves until all workers have left, or `stop` is called.
+  /// @throws lost_error when the coordinator is lost, or ends the run because somebody else is; error
+  /// (errc::refused) when it does not let this server in
+  void run();
+  /// Makes `run` return. Any thread, and signal handlers' threads.
+  void stop() noexcept;
+  /// Handles what has happened, without waiting: for whoever drives it step by step.
+  void poll();
+  /// Where it listens.
+  [[nodiscard]] net::address bound() const { return listener_.bound(); }
+  /// Any thread.
+  [[nodiscard]] server_stats const& stats() const noexcept { return stats_; }
+
+ private:
+  friend struct server_session;
+  using session = server_session;
+
+  /// A read that waits. A worker has at most one.
+  struct waiting_read {
+    session* from;
+    asked_read asked;
+    net::reactor::clock::time_point since;
+    bool cut_is_early = false;  ///< it waits for orders that this server has yet to get
+  };
+
+  // worker processes
+  void welcome(std::unique_ptr<net::connection> guest, net::hello const& said);
+  [[nodiscard]] bool is_expelled(net::hello const& said) const;
+  void begin(session& s, wire::frame_header const& header, std::span<std::byte const> meta,
+             std::vector<std::span<std::byte>>& body);
+  void end(session& s, wire::frame_header const& header);
+  void lose(session& s, std::string const& reason, bool expected);
+  void end_session(session& s);
+  void forget_sessions();
+  void count_connections();
+  [[nodiscard]] std::uint64_t workers_in(session const& s) const;
+  [[nodiscard]] bool speaks_for(session const& s, std::uint32_t worker) const;
+
+  // commits
+  void take_commit(session& s, wire::frame_header const& header);
+  [[nodiscard]] refusal apply(session const& s, wire::frame_header const& header, commit_message&& m);
+  void check_held(session& s, std::uint64_t bytes);
+  [[nodiscard]] std::uint64_t held_of(session const& s, std::uint64_t overhead) const;
+  void refuse(session& s, sender const& whom, std::uint64_t ticket, refusal why);
+
+  // reads
+  void take_request(session& s, asked_read& asked);
+  void check_debt(session const& s) const;
+  void observe(session& s, asked_read const& asked);
+  void answer(session& s, asked_read const& asked, read_slot& slot, duration held);
+  [[nodiscard]] std::uint64_t send_answer(session& s, wire::frame_header const& h, wire::reply_meta& meta,
+                                          std::size_t table, read_slot& slot);
+  [[nodiscard]] std::span<std::byte const> written(wire::reply_meta const& meta);
+  [[nodiscard]] selection to_be_read(std::size_t table, selection asked) const noexcept;
+  void release();
+  void flush();
+  void retry_early();
+  void withdraw(worker_id reader);
+  void withdraw(session& s);
+  void count(session& s, std::uint64_t ticket);
+  [[nodiscard]] shard_counters counters() const;
+
+  // the coordinator
+  void welcomed(wire::welcome const& w) override;
+  void told(wire::control_message const& said) override;
+  template <class Other>
+  void on(Other const&);
+  void on(wire::begin_stage const& m);
+  void on(wire::server_order const& m);
+  void on(wire::cut_mark const& m);
+  void on(wire::expel const& m);
+  void on(wire::end_stage const& m);
+  void on(wire::shut_down const& m);
+  void report_when_over();
+  void coordinator_lost(std::string const& reason, bool expected) override;
+  void coordinator_refused(std::string const& reason) override;
+  void fail(errc code, std::string sentence) { failure_.emplace(code, std::move(sentence)); }
+
+  blueprint const& plan_;
+  net::deployment place_;
+  std::uint64_t sparse_max_;
+  std::uint64_t held_max_;
+  net::reactor reactor_;
+  std::optional<server_id> self_;
+  std::unique_ptr<shard> shard_;
+  stage_id stage_{};
+  bool ending_ = false;
+  bool over_ = false;
+  std::atomic<bool> stop_asked_ = false;
+  std::optional<breakdown> failure_;
+  server_stats stats_;
+
+  std::map<std::uint64_t, std::unique_ptr<session>> sessions_;
+  past_sessions past_;
+  bool some_are_over_ = false;
+  std::map<std::uint32_t, std::uint32_t> expelled_;  ///< by process: the last life that is over
+  std::map<std::uint32_t, std::vector<worker_id>> workers_of_;  ///< by process, in this stage
+  std::map<worker_id, waiting_read> waiting_;
+  std::vector<worker_id> released_;
+  std::vector<session*> touched_;
+  std::vector<std::byte> meta_;  ///< of the reply that is being sent
+
+  net::doorkeeper door_;
+  net::listener listener_;
+  coordinator_link coordinator_;
+};
+
+}  // namespace rubato::detail

@@ -1,0 +1,60 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rubato/net/link.hpp"
+#include "rubato/transport/processes/inbound_frames.hpp"
+
+namespace rubato::detail {
+
+class server_process;
+
+/// A worker process as a server sees it, over one link.
+struct server_session final : net::link_user {
+  server_session(server_process& server, net::hello const& said, std::string const& who);
+
+  void begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
+             std::vector<std::span<std::byte>>& body) override;
+  void more(net::link&, wire::frame_header const&, std::vector<std::span<std::byte>>& body) override;
+  void end(net::link&, wire::frame_header const& header) override;
+  void drained(net::link&) override;
+  void resumed(net::link&) override;
+  void broken(net::link&, std::string const&) override;
+  void lost(net::link&, std::string const& reason, bool expected) override;
+
+  server_process& server_;
+  std::uint32_t process;
+  std::uint32_t incarnation;
+  net::link link;
+  inbound_frames arriving;
+  std::vector<read_slot> answers;    ///< by table: of reads that are answered at once
+  std::uint64_t longest_answer = 0;  ///< so far, in bytes
+  std::uint64_t longest_commit = 0;
+  std::uint64_t unweighed = 0;       ///< bytes of commits since its part of the log was last weighed
+  bool over = false;
+};
+
+/// The names of the last sessions that are over.
+class past_sessions {
+ public:
+  [[nodiscard]] bool contains(std::uint64_t session) const { return known_.contains(session); }
+  void remember(std::uint64_t session) {
+    constexpr std::size_t most = 4096;
+    if (!known_.insert(session).second) return;
+    in_order_.push_back(session);
+    if (in_order_.size() <= most) return;
+    known_.erase(in_order_.front());
+    in_order_.pop_front();
+  }
+
+ private:
+  std::set<std::uint64_t> known_;
+  std::deque<std::uint64_t> in_order_;
+};
+
+}  // namespace rubato::detail

@@ -1,0 +1,41 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rubato/server/blueprint.hpp"
+#include "rubato/transport/processes/coordinator_process.hpp"
+#include "rubato/transport/processes/server_process.hpp"
+#include "rubato/transport/tcp.hpp"
+
+namespace rubato::detail {
+
+/// A server, or the coordinator, for workers in other processes. See `tcp`.
+class serving_process final : public tcp_runtime {
+ public:
+  serving_process(tcp const& options, run_setup setup);
+
+  run_report run(body_type body, loss_type loss) override;
+  std::uint32_t add_worker() override;
+  void stop() override;
+  [[nodiscard]] time_point now() const override { return {}; }
+  [[nodiscard]] std::uint32_t workers() const noexcept override { return place_.workers; }
+  void read_whole(std::size_t table, std::byte* out) const override;
+  void read_touched(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values) const override;
+  [[nodiscard]] std::uint64_t updates() const override;
+  [[nodiscard]] server_group const& servers() const override;
+  [[nodiscard]] net::role role() const noexcept override { return place_.as; }
+  [[nodiscard]] std::uint32_t rank() const noexcept override { return place_.rank.value_or(0); }
+  [[nodiscard]] net::address bound() const override;
+  void cut(server_id s) override;
+
+ private:
+  net::deployment place_;
+  blueprint plan_;
+  std::unique_ptr<server_process> server_;
+  std::unique_ptr<coordinator_process> coordinator_;
+};
+
+}  // namespace rubato::detail

@@ -1,0 +1,169 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "rubato/core/error.hpp"
+#include "rubato/net/deployment.hpp"
+#include "rubato/net/link.hpp"
+#include "rubato/net/reactor.hpp"
+#include "rubato/transport/processes/coordinator_link.hpp"
+#include "rubato/transport/processes/network_turn.hpp"
+#include "rubato/transport/processes/question.hpp"
+#include "rubato/wire/control.hpp"
+#include "rubato/wire/messages.hpp"
+
+namespace rubato::detail {
+
+/// What a worker process has beside its workers: links to the servers and the coordinator, and the
+/// thread that serves them while nobody waits.
+///
+/// Everything that touches links is done in one's turn. What the coordinator says is passed to
+/// `user`, in the turn of whoever heard it.
+class worker_links final : public server_asker, net::link_user, coordinator_user {
+ public:
+  using clock = net::reactor::clock;
+
+  /// What the coordinator tells, beyond what this class deals with.
+  class user {
+   public:
+    virtual ~user() = default;
+    virtual void told(wire::control_message const& message) = 0;
+    /// A commit of this worker was refused.
+    virtual void commit_refused(worker_id w, stage_id stage, server_id by, refusal why) = 0;
+    /// Nothing will work any more.
+    virtual void broken(std::string const& sentence) = 0;
+  };
+
+  /// Joins the run: returns when the coordinator has given this process its number, and servers
+  /// their addresses. @throws lost_error, or error with errc::refused
+  /// `background`: links are served by a thread of their own while no worker waits.
+  worker_links(user& of, net::deployment const& place, std::string agreed,
+              bool background = false);
+  ~worker_links() override;
+  worker_links(worker_links const&) = delete;
+  worker_links& operator=(worker_links const&) = delete;
+
+  [[nodiscard]] std::uint32_t number() const noexcept { return welcome_->process; }
+  [[nodiscard]] std::uint32_t incarnation() const noexcept { return welcome_->incarnation; }
+  [[nodiscard]] wire::welcome const& welcome() const noexcept { return *welcome_; }
+  [[nodiscard]] network_turn& turns() noexcept { return turn_; }
+  [[nodiscard]] bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
+
+  /// Why. @pre `is_broken()`
+  [[nodiscard]] breakdown const& why_broken() const noexcept { return *why_; }
+
+  /// Says something to the coordinator, unless the process is broken.
+  void tell(wire::control_message const& message);
+
+  /// Sends a commit. Waits while too much is under way.
+  void post(server_id s, std::shared_ptr<net::reliable_frame const> frame);
+  /// Sends a frame that is to arrive before anything else happens, and waits until it has.
+  void post_and_wait(server_id s, std::shared_ptr<net::reliable_frame const> frame);
+  /// Waits until all that was posted has arrived, or never will.
+  void settle();
+  /// Asks a server; `asker` misses one answer more until it is there. Nothing is sent before `flush`,
+  /// or `wait_for`.
+  void ask(server_id s, question& q) override;
+  /// The same for whoever has the turn, as in `question::done`.
+  void ask_in_turn(server_id s, question& q) override;
+  /// Sends what has been asked, and waits until nothing is missing, or until `stop()` holds: then
+  /// whoever waited withdraws the rest. Returns whether all was answered.
+  template <class Stop>
+  [[nodiscard]] bool wait_for(inquiry& asked, Stop stop) {
+    auto const complete = [&] { return asked.missing.load(std::memory_order_acquire) == 0; };
+    flush();
+    turn_.wait([&] { return complete() || is_broken() || stop(); });
+    return complete();
+  }
+  /// Throws what a question was refused for.
+  [[noreturn]] void raise(refusal why);
+  /// Nothing is written into the asker's memory from now on.
+  void withdraw(inquiry& asked) override;
+  void flush();
+  /// For tests: breaks the connection to a server.
+  void cut(server_id s);
+
+ private:
+  struct server {
+    server(worker_links& of, server_id s, std::string who)
+        : id(s), link(of.reactor_, of, server_limits(of.place_), std::move(who)) {}
+    server_id id;
+    net::link link;
+    std::vector<question*> asked;    ///< and not answered; each thread has at most one here
+    question* answering = nullptr;   ///< its answer is being written
+    bool too_large = false;          ///< the answer that is arriving
+    clock::time_point posted{};
+    // For those who wait while another thread has the turn:
+    std::atomic<bool> full = false;
+    std::atomic<std::uint64_t> arrived = 0;  ///< frames of those that were posted
+
+    /// `waits_for_sending`: nobody but those who post sends.
+    void note(bool waits_for_sending) noexcept;
+  };
+
+  [[nodiscard]] static net::link::options server_limits(net::deployment const& place);
+  [[nodiscard]] server& server_of(net::link& l);
+  void keep_up();
+  void end_keeper();
+  void await_welcome();
+  void connect_to_servers();
+  [[nodiscard]] question* find(server& s, std::uint64_t ticket) const;
+  void begin_answer(server& s, wire::frame_header const& header, std::span<std::byte const> meta,
+                    std::vector<std::span<std::byte>>& body);
+  void discard(wire::frame_header const& header, std::vector<std::span<std::byte>>& body);
+  void answered(server& s, wire::frame_header const& header, refusal why);
+  void give_up(errc code, std::string const& sentence);
+
+  // link_user
+  void begin(net::link& from, wire::frame_header const& header, std::span<std::byte const> meta,
+             std::vector<std::span<std::byte>>& body) override;
+  void end(net::link& from, wire::frame_header const& header) override;
+  void drained(net::link& from) override;
+  void writable(net::link& from) override { drained(from); }
+  void resumed(net::link& from) override;
+  void broken(net::link& from, std::string const& reason) override;
+  void lost(net::link& from, std::string const& reason, bool expected) override;
+  // coordinator_user
+  void welcomed(wire::welcome const& w) override { welcome_ = w; }
+  void told(wire::control_message const& message) override;
+  void coordinator_lost(std::string const& reason, bool expected) override;
+  void coordinator_refused(std::string const& reason) override;
+
+  user& user_;
+  net::deployment place_;
+  net::reactor reactor_;
+  network_turn turn_{reactor_};
+  std::optional<wire::welcome> welcome_;
+  std::vector<std::unique_ptr<server>> servers_;
+  std::uint64_t tickets_ = 0;
+  std::vector<std::byte> waste_;  ///< where answers go that nobody waits for any more
+  wire::refused_meta refused_{};
+  std::string why_too_large_;     ///< the last answer that was
+  std::atomic<bool> broken_ = false;
+  std::optional<breakdown> why_;
+  bool leaving_ = false;
+  coordinator_link coordinator_;
+
+  std::mutex keeping_;
+  std::condition_variable keeper_wakes_;
+  bool keeper_stops_ = false;
+  std::atomic<bool> gathering_ = false;  ///< small commits follow each other: the keeper looks often
+  std::atomic<bool> unflushed_ = false;  ///< some wait to be joined by others
+  std::thread keeper_;
+  bool in_background_;
+  std::atomic<bool> background_stops_ = false;
+  std::thread background_;
+};
+
+}  // namespace rubato::detail

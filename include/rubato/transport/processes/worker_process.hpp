@@ -1,0 +1,169 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rubato/run/worker_run.hpp"
+#include "rubato/transport/processes/process_cache.hpp"
+#include "rubato/transport/processes/read_question.hpp"
+#include "rubato/transport/processes/worker_links.hpp"
+#include "rubato/transport/tcp.hpp"
+#include "rubato/wire/control.hpp"
+
+namespace rubato::detail {
+
+class worker_process;
+
+/// The end of a worker that is a thread of one process among others: asks the servers itself, or through
+/// the cache that it shares with the other workers of its process.
+class process_endpoint final : public endpoint {
+ public:
+  process_endpoint(worker_process& run, sender const& self);
+
+  void post(server_id to, commit_message&& commit) override;
+  void request(server_id to, std::size_t table, read_header const& read, read_slot& slot) override;
+  void start() override;
+  void wait() override;
+  [[nodiscard]] time_point now() const override;
+  /// Compute has taken its own time.
+  void charge(double) override { checkpoint(); }
+  void pause(time_point until) override;
+  void checkpoint() override;
+  void request_cut(read_header const& read, cut_slot& slot) override;
+  void release_cut() override;
+  void report_commit(clock_index now_at) override;
+  void report_loss(double loss) override;
+  [[nodiscard]] std::optional<conductor::order> take_order() override;
+  [[nodiscard]] bool scatters() const noexcept override;
+  [[nodiscard]] bool shares_reads() const noexcept override;
+
+  // ---- called by others
+
+  /// It takes part from this clock on.
+  void enlist(clock_index at);
+  /// It waits for nothing any more.
+  void withdraw();
+  void give(conductor::order const& order);
+  void grant(wire::cut_grant const& m);
+
+ private:
+  template <class F>
+  void asking(F f);
+  void report(pace_report const& said);
+
+  worker_process& run_;
+  sender self_;
+  std::optional<std::size_t> reader_;  ///< of the process cache, from its start on
+  inquiry asked_;
+  read_questions questions_;
+  std::mutex lock_;
+  std::vector<conductor::order> orders_;  ///< have arrived
+  std::atomic<bool> has_orders_ = false;
+};
+
+/// Runs a body on the workers of this process, among those of others. See `tcp`.
+class worker_process final : public tcp_runtime, worker_run, worker_links::user {
+ public:
+  worker_process(tcp const& options, run_setup setup);
+  ~worker_process() override;
+
+  run_report run(body_type body, loss_type loss) override;
+  std::uint32_t add_worker() override;
+  void stop() override;
+  [[nodiscard]] time_point now() const override {
+    return time_point(std::chrono::steady_clock::now() - began_);
+  }
+  [[nodiscard]] std::uint32_t workers() const noexcept override { return options_.place.workers; }
+  void read_whole(std::size_t table, std::byte* out) const override;
+  void read_touched(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values) const override;
+  [[nodiscard]] std::uint64_t updates() const override;
+  [[nodiscard]] server_group const& servers() const override;
+  [[nodiscard]] net::role role() const noexcept override { return net::role::worker; }
+  [[nodiscard]] std::uint32_t rank() const noexcept override { return links_->number(); }
+  [[nodiscard]] net::address bound() const override;
+  void cut(server_id s) override { links_->cut(s); }
+
+ private:
+  friend class process_endpoint;
+  struct worker_thread;
+
+  // a run
+  void begin(body_type body, loss_type loss);
+  void drive();
+  void launch(std::unique_lock<std::mutex>& guard, std::shared_ptr<worker_thread> p);
+  void join_threads();
+  void end_for_all(bool failed, errc code, std::string const& sentence);
+  [[noreturn]] void throw_stop() const;
+  [[nodiscard]] run_report report();
+  void send_initial_values();
+  [[nodiscard]] std::vector<table_state> ask_states(std::size_t table) const;
+  void wait_for(inquiry& asked) const;
+
+  // life
+  [[nodiscard]] time_point time() const override { return now(); }
+  void wake_all() noexcept override;
+  void tell_failure(std::exception_ptr const& why) noexcept override;
+  void left(worker_participant& p) override;
+
+  // worker_links::user; in the turn of whoever heard it
+  void told(wire::control_message const& m) override;
+  void commit_refused(worker_id w, stage_id stage, server_id by, refusal why) override;
+  void broken(std::string const& sentence) override;
+  template <class Other>
+  void on(Other const&);
+  void on(wire::run_begins const& m);
+  void on(wire::worker_starts const& m);
+  void on(wire::stop_run const& m);
+  void on(wire::run_over const& m);
+  void on(wire::pace_command const& m);
+  void on(wire::sample_loss const& m);
+  void on(wire::cut_grant const& m);
+  void news();
+  [[nodiscard]] std::shared_ptr<worker_thread> find(stage_id stage, worker_id w);
+
+  [[nodiscard]] bool is_refused(worker_id w);
+  void throw_if_refused(worker_id w);
+
+  // the loss, for a pace that goes by it
+  void evaluate_losses();
+  void end_loss_thread();
+
+  tcp options_;
+  std::chrono::steady_clock::time_point began_{};
+  std::vector<std::thread> threads_;
+  std::thread loss_thread_;
+  std::set<std::string> reasons_;  ///< reports point to them
+
+  std::mutex adding_;
+  mutable std::mutex lock_;  ///< what follows
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<worker_thread>> participants_;
+  std::map<worker_id, std::string> refusals_;
+  std::size_t launched_ = 0;
+  std::uint32_t running_ = 0;
+  stage_id stage_{};
+  std::optional<wire::end_run> early_end_;   ///< asked for before the run has begun here
+  std::optional<wire::stop_run> stopped_;    ///< by a failure elsewhere
+  std::optional<wire::run_over> over_;
+  bool loss_wanted_ = false;
+  bool losses_end_ = false;
+
+  std::atomic<bool> has_news_ = false;
+  std::atomic<bool> any_refused_ = false;
+
+  std::unique_ptr<worker_links> links_;  ///< it may call until it is gone
+  std::optional<process_cache> shared_;  ///< of several threads
+};
+
+}  // namespace rubato::detail

@@ -1,0 +1,371 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "rubato/core/error.hpp"
+#include "rubato/core/run_stopped.hpp"
+#include "rubato/transport/threads/worker_threads.hpp"
+
+namespace rubato::detail {
+
+struct worker_threads::worker_thread final : worker_participant {
+  worker_thread(worker_threads& run, sender const& self, double slowness)
+      : worker_participant(run), link(run, self.worker, slowness) {
+    attach(link, self, self.worker.value(), run.options_.seed);
+  }
+  thread_endpoint link;
+};
+
+// ---- a worker's end
+
+thread_endpoint::thread_endpoint(worker_threads& run, worker_id self, double slowness)
+    : run_(run), self_(self), slowness_(slowness), idle_until_(run.now()) {}
+
+time_point thread_endpoint::now() const { return run_.now(); }
+
+void thread_endpoint::checkpoint() {
+  if (run_.stopping()) throw run_stopped{};
+}
+
+void thread_endpoint::post(server_id to, commit_message&& commit) {
+  checkpoint();
+  released_.clear();
+  clock_index const next = commit.stamp.next();
+  if (refusal const r = run_.servers_.server(to).commit(std::move(commit), released_); r != refusal::none)
+    throw error(errc::refused, "server " + std::to_string(to.value()) +
+                                   ": a commit was refused, for " + to_string(r));
+  run_.release(released_);
+  if (run_.plan().synchronized())
+    run_.control([&] { run_.control_.progress(to, self_, next, now()); });
+}
+
+void thread_endpoint::request(server_id to, std::size_t table, read_header const& read, read_slot& slot) {
+  checkpoint();
+  slot.arrived = slot.admitted = time_point::min();
+  auto const [refused, done] = run_.servers_.server(to).admit(table, read, slot);
+  if (refused != refusal::none)
+    throw error(errc::refused, "server " + std::to_string(to.value()) +
+                                   ": a read was refused, for " + to_string(refused));
+  if (done) return;
+  slot.arrived = now();
+  pending_.push_back({read, to, table, &slot});
+}
+
+void thread_endpoint::request_cut(read_header const& read, cut_slot& slot) {
+  checkpoint();
+  slot.arrived = slot.admitted = time_point::min();
+  slot.cut = nullptr;
+  refusal refused = refusal::none;
+  run_.control([&] {
+    cut_ = &slot;
+    cut_waits_ = false;
+    refused = run_.control_.ask_cut(read, slot.pull, now());
+    cut_pending_ = cut_waits_ = refused == refusal::none && !slot.cut;
+  });
+  if (refused != refusal::none)
+    throw error(errc::refused, std::string("a request for a cut was refused, for ") + to_string(refused));
+  if (cut_pending_) slot.arrived = now();
+}
+
+void thread_endpoint::grant(shared_cut const& cut) {
+  cut_->cut = cut;
+  if (std::exchange(cut_waits_, false)) release_one();
+}
+
+void thread_endpoint::release_cut() {
+  run_.control([&] { run_.control_.release_cut(self_, now()); });
+}
+
+/// Sleeps until every waiting request has been released, then reads for itself.
+void thread_endpoint::wait() {
+  bool const cut_is_missing = std::exchange(cut_pending_, false);
+  std::size_t const missing = pending_.size() + (cut_is_missing ? 1 : 0);
+  if (missing == 0) return;
+  {
+    std::unique_lock guard(lock_);
+    awake_.wait(guard, [&] { return released_count_ >= missing || run_.stopping(); });
+    released_count_ -= std::min(released_count_, missing);
+  }
+  checkpoint();
+  if (cut_is_missing) cut_->admitted = now();
+  for (waiting const& w : pending_) {
+    w.slot->admitted = now();
+    run_.servers_.server(w.server).read_released(w.table, w.read, *w.slot);
+  }
+  pending_.clear();
+  idle_until_ = now();
+}
+
+void thread_endpoint::charge(double) {
+  if (slowness_ > 1) {
+    duration const busy = now() - idle_until_;
+    std::unique_lock guard(lock_);
+    awake_.wait_for(guard, seconds(to_seconds(busy) * (slowness_ - 1)), [&] { return run_.stopping(); });
+  }
+  idle_until_ = now();
+  checkpoint();
+}
+
+void thread_endpoint::pause(time_point until) {
+  {
+    std::unique_lock guard(lock_);
+    run_.wait_until(awake_, guard, until, [&] { return run_.stopping(); });
+  }
+  idle_until_ = now();
+  checkpoint();
+}
+
+void thread_endpoint::report_commit(clock_index now_at) {
+  run_.control([&] { run_.control_.committed(self_, now_at, now()); });
+}
+
+void thread_endpoint::report_loss(double loss) {
+  if (!run_.evaluates_loss()) run_.control([&] { run_.control_.observe(loss, now()); });
+}
+
+std::optional<conductor::order> thread_endpoint::take_order() {
+  if (!has_orders_.load(std::memory_order_acquire)) return std::nullopt;
+  std::lock_guard const guard(lock_);
+  std::optional first = std::move(orders_.front());
+  orders_.erase(orders_.begin());
+  has_orders_.store(!orders_.empty(), std::memory_order_relaxed);
+  return first;
+}
+
+void thread_endpoint::give(conductor::order const& order) {
+  std::lock_guard const guard(lock_);
+  orders_.push_back(order);
+  has_orders_.store(true, std::memory_order_release);
+}
+
+void thread_endpoint::release_one() {
+  {
+    std::lock_guard const guard(lock_);
+    ++released_count_;
+  }
+  awake_.notify_one();
+}
+
+void thread_endpoint::wake() {
+  { std::lock_guard const guard(lock_); }
+  awake_.notify_all();
+}
+
+// ---- a run
+
+worker_threads::worker_threads(in_process options, run_setup setup)
+    : worker_run(std::move(setup), options.servers),
+      options_(std::move(options)),
+      servers_(plan(), threading::multiple),
+      control_(plan().protocol(), options_.servers, *this) {
+  options_.check();
+  plan_.forget_initial_values();
+}
+
+worker_threads::~worker_threads() { join_threads(); }
+
+run_report worker_threads::run(body_type body, loss_type loss) {
+  life::begin();
+  try {
+    begin(std::move(body), std::move(loss));
+    for (std::uint32_t i = 0; i < options_.workers; ++i) enlist();
+    std::lock_guard const guard(lock_);
+    for (auto& p : participants_) launch(*p);
+    if (control_.has_conductor()) threads_.emplace_back([this] { conduct(); });
+  } catch (...) {  // no thread to be had: those that run would wait for it for ever
+    fail(std::current_exception());
+  }
+  await_all();
+  end_conductor();
+  join_threads();
+  life::end();
+  return report();
+}
+
+void worker_threads::begin(body_type body, loss_type loss) {
+  {
+    std::lock_guard const guard(lock_);
+    participants_.clear();
+  }
+  body_ = std::move(body);
+  loss_ = std::move(loss);
+  conducted_to_end_ = false;
+  stage_ = stage_id{stage_.value() + 1};
+  servers_.begin_stage(stage_);
+  control_.begin(stage_);
+  began_ = std::chrono::steady_clock::now();
+}
+
+/// A new participant, known to all shards, its thread not yet started.
+worker_threads::worker_thread& worker_threads::enlist() {
+  worker_thread* p = nullptr;
+  {
+    std::lock_guard const guard(lock_);
+    auto const rank = static_cast<std::uint32_t>(participants_.size());
+    double const slowness = rank < options_.slowness.size() ? options_.slowness[rank] : 1.0;
+    participants_.push_back(std::make_unique<worker_thread>(
+        *this, sender{worker_id{rank}, {}, stage_}, slowness));
+    p = participants_.back().get();
+    p->count = options_.workers;
+  }
+  control([&] { control_.join(p->handle().id(), {}); });
+  return *p;
+}
+
+/// @pre `lock_` is held
+void worker_threads::launch(worker_thread& p) {
+  enter();
+  try {
+    threads_.emplace_back([this, &p] { live(p); });
+  } catch (...) {
+    cancel();
+    throw;
+  }
+}
+
+std::uint32_t worker_threads::add_worker() {
+  std::lock_guard const joining(joining_);
+  if (!enter_if_running())  // holds the run open until the joiner is in
+    throw usage_error(errc::stale_handle, "add_worker: no run is under way");
+  try {
+    worker_thread& p = enlist();
+    {
+      std::lock_guard const guard(lock_);
+      launch(p);
+    }
+    cancel();
+    return p.handle().rank();
+  } catch (...) {  // the shards may wait for a worker that will never run
+    fail(std::current_exception());
+    cancel();
+    throw;
+  }
+}
+
+void worker_threads::left(worker_participant& p) {
+  control([&] { control_.leave(p.handle().id(), p.handle().clock(), now()); });
+}
+
+void worker_threads::join_threads() {
+  for (auto& t : threads_) t.join();
+  threads_.clear();
+}
+
+void worker_threads::wake_all() noexcept {
+  std::lock_guard const guard(lock_);
+  for (auto& p : participants_) p->link.wake();
+}
+
+worker_threads::worker_thread& worker_threads::at(worker_id w) {
+  std::lock_guard const guard(lock_);
+  return *participants_[w.index()];
+}
+
+void worker_threads::release(std::span<worker_id const> workers) {
+  for (worker_id const w : workers) at(w).link.release_one();
+}
+
+run_report worker_threads::report() const {
+  run_report r;
+  r.elapsed = ended().since_start();
+  for (auto const& p : participants_) r.workers.push_back(p->handle().metrics());
+  servers_.add_counters(r);
+  r.pace_changes.assign(control_.changes().begin(), control_.changes().end());
+  return r;
+}
+
+// ---- the coordinator, called by whoever has something for it
+
+/// Calls `f` under the coordinator's lock; then deals with what it said. Folding takes its time, so it is
+/// done without the lock: marks may come late or overtake each other.
+template <class F>
+void worker_threads::control(F f) {
+  std::unique_lock guard(controlling_);
+  f();
+  std::vector<shared_cut> const marks = std::exchange(marks_, {});
+  std::vector<worker_id> released = std::exchange(released_by_orders_, {});
+  guard.unlock();
+  for (shared_cut const& m : marks) servers_.fold_below(stage_, *m, released);
+  release(released);
+}
+
+/// Every shard carries it out at once.
+void worker_threads::order(membership_order const& o) {
+  for (std::uint32_t s = 0; s < servers_.size(); ++s)
+    if (auto const said = servers_.server(server_id{s}).order(o, released_by_orders_))
+      control_.reported(o, *said, now());
+  if (o.what == membership_order::kind::start) control_.started(o, now());
+}
+
+void worker_threads::start(worker_id w, starting_point const& where) { at(w).start = where; }
+void worker_threads::grant(worker_id w, shared_cut const& cut, duration) { at(w).link.grant(cut); }
+void worker_threads::command(worker_id w, conductor::order const& order) { at(w).link.give(order); }
+
+// ---- the conductor, in a thread of its own
+
+void worker_threads::conduct() {
+  try {
+    std::unique_lock guard(controlling_);
+    while (!conducted_to_end_) {
+      time_point const next =
+          loss_ ? std::min(control_.next_tick(), control_.next_sample()) : control_.next_tick();
+      if (now() < next) {
+        wait_until(conductor_, guard, next, [&] { return conducted_to_end_; });
+        continue;
+      }
+      if (loss_ && control_.next_sample() <= now()) sample_loss(guard);
+      control_.tick(now());
+      guard.unlock();  // workers report in between even if the next tick is due already
+      guard.lock();
+    }
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+/// The workers go on reporting while the loss is computed.
+void worker_threads::sample_loss(std::unique_lock<std::mutex>& guard) {
+  guard.unlock();
+  time_point const when = now();
+  double const loss = loss_();
+  guard.lock();
+  control_.observe(loss, when);
+}
+
+void worker_threads::end_conductor() {
+  {
+    std::lock_guard const guard(controlling_);
+    conducted_to_end_ = true;
+  }
+  conductor_.notify_all();
+}
+
+/// A deadline may be "never", or so late that no clock could count to it.
+template <class Until>
+void worker_threads::wait_until(std::condition_variable& sleep, std::unique_lock<std::mutex>& guard,
+                                time_point deadline, Until until) const {
+  constexpr duration as_good_as_never = std::chrono::hours(24 * 365 * 100);
+  if (deadline.since_start() > as_good_as_never) sleep.wait(guard, until);
+  else sleep.wait_until(guard, began_ + deadline.since_start(), until);
+}
+
+}  // namespace rubato::detail
+
+namespace rubato {
+
+void in_process::check() const {
+  if (workers == 0) throw option_error("in_process: workers must be at least 1");
+  for (double const f : slowness)
+    if (!(f >= 1) || !std::isfinite(f))
+      throw option_error("in_process: slowness must be finite and 1 or more, for each worker");
+}
+
+std::unique_ptr<runtime> in_process::open(run_setup setup) const {
+  return std::make_unique<detail::worker_threads>(*this, std::move(setup));
+}
+
+}  // namespace rubato

@@ -1,0 +1,42 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/wire/control.hpp"
+
+#include <string>
+
+namespace rubato::wire {
+
+namespace {
+
+template <std::size_t... I>
+control_message decode_alternative(std::size_t index, input_archive& in, std::index_sequence<I...>) {
+  control_message message;
+  ((index == I ? static_cast<void>(in & message.emplace<I>()) : static_cast<void>(0)), ...);
+  return message;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(control_message const& message) {
+  output_archive out;
+  out << static_cast<std::uint8_t>(message.index());
+  std::visit([&](auto const& m) { out << m; }, message);
+  return out.take();
+}
+
+control_message decode_control(std::span<std::byte const> bytes) {
+  constexpr std::size_t kinds = std::variant_size_v<control_message>;
+  static_assert(kinds < 256);
+  input_archive in(bytes);
+  std::uint8_t index = 0;
+  in >> index;
+  if (index >= kinds)
+    throw frame_error("a control message of kind " + std::to_string(index) + ", expected one below " +
+                      std::to_string(kinds));
+  control_message message = decode_alternative(index, in, std::make_index_sequence<kinds>{});
+  in.expect_end();
+  return message;
+}
+
+}  // namespace rubato::wire

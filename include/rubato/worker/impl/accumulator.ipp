@@ -1,0 +1,78 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstring>
+
+#include "rubato/worker/accumulator.hpp"
+
+namespace rubato {
+
+shared_update accumulator::take() {
+  detail::clear(slots_);
+  if (empty()) return {};
+  return std::exchange(current_, {});
+}
+
+committed_update accumulator::take_indexed(clock_index stamp) {
+  detail::row_slots slots = std::exchange(slots_, {});
+  return {stamp, take(), std::move(slots)};
+}
+
+std::pair<std::byte*, bool> accumulator::row_of(std::uint64_t row) {
+  if (!current_) begin(false);
+  update& u = *current_;
+  if (u.whole) return {u.values.data() + static_cast<std::size_t>(row) * row_bytes_, false};
+  std::size_t const slot = u.rows.size();
+  auto const [at, is_new] = slots_.try_emplace(row, slot);
+  if (!is_new) return {u.values.data() + at->second * row_bytes_, false};
+  try {
+    if (rows_ != 0 && 2 * slot >= std::max<std::uint64_t>(rows_, 16)) {
+      make_whole(true);
+      return row_of(row);
+    }
+    u.rows.push_back(row);
+    return {u.values.extend(row_bytes_), true};
+  } catch (...) {  // no entry points to values that are not there
+    u.rows.resize(slot);
+    slots_.erase(row);
+    throw;
+  }
+}
+
+void accumulator::begin(bool whole) {
+  current_ = pool_.take();
+  current_->whole = whole;
+  if (!whole) current_->values.clear();
+}
+
+void accumulator::make_whole(bool keep) {
+  if (current_ && current_->whole) return;
+  std::size_t const bytes = static_cast<std::size_t>(rows_) * row_bytes_;
+  update_buffer made = pool_.take();
+  made->whole = true;
+  if (keep) made->values.assign_zeros(bytes);
+  else made->values.resize_bytes(bytes);
+  if (keep && current_) {
+    std::byte const* from = current_->values.data();
+    for (std::uint64_t const row : current_->rows) {
+      std::memcpy(made->values.data() + static_cast<std::size_t>(row) * row_bytes_, from, row_bytes_);
+      from += row_bytes_;
+    }
+  }
+  current_ = std::move(made);
+  detail::clear(slots_);
+}
+
+void accumulator::start_with(update_buffer carried) {
+  if (!carried) return;
+  current_ = std::move(carried);
+  index();
+}
+
+void accumulator::index() {
+  detail::clear(slots_);
+  for (std::size_t slot = 0; slot < current_->rows.size(); ++slot)
+    slots_.emplace(current_->rows[slot], slot);
+}
+
+}  // namespace rubato

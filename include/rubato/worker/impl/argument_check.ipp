@@ -1,0 +1,71 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+
+#include "rubato/core/error.hpp"
+#include "rubato/worker/argument_check.hpp"
+
+namespace rubato::detail {
+
+void argument_check::whole(char const* call, std::size_t table, std::size_t given) const {
+  table_blueprint const& t = plan_.table(table);
+  if (given != t.elements()) refuse_size(call, table, given, t.elements(), "rows");
+}
+
+void argument_check::rows(char const* call, std::size_t table, std::size_t keys, std::size_t given) const {
+  std::size_t const expected = keys * plan_.table(table).width();
+  if (given != expected) refuse_size(call, table, given, expected, "keys");
+}
+
+void argument_check::keys(char const* call, std::size_t table, std::span<std::uint64_t const> keys) const {
+  locator const& rows = plan_.table(table).where();
+  for (std::uint64_t const k : keys)
+    if (!rows.contains(key{k})) refuse_key(call, table, k);
+}
+
+void argument_check::refuse_key(char const* call, std::size_t table, std::uint64_t k) const {
+  throw usage_error(errc::unknown_key, where(call, table) + "key " + std::to_string(k) +
+                                           " is not in the table, expected one below " +
+                                           std::to_string(plan_.table(table).rows()));
+}
+
+void argument_check::find_not_finite(char const* call, std::size_t table, std::byte const* values,
+                                     std::size_t count) const {
+  with_element(plan_.table(table).element(), [&]<class T>() {
+    if constexpr (std::floating_point<T>) {
+      std::span const all(reinterpret_cast<T const*>(values), count);
+      auto const bad = std::ranges::find_if(all, [](T x) { return !std::isfinite(x); });
+      if (bad != all.end())
+        throw usage_error(errc::not_finite,
+                          where(call, table) + "element " + std::to_string(bad - all.begin()) +
+                              " of the update is " + (std::isnan(*bad) ? "NaN" : "infinite"));
+    }
+  });
+}
+
+staleness argument_check::allowed(std::size_t table, std::optional<staleness> asked,
+                                  staleness bound) const {
+  if (!asked) return bound;
+  if (*asked > bound)
+    throw usage_error(errc::bad_staleness,
+                      where("pull", table) + "staleness " + std::to_string(asked->clocks()) +
+                          " is more than the protocol's " + std::to_string(bound.clocks()));
+  return *asked;
+}
+
+void argument_check::refuse_size(char const* call, std::size_t table, std::size_t given,
+                                 std::size_t expected, char const* of) const {
+  throw usage_error(errc::wrong_size, where(call, table) + "the span has " + std::to_string(given) +
+                                          " elements, expected " + std::to_string(expected) + " (" + of +
+                                          " x width)");
+}
+
+std::string argument_check::where(char const* call, std::size_t table) const {
+  return std::string(call) + ": worker " + std::to_string(rank_) + ", table " +
+         std::to_string(table) + ": ";
+}
+
+}  // namespace rubato::detail

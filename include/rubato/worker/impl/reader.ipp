@@ -1,0 +1,371 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+
+#include "rubato/core/assert.hpp"
+#include "rubato/worker/reader.hpp"
+
+namespace rubato::detail {
+
+reader::reader(endpoint& link, blueprint const& plan, sender self, server_id nearest,
+               argument_check const& check, pacer& pace, worker_metrics& metrics)
+    : link_(link),
+      self_(self),
+      admission_(plan.protocol().admission),
+      visibility_(plan.protocol().visibility),
+      synchronized_(plan.synchronized()),
+      shares_reads_(link.shares_reads()),
+      check_(check),
+      pacer_(pace),
+      metrics_(metrics),
+      nearest_(nearest),
+      header_{self, {}, {}, {}} {
+  for (table_blueprint const& t : plan.tables()) replicas_.push_back(make_replica(t, plan.servers()));
+  for (std::uint32_t s = 0; s < plan.servers(); ++s) servers_.push_back(server_id{s});
+}
+
+void reader::start(starting_point const& at) {
+  clock_ = at.clock;
+  version_ = at.version;
+  read_this_clock_ = entered_ = false;
+}
+
+void reader::next_clock() {
+  clock_ = clock_.next();
+  version_ = version_index{version_.value() + 1};
+  read_this_clock_ = entered_ = false;
+}
+
+void reader::end() {
+  for (auto const& r : replicas_) {
+    r->drop_base();
+    r->drop_rows();
+    r->drop_committed();
+  }
+}
+
+void reader::enter_anew(staleness s) {
+  clock_index const needed = need(s);
+  if (needed > known_ && !(end_prefetch() && needed <= known_)) {
+    if (synchronized_) {
+      fetch_cut(s, false);
+    } else {
+      std::span<server_id const> const ask = own_may_lag_ ? std::span<server_id const>(servers_)
+                                                          : std::span<server_id const>(&nearest_, 1);
+      for (server_id const server : ask) slot(0, server).asked = selection::nothing;
+      fetch(0, ask, s);
+    }
+  }
+  entered_ = needed <= known_;
+  entered_for_ = s;
+}
+
+// ---- pulls
+
+void reader::pull_whole(std::size_t table, std::byte* out, std::size_t elements,
+                        std::optional<staleness> asked) {
+  end_prefetch();
+  replica& r = replica_of(table);
+  check_.whole("pull", table, elements);
+  staleness const s = check_.allowed(table, asked, bound());
+  if (r.base_readable(usable(s))) {
+    enter(s);
+  } else {
+    r.drop_base();
+    if (link_.scatters() && r.prefers_no_base()) return pull_scattered(table, out, s);
+    bring_base(table, s);
+  }
+  count_read(r.base_clock());
+  time_point const before = link_.now();
+  r.read_whole(out);
+  metrics_.send += link_.now() - before;
+}
+
+void reader::pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values,
+                          std::optional<staleness> asked) {
+  end_prefetch();
+  replica& r = replica_of(table);
+  staleness const s = check_.allowed(table, asked, bound());
+  if (r.base_readable(usable(s))) {
+    enter(s);
+  } else {
+    r.drop_base();
+    bring_base(table, s);
+  }
+  count_read(r.base_clock());
+  time_point const before = link_.now();
+  r.read_touched(keys, values);
+  metrics_.send += link_.now() - before;
+}
+
+void reader::pull_rows(std::size_t table, key_list keys, std::byte* out, std::size_t elements,
+                       std::optional<staleness> asked) {
+  end_prefetch();
+  replica& r = replica_of(table);
+  check_.rows("pull", table, keys.size(), elements);
+  staleness const s = check_.allowed(table, asked, bound());
+  check_.keys("pull", table, keys);
+  if (keys.empty()) return;
+  freshness const fresh = usable(s);
+  missing_.clear();
+  rows_found const found = r.read_rows(keys, fresh, r.base_readable(fresh), out, missing_);
+  clock_index oldest = found.oldest;
+  if (synchronized_ && (found.mixed || (!missing_.empty() && missing_.size() != keys.size()))) {
+    miss_all(keys);  // PS-1: rows of one read are of one cut
+    oldest = clock_index::highest();
+  }
+  if (missing_.empty()) {
+    enter(s);
+  } else {
+    fetch_rows(table, s);
+    oldest = std::min(oldest, r.accept_rows(missing_, mark_, out));
+  }
+  count_read(oldest);
+}
+
+void reader::bring_base(std::size_t table, staleness s) {
+  fetch_whole(table, s);
+  replica_of(table).accept_base(mark_);
+}
+
+void reader::fetch_whole(std::size_t table, staleness s) {
+  ask_all(table, selection::all);
+  fetch(table, servers_, s);
+  ++metrics_.fetches;
+}
+
+/// Has the whole table written where the user wants it, without a base in between.
+void reader::pull_scattered(std::size_t table, std::byte* out, staleness s) {
+  replica& r = replica_of(table);
+  struct ending {
+    replica& of;
+    ~ending() { of.end_scatter(); }
+  } const at_exit{r};
+  r.scatter(out);
+  fetch_whole(table, s);
+  time_point const before = link_.now();
+  r.accept_scattered(mark_, out);
+  metrics_.send += link_.now() - before;
+  count_read(r.base_clock());
+}
+
+void reader::miss_all(key_list keys) {
+  missing_.clear();
+  for (std::uint64_t const k : keys) missing_.add(k, missing_.size());
+}
+
+/// Asks each server for the missing rows that it holds.
+void reader::fetch_rows(std::size_t table, staleness s) {
+  address_missing(table);
+  fetch(table, asked_, s);
+  ++metrics_.fetches;
+}
+
+/// Writes the missing rows into the slots of the servers that hold them, which are then in `asked_`.
+void reader::address_missing(std::size_t table) {
+  replica& r = replica_of(table);
+  r.where().locate(missing_.keys, missing_.places);
+  missing_.indices.resize(missing_.size());
+  asked_.clear();
+  for (std::size_t i = 0; i < missing_.size(); ++i) {
+    layout::place const& at = missing_.places[i];
+    read_slot& to = r.slot(at.server);
+    if (std::ranges::find(asked_, at.server) == asked_.end()) {
+      asked_.push_back(at.server);
+      to.asked = selection::rows;
+      to.rows.clear();
+      to.row_stamps.clear();
+    }
+    missing_.indices[i] = to.rows.size();
+    to.rows.push_back(at.local);
+  }
+  if (own_may_lag_ && !synchronized_)  // a cut says it for all servers
+    for (server_id const server : servers_)
+      if (std::ranges::find(asked_, server) == asked_.end()) {
+        r.slot(server).asked = selection::nothing;
+        asked_.push_back(server);
+      }
+}
+
+// ---- prefetches
+
+void reader::prefetch_whole(std::size_t table) {
+  if (synchronized_) return;
+  end_prefetch();
+  replica& r = replica_of(table);
+  if (r.base_readable(usable(bound()))) return;
+  r.drop_base();
+  ask_all(table, selection::all);
+  start_prefetch(prefetch::whole, table, servers_, bound());
+}
+
+void reader::prefetch_rows(std::size_t table, key_list keys) {
+  if (synchronized_) return;
+  end_prefetch();
+  check_.keys("prefetch", table, keys);
+  replica& r = replica_of(table);
+  freshness const fresh = usable(bound());
+  missing_.clear();
+  (void)r.read_rows(keys, fresh, r.base_readable(fresh), nullptr, missing_);
+  if (missing_.empty()) return;
+  address_missing(table);
+  start_prefetch(prefetch::rows, table, asked_, bound());
+}
+
+void reader::start_prefetch(prefetch what, std::size_t table, std::span<server_id const> from,
+                            staleness s) {
+  prefetched_from_.assign(from.begin(), from.end());
+  request(table, from, s);
+  link_.start();
+  prefetched_table_ = table;
+  prefetch_ = what;
+}
+
+bool reader::finish_prefetch() {
+  prefetch const what = std::exchange(prefetch_, prefetch::none);
+  collect(prefetched_table_, prefetched_from_, link_.now(), metrics_.send);
+  ++metrics_.fetches;
+  replica& r = replica_of(prefetched_table_);
+  if (what == prefetch::whole) r.accept_base(mark_);
+  else (void)r.accept_rows(missing_, mark_, nullptr);
+  return true;
+}
+
+// ---- requests and answers
+
+/// Waits to be let in by the coordinator, which answers with a cut.
+void reader::fetch_cut(staleness s, bool pull) {
+  time_point const before = link_.now();
+  cut_.pull = pull;
+  header_.clock = clock_;
+  header_.bound = s;
+  link_.request_cut(header_, cut_);
+  link_.wait();
+  know(cut_.cut->c_min());
+  for (server_id const server : servers_) acknowledge(server, cut_.cut->of(self_.worker));
+  metrics_.bytes_received += cut_.cut->bytes();
+  count_time(before, cut_.admitted - cut_.arrived);
+  header_.cut = std::exchange(cut_.cut, nullptr);
+  if (!pull) header_.cut = nullptr;
+}
+
+/// Sends the requests that the slots hold, and waits for the answers.
+void reader::fetch(std::size_t table, std::span<server_id const> from, staleness s) {
+  RUBATO_ASSERT(prefetch_ == prefetch::none);
+  duration const send_before = metrics_.send;
+  if (synchronized_) fetch_cut(s, true);
+  time_point const before = link_.now();
+  request(table, from, s);
+  collect(table, from, before, send_before);
+}
+
+void reader::request(std::size_t table, std::span<server_id const> from, staleness s) {
+  header_.clock = clock_;
+  header_.bound = s;
+  mark_ = {.at = clock_, .need = need(s), .fetch = metrics_.fetches + 1};
+  for (server_id const server : from) link_.request(server, table, header_, slot(table, server));
+}
+
+/// Waits for the answers. The time since `before` is counted, and all that was sent since
+/// `send_before`.
+void reader::collect(std::size_t table, std::span<server_id const> from, time_point before,
+                     duration send_before) {
+  link_.wait();
+  duration held{};
+  for (server_id const server : from) {
+    read_slot& answer = slot(table, server);
+    know(answer.stamp.server_clock);
+    version_ = std::max(version_, answer.stamp.version);
+    held = std::max(held, answer.admitted - answer.arrived);
+    acknowledge(server, answer.stamp.included);
+    metrics_.bytes_sent += answer.request_bytes();
+    metrics_.bytes_received += answer.reply_bytes();
+  }
+  if (synchronized_) {
+    header_.cut = nullptr;
+    link_.release_cut();
+  }
+  count_time(before, held);
+  pacer_.fetched(metrics_.send - send_before);
+}
+
+void reader::know(clock_index c_min) noexcept { known_ = std::max(known_, c_min); }
+
+/// A server's answer, or a cut, includes the own commits with stamps below `included`.
+void reader::acknowledge(server_id server, clock_index included) {
+  for (auto const& r : replicas_) r->acknowledge(server, included);
+}
+
+/// Of the time since `before`, `held` was spent waiting to be let in.
+void reader::count_time(time_point before, duration held) {
+  duration const total = std::max(duration::zero(), link_.now() - before);
+  held = std::clamp(held, duration::zero(), total);
+  metrics_.wait += held;
+  metrics_.send += total - held;
+}
+
+void reader::count_read(clock_index server_clock) {
+  ++metrics_.pulls;
+  if (std::exchange(read_this_clock_, true)) return;
+  auto const behind = static_cast<std::uint64_t>(
+      std::max<std::int64_t>(0, distance(std::min(server_clock, clock_), clock_)));
+  ++metrics_.staleness[std::min<std::uint64_t>(behind, metrics_.staleness.size() - 1)];
+}
+
+void reader::ask_all(std::size_t table, selection what) {
+  for (server_id const server : servers_) slot(table, server).asked = what;
+}
+
+// ---- commits
+
+void reader::make_room_for_commit() {
+  if ((!synchronized_ && !shares_reads_) || kept_commits() < kept_commits_max) return;
+  if (synchronized_) {
+    fetch_cut(bound(), false);
+  } else {
+    ask_all(0, selection::nothing);
+    fetch(0, servers_, bound());
+  }
+}
+
+bool reader::keeps_commit() {
+  bool const keeps_base = next_clock_may_use_base();
+  own_may_lag_ = own_may_lag_ || !next_read_includes_own() || shares_reads_;
+  return keeps_base || own_may_lag_;
+}
+
+/// Own commits that are kept until somebody says that they are in: nobody tells a worker that only
+/// pushes.
+std::size_t reader::kept_commits() const noexcept {
+  std::size_t most = 0;
+  for (auto const& r : replicas_) most = std::max(most, r->kept_commits());
+  return most;
+}
+
+/// Gives up, before the commit is sent, what the next clock could not read anyway: then stores
+/// need not keep a state for it.
+bool reader::next_clock_may_use_base() {
+  clock_index const least = admission_.cache_need(clock_.next(), bound(), self_.worker);
+  freshness const next{clock_index::lowest(), clock_index::highest(), least};
+  bool any = false;
+  for (auto const& r : replicas_) {
+    // A base that lacks too many own commits costs more to bring up to date than to fetch anew.
+    if (r->base_usable(next) && r->kept_commits() < kept_commits_max) any = true;
+    else r->drop_base();
+    r->drop_rows_unless_from(least);
+  }
+  return any;
+}
+
+/// Whether the least `c_min` that lets the next clock's read go on makes this commit visible to
+/// it. Holds for `eager` and `strict`; where it does not, own commits stay in the replica until
+/// every server has said that they are in.
+bool reader::next_read_includes_own() const noexcept {
+  if (!visibility_.holds_back()) return true;
+  clock_index const next = clock_.next();
+  clock_index const needed = admission_.need(next, bound(), self_.worker);
+  return visibility_.horizon({.c_min = needed, .bound = bound()}) >= next;
+}
+
+}  // namespace rubato::detail

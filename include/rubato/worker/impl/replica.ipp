@@ -1,0 +1,271 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "rubato/storage/arithmetic.hpp"
+#include "rubato/worker/replica.hpp"
+
+namespace rubato {
+
+replica::replica(table_blueprint const& table, std::uint32_t servers)
+    : where_(table.where()),
+      row_bytes_(table.row_bytes()),
+      filter_(table.description().filter),
+      rows_(row_bytes_, static_cast<std::size_t>(table.description().cached_rows)) {
+  parts_.reserve(servers);
+  for (std::uint32_t s = 0; s < servers; ++s)
+    parts_.emplace_back(where_.rows_of(server_id{s}), row_bytes_, table.pool());
+}
+
+clock_index replica::base_clock() const noexcept {
+  clock_index least = clock_index::highest();
+  for (auto const& p : parts_) least = std::min(least, p.mark.server_clock);
+  return least;
+}
+
+std::size_t replica::kept_commits() const noexcept {
+  std::size_t most = 0;
+  for (auto const& p : parts_) most = std::max(most, p.committed.size());
+  return most;
+}
+
+void replica::drop_base() noexcept {
+  if (!has_base_) return;
+  has_base_ = false;
+  for (auto& p : parts_) p.base.clear();
+}
+
+void replica::drop_committed() noexcept {
+  for (auto& p : parts_) p.committed.clear();
+}
+
+void replica::accept_base(fetch_mark const& mark) {
+  for (auto& p : parts_) {
+    swap(p.base, p.slot.state);
+    p.slot.state.clear();
+  }
+  mark_fetched(mark);
+  has_base_ = true;
+}
+
+void replica::scatter(std::byte* out) {
+  for (std::uint32_t s = 0; s < parts_.size(); ++s) {
+    parts_[s].slot.scattered.clear();
+    for_each_run(s, [&](layout::run const& run) {
+      parts_[s].slot.scattered.emplace_back(out + static_cast<std::size_t>(run.first) * row_bytes_,
+                                            static_cast<std::size_t>(run.rows) * row_bytes_);
+    });
+  }
+}
+
+void replica::end_scatter() noexcept {
+  for (auto& p : parts_) p.slot.scattered.clear();
+}
+
+void replica::forget_committed(part& p, clock_index included) noexcept {
+  clock_index const in = has_base_ ? std::min(included, p.base_included) : included;
+  auto const kept = std::ranges::find_if(p.committed, [in](auto const& u) { return u.stamp >= in; });
+  p.committed.erase(p.committed.begin(), kept);
+}
+
+bool replica::marks_allowed(freshness const& f) const {
+  return std::ranges::all_of(parts_, [&](auto const& p) { return f.allows(p.mark); });
+}
+
+void replica::mark_fetched(fetch_mark const& mark) {
+  for (auto& p : parts_) {
+    p.mark = mark;
+    p.mark.server_clock = p.slot.stamp.server_clock;
+    p.base_included = p.slot.stamp.included;
+  }
+  rows_.clear();
+  fetched_ = true;
+  base_pays_ = false;
+}
+
+namespace detail {
+
+/// The replica of a table of T.
+template <parameter T>
+class replica_of final : public replica {
+ public:
+  replica_of(table_blueprint const& table, std::uint32_t servers)
+      : replica(table, servers), width_(table.width()) {}
+
+  // ---- pushes
+
+  void push_whole(std::byte const* bytes) override {
+    auto const* const delta = reinterpret_cast<T const*>(bytes);
+    for (std::uint32_t s = 0; s < parts_.size(); ++s) {
+      if (where_.rows_of(server_id{s}) == 0) continue;
+      parts_[s].own.template add_whole<T>([&](auto add) {
+        for_each_run(s, [&](layout::run const& run) {
+          add(static_cast<std::size_t>(run.local_first) * width_,
+              delta + static_cast<std::size_t>(run.first) * width_,
+              static_cast<std::size_t>(run.rows) * width_);
+        });
+      });
+    }
+    rows_.add_all(delta);
+  }
+
+  void push_rows(std::span<std::uint64_t const> keys, std::byte const* bytes) override {
+    where_.locate(keys, places_);
+    auto const* delta = reinterpret_cast<T const*>(bytes);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      parts_[places_[i].server.index()].own.add_row(places_[i].local, delta);
+      rows_.add(keys[i], delta);
+      delta += width_;
+    }
+  }
+
+  shared_update commit(server_id s, clock_index stamp, bool keep, bool flush) override {
+    part& p = parts_[s.index()];
+    static constexpr update_filter none{};
+    update_filter const& filter = flush && filter_.small == small_entries::carry ? none : filter_;
+    if (!keep || p.own.empty()) return p.own.template take<T>(filter);
+    auto committed = p.own.template take_indexed<T>(stamp, filter);
+    auto sent = committed.part;
+    if (!sent.empty()) p.committed.push_back(std::move(committed));  // all may have been small
+    return sent;
+  }
+
+  // ---- reads
+
+  void accept_scattered(fetch_mark const& mark, std::byte* out) override {
+    mark_fetched(mark);
+    for (std::uint32_t s = 0; s < parts_.size(); ++s) add_own_to(s, out);
+  }
+
+  void read_whole(std::byte* out) const override {
+    for (std::uint32_t s = 0; s < parts_.size(); ++s) {
+      for_each_run(s, [&](layout::run const& run) {
+        parts_[s].base.copy(static_cast<std::size_t>(run.local_first) * row_bytes_,
+                            static_cast<std::size_t>(run.rows) * row_bytes_,
+                            out + static_cast<std::size_t>(run.first) * row_bytes_);
+      });
+      add_own_to(s, out);
+    }
+  }
+
+  void read_touched(std::vector<std::uint64_t>& keys, raw_array& values) const override {
+    std::map<std::uint64_t, std::vector<T>> merged;
+    auto const add = [&](std::span<std::uint64_t const> rows, T const* from) {
+      for (std::uint64_t const row : rows) {
+        add_row(merged.try_emplace(row, width_).first->second.data(), from, width_);
+        from += width_;
+      }
+    };
+    for (auto const& p : parts_) {
+      if (!p.base.empty()) add(p.base.keys(), reinterpret_cast<T const*>(p.base.row_values()));
+      p.for_each_own(p.base_included,
+                     [&](update const& u) { add(u.rows, u.values.as<T>().data()); });
+    }
+    keys.clear();
+    values.clear();
+    for (auto const& [k, row] : merged) {
+      keys.push_back(k);
+      values.append(std::as_bytes(std::span(row)));
+    }
+  }
+
+  rows_found read_rows(std::span<std::uint64_t const> keys, freshness const& f, bool base_ok,
+                       std::byte* out, missing_rows& missing) override {
+    rows_found found;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      std::byte* const to = out == nullptr ? nullptr : out + i * row_bytes_;
+      if (!read_cached(keys[i], f, to, found) && !(base_ok && read_base(keys[i], to, found)))
+        missing.add(keys[i], i);
+    }
+    return found;
+  }
+
+  clock_index accept_rows(missing_rows const& fetched, fetch_mark const& mark,
+                          std::byte* out) override {
+    clock_index oldest = clock_index::highest();
+    for (std::size_t i = 0; i < fetched.size(); ++i) {
+      part& p = parts_[fetched.places[i].server.index()];
+      std::size_t const at = fetched.indices[i];
+      read_stamp const& stamp = p.slot.row_stamps.empty() ? p.slot.stamp : p.slot.row_stamps[at];
+      std::byte* const row = p.slot.values.data() + at * row_bytes_;
+      add_own(p, stamp.included, p.slot.rows[at], row);
+      std::byte const* const seen = rows_.put(fetched.keys[i], mark, stamp.server_clock, row);
+      if (out != nullptr) copy_row(seen, out + fetched.positions[i] * row_bytes_);
+      oldest = std::min(oldest, p.slot.stamp.server_clock);
+    }
+    return oldest;
+  }
+
+ private:
+  void copy_row(std::byte const* from, std::byte* to) const noexcept {
+    if (width_ == 1) std::memcpy(to, from, sizeof(T));
+    else std::memcpy(to, from, row_bytes_);
+  }
+
+  bool read_cached(std::uint64_t k, freshness const& f, std::byte* out, rows_found& found) {
+    auto const* const e = rows_.use(k);
+    if (e == nullptr || !f.allows(e->mark)) return false;
+    if (out != nullptr) copy_row(rows_.values(*e), out);
+    found.note(e->mark);
+    return true;
+  }
+
+  bool read_base(std::uint64_t k, std::byte* out, rows_found& found) {
+    if (!where_.bounded()) return false;
+    layout::place const at = where_.rows().locate(key{k});
+    part const& p = parts_[at.server.index()];
+    // It may be older than what was read of a row that has been evicted since.
+    if (p.mark.fetch < rows_.forgotten()) return false;
+    if (out != nullptr) {
+      p.base.copy(static_cast<std::size_t>(at.local) * row_bytes_, row_bytes_, out);
+      add_own(p, p.base_included, at.local, out);
+    }
+    found.note(p.mark);
+    return true;
+  }
+
+  /// Adds what the own updates hold of a row that a state including stamps below `included` lacks.
+  void add_own(part const& p, clock_index included, std::uint64_t row, std::byte* to) const noexcept {
+    auto const add = [&](std::byte const* from) {
+      if (from != nullptr) add_row(reinterpret_cast<T*>(to), reinterpret_cast<T const*>(from), width_);
+    };
+    for (auto const& u : p.committed)
+      if (u.stamp >= included) add(find_row(*u.part, u.slots, row, row_bytes_));
+    add(p.own.find(row));
+  }
+
+  /// Adds the own updates that one server's part of the last fetch lacks.
+  void add_own_to(std::uint32_t server, std::byte* bytes) const {
+    auto* const out = reinterpret_cast<T*>(bytes);
+    parts_[server].for_each_own(parts_[server].base_included, [&](update const& u) {
+      T const* from = u.values.as<T>().data();
+      if (u.whole)
+        return for_each_run(server, [&](layout::run const& run) {
+          add_scaled(out + static_cast<std::size_t>(run.first) * width_,
+                     from + static_cast<std::size_t>(run.local_first) * width_,
+                     static_cast<std::size_t>(run.rows) * width_, 1.0);
+        });
+      for (std::uint64_t const row : u.rows) {
+        key const k = where_.rows().key_of(server_id{server}, row);
+        add_row(out + k.index() * width_, from, width_);
+        from += width_;
+      }
+    });
+  }
+
+  std::size_t width_;
+  std::vector<layout::place> places_;  // of the rows that are being pushed
+};
+
+}  // namespace detail
+
+std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers) {
+  return with_element(table.element(), [&]<class T>() -> std::unique_ptr<replica> {
+    return std::make_unique<detail::replica_of<T>>(table, servers);
+  });
+}
+
+}  // namespace rubato

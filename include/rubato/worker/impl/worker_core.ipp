@@ -1,0 +1,232 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "rubato/core/error.hpp"
+#include "rubato/server/blueprint.hpp"
+#include "rubato/server/messages.hpp"
+#include "rubato/worker/argument_check.hpp"
+#include "rubato/worker/endpoint.hpp"
+#include "rubato/worker/pacer.hpp"
+#include "rubato/worker/reader.hpp"
+#include "rubato/worker/worker_core.hpp"
+
+namespace rubato {
+
+void endpoint_decorator::post(server_id to, commit_message&& commit) {
+  inner_.post(to, std::move(commit));
+}
+
+struct worker_core::state {
+  explicit state(worker_setup const& s)
+      : link(s.link),
+        plan(s.plan),
+        self(s.self),
+        rank(s.rank),
+        conducted(s.plan.conducted()),
+        random(s.seed, s.self.worker.value(), s.self.incarnation.value()),
+        pace(s.plan.protocol().pace, s.self.worker),
+        check(s.plan, s.rank),
+        reads(s.link, s.plan, s.self, server_id{s.rank % s.plan.servers()}, check, pace, metrics) {}
+
+  void check_live() {
+    if (!live)
+      throw usage_error(errc::stale_handle, "worker " + std::to_string(rank) +
+                                                ": the handle was used after its run ended");
+    link.checkpoint();
+  }
+  void begin_clock(time_point now) {
+    pushed = false;
+    pace.begin(reads.clock(), now);
+  }
+  void pause(time_point until) {
+    time_point const before = link.now();
+    link.pause(until);
+    metrics.wait += link.now() - before;
+  }
+  void commit(bool flush);
+  [[nodiscard]] commit_message make_message(server_id s, bool keep, bool flush);
+
+  endpoint& link;
+  blueprint const& plan;
+  sender self;
+  std::uint32_t rank;
+  std::uint32_t count = 0;
+  bool live = false;
+  bool conducted;
+  bool pushed = false;  ///< since the last commit
+  time_point started{};
+
+  worker_metrics metrics;
+  random_stream random;
+  pacer pace;
+  detail::argument_check check;
+  detail::reader reads;
+  std::vector<std::uint64_t> keys;
+};
+
+worker_core::worker_core(worker_setup const& setup) : state_(std::make_unique<state>(setup)) {}
+worker_core::~worker_core() = default;
+
+// ---- who and when
+
+std::uint32_t worker_core::rank() const noexcept { return state_->rank; }
+std::uint32_t worker_core::count() const noexcept { return state_->count; }
+worker_id worker_core::id() const noexcept { return state_->self.worker; }
+clock_index worker_core::clock() const noexcept { return state_->reads.clock(); }
+std::int64_t worker_core::steps_since_commit() const noexcept { return state_->pace.steps(); }
+time_point worker_core::now() const { return state_->link.now(); }
+random_stream& worker_core::random() noexcept { return state_->random; }
+worker_metrics const& worker_core::metrics() const noexcept { return state_->metrics; }
+
+// ---- clock
+
+bool worker_core::step(double work) {
+  state& s = *state_;
+  s.check_live();
+  if (!(work >= 0))
+    throw usage_error(errc::bad_option, "step: worker " + std::to_string(s.rank) + ": work is " +
+                                            std::to_string(work) + ", expected 0 or more units");
+  s.link.charge(work);
+  s.pace.step();
+  ++s.metrics.steps;
+  auto const now = [&s] { return s.link.now(); };
+  if (s.conducted)
+    while (auto const order = s.link.take_order()) s.pace.follow(*order);
+  if (auto const until = s.pace.pause(now); until != time_point::min()) s.pause(until);
+  if (!s.pace.due(now)) return false;
+  commit();
+  return true;
+}
+
+void worker_core::report_loss(double loss) {
+  state_->check_live();
+  if (state_->conducted) state_->link.report_loss(loss);
+}
+
+void worker_core::commit() { state_->commit(false); }
+
+/// `flush`: what the filter would hold back goes, too.
+void worker_core::state::commit(bool flush) {
+  check_live();
+  reads.end_prefetch();
+  reads.enter(reads.bound());
+  reads.make_room_for_commit();
+  time_point const before = link.now();
+  bool const keep = reads.keeps_commit();
+  for (std::uint32_t s = 0; s < plan.servers(); ++s) {
+    commit_message message = make_message(server_id{s}, keep, flush);
+    metrics.bytes_sent += message.bytes();
+    link.post(server_id{s}, std::move(message));
+  }
+  time_point const after = link.now();
+  metrics.send += after - before;
+  ++metrics.commits;
+  reads.next_clock();
+  pace.committed(after - before);
+  begin_clock(after);
+  if (conducted) link.report_commit(reads.clock());
+}
+
+commit_message worker_core::state::make_message(server_id s, bool keep, bool flush) {
+  commit_message m{.from = self, .stamp = reads.clock(), .version = reads.version(), .parts = {}};
+  for (std::size_t i = 0; i < plan.tables().size(); ++i)
+    m.parts.push_back(reads.replica_of(i).commit(s, m.stamp, keep, flush));
+  return m;
+}
+
+// ---- for whoever runs the worker
+
+void worker_core::start(starting_point const& at, std::uint32_t count) {
+  state& s = *state_;
+  s.reads.start(at);
+  s.count = std::max(count, s.rank + 1);
+  s.started = s.link.now();
+  s.live = true;
+  s.begin_clock(s.started);
+}
+
+void worker_core::finish() {
+  if (state_->pushed) state_->commit(true);
+  else state_->reads.end_prefetch();
+  end();
+}
+
+void worker_core::end() {
+  state& s = *state_;
+  if (!s.live) return;
+  s.live = false;
+  s.metrics.compute = s.link.now() - s.started - s.metrics.send - s.metrics.wait;
+  s.reads.end();
+}
+
+read_slot& worker_core::slot(std::size_t table, server_id s) noexcept {
+  return state_->reads.replica_of(table).slot(s);
+}
+std::span<std::byte const> worker_core::footprint() const noexcept {
+  return std::as_bytes(std::span(state_.get(), 1));
+}
+void const* worker_core::first_part() const noexcept {
+  return state_->reads.replica_of(0).first_part();
+}
+sender const& worker_core::identity() const noexcept { return state_->self; }
+
+// ---- what typed handles are made of
+
+void worker_core::pull_whole(std::size_t table, std::byte* out, std::size_t elements,
+                             std::optional<staleness> s) {
+  state_->check_live();
+  state_->reads.pull_whole(table, out, elements, s);
+}
+
+void worker_core::pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values,
+                               std::optional<staleness> s) {
+  state_->check_live();
+  state_->reads.pull_touched(table, keys, values, s);
+}
+
+void worker_core::pull_rows(std::size_t table, key_list keys, std::byte* out, std::size_t elements,
+                            std::optional<staleness> s) {
+  state_->check_live();
+  state_->reads.pull_rows(table, keys, out, elements, s);
+}
+
+void worker_core::prefetch_whole(std::size_t table) {
+  state_->check_live();
+  state_->reads.prefetch_whole(table);
+}
+
+void worker_core::prefetch_rows(std::size_t table, key_list keys) {
+  state_->check_live();
+  state_->reads.prefetch_rows(table, keys);
+}
+
+void worker_core::push_whole(std::size_t table, std::byte const* delta, std::size_t elements) {
+  state& s = *state_;
+  s.check_live();
+  s.check.whole("push", table, elements);
+  s.check.finite("push", table, delta, elements);
+  s.reads.enter(s.reads.bound());
+  ++s.metrics.pushes;
+  s.pushed = true;
+  s.reads.replica_of(table).push_whole(delta);
+}
+
+void worker_core::push_rows(std::size_t table, key_list keys, std::byte const* delta,
+                            std::size_t elements) {
+  state& s = *state_;
+  s.check_live();
+  s.check.rows("push", table, keys.size(), elements);
+  s.check.keys("push", table, keys);  // all or nothing
+  s.check.finite("push", table, delta, elements);
+  s.reads.enter(s.reads.bound());
+  ++s.metrics.pushes;
+  s.pushed = s.pushed || elements != 0;
+  s.reads.replica_of(table).push_rows(keys, delta);
+}
+
+std::vector<std::uint64_t>& worker_core::key_room() noexcept { return state_->keys; }
+
+}  // namespace rubato

@@ -1,0 +1,120 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "rubato/core/clock.hpp"
+#include "rubato/core/ids.hpp"
+#include "rubato/core/random.hpp"
+#include "rubato/core/raw_array.hpp"
+#include "rubato/core/time.hpp"
+#include "rubato/metrics/worker_metrics.hpp"
+
+namespace rubato {
+
+class blueprint;
+class endpoint;
+struct read_slot;
+struct sender;
+struct starting_point;
+
+/// Who a worker is, and what it works with; all of it outlives the worker.
+struct worker_setup {
+  endpoint& link;
+  blueprint const& plan;
+  sender const& self;
+  std::uint32_t rank;
+  std::uint64_t seed;  ///< of its random stream
+};
+
+/// One worker of the protocol, as far as it does not matter what its tables hold: the part of `worker`
+/// that is compiled once.
+///
+/// Pulls read the replica; the first one after a commit is ruled by admission and caches, and may
+/// wait. Pushes go into the replica at once and to the servers with the next commit. `step` ends a
+/// local step, and the protocol's pace decides whether it commits.
+/// Thread safety: belongs to the thread (or fiber) that the body runs in.
+class worker_core {
+ public:
+  explicit worker_core(worker_setup const& setup);
+  virtual ~worker_core();
+  worker_core(worker_core const&) = delete;
+  worker_core& operator=(worker_core const&) = delete;
+
+  // ---- who and when
+
+  /// This worker's place among the workers, from 0; a joiner takes the next number.
+  [[nodiscard]] std::uint32_t rank() const noexcept;
+  /// How many workers the run began with; for one that joined later at least `rank() + 1`, so that
+  /// `shard(rank(), count())` is a part of the data for everyone.
+  [[nodiscard]] std::uint32_t count() const noexcept;
+  [[nodiscard]] worker_id id() const noexcept;
+  /// The number of this worker's commits; a joiner starts where the others are.
+  [[nodiscard]] clock_index clock() const noexcept;
+  /// Local steps since the last commit.
+  [[nodiscard]] std::int64_t steps_since_commit() const noexcept;
+  /// Time since the run began, wall or virtual.
+  [[nodiscard]] time_point now() const;
+  /// This worker's own stream: the same numbers for the same seed, whatever the schedule.
+  [[nodiscard]] random_stream& random() noexcept;
+  [[nodiscard]] worker_metrics const& metrics() const noexcept;
+
+  // ---- clock
+
+  /// Ends a local step that took `work` units (examples, usually), and commits if the pace says so.
+  /// Returns whether it did. @throws usage_error for work below 0
+  bool step(double work = 1.0);
+  /// Reports what this worker's training came to, a mini-batch's mean loss for example, to a pace
+  /// that goes by the loss. Nothing happens where no pace asks, or where the run evaluates the loss
+  /// itself; what is not finite is ignored. A worker's losses are those of its replica: between
+  /// commits they fall by its own steps alone, so a loss that the run evaluates says more.
+  void report_loss(double loss);
+  /// Sends what has been pushed since the last commit, and moves to the next clock. Waits as a push
+  /// does, and for a prefetch. O(size pushed).
+  void commit();
+
+  // ---- for whoever runs the worker
+
+  /// Starts at this clock among `count` workers.
+  void start(starting_point const& at, std::uint32_t count);
+  /// The body has returned: what it pushed last is not lost.
+  void finish();
+  /// The handle is of no use any more; time is up.
+  void end();
+  [[nodiscard]] read_slot& slot(std::size_t table, server_id s) noexcept;
+  /// Where the worker's own memory begins, for whoever wants to fetch it early, and how much of it a step
+  /// touches.
+  [[nodiscard]] std::span<std::byte const> footprint() const noexcept;
+  /// Where its replica's memory begins.
+  [[nodiscard]] void const* first_part() const noexcept;
+  [[nodiscard]] sender const& identity() const noexcept;
+
+ protected:
+  // What typed handles are made of. Elements are given as bytes, and as many as `elements` of the
+  // table's type; keys as numbers.
+
+  using key_list = std::span<std::uint64_t const>;
+
+  void pull_whole(std::size_t table, std::byte* out, std::size_t elements, std::optional<staleness> s);
+  void pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values,
+                    std::optional<staleness> s);
+  void pull_rows(std::size_t table, key_list keys, std::byte* out, std::size_t elements,
+                 std::optional<staleness> s);
+  void prefetch_whole(std::size_t table);
+  void prefetch_rows(std::size_t table, key_list keys);
+  void push_whole(std::size_t table, std::byte const* delta, std::size_t elements);
+  void push_rows(std::size_t table, key_list keys, std::byte const* delta, std::size_t elements);
+  /// Room for keys that are no numbers of 64 bits.
+  [[nodiscard]] std::vector<std::uint64_t>& key_room() noexcept;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace rubato

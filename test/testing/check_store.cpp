@@ -1,0 +1,204 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/testing/check_store.hpp>
+//
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <rubato/storage/dense_store.hpp>
+#include <rubato/storage/sparse_store.hpp>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace rubato;
+using testing::sentences;
+
+namespace {
+
+bool says(sentences const& all, std::string const& part) {
+  return std::ranges::any_of(all, [&](auto const& s) { return s.find(part) != std::string::npos; });
+}
+
+/// Plain rows in an array: all that a bounded store must be. Each test bends one thing of it.
+struct plain {
+  using value_type = float;
+  static constexpr bool bounded = true;
+
+  explicit plain(store_shape const& shape)
+      : width(shape.width), values(static_cast<std::size_t>(shape.rows) * shape.width) {}
+
+  template <class F>
+  void for_each(row_values<float> const& u, F f) {
+    std::size_t const count = u.values.size() / width;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint64_t const row = u.keyed ? u.rows[i] : u.first + i;
+      for (std::size_t c = 0; c < width; ++c)
+        f(values[static_cast<std::size_t>(row) * width + c], u.values[i * width + c]);
+    }
+  }
+  void assign(row_values<float> const& u) {
+    for_each(u, [](float& to, float x) { to = x; });
+  }
+  void fold(std::span<weighted_update<float> const> step) {
+    for (auto const& u : step)
+      for_each(u, [&](float& to, float x) { to += static_cast<float>(u.weight) * x; });
+  }
+  void read(std::span<std::uint64_t const> rows, float* out) const {
+    for (std::uint64_t const row : rows) copy(row, 1, out), out += width;
+  }
+  void copy(std::uint64_t first, std::uint64_t count, float* out) const {
+    std::copy_n(values.data() + static_cast<std::size_t>(first) * width,
+                static_cast<std::size_t>(count) * width, out);
+  }
+  [[nodiscard]] std::size_t bytes() const { return values.size() * sizeof(float); }
+
+  std::size_t width;
+  std::vector<float> values;
+};
+
+struct without_weights : plain {
+  using plain::plain;
+  void fold(std::span<weighted_update<float> const> step) {
+    for (auto const& u : step) for_each(u, [](float& to, float x) { to += x; });
+  }
+};
+
+struct with_one_update_a_step : plain {
+  using plain::plain;
+  void fold(std::span<weighted_update<float> const> step) { plain::fold(step.first(1)); }
+};
+
+struct that_adds_where_it_should_set : plain {
+  using plain::plain;
+  void assign(row_values<float> const& u) {
+    for_each(u, [](float& to, float x) { to += x + 1; });
+  }
+};
+
+struct that_reads_in_order_of_rows : plain {
+  using plain::plain;
+  void read(std::span<std::uint64_t const> rows, float* out) const {
+    std::vector<std::uint64_t> sorted(rows.begin(), rows.end());
+    std::ranges::sort(sorted);
+    plain::read(sorted, out);
+  }
+};
+
+struct without_bytes : plain {
+  using plain::plain;
+  [[nodiscard]] std::size_t bytes() const { return 0; }
+};
+
+/// Keeps sums to three digits or so.
+struct that_rounds : plain {
+  using plain::plain;
+  void fold(std::span<weighted_update<float> const> step) {
+    plain::fold(step);
+    for (float& x : values) {
+      int exponent = 0;
+      float const m = std::frexp(x, &exponent);
+      x = std::ldexp(std::round(m * 16) / 16, exponent);
+    }
+  }
+};
+
+/// Gives its only chunk out and goes on writing into it.
+struct that_thaws : plain {
+  explicit that_thaws(store_shape const& shape) : plain(shape), block(bytes()) { show(); }
+  void assign(row_values<float> const& u) { plain::assign(u), show(); }
+  void fold(std::span<weighted_update<float> const> step) { plain::fold(step), show(); }
+  [[nodiscard]] std::size_t chunks() const { return 1; }
+  [[nodiscard]] block_ref chunk(std::size_t) const { return block; }
+  void show() {
+    auto* const to = const_cast<float*>(block.as<float>());
+    std::ranges::copy(values, to);
+  }
+  block_ref block;
+};
+
+/// Says that it does with several threads, and lets readers see half a row.
+struct that_tears {
+  using value_type = float;
+  static constexpr bool bounded = true;
+  static constexpr bool concurrent = true;
+
+  explicit that_tears(store_shape const& shape)
+      : width(shape.width),
+        size(static_cast<std::size_t>(shape.rows) * shape.width),
+        values(std::make_unique<std::atomic<float>[]>(size)) {}
+  void write(row_values<float> const& u, float keep, float weight) {
+    for (std::size_t i = 0; i < u.values.size(); ++i) {
+      std::uint64_t const row = u.keyed ? u.rows[i / width] : u.first + i / width;
+      auto& to = values[static_cast<std::size_t>(row) * width + i % width];
+      to = keep * to + weight * u.values[i];
+      if (i % (97 * width) == 0) std::this_thread::yield();
+    }
+  }
+  void assign(row_values<float> const& u) { write(u, 0, 1); }
+  void fold(std::span<weighted_update<float> const> step) {
+    for (auto const& u : step) write(u, 1, static_cast<float>(u.weight));
+  }
+  void read(std::span<std::uint64_t const> rows, float* out) const {
+    for (std::uint64_t const row : rows) copy(row, 1, out), out += width;
+  }
+  void copy(std::uint64_t first, std::uint64_t count, float* out) const {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count) * width; ++i)
+      out[i] = values[static_cast<std::size_t>(first) * width + i];
+  }
+  [[nodiscard]] std::size_t bytes() const { return size * sizeof(float); }
+
+  std::size_t width;
+  std::size_t size;
+  std::unique_ptr<std::atomic<float>[]> values;
+};
+
+/// Of the rows that have been touched it names all but the first.
+struct that_forgets_a_row : sparse_store<double> {
+  using sparse_store::sparse_store;
+  void collect(std::vector<std::uint64_t>& keys, std::vector<double>& values) const {
+    std::size_t const width = 7;
+    sparse_store::collect(keys, values);
+    if (keys.empty()) return;
+    keys.pop_back();
+    values.resize(values.size() - width);
+  }
+};
+
+static_assert(table_store<plain> && !concurrent_store<plain> && !sharing_store<plain>);
+static_assert(sharing_store<that_thaws> && concurrent_store<that_tears>);
+
+}  // namespace
+
+TEST_CASE("check_store accepts what is shipped", "[testing]") {
+  CHECK(testing::check_store<dense_store<float>>() == sentences{});
+  CHECK(testing::check_store<dense_store<std::int32_t>>({.rows = 40, .width = 3}) == sentences{});
+  CHECK(testing::check_store<sparse_store<double>>({.rows = 400, .width = 2}) == sentences{});
+  CHECK(testing::check_store<sparse_store<std::int64_t>>({.rows = 40, .width = 1}) == sentences{});
+  CHECK(testing::check_store<plain>() == sentences{});
+}
+
+TEST_CASE("check_store catches each broken promise", "[testing]") {
+  testing::store_check const small{.rows = 60, .width = 3};
+  CHECK(says(testing::check_store<without_weights>(small), "after a fold"));
+  CHECK(says(testing::check_store<with_one_update_a_step>(small), "after a fold"));
+  CHECK(says(testing::check_store<that_adds_where_it_should_set>(small), "after rows have been set"));
+  CHECK(says(testing::check_store<that_reads_in_order_of_rows>(small), "read by row"));
+  CHECK(says(testing::check_store<without_bytes>(small), "bytes() is 0"));
+  CHECK(says(testing::check_store<that_thaws>(small), "read before a fold"));
+  CHECK(says(testing::check_store<that_forgets_a_row>({.rows = 60, .width = 7}), "is missing"));
+}
+
+TEST_CASE("check_store allows a store to round by as much as it says", "[testing]") {
+  testing::store_check how{.rows = 60, .width = 3};
+  CHECK(says(testing::check_store<that_rounds>(how), "after a fold"));
+  how.tolerance = 1.0 / 8;
+  CHECK(testing::check_store<that_rounds>(how) == sentences{});
+}
+
+TEST_CASE("check_store sees rows that mix two states", "[testing][threads]") {
+  CHECK(says(testing::check_store<that_tears>({.rows = 2000, .width = 5}), "mixes two states"));
+}

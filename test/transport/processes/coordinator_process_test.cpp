@@ -1,0 +1,287 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// What a coordinator makes of those that do not do their part.
+#include <rubato/transport/processes/coordinator_process.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <rubato/core/error.hpp>
+#include <rubato/net/link.hpp>
+#include <rubato/protocol/asp.hpp>
+#include <rubato/protocol/conductor.hpp>
+#include <rubato/protocol/pace.hpp>
+#include <rubato/protocol/rules.hpp>
+#include <rubato/transport/processes/coordinator_link.hpp>
+#include <rubato/wire/control.hpp>
+#include <rubato/wire/messages.hpp>
+
+#include "net/ends.hpp"
+
+using namespace rubato;
+using namespace std::chrono_literals;
+using Catch::Contains;
+
+namespace {
+
+constexpr char const* agreed = "played";
+
+/// A coordinator in a thread of its own.
+class coordinated {
+ public:
+  explicit coordinated(std::chrono::milliseconds silence, rules const& protocol = asp{}) {
+    place_.coordinator.path = folder_.file("coordinator");
+    place_.silence = silence;
+    place_.reconnect = 0ms;  // at its end it waits for nobody
+    net::deployment own = place_;
+    own.as = net::role::coordinator;
+    process_.emplace(own, protocol);
+    serving_ = std::jthread([this] {
+      try {
+        process_->run();
+      } catch (lost_error const&) {  // those who are there are told
+      }
+    });
+  }
+  ~coordinated() { process_->stop(); }
+  coordinated(coordinated const&) = delete;
+  coordinated& operator=(coordinated const&) = delete;
+
+  /// For others.
+  [[nodiscard]] net::deployment const& place() const noexcept { return place_; }
+
+ private:
+  test::temporary_folder folder_;
+  net::deployment place_;
+  std::optional<detail::coordinator_process> process_;
+  std::jthread serving_;
+};
+
+/// A process of a run, as far as the coordinator knows. A server does what it is ordered to.
+class member final : detail::coordinator_user {
+ public:
+  member(net::reactor& where, net::deployment const& place, net::role as)
+      : link_(where, *this, place,
+              {.as = as, .rank = std::nullopt, .listens = "here", .agreed = agreed, .pid = 0}) {}
+
+  void say(wire::control_message const& m) { link_.send(m); }
+  [[nodiscard]] bool is_in() const noexcept { return is_in_; }
+  template <class Message>
+  [[nodiscard]] bool has_heard() const {
+    return std::ranges::any_of(heard_, [](auto const& m) { return std::holds_alternative<Message>(m); });
+  }
+
+ private:
+  void welcomed(wire::welcome const&) override { is_in_ = true; }
+  void told(wire::control_message const& m) override {
+    heard_.push_back(m);
+    if (auto const* o = std::get_if<wire::server_order>(&m)) carry_out(o->order);
+  }
+  void coordinator_lost(std::string const&, bool) override {}
+  void coordinator_refused(std::string const&) override {}
+
+  void carry_out(membership_order const& o) {
+    bool const reports =
+        o.what == membership_order::kind::enlist || o.what == membership_order::kind::freeze;
+    say(wire::order_done{o, reports ? std::optional(membership_report{}) : std::nullopt});
+  }
+
+  bool is_in_ = false;
+  std::vector<wire::control_message> heard_;
+  detail::coordinator_link link_;
+};
+
+/// A link to a coordinator that says a hello, and not who it is before it is asked to.
+class stranger final : public net::link_user {
+ public:
+  stranger(net::reactor& where, net::address const& to, std::uint64_t session,
+           std::chrono::milliseconds silence = 5s)
+      : link_(where, *this, limits(silence), "the coordinator") {
+    net::hello h;
+    h.session = session;
+    link_.dial(to, {}, h, 10s);
+  }
+  void register_itself() {
+    wire::registration const self{
+        .as = net::role::worker, .rank = std::nullopt, .listens = {}, .agreed = agreed, .pid = 0};
+    link_.send_reliable(+wire::kind::control, wire::encode(self));
+    link_.flush();
+  }
+  [[nodiscard]] bool is_up() const noexcept { return link_.is_up(); }
+  [[nodiscard]] bool is_in() const noexcept { return is_in_; }
+  [[nodiscard]] std::string const& lost_for() const noexcept { return lost_for_; }
+  void begin(net::link&, wire::frame_header const& header, std::span<std::byte const>,
+             std::vector<std::span<std::byte>>& body) override {
+    arriving_.resize(static_cast<std::size_t>(header.length));
+    body.emplace_back(arriving_);
+  }
+  void end(net::link&, wire::frame_header const&) override { is_in_ = true; }
+  void lost(net::link&, std::string const& reason, bool) override { lost_for_ = reason; }
+
+ private:
+  static net::link::options limits(std::chrono::milliseconds silence) {
+    net::link::options o;
+    o.silence = silence;
+    return o;
+  }
+
+  bool is_in_ = false;
+  std::string lost_for_;
+  std::vector<std::byte> arriving_;
+  net::link link_;
+};
+
+/// Orders and wants nothing.
+class idle_conductor {
+ public:
+  struct order_type {
+    std::array<std::byte, 1024 * 1024> bytes{};
+  };
+  using orders = pace_orders<order_type>;
+
+  void join(worker_id, clock_index, time_point, orders&) {}
+  void leave(worker_id) {}
+  void commit(worker_id, clock_index, time_point) {}
+  void observe(time_point, double) {}
+  void tick(time_point, orders&) {}
+  [[nodiscard]] time_point next_tick() const noexcept { return time_point::max(); }
+  [[nodiscard]] time_point next_sample() const noexcept { return time_point::max(); }
+  [[nodiscard]] std::span<pace_change const> changes() const noexcept { return {}; }
+};
+
+/// A pace with that conductor.
+template <pace_conductor Conductor>
+struct conducted_by : every_step {
+  explicit conducted_by(std::function<Conductor()> how) : make_conductor(std::move(how)) {}
+  void follow(typename Conductor::order_type const&, pace_point const&) {}
+  void spent(duration) {}
+
+  std::function<Conductor()> make_conductor;
+};
+
+/// Holds up who tells it that a worker starts.
+class halting_conductor final : public idle_conductor {
+ public:
+  halting_conductor(std::atomic<bool>& stands_still, std::atomic<bool> const& goes_on)
+      : stands_still_(stands_still), goes_on_(goes_on) {}
+  void join(worker_id, clock_index, time_point, orders&) {
+    stands_still_ = true;
+    while (!goes_on_) std::this_thread::sleep_for(1ms);
+  }
+
+ private:
+  std::atomic<bool>& stands_still_;
+  std::atomic<bool> const& goes_on_;
+};
+
+}  // namespace
+
+// ---- those who do not say who they are
+
+TEST_CASE("coordinator: who has left without saying who it is is forgotten", "[tcp]") {
+  coordinated const run(5s);
+  net::reactor reactor;
+  // A session that the coordinator remembered as over would be refused.
+  for (int i = 0; i < 5; ++i) {
+    stranger guest(reactor, run.place().coordinator, 77);
+    CHECK(test::run_until(reactor, [&] { return guest.is_up() || !guest.lost_for().empty(); }));
+    CHECK(guest.lost_for() == "");
+  }
+}
+
+TEST_CASE("coordinator: who is here and does not say who it is is sent away in time", "[tcp]") {
+  coordinated const run(400ms);  // and as long for a handshake; a link says more often that it is here
+  net::reactor reactor;
+  stranger guest(reactor, run.place().coordinator, 77, run.place().silence);
+  CHECK(test::run_until(reactor, [&] { return !guest.lost_for().empty(); }));
+  CHECK_THAT(guest.lost_for(), Contains("did not say in time who it is"));
+}
+
+TEST_CASE("coordinator: who said in time who it is is let in, however long the coordinator stood still",
+          "[tcp]") {
+  constexpr std::chrono::milliseconds in_time = 1s;
+  std::atomic<bool> stands_still = false;
+  std::atomic<bool> goes_on = false;
+  conducted_by<halting_conductor> const pace([&] { return halting_conductor(stands_still, goes_on); });
+  coordinated const run(in_time, with(asp{}, pace));
+  net::reactor reactor;
+  member const server(reactor, run.place(), net::role::server);
+  member worker(reactor, run.place(), net::role::worker);
+  REQUIRE(test::run_until(reactor, [&] { return worker.is_in(); }));
+  stranger late(reactor, run.place().coordinator, 77, in_time);
+  REQUIRE(test::run_until(reactor, [&] { return late.is_up(); }));
+  worker.say(wire::ready{1, false});
+  bool const stood_still = test::run_until(reactor, [&] { return stands_still.load(); });
+  late.register_itself();
+  std::this_thread::sleep_for(in_time + 100ms);
+  goes_on = true;
+  REQUIRE(stood_still);
+  REQUIRE(test::run_until(reactor, [&] { return late.is_in() || !late.lost_for().empty(); }));
+  CHECK(late.lost_for() == "");
+}
+
+// ---- those who do not take what they are told
+
+namespace {
+
+/// Orders a megabyte as often as it is asked, as soon as there is a worker and until it has left; but
+/// not without end.
+class talkative_conductor final : public idle_conductor {
+ public:
+  static constexpr int most = 100;
+
+  explicit talkative_conductor(std::atomic<int>& ordered) : ordered_(ordered) {}
+  void join(worker_id w, clock_index, time_point, orders&) { to_ = w; }
+  void leave(worker_id) { to_.reset(); }
+  void tick(time_point, orders& out) {
+    ++ordered_;
+    out.push_back({*to_, {}});
+  }
+  [[nodiscard]] time_point next_tick() const noexcept {
+    return to_ && ordered_ < most ? time_point{} : time_point::max();
+  }
+
+ private:
+  std::atomic<int>& ordered_;
+  std::optional<worker_id> to_;
+};
+
+}  // namespace
+
+TEST_CASE("coordinator: who does not take what it is told is given up as lost, and the servers hear of it",
+          "[tcp]") {
+  test::log_capture const log;
+  constexpr int allowed = 64;
+  std::atomic<int> ordered = 0;
+  {
+    conducted_by<talkative_conductor> const pace([&] { return talkative_conductor(ordered); });
+    coordinated const run(60s, with(asp{}, pace));
+    net::reactor reactor;
+    member const server(reactor, run.place(), net::role::server);
+    net::reactor its_own;
+    member worker(its_own, run.place(), net::role::worker);
+    REQUIRE(test::run_until(reactor, [&] {
+      its_own.poll();
+      return worker.is_in();
+    }));
+    worker.say(wire::ready{1, false});  // and reads no more
+    // Without optimising, under sanitizers, it takes a while to write 64 MB.
+    CHECK(test::run_until(reactor, [&] { return server.has_heard<wire::expel>(); }, 2min));
+  }
+  CHECK(ordered == allowed);
+  CHECK_THAT(log.warnings(), Contains("worker 0 was lost: it does not take what it is told"));
+}

@@ -1,0 +1,321 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/transport/processes/process_control.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+
+#include <rubato/protocol/conductor.hpp>
+#include <rubato/protocol/ssp.hpp>
+
+#include "transport/processes/process_control_bench.hpp"
+
+using namespace rubato;
+using namespace rubato::test::control;
+using Catch::Contains;
+
+// ---- gathering
+
+TEST_CASE("process_control: workers are welcomed once all servers are there, and told where they are") {
+  bench b(2, 2);
+  CHECK(b.come().at == worker(0));
+  CHECK(b.serve() == 0);
+  CHECK(b.told(worker(0)).empty());
+  CHECK(b.control.attendance() == "1 of 2 servers and 1 of 2 workers are here");
+  CHECK(b.told(server(0)) == list{"welcome 0.0 to 0"});
+  CHECK(b.serve() == 1);
+  CHECK(b.told(worker(0)) == list{"welcome 0.0 to 2, initial values"});
+  CHECK_FALSE(b.control.is_complete());
+  CHECK(b.come().at == worker(1));
+  CHECK(b.told(worker(1)) == list{"welcome 1.0 to 2"});
+  CHECK(b.told(worker(0)).empty());
+  CHECK(b.control.is_complete());
+}
+
+TEST_CASE("process_control: who asks for a number gets it, others the next one that is free") {
+  bench b(1, 3);
+  CHECK(b.come(1).at == worker(1));
+  CHECK(b.come().at == worker(0));
+  CHECK(b.come().at == worker(2));
+}
+
+TEST_CASE("process_control: places that are taken, or not there, are refused with a sentence") {
+  bench b = gathered(1, 1);
+  CHECK_THAT(refusal_of([&] { b.serve(); }), Contains("no room for number 1"));
+  CHECK_THAT(refusal_of([&] { (void)b.come(0); }), Contains("worker 0 is here already"));
+  wire::registration r{net::role::server, 0U, "", "", 1};
+  CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now); }),
+             Contains("server 0 is here already"));
+  r.as = net::role::coordinator;
+  CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now); }),
+             Contains("coordinator already"));
+  b.lose(server(0));
+  CHECK_THAT(refusal_of([&] { (void)b.come(); }), Contains("the run is over: server 0 (here)"));
+}
+
+TEST_CASE("process_control: a worker that is lost while others are awaited ends all, or is replaced") {
+  bench strict(1, 2);
+  strict.serve();
+  (void)strict.come();
+  strict.lose(worker(0));
+  CHECK(strict.control.is_over());
+  bench lax(1, 2, net::on_loss::go_on);
+  lax.serve();
+  (void)lax.come();
+  lax.lose(worker(0));
+  CHECK_FALSE(lax.control.is_over());
+  CHECK(lax.come(0).incarnation == 1);
+  CHECK(lax.come(1).incarnation == 0);
+  lax.ready(0);
+  CHECK_FALSE(lax.control.is_running());
+  lax.ready(1);
+  CHECK(lax.control.is_running());
+}
+
+// ---- a run
+
+TEST_CASE("process_control: a run from its beginning to its end, and what each is told, in order") {
+  bench b = gathered(2, 2);
+  b.ready(1, 2);
+  CHECK(b.told(server(0)).empty());
+  b.ready(0);
+  for (std::uint32_t s = 0; s < 2; ++s)
+    CHECK(b.told(server(s)) == list{"stage 1", "enlist 0.0", "enlist 1.0", "enlist 2.0"});
+  CHECK(b.told(worker(0)) == list{"begins 1 of 3: 0"});
+  CHECK(b.told(worker(1)) == list{"begins 1 of 3: 1 2"});
+  b.carry_out(0, 4);
+  CHECK(b.told(server(0)).empty());
+  b.carry_out(1, 6);
+  CHECK(b.told(server(0)) == list{"start 0.0 at 6"});
+  b.carry_out(0);  // enlists worker 1
+  b.carry_out(0);
+  b.carry_out(0);  // starts worker 0
+  CHECK(b.told(worker(0)).empty());
+  b.carry_out_all();
+  CHECK(b.told(worker(0)) == list{"starts 0 at 6"});
+  CHECK(b.told(worker(1)) == list{"starts 1 at 0", "starts 2 at 0"});
+  b.forget();
+
+  b.ended(1, 2, 9);
+  b.ended(0, 0, 7);
+  b.ended(1, 1, 8);
+  CHECK(b.told(server(1)) == list{"drop 2.0 at 9", "drop 0.0 at 7", "drop 1.0 at 8"});
+  b.carry_out_all();
+  CHECK(b.told(server(1)) == list{"end 1"});
+  b.finish(1);
+  CHECK(b.told(worker(0)).empty());
+  b.finish(0);
+  CHECK(b.told(worker(0)) == list{"over 1"});
+  CHECK(b.told(worker(1)) == list{"over 1"});
+  CHECK_FALSE(b.control.is_running());
+  b.ready(0);
+  b.ready(1);
+  CHECK(b.told(worker(0)) == list{"begins 2 of 2: 0"});
+}
+
+TEST_CASE("process_control: when all have said farewell it is over, and servers are told") {
+  bench b = gathered(1, 2);
+  b.say(worker(0), wire::farewell{});
+  CHECK_FALSE(b.control.is_over());
+  b.say(worker(1), wire::farewell{});
+  CHECK(b.control.is_over());
+  CHECK(b.told(server(0)) == list{"expel 0.0", "expel 1.0", "shut down"});
+}
+
+TEST_CASE("process_control: a process that comes late joins the run under way") {
+  bench b = running(1, 1);
+  CHECK(b.come().at == worker(1));
+  CHECK(b.told(worker(1)) == list{"welcome 1.0 to 1"});
+  b.ready(1, 2);
+  CHECK(b.told(worker(1)) == list{"begins 1 of 1: 1 2"});
+  b.carry_out_all();
+  CHECK(b.told(worker(1)) == list{"starts 1 at 0", "starts 2 at 0"});
+  b.ended(0, 0);
+  b.ended(1, 1);
+  b.carry_out_all();
+  CHECK(b.control.is_running());
+  b.ended(1, 2);
+  b.carry_out_all();
+  b.finish(0);
+  CHECK(b.told(worker(1)) == list{"over 1"});
+}
+
+TEST_CASE("process_control: who comes while a run ends takes part in the next one") {
+  bench b = running(1, 1);
+  b.ended(0, 0);
+  b.carry_out_all();
+  (void)b.come();
+  b.ready(1);
+  b.forget();
+  b.finish(0);
+  CHECK(b.told(worker(0)) == list{"over 1"});
+  CHECK(b.told(worker(1)).empty());
+  b.ready(0);
+  CHECK(b.told(worker(1)) == list{"begins 2 of 2: 1"});
+}
+
+TEST_CASE("process_control: a process may add workers until the run ends") {
+  bench b = running(1, 1);
+  b.say(worker(0), wire::add_worker{b.control.stage()});
+  CHECK(b.told(worker(0)) == list{"begins 1 of 1: 1"});
+  b.carry_out_all();
+  CHECK(b.told(worker(0)) == list{"starts 1 at 0"});
+  b.say(worker(0), wire::end_run{b.control.stage(), false, errc{}, "enough"});
+  CHECK(b.told(worker(0)) == list{"stop: enough"});
+  b.say(worker(0), wire::add_worker{b.control.stage()});
+  CHECK(b.told(worker(0)).empty());
+}
+
+TEST_CASE("process_control: a worker added as the last one ends keeps the run going, or comes too late") {
+  bool const in_time = GENERATE(true, false);
+  bench b = running(1, 1);
+  b.ended(0, 0);  // the server has yet to drop it
+  if (!in_time) b.carry_out_all();
+  b.forget();
+  b.say(worker(0), wire::add_worker{b.control.stage()});
+  if (in_time) {
+    CHECK(b.told(worker(0)) == list{"begins 1 of 1: 1"});
+    b.carry_out_all();
+    CHECK(b.told(worker(0)) == list{"starts 1 at 0"});
+    CHECK(b.control.is_running());
+    b.ended(0, 1, 3);
+    b.carry_out_all();
+  }
+  CHECK_FALSE(b.control.is_running());
+  b.finish(0);
+  CHECK(b.told(worker(0)) == list{"over 1"});
+}
+
+TEST_CASE("process_control: a process cannot add workers without end") {
+  bench b = gathered(1, 1);
+  b.ready(0, 4096);
+  CHECK_THAT(refusal_of([&] { b.say(worker(0), wire::add_worker{b.control.stage()}); }),
+             Contains("add a worker"));
+}
+
+TEST_CASE("process_control: a body that ends the run ends it for all, once") {
+  bench b = running(1, 2);
+  b.say(worker(0), wire::end_run{stage_id{1}, true, errc::not_finite, "NaN"});
+  b.say(worker(1), wire::end_run{stage_id{1}, true, errc::not_finite, "another NaN"});
+  CHECK(b.told(worker(0)) == list{"failed: NaN"});
+  CHECK(b.told(worker(1)) == list{"failed: NaN"});
+  (void)b.come();
+  b.ready(2);  // too late for this one
+  b.ended(0, 0);
+  b.ended(1, 1);
+  b.carry_out_all();
+  b.finish(0);
+  CHECK(b.told(worker(1)) == list{"over 1"});
+  b.ready(0);
+  b.ready(1);
+  CHECK(b.told(worker(2)) == list{"welcome 2.0 to 1", "begins 2 of 3: 2"});
+}
+
+TEST_CASE("process_control: a worker that ends before it has started is given up") {
+  bench b = gathered(2, 1);
+  b.ready(0);
+  b.ended(0, 0);
+  b.forget();
+  b.carry_out_all();
+  CHECK(b.told(worker(0)).empty());
+  CHECK(b.told(server(0)) == list{"drop 0.0 at 0", "end 1"});
+}
+
+TEST_CASE("process_control: messages of a stage before count for nothing") {
+  bench b = running(1, 1);
+  b.say(worker(0), wire::worker_ended{stage_id{0}, worker_id{0}, at(1), {}});
+  b.say(worker(0), wire::end_run{stage_id{0}, true, errc::lost, "late"});
+  b.say(server(0), wire::stage_over{stage_id{0}, {}, 0});
+  b.say(server(0),
+        wire::order_done{{kind::start, worker_id{9}, {}, {}, epoch_id{1}, stage_id{0}, {}},
+                         std::nullopt});
+  CHECK(b.told(worker(0)).empty());
+  CHECK(b.told(server(0)).empty());
+}
+
+// ---- the conductor and cuts
+
+namespace {
+
+/// A pace whose conductor wants a loss every second, and orders nothing.
+struct sampling {
+  class conductor {
+   public:
+    struct order_type {};
+
+    explicit conductor(int& seen) : seen_(&seen) {}
+    void join(worker_id, clock_index, time_point, pace_orders<order_type>&) {}
+    void leave(worker_id) {}
+    void commit(worker_id, clock_index, time_point) {}
+    void observe(time_point, double) {
+      ++*seen_;
+      next_ += std::chrono::seconds(1);
+    }
+    void tick(time_point, pace_orders<order_type>&) {}
+    [[nodiscard]] time_point next_tick() const noexcept { return time_point::max(); }
+    [[nodiscard]] time_point next_sample() const noexcept { return next_; }
+    [[nodiscard]] std::span<pace_change const> changes() const noexcept { return {}; }
+
+   private:
+    int* seen_;
+    time_point next_{};
+  };
+
+  int* seen;
+  [[nodiscard]] commit_due due(pace_point const&) const noexcept { return {}; }
+  [[nodiscard]] conductor make_conductor() const { return conductor(*seen); }
+  void follow(conductor::order_type, pace_point const&) {}
+  void spent(duration) {}
+};
+
+}  // namespace
+
+TEST_CASE("process_control: when the process asked for a loss is lost, another one is asked") {
+  int seen = 0;
+  bench b({.workers = 2, .servers = 1, .when_lost = net::on_loss::go_on}, with(rules(asp{}), sampling{&seen}),
+          stand::gathered);
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1, true});
+  b.carry_out_all();
+  b.forget();
+  b.control.tick(b.now);
+  b.control.tick(b.now);
+  CHECK(b.told(worker(0)) == list{"sample"});
+  CHECK(b.control.next_tick() == time_point::max());
+  b.lose(worker(0));
+  CHECK(b.control.next_tick() == b.now);
+  b.control.tick(b.now);
+  CHECK(b.told(worker(1)) == list{"sample"});
+  b.say(worker(1), wire::loss_sample{b.control.stage(), {}, 1});
+  b.say(worker(1), wire::loss_sample{b.control.stage(), {}, 1});  // unasked
+  CHECK(seen == 1);
+}
+
+TEST_CASE(
+    "process_control: a cut is granted when all servers are far enough, and what was asked last "
+    "counts") {
+  bench b({.workers = 2, .servers = 1, .when_lost = net::on_loss::go_on}, basic_ssp<stable_cut>{},
+          stand::running);
+  stage_id const s = b.control.stage();
+  sender const me{worker_id{0}, {}, s};
+  auto const received = [&](std::uint32_t w, std::int64_t clock) {
+    b.say(server(0), wire::progress_note{s, worker_id{w}, at(clock)});
+  };
+  b.say(worker(0), wire::cut_request{me, at(1), staleness{0}, true});
+  b.say(worker(0), wire::cut_request{me, at(2), staleness{0}, true});
+  received(0, 2);
+  received(1, 1);
+  CHECK(b.told(worker(0)).empty());
+  received(1, 2);
+  CHECK(b.told(worker(0)) == list{"cut 2"});
+  CHECK_THAT(refusal_of([&] {
+               b.say(worker(1), wire::cut_request{me, at(2), staleness{0}, true});
+             }),
+             Contains("not its own"));
+  b.say(worker(0), wire::cut_request{me, at(3), staleness{0}, true});
+  b.lose(worker(1));
+  b.carry_out_all();
+  received(0, 3);
+  CHECK(b.told(worker(0)) == list{"cut 3"});
+}
