@@ -1,6 +1,6 @@
 # Builds and runs test/consumer/main.cpp as a user's project would.
 # KIND is `installed` (installs the build in RUBATO_BINARY_DIR to a fresh prefix and finds it with
-# find_package) or `subdirectory` (add_subdirectory of RUBATO_SOURCE_DIR).
+# find_package), `subdirectory` (add_subdirectory of RUBATO_SOURCE_DIR) or `source` (its include folder alone).
 set(work ${RUBATO_BINARY_DIR}/test/consumer/${KIND})
 file(REMOVE_RECURSE ${work})
 

@@ -3,7 +3,7 @@
 
 // The one place that holds the version: CMakeLists.txt reads these three lines.
 #define RUBATO_VERSION_MAJOR 0
-#define RUBATO_VERSION_MINOR 5
+#define RUBATO_VERSION_MINOR 6
 #define RUBATO_VERSION_PATCH 0
 
 /// Grows with every release, so that `#if RUBATO_VERSION >= 10200` asks for 1.2.0 or later.

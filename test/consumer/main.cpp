@@ -2,7 +2,7 @@
 // What a user's project looks like: needs headers, the compiled part and all that it links.
 #include <cstdio>
 #include <rubato/data/libsvm.hpp>
-#include <rubato/net/connection.hpp>
+#include <rubato/net/asio_network.hpp>
 #include <rubato/rubato.hpp>
 #include <rubato/testing/conformance.hpp>
 #include <rubato/version.hpp>
@@ -27,9 +27,9 @@ float train(Transport transport) {
 int main() {
   bool const trains = train(rb::in_process{.workers = 2}) == 5 && train(rb::simulated{.workers = 3}) == 5;
   bool const reads = rb::data::parse_libsvm("+1 1:0.5\n-1 2:1\n", "text").features() == 2;
-  rb::net::reactor reactor;
-  rb::net::listener const door(reactor, {.host = "127.0.0.1", .port = 0}, {}, {}, [](auto) {});
-  bool const listens = door.bound().port != 0;
+  rb::net::asio_network network;
+  auto const door = network.listen({.host = "127.0.0.1", .port = 0}, {}, {}, [](auto) {});
+  bool const listens = door->bound().port != 0;
   bool const checks = rb::testing::check_admission(rb::barrier{}).empty();
   std::printf("rubato %d: %s\n", RUBATO_VERSION, trains && reads && listens && checks ? "works" : "broken");
   return trains && reads && listens && checks ? 0 : 1;

@@ -503,7 +503,7 @@ class run {
 
   input& from_;
   blueprint plan_;
-  detail::server_process server_{plan_, "", make_place(from_.flag()), sparse_max};
+  detail::server_process server_{std::make_unique<net::asio_network>(), plan_, "", make_place(from_.flag()), sparse_max};
   std::function<void()> pump_ = [this] { server_.poll(); };
   coordinator_end coordinator_;
   worker_end good_;

@@ -51,7 +51,7 @@ TEST_CASE("a connection may be destroyed while it is told that it is closed", "[
   ends.client->send({.kind = 1}, {}, pattern(50));
   ends.client->flush();
   CHECK(ends.client->unsent() == 0);
-  ends.reactor.poll();
+  ends.network.poll();
   CHECK(ends.at_client.reasons.empty());
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("heartbeats keep a connection open on which nothing is sent", "[net]")
   ends.limits.silence = 100ms;
   ends.open();
   bool up = false;
-  auto const timer = ends.reactor.at(net::reactor::clock::now() + 300ms, [&] { up = true; });
+  auto const timer = ends.network.at(net::network::clock::now() + 300ms, [&] { up = true; });
   REQUIRE(ends.until([&] { return up; }));
   CHECK_FALSE(ends.at_client.is_closed());
   CHECK_FALSE(ends.at_server.is_closed());
@@ -84,14 +84,14 @@ TEST_CASE("a peer that falls silent is noticed", "[net]") {
   ends.limits.silence = 100ms;
   ends.listen();
   raw_socket silent(ends.listener->bound());
-  silent.greet(ends.reactor);
-  auto const start = net::reactor::clock::now();
+  silent.greet(ends.network);
+  auto const start = net::network::clock::now();
   REQUIRE(ends.until([&] { return ends.at_server.is_closed(); }));
-  CHECK(net::reactor::clock::now() - start >= 90ms);
+  CHECK(net::network::clock::now() - start >= 90ms);
   CHECK_THAT(ends.at_server.reason(), Contains("nothing was heard for 0.1 s"));
 }
 
-TEST_CASE("time in which the reactor was not run is no silence", "[net]") {
+TEST_CASE("time in which the network was not run is no silence", "[net]") {
   net::silence_meter meter(800ms);
   net::silence_meter::clock::time_point now;
   meter.start(now);

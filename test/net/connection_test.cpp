@@ -86,7 +86,7 @@ std::string reason_against(bytes const& sent, bool closes = false) {
   ends.open();
   recorder& good = ends.at_server;
   raw_socket bad(ends.listener->bound());
-  bad.greet(ends.reactor);
+  bad.greet(ends.network);
   REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
   recorder against;
   // Both were attached to the same recorder; the second has its own from here on.
@@ -133,14 +133,14 @@ TEST_CASE("frames that come byte by byte are put together", "[net]") {
   pair_of_ends ends;
   ends.listen();
   raw_socket raw(ends.listener->bound());
-  raw.greet(ends.reactor);
+  raw.greet(ends.network);
   REQUIRE(ends.until([&] { return ends.accepted.size() == 1; }));
   auto const heartbeat = encoded(header_of(0), {}, {});
   auto const all = joined({encoded(header_of(9, 1), pattern(11), pattern(70, 1)), heartbeat,
                            encoded(header_of(9, 2), {}, {})});
   for (std::byte const& b : all) {
     raw.send(std::span(&b, 1));
-    ends.reactor.poll();
+    ends.network.poll();
   }
   REQUIRE(ends.until([&] { return ends.at_server.ended == 2; }));
   CHECK(ends.at_server.frames[0].meta == pattern(11));
@@ -152,14 +152,14 @@ TEST_CASE("a split at any place changes nothing", "[net]") {
   pair_of_ends ends;
   ends.listen();
   raw_socket raw(ends.listener->bound());
-  raw.greet(ends.reactor);
+  raw.greet(ends.network);
   REQUIRE(ends.until([&] { return ends.accepted.size() == 1; }));
   auto const all = joined({encoded(header_of(9, 1), pattern(11), pattern(20, 1)),
                            encoded(header_of(9, 2), pattern(3), {})});
   std::size_t expected = 0;
   for (std::size_t at = 1; at < all.size(); ++at) {
     raw.send(std::span(all).first(at));
-    ends.reactor.poll();
+    ends.network.poll();
     raw.send(std::span(all).subspan(at));
     expected += 2;
     REQUIRE(ends.until([&] { return ends.at_server.ended == expected; }));
@@ -261,8 +261,7 @@ TEST_CASE("room for a part of a body, and then none or too much, closes the conn
     at_server.rest = 4;
     expected = "has a body of 5 bytes, but was given room for 6";
   }
-  ends.listener = std::make_unique<net::listener>(
-      ends.reactor, net::address::parse("127.0.0.1:0"), net::security{}, ends.limits,
+  ends.listener = ends.network.listen(net::address::parse("127.0.0.1:0"), net::security{}, ends.limits,
       [&](std::unique_ptr<net::connection> c) {
         c->attach(at_server);
         ends.accepted.push_back(std::move(c));
@@ -315,12 +314,12 @@ TEST_CASE("a slow reader holds back what is sent to it, and tells when there is 
   pair_of_ends ends;
   ends.listen();
   raw_socket slow(ends.listener->bound());
-  slow.greet(ends.reactor);
+  slow.greet(ends.network);
   REQUIRE(ends.until([&] { return ends.accepted.size() == 1; }));
   std::size_t const frames = 500;
   auto const body = pattern(60'000);
   for (std::size_t i = 0; i < frames; ++i) ends.server().send(header_of(1, i), {}, body);
-  ends.reactor.poll();
+  ends.network.poll();
   CHECK(ends.server().unsent() > 10'000'000);
   CHECK(ends.at_server.writable_calls == 0);
   bytes got;
@@ -331,7 +330,7 @@ TEST_CASE("a slow reader holds back what is sent to it, and tells when there is 
     got.insert(got.end(), some.begin(), some.end());
     return got.size() == total;
   }));
-  ends.reactor.poll();
+  ends.network.poll();
   CHECK(ends.server().unsent() == 0);
   CHECK(ends.at_server.writable_calls == 1);
   auto const last = encoded(header_of(1, frames - 1), {}, body);
@@ -368,7 +367,7 @@ TEST_CASE("a large body over a slow link arrives, and who stops in the middle of
   ends.limits.silence = 400ms;
   ends.listen();
   raw_socket slow(ends.listener->bound());
-  slow.greet(ends.reactor);
+  slow.greet(ends.network);
   REQUIRE(ends.until([&] { return ends.accepted.size() == 1; }));
   auto const body = pattern(1'500'000);
   auto const all = encoded(header_of(1), {}, body);
@@ -378,8 +377,8 @@ TEST_CASE("a large body over a slow link arrives, and who stops in the middle of
       auto const piece = rest.first(std::min<std::size_t>(rest.size(), 20'000));
       slow.send(piece);
       rest = rest.subspan(piece.size());
-      auto const next = net::reactor::clock::now() + 20ms;
-      REQUIRE(ends.until([&] { return net::reactor::clock::now() >= next; }));
+      auto const next = net::network::clock::now() + 20ms;
+      REQUIRE(ends.until([&] { return net::network::clock::now() >= next; }));
       REQUIRE_FALSE(ends.at_server.is_closed());
     }
   };

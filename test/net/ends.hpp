@@ -1,5 +1,5 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Two ends of a connection in one thread and one reactor, and what one needs to look at them.
+// Two ends of a connection in one thread and one network, and what one needs to look at them.
 #pragma once
 
 #include <poll.h>
@@ -19,7 +19,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
-#include <rubato/net/connection.hpp>
+#include <rubato/net/asio_network.hpp>
 #include <rubato/net/log.hpp>
 #include <string>
 #include <utility>
@@ -49,14 +49,14 @@ inline bytes pattern(std::size_t size, std::size_t salt = 0) {
   return result;
 }
 
-/// Runs the reactor until the condition holds; false when it does not within a generous time.
+/// Runs the network until the condition holds; false when it does not within a generous time.
 template <class Condition>
-[[nodiscard]] bool run_until(net::reactor& reactor, Condition condition,
+[[nodiscard]] bool run_until(net::network& network, Condition condition,
                              std::chrono::milliseconds limit = 5s) {
-  auto const end = net::reactor::clock::now() + limit;
+  auto const end = net::network::clock::now() + limit;
   while (!condition()) {
-    if (net::reactor::clock::now() >= end) return false;
-    reactor.run_one(std::min(end, net::reactor::clock::now() + 1ms));
+    if (net::network::clock::now() >= end) return false;
+    network.run_one(std::min(end, net::network::clock::now() + 1ms));
   }
   return true;
 }
@@ -158,10 +158,10 @@ class recorder : public net::frame_receiver {
 
 /// A listener, and one that connects to it.
 struct pair_of_ends {
-  net::reactor reactor = {};
+  net::asio_network network = {};
   net::security listening = {};
   net::security connecting = {};
-  net::listener::options limits = {};
+  net::listener_options limits = {};
   std::unique_ptr<net::listener> listener = {};
   std::shared_ptr<void> attempt = {};
   std::vector<std::unique_ptr<net::connection>> accepted = {};
@@ -173,15 +173,14 @@ struct pair_of_ends {
   recorder at_client = {};
 
   void listen(std::string const& at = "127.0.0.1:0") {
-    listener = std::make_unique<net::listener>(reactor, net::address::parse(at), listening, limits,
-                                               [this](std::unique_ptr<net::connection> c) {
-                                                 c->attach(at_server);
-                                                 accepted.push_back(std::move(c));
-                                               });
+    listener = network.listen(net::address::parse(at), listening, limits,
+                              [this](std::unique_ptr<net::connection> c) {
+                                c->attach(at_server);
+                                accepted.push_back(std::move(c));
+                              });
   }
   void start_connect(net::address const& to) {
-    attempt = net::connect(
-        reactor, to, connecting, limits,
+    attempt = network.dial(to, connecting, limits,
         [this](std::unique_ptr<net::connection> c, std::string const& why, bool is_final) {
           ++done_calls;
           reason = why;
@@ -199,7 +198,7 @@ struct pair_of_ends {
   }
   template <class Condition>
   [[nodiscard]] bool until(Condition condition, std::chrono::milliseconds limit = 5s) {
-    return run_until(reactor, condition, limit);
+    return run_until(network, condition, limit);
   }
   [[nodiscard]] net::connection& server() { return *accepted.at(0); }
 };
@@ -238,10 +237,10 @@ class raw_socket {
     got.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
     return got;
   }
-  /// Runs the reactor until so many bytes have come, or the other end has closed.
-  [[nodiscard]] bytes read_exactly(net::reactor& reactor, std::size_t size) {
+  /// Runs the network until so many bytes have come, or the other end has closed.
+  [[nodiscard]] bytes read_exactly(net::network& network, std::size_t size) {
     bytes all;
-    (void)run_until(reactor, [&] {
+    (void)run_until(network, [&] {
       auto const some = read(size - all.size());
       all.insert(all.end(), some.begin(), some.end());
       return all.size() == size || ended_;
@@ -249,20 +248,20 @@ class raw_socket {
     return all;
   }
   /// Whether the other end closes; what it says before is dropped.
-  [[nodiscard]] bool sees_end(net::reactor& reactor) {
-    return run_until(reactor, [&] {
+  [[nodiscard]] bool sees_end(net::network& network) {
+    return run_until(network, [&] {
       (void)read();
       return ended_;
     });
   }
   /// Goes through the handshake without a token.
-  void greet(net::reactor& reactor) {
+  void greet(net::network& network) {
     send(greeting());
-    auto const answer = read_exactly(reactor, 1 + 38);
+    auto const answer = read_exactly(network, 1 + 38);
     REQUIRE(answer.size() == 39);
     REQUIRE(answer[0] == std::byte{0});
     send(as_bytes(std::string_view("\0", 1)));
-    REQUIRE(read_exactly(reactor, 1) == bytes{std::byte{0}});
+    REQUIRE(read_exactly(network, 1) == bytes{std::byte{0}});
   }
   [[nodiscard]] static bytes greeting(unsigned version = 1, bool token = false) {
     bytes result(38, std::byte{7});

@@ -33,7 +33,7 @@ void check_refused(pair_of_ends& ends, std::string const& reason) {
   CHECK_THAT(ends.reason, Contains(reason) && Contains(ends.listener->bound().text()));
   CHECK(ends.refused);
   CHECK_THAT(log.warnings(), Contains(reason) && Contains("127.0.0.1:"));
-  ends.reactor.poll();
+  ends.network.poll();
   CHECK(ends.done_calls == 1);
 }
 
@@ -46,7 +46,7 @@ std::string refusal_of(bytes const& sent, net::security const& keys = {}) {
   ends.listen();
   raw_socket raw(ends.listener->bound());
   raw.send(sent);
-  CHECK(raw.sees_end(ends.reactor));
+  CHECK(raw.sees_end(ends.network));
   CHECK(ends.accepted.empty());
   return log.warnings();
 }
@@ -179,12 +179,12 @@ TEST_CASE("a proof that is sent back is worth nothing", "[net]") {
   ends.listen();
   raw_socket raw(ends.listener->bound());
   raw.send(raw_socket::greeting(1, true));
-  auto const answer = raw.read_exactly(ends.reactor, 1 + 38 + 32);
+  auto const answer = raw.read_exactly(ends.network, 1 + 38 + 32);
   REQUIRE(answer.size() == 71);
   bytes reflected{std::byte{0}};
   reflected.insert(reflected.end(), answer.end() - 32, answer.end());
   raw.send(reflected);
-  CHECK(raw.sees_end(ends.reactor));
+  CHECK(raw.sees_end(ends.network));
   CHECK_THAT(log.warnings(), Contains("the token is wrong"));
   CHECK(ends.accepted.empty());
 }
@@ -271,11 +271,11 @@ TEST_CASE("one who dropped its attempt to connect is not told", "[net]") {
   ends.start_connect();
   SECTION("at once") { ends.attempt.reset(); }
   SECTION("in the middle") {
-    ends.reactor.run_one();
+    ends.network.run_one();
     ends.attempt.reset();
   }
   bool up = false;
-  auto const timer = ends.reactor.at(net::reactor::clock::now() + 20ms, [&] { up = true; });
+  auto const timer = ends.network.at(net::network::clock::now() + 20ms, [&] { up = true; });
   REQUIRE(ends.until([&] { return up; }));
   CHECK(ends.done_calls == 0);
 }
@@ -284,11 +284,11 @@ TEST_CASE("a listener that says nothing is given up", "[net]") {
   pair_of_ends ends;
   ends.limits.handshake = 30ms;
   ends.listen();
-  net::reactor other;  // runs the one that connects, and never the listener
+  net::asio_network other;  // runs the one that connects, and never the listener
   int calls = 0;
   std::string reason;
   auto const attempt =
-      net::connect(other, ends.listener->bound(), {}, ends.limits,
+      other.dial(ends.listener->bound(), {}, ends.limits,
                    [&](std::unique_ptr<net::connection>, std::string const& why, bool) {
                      ++calls;
                      reason = why;
@@ -304,7 +304,7 @@ TEST_CASE("too many connections are closed at once, and room comes back", "[net]
   ends.open();
   for (int i = 0; i < 3; ++i) {
     raw_socket surplus(ends.listener->bound());
-    CHECK(surplus.sees_end(ends.reactor));
+    CHECK(surplus.sees_end(ends.network));
   }
   // Who is refused tries again soon: that must not fill the log.
   CHECK(count_of("1 connections are open already", log.warnings()) == 1);
@@ -329,7 +329,7 @@ TEST_CASE("strangers leave room for others when their handshake took too long", 
   auto const refuses_more = [&] {
     for (int i = 0; i < 3; ++i) {
       raw_socket surplus(ends.listener->bound());
-      CHECK(surplus.sees_end(ends.reactor));
+      CHECK(surplus.sees_end(ends.network));
     }
   };
   {
@@ -339,8 +339,8 @@ TEST_CASE("strangers leave room for others when their handshake took too long", 
     refuses_more();
     CHECK(times_refused() == 1);
     check_open(ends);
-    CHECK(stranger.sees_end(ends.reactor));
-    CHECK(another.sees_end(ends.reactor));
+    CHECK(stranger.sees_end(ends.network));
+    CHECK(another.sees_end(ends.network));
     CHECK(count_of("the handshake took too long", log.warnings()) == 2);
   }
   ends.start_connect();
@@ -361,7 +361,7 @@ TEST_CASE("strangers of one machine leave room for others while their handshakes
   auto const refuses_more = [&] {
     for (int i = 0; i < 3; ++i) {
       raw_socket surplus(at, there);
-      CHECK(surplus.sees_end(ends.reactor));
+      CHECK(surplus.sees_end(ends.network));
     }
   };
   auto const times_refused = [&] {
@@ -379,7 +379,7 @@ TEST_CASE("strangers of one machine leave room for others while their handshakes
   }
   REQUIRE(ends.until([&] { return count_of("closed the connection", log.warnings()) == 2; }));
   raw_socket friendly(at, there);
-  friendly.greet(ends.reactor);
+  friendly.greet(ends.network);
   REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
   raw_socket const stranger(at, there);
   raw_socket const another(at, there);
@@ -411,12 +411,12 @@ TEST_CASE("when no more files can be opened, connections go on, and others come 
   CHECK_THAT(log.warnings(), Contains(ends.listener->bound().text() + ": cannot accept") &&
                                  Contains("open files"));
   CHECK(ends.accepted.size() == 1);
-  waiting.greet(ends.reactor);
+  waiting.greet(ends.network);
   REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
   CHECK(count_of("accepts connections again", log.warnings()) == 1);
   CHECK(count_of("\n", log.warnings()) == 2);
   raw_socket next(ends.listener->bound());
-  next.greet(ends.reactor);
+  next.greet(ends.network);
   REQUIRE(ends.until([&] { return ends.accepted.size() == 3; }));
   CHECK(count_of("\n", log.warnings()) == 2);
   check_open(ends);

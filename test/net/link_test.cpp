@@ -90,7 +90,7 @@ struct linked {
   }
 
   log_capture logged;
-  net::reactor reactor;
+  net::asio_network network;
   net::link::options limits;
   bool opens;
   std::size_t guests_max;
@@ -106,26 +106,26 @@ struct linked {
   recorder heard;
 
   void listen(net::address const& where) {
-    net::listener::options o;
+    net::listener_options o;
     static_cast<net::connection_options&>(o) = limits;
     door = std::make_unique<net::doorkeeper>(
-        reactor, limits, [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); },
+        network, limits, [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); },
         guests_max);
     if (opens) door->open();
     listener =
-        std::make_unique<net::listener>(reactor, where, net::security{}, o,
+        network.listen(where, net::security{}, o,
                                         [this](auto fresh) { door->receive(std::move(fresh)); });
   }
   void welcome(std::unique_ptr<net::connection> fresh, net::hello const& said) {
     if (!refusal.empty()) return net::refuse(*fresh, refusal);
     auto& l = adopted[said.session];
     if (l && l->is_over()) return net::refuse(*fresh, "too late");
-    if (!l) l = std::make_unique<net::link>(reactor, at_listener, limits, "worker 7");
+    if (!l) l = std::make_unique<net::link>(network, at_listener, limits, "worker 7");
     l->adopt(std::move(fresh), said);
   }
   void dial(std::chrono::milliseconds patience = 5s) { dial(listener->bound(), patience); }
   void dial(net::address const& to, std::chrono::milliseconds patience) {
-    dialer = std::make_unique<net::link>(reactor, at_dialer, limits, "server 1");
+    dialer = std::make_unique<net::link>(network, at_dialer, limits, "server 1");
     dialer->dial(to, {}, {.number = 7, .incarnation = 1, .session = 42, .received = 0}, patience);
   }
   void connect() {
@@ -138,12 +138,12 @@ struct linked {
   net::link& other() { return *adopted.at(42); }
   template <class Condition>
   [[nodiscard]] bool until(Condition c, std::chrono::milliseconds limit = 5s) {
-    return run_until(reactor, c, limit);
+    return run_until(network, c, limit);
   }
   /// Connects without a link, and says this.
   void speak_raw() {
     heard = {};
-    attempt = net::connect(reactor, listener->bound(), {}, limits,
+    attempt = network.dial(listener->bound(), {}, limits,
                            [this](auto fresh, auto const&, bool) { raw = std::move(fresh); });
     raw.reset();
     REQUIRE(until([&] { return raw != nullptr; }));
@@ -224,7 +224,7 @@ TEST_CASE("link: whenever and wherever it breaks, each reliable frame arrives on
         l.other().send_reliable(plain, numbered(to_dialer++, size()));
       l.dialer->flush();
       l.other().flush();
-      for (auto n = random() % 60; n > 0; --n) l.reactor.run_one(net::reactor::clock::now());
+      for (auto n = random() % 60; n > 0; --n) l.network.run_one(net::network::clock::now());
       if (random() % 2 == 0) l.dialer->cut();
       if (random() % 2 == 0) l.other().cut();
       if (random() % 4 != 0) REQUIRE(l.until([&] { return l.both_up(); }));
@@ -398,8 +398,8 @@ namespace {
 struct once_there {
   explicit once_there(linked& to) : l(to) {
     where.path = folder.file("server");
-    listener = std::make_unique<net::listener>(l.reactor, where, net::security{},
-                                               net::listener::options{}, [this](auto fresh) {
+    listener = l.network.listen(where, net::security{},
+                                               net::listener_options{}, [this](auto fresh) {
                                                  fresh->attach(heard);
                                                  peers.push_back(std::move(fresh));
                                                });
@@ -481,7 +481,7 @@ TEST_CASE("link: where nobody listens it is lost when patience ends") {
 
 TEST_CASE("link: who is refused in the handshake does not try for as long as it has patience") {
   linked l;
-  l.dialer = std::make_unique<net::link>(l.reactor, l.at_dialer, l.limits, "server 1");
+  l.dialer = std::make_unique<net::link>(l.network, l.at_dialer, l.limits, "server 1");
   l.dialer->dial(l.listener->bound(), {.token = "secret", .tls = {}}, {.session = 42}, 1h);
   REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
   CHECK(l.dialer->was_refused());
@@ -495,7 +495,7 @@ TEST_CASE("link: who is refused in the handshake does not try for as long as it 
 
 TEST_CASE("link: what cannot be dialed throws at once") {
   linked l;
-  net::link dialer(l.reactor, l.at_dialer, l.limits, "server 1");
+  net::link dialer(l.network, l.at_dialer, l.limits, "server 1");
   CHECK_THROWS_AS(dialer.dial({"", 0, "/tmp/" + std::string(200, 'x')}, {}, {}, 1h), option_error);
   net::tls_files const none{"/no/such/file", "/no/such/file", "/no/such/file"};
   CHECK_THROWS_AS(dialer.dial(l.listener->bound(), {.token = {}, .tls = none}, {}, 1h),
@@ -505,14 +505,14 @@ TEST_CASE("link: what cannot be dialed throws at once") {
 
 TEST_CASE("link: who finds no room for its handshake tries again") {
   linked l;
-  net::listener::options one;
+  net::listener_options one;
   one.handshakes_max = 1;
   std::vector<std::unique_ptr<net::connection>> accepted;
-  net::listener const crowded(l.reactor, {"127.0.0.1", 0}, {}, one,
+  auto const crowded = l.network.listen({"127.0.0.1", 0}, {}, one,
                               [&](auto fresh) { accepted.push_back(std::move(fresh)); });
   {
-    raw_socket const stranger(crowded.bound());
-    l.dial(crowded.bound(), 1h);
+    raw_socket const stranger(crowded->bound());
+    l.dial(crowded->bound(), 1h);
     REQUIRE(
         l.until([&] { return count_of("handshakes are under way", l.logged.warnings()) == 1; }));
     CHECK_FALSE(l.until([&] { return l.at_dialer.is_lost(); }, 50ms));
@@ -536,9 +536,9 @@ TEST_CASE("link: a listener that answers no hello is given up") {
   o.handshake = 30ms;
   linked l(o);
   std::vector<std::unique_ptr<net::connection>> mute;
-  net::listener deaf(l.reactor, {"127.0.0.1", 0}, {}, {},
+  auto const deaf = l.network.listen({"127.0.0.1", 0}, {}, {},
                      [&](auto fresh) { mute.push_back(std::move(fresh)); });
-  l.dial(deaf.bound(), 50ms);
+  l.dial(deaf->bound(), 50ms);
   REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
   CHECK_THAT(l.at_dialer.reason(), Contains("said no welcome in time"));
 }
@@ -650,13 +650,13 @@ TEST_CASE("link: those who say no hello keep others out only until they are show
   linked l(o, true, 2);
   l.connect();
   raw_socket stranger(l.listener->bound());
-  stranger.greet(l.reactor);
+  stranger.greet(l.network);
   raw_socket another(l.listener->bound());
-  another.greet(l.reactor);
+  another.greet(l.network);
   for (int i = 0; i < 3; ++i) {
     raw_socket surplus(l.listener->bound());
-    surplus.greet(l.reactor);
-    CHECK(surplus.sees_end(l.reactor));
+    surplus.greet(l.network);
+    CHECK(surplus.sees_end(l.network));
   }
   l.dialer->send_reliable(plain, numbered(0, 100));
   l.dialer->flush();
@@ -667,8 +667,8 @@ TEST_CASE("link: those who say no hello keep others out only until they are show
   CHECK_FALSE(l.at_dialer.is_lost());
   CHECK(count_of("said no hello in time", l.logged.warnings()) >= 1);
   CHECK(count_of("2 others wait at the door", l.logged.warnings()) == 1);
-  CHECK(stranger.sees_end(l.reactor));
-  CHECK(another.sees_end(l.reactor));
+  CHECK(stranger.sees_end(l.network));
+  CHECK(another.sees_end(l.network));
 }
 
 TEST_CASE("link: who waited too long before a closed door connects again") {
@@ -687,11 +687,11 @@ TEST_CASE("link: the dialing side takes no frames before the welcome, and no wro
   linked l;
   std::vector<std::unique_ptr<net::connection>> peers;
   recorder heard;
-  net::listener raw(l.reactor, {"127.0.0.1", 0}, {}, {}, [&](auto fresh) {
+  auto const raw = l.network.listen({"127.0.0.1", 0}, {}, {}, [&](auto fresh) {
     fresh->attach(heard);
     peers.push_back(std::move(fresh));
   });
-  l.dial(raw.bound(), 5s);
+  l.dial(raw->bound(), 5s);
   REQUIRE(l.until([&] { return heard.ended == 1; }));
   std::string why;
   SECTION("a frame") {

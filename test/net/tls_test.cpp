@@ -7,7 +7,7 @@
 #include <fstream>
 #include <rubato/core/error.hpp>
 #include <rubato/net/impl/opening.hpp>
-#include <rubato/net/impl/reactor_state.hpp>
+#include <rubato/net/asio_network.hpp>
 #include <rubato/net/impl/tls.hpp>
 #include <rubato/net/impl/tls_context.hpp>
 
@@ -73,7 +73,7 @@ refusal refused(net::security const& server, net::security const& client) {
   CHECK(ends.accepted.empty());
   CHECK_THAT(ends.reason, Contains(ends.listener->bound().text()));
   CHECK(ends.refused);
-  ends.reactor.poll();
+  ends.network.poll();
   CHECK(ends.done_calls == 1);
   return {ends.reason, log.warnings()};
 }
@@ -94,12 +94,23 @@ void check_exchange(pair_of_ends& ends, std::size_t size) {
   CHECK(ends.client->unsent() == 0);
 }
 
+/// As for a network, of streams by themselves.
+template <class Condition>
+bool run_until(boost::asio::io_context& context, Condition condition) {
+  auto const end = net::network::clock::now() + 5s;
+  while (!condition()) {
+    if (net::network::clock::now() >= end) return false;
+    context.restart();  // it stops when there is nothing to wait for
+    context.run_one_for(1ms);
+  }
+  return true;
+}
+
 /// Why the connecting end of two that hold a socket each does not come through, for a server of
 /// this name; empty when it does.
 std::string opened_for(std::string const& name) {
   using net::handshake;
-  net::reactor reactor;
-  auto& context = reactor.impl().context;
+  boost::asio::io_context context;
   int fds[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
   auto const end = [&](int fd, handshake::role mine, char const* files_of,
@@ -111,7 +122,7 @@ std::string opened_for(std::string const& name) {
     auto const host = mine == handshake::role::connecting ? name : std::string();
     auto made = std::make_shared<net::opening>(
         context, net::tls_stream(tls, std::move(socket), mine, host), mine, "", std::move(done));
-    made->start(net::reactor::clock::now() + 5s);
+    made->start(net::network::clock::now() + 5s);
     return made;
   };
   int calls = 0;
@@ -123,7 +134,7 @@ std::string opened_for(std::string const& name) {
                             ++calls;
                             reason = why;
                           });
-  REQUIRE(run_until(reactor, [&] { return calls == 2; }));
+  REQUIRE(run_until(context, [&] { return calls == 2; }));
   return reason;
 }
 
@@ -205,7 +216,7 @@ TEST_CASE("a large body goes over TLS", "[net][tls]") {
   ends.client->send({.kind = 1}, {}, body);
   REQUIRE(ends.until([&] { return ends.at_server.ended == 1; }));
   CHECK((ends.at_server.frames[0].body == body));
-  ends.reactor.poll();
+  ends.network.poll();
   CHECK(ends.at_client.writable_calls == 1);
 }
 
@@ -227,8 +238,8 @@ TEST_CASE("what is encrypted and had found no room goes out at a close, if there
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
   int const little = 30'000;
   REQUIRE(::setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &little, sizeof little) == 0);
-  net::reactor reactor;
-  net::socket_type socket(reactor.impl().context, boost::asio::generic::stream_protocol(AF_UNIX, 0),
+  boost::asio::io_context context;
+  net::socket_type socket(context, boost::asio::generic::stream_protocol(AF_UNIX, 0),
                           fds[0]);
   net::error_code error;
   net::prepare_socket(socket, error);
@@ -237,9 +248,9 @@ TEST_CASE("what is encrypted and had found no room goes out at a close, if there
   auto const user = std::make_shared<once_told>();
   stream->read(std::span(&user->buffer, 1), 0, user);
   foreign_tls peer(fds[1]);
-  REQUIRE(run_until(reactor, [&] { return peer.shakes(); }));
+  REQUIRE(run_until(context, [&] { return peer.shakes(); }));
   peer.send_letter();  // once it is there, both know that the handshake is over
-  REQUIRE(run_until(reactor, [&] { return user->told == 1; }));
+  REQUIRE(run_until(context, [&] { return user->told == 1; }));
   auto const sent = pattern(60'000);
   boost::asio::const_buffer const buffer(sent.data(), sent.size());
   // The stream has all of it, and the peer as much as the system took.
@@ -257,7 +268,7 @@ TEST_CASE("what is encrypted and had found no room goes out at a close, if there
   peer.read();
   CHECK((peer.got == expected));
   CHECK(peer.ended_well());
-  reactor.poll();
+  context.poll();
   ::close(fds[1]);
 }
 
@@ -273,9 +284,9 @@ TEST_CASE("a stranger's place is free again when its TLS handshake took too long
   SECTION("silent") {}
   SECTION("in the middle of it") { stranger.send(bytes{std::byte{0x16}, std::byte{3}}); }
   raw_socket surplus(ends.listener->bound());
-  CHECK(surplus.sees_end(ends.reactor));
+  CHECK(surplus.sees_end(ends.network));
   CHECK_THAT(log.warnings(), Contains("1 handshakes are under way already"));
-  CHECK(stranger.sees_end(ends.reactor));
+  CHECK(stranger.sees_end(ends.network));
   CHECK_THAT(log.warnings(), Contains("the handshake took too long"));
   ends.limits.handshake = 5s;
   ends.start_connect();
@@ -406,7 +417,7 @@ TEST_CASE("heartbeats keep a connection open over TLS", "[net][tls]") {
   ends.connecting = files().keys("client");
   ends.open();
   bool up = false;
-  auto const timer = ends.reactor.at(net::reactor::clock::now() + 250ms, [&] { up = true; });
+  auto const timer = ends.network.at(net::network::clock::now() + 250ms, [&] { up = true; });
   REQUIRE(ends.until([&] { return up; }));
   CHECK(ends.client->is_open());
   CHECK(ends.server().is_open());
@@ -421,7 +432,7 @@ TEST_CASE("bytes that are no TLS close a connection that was", "[net][tls]") {
   bytes broken(300, std::byte{0x55});
   broken[0] = std::byte{0x16};
   raw.send(broken);
-  CHECK(raw.sees_end(ends.reactor));
+  CHECK(raw.sees_end(ends.network));
   CHECK_THAT(log.warnings(), Contains("TLS failed"));
 }
 

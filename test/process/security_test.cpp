@@ -22,7 +22,7 @@
 #include "process/checks.hpp"
 #include "process/proxies.hpp"
 #include "process/runs.hpp"
-#include "rubato/net/connection.hpp"
+#include "rubato/net/asio_network.hpp"
 
 using namespace rubato;
 using namespace std::chrono_literals;
@@ -296,17 +296,17 @@ namespace {
 
 /// Why a connection with these keys came to nothing.
 std::string refusal_at(net::address const& where, net::security const& keys) {
-  net::reactor reactor;
+  net::asio_network network;
   std::string reason;
   bool done = false;
   auto const attempt =
-      net::connect(reactor, where, keys, {},
+      network.dial(where, keys, {},
                    [&](std::unique_ptr<net::connection>, std::string const& why, bool) {
                      done = true;
                      reason = why;
                    });
-  auto const end = net::reactor::clock::now() + test::patience;
-  while (!done && net::reactor::clock::now() < end) reactor.run_one(end);
+  auto const end = net::network::clock::now() + test::patience;
+  while (!done && net::network::clock::now() < end) network.run_one(end);
   return reason;
 }
 

@@ -17,6 +17,8 @@ struct address {
   [[nodiscard]] static address parse(std::string_view text);
   [[nodiscard]] std::string text() const;
   [[nodiscard]] bool is_unix() const noexcept { return !path.empty(); }
+  /// Neither a Unix-domain socket nor a number.
+  [[nodiscard]] bool is_name() const;
   /// A Unix-domain socket, `localhost`, or a number of the loopback network.
   [[nodiscard]] bool is_loopback() const;
 

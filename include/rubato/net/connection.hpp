@@ -4,15 +4,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "rubato/net/address.hpp"
-#include "rubato/net/reactor.hpp"
-#include "rubato/net/security.hpp"
 #include "rubato/wire/frame.hpp"
 
 namespace rubato::net {
@@ -27,7 +23,7 @@ class body_source {
   [[nodiscard]] virtual std::span<std::byte const> next() = 0;
 };
 
-/// What a connection tells its owner, from inside `reactor::run_one` or `poll`. An owner may close
+/// What a connection tells its owner, from inside `network::run_one` or `poll`. An owner may close
 /// or destroy its connection from any of these but `begin` and `more`.
 class frame_receiver {
  public:
@@ -58,13 +54,13 @@ struct connection_options {
   std::chrono::milliseconds handshake{5000};        ///< for connecting and proving who one is
 };
 
-/// A stream of frames to one other process: over TCP or a Unix-domain socket, with TLS or without.
-/// Sends heartbeats, and closes itself when nothing is heard for too long. Belongs to its reactor.
+/// A stream of frames to one other process: all arrive, in order, or it closes. Closes itself, too, when
+/// nothing is heard of the other end for too long. Belongs to its network.
 class connection {
  public:
   virtual ~connection() = default;
 
-  /// Who is told; must be set before the next use of the reactor.
+  /// Who is told; must be set before the next use of the network.
   virtual void attach(frame_receiver& owner) = 0;
 
   /// Sends a frame, soon: small ones are gathered until `flush`, or until there are 64 KiB of them.
@@ -85,45 +81,6 @@ class connection {
   [[nodiscard]] virtual bool is_open() const noexcept = 0;
   /// For messages: the other end's address.
   [[nodiscard]] virtual std::string peer() const = 0;
-};
-
-/// Connects and goes through the handshake; then calls `done` from inside the reactor, with the
-/// connection, or with nullptr and the reason. `refused`: someone was there, and one end does not
-/// accept the other, for its token, its certificate or what it speaks: to try again would not help.
-/// The handle that it returns gives up when destroyed.
-/// @throws option_error when files of `keys` cannot be used, or there can be no such address
-[[nodiscard]] std::shared_ptr<void> connect(
-    reactor& where, address const& to, security const& keys, connection_options const& options,
-    std::function<void(std::unique_ptr<connection>, std::string const& reason, bool refused)> done);
-
-/// Accepts connections that have passed the handshake. What goes wrong with others is logged, and
-/// touches nothing. Those for whom there is no room are turned away at once, and may try again:
-/// strangers take `handshakes_max` places at most, each for no longer than a handshake may take.
-class listener {
- public:
-  struct options : connection_options {
-    std::size_t connections_max = 4096;  ///< open ones, those in their handshake included
-    std::size_t handshakes_max = 256;    ///< under way at the same time
-    /// Of these with one machine, as far as addresses tell, so that one cannot keep all others out.
-    /// For this one, too: whoever of many processes finds no room tries again, and gets in.
-    std::size_t handshakes_per_address = 64;
-  };
-
-  /// @throws option_error when the address is beyond loopback and that was not asked for, or when
-  /// files of `keys` cannot be used; error (errc::io) when it cannot be bound. A Unix-domain path
-  /// that nobody listens on any more is taken over.
-  listener(reactor& where, address const& at, security const& keys, options const& limits,
-           std::function<void(std::unique_ptr<connection>)> accepted);
-  ~listener();
-  listener(listener const&) = delete;
-  listener& operator=(listener const&) = delete;
-
-  /// The address with the port that the system picked.
-  [[nodiscard]] address bound() const;
-
- private:
-  struct state;
-  std::shared_ptr<state> state_;
 };
 
 }  // namespace rubato::net

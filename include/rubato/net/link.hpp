@@ -14,6 +14,7 @@
 
 #include "rubato/net/connection.hpp"
 #include "rubato/net/deployment.hpp"
+#include "rubato/net/network.hpp"
 #include "rubato/wire/frame.hpp"
 
 namespace rubato::net {
@@ -44,7 +45,7 @@ class reliable_frame {
 
 class link;
 
-/// What a link tells its owner, from inside the reactor. Close and destroy links from outside only.
+/// What a link tells its owner, from inside the network. Close and destroy links from outside only.
 class link_user {
  public:
   virtual ~link_user() = default;
@@ -66,7 +67,7 @@ class link_user {
 };
 
 /// A conversation with one other process that outlives its connections: one end dials, and dials
-/// again when a connection breaks; what had not arrived is sent again. Belongs to its reactor.
+/// again when a connection breaks; what had not arrived is sent again. Belongs to its network.
 class link final : public frame_receiver {
  public:
   struct options : connection_options {
@@ -76,13 +77,13 @@ class link final : public frame_receiver {
   };
 
   /// `who` names the other end in messages: "server 1".
-  link(reactor& where, link_user& user, options const& limits, std::string who);
+  link(network& where, link_user& user, options const& limits, std::string who);
   ~link() override;
   link(link const&) = delete;
   link& operator=(link const&) = delete;
 
   /// The end that dials. Tries for `patience` until the first connection is there, but not where it
-  /// is refused. @throws option_error as `connect`
+  /// is refused. @throws option_error as `network::dial`
   void dial(address const& to, security const& keys, hello const& self,
             std::chrono::milliseconds patience);
   /// The end that listens: a connection of this link, whose hello has been read.
@@ -151,7 +152,7 @@ class link final : public frame_receiver {
   [[nodiscard]] std::chrono::milliseconds handshake_time() const;
   [[nodiscard]] std::string beyond_sent(std::uint64_t received) const;
 
-  reactor& reactor_;
+  network& network_;
   link_user& user_;
   options limits_;
   std::string who_;
@@ -173,7 +174,7 @@ class link final : public frame_receiver {
   bool refused_ = false;
   bool farewell_ = false;
   bool cut_ = false;  ///< this connection ends since one end wants another in its place
-  reactor::clock::time_point deadline_{};
+  network::clock::time_point deadline_{};
   std::shared_ptr<void> timer_;
 
   std::deque<kept> kept_;        ///< numbers `sent_ - kept_.size() + 1` to `sent_`
@@ -191,7 +192,7 @@ class link final : public frame_receiver {
 class doorkeeper {
  public:
   using visitor = std::function<void(std::unique_ptr<connection>, hello const&)>;
-  doorkeeper(reactor& where, connection_options const& limits, visitor welcome,
+  doorkeeper(network& where, connection_options const& limits, visitor welcome,
              std::size_t guests_max = 256);
   ~doorkeeper();
   void receive(std::unique_ptr<connection> fresh);
@@ -199,7 +200,7 @@ class doorkeeper {
 
  private:
   class guest;
-  reactor& reactor_;
+  network& network_;
   connection_options limits_;
   visitor welcome_;
   std::size_t guests_max_;

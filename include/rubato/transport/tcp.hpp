@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "rubato/net/deployment.hpp"
+#include "rubato/net/network.hpp"
 #include "rubato/run/runtime.hpp"
 
 namespace rubato {
@@ -47,6 +48,8 @@ struct tcp {
   /// commit of more, a pull that names more rows and initial values of more, at one server, are taken
   /// for a fault: that server closes the link, and the worker process is lost.
   std::uint64_t sparse_max = std::uint64_t{1} << 30;
+  /// Makes what this process talks through, in place of sockets: `net::asio_network` where it is empty.
+  net::network_maker network{};
 
   /// The place is as a launcher says it; see `net::deployment::from_environment`.
   [[nodiscard]] static tcp from_environment(std::uint32_t threads = 1);
@@ -56,6 +59,7 @@ struct tcp {
   /// error with errc::refused, when it is not let in
   [[nodiscard]] std::unique_ptr<tcp_runtime> open(run_setup setup) const;
 
+  [[nodiscard]] std::unique_ptr<net::network> make_network() const;
   /// @throws option_error
   void check() const;
 };

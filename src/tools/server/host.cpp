@@ -6,6 +6,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/core/time.hpp"
+#include "rubato/net/asio_network.hpp"
 #include "rubato/protocol/ada_comm.hpp"
 #include "rubato/protocol/adsp.hpp"
 #include "rubato/protocol/asp.hpp"
@@ -45,10 +46,10 @@ blueprint blueprint_of(options const& o) {
 
 host::host(options const& o)
     : plan_(blueprint_of(o)),
-      server_(plan_, plan_.agreement(), o.place, std::uint64_t{1} << 30) {}
+      server_(std::make_unique<net::asio_network>(), plan_, plan_.agreement(), o.place, std::uint64_t{1} << 30) {}
 
 void coordinate(options const& o, coordinator_started const& started) {
-  detail::coordinator_process process(o.place, protocol_of(o));
+  detail::coordinator_process process(std::make_unique<net::asio_network>(), o.place, protocol_of(o));
   auto const until_over = started([&process] { process.stop(); });
   process.run();
 }

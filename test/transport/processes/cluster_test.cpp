@@ -9,15 +9,20 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <latch>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
 #include <rubato/core/random.hpp>
+#include <rubato/net/asio_network.hpp>
+#include <rubato/net/network.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/ssp.hpp>
@@ -173,25 +178,57 @@ TEST_CASE("tcp: nothing is written to what a body read into once the body is ove
   SECTION("through what threads share") { check_unwinding(1, 3, 50); }
 }
 
+namespace {
+
+/// Sockets that say when they are first waited for, once somebody wants to hear of it.
+class watched_network final : public net::network_decorator {
+ public:
+  watched_network(std::atomic<bool> const& listening, std::latch& waited_for)
+      : network_decorator(std::make_unique<net::asio_network>()),
+        listening_(listening),
+        waited_for_(waited_for) {}
+
+  void run_one(clock::time_point deadline) override {
+    if (listening_ && !std::exchange(said_, true)) waited_for_.count_down();
+    inner().run_one(deadline);
+  }
+
+ private:
+  std::atomic<bool> const& listening_;
+  std::latch& waited_for_;
+  bool said_ = false;
+};
+
+}  // namespace
+
 TEST_CASE("tcp: stop() ends a run for all also where it has not begun yet", "[tcp]") {
   serving const run(two_by_two(), asp{}, {describe(counting{.rows = 8})});
+  std::atomic<bool> is_called = false;
+  std::latch waits(1);
+  std::latch asked(1);
   std::atomic<int> ended = 0;
   std::atomic<bool> held = true;
   in_processes(processes, [&](std::uint32_t rank) {
-    cluster c{run.process(rank, 1), asp{}, counting{.rows = 8}};
+    tcp options = run.process(rank, 1);
+    if (rank == 1)
+      options.network = [&] { return std::make_unique<watched_network>(is_called, waits); };
+    cluster c{options, asp{}, counting{.rows = 8}};
     auto const goes_on = [](auto& worker) {
       while (true) worker.step();
     };
-    if (rank == 0) std::this_thread::sleep_for(2s);  // it is the other that waits for this one
+    if (rank == 0) asked.wait();  // it is the other that waits for this one
     std::jthread stopping;
-    if (rank == 1)
+    if (rank == 1) {
+      is_called = true;
       stopping = std::jthread([&] {
-        std::this_thread::sleep_for(1s);
+        waits.wait();
         c.stop();
+        asked.count_down();
         for (int i = 0; i < 2'000 && ended == 0; ++i) std::this_thread::sleep_for(10ms);
         held = ended != 0;
         if (!held) c.stop();  // so that nobody hangs
       });
+    }
     (void)c.run(goes_on);
     ++ended;
   });

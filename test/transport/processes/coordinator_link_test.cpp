@@ -10,13 +10,14 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include <rubato/net/address.hpp>
+#include <rubato/net/asio_network.hpp>
 #include <rubato/net/connection.hpp>
 #include <rubato/net/deployment.hpp>
 
 using namespace rubato;
 
 TEST_CASE("a listener lets all processes of a run in at once, and never fewer than usual") {
-  net::listener::options const usual;
+  net::listener_options const usual;
   net::deployment place;
   place.workers = 2700;
   place.servers = 300;
@@ -37,14 +38,14 @@ TEST_CASE("tcp: a server is reached where it listens, by the machine's name, or 
   net::deployment place;
   place.coordinator = {.host = "127.0.0.1", .port = 1};
   net::address const loopback{.host = "127.0.0.1", .port = 81};
-  CHECK(detail::announced(place, loopback) == loopback);
+  CHECK(detail::announced(place, net::asio_network(), loopback) == loopback);
   std::array<char, 256> name{};
   REQUIRE(::gethostname(name.data(), name.size() - 1) == 0);
-  CHECK(detail::announced(place, {.host = "0.0.0.0", .port = 81}) ==
+  CHECK(detail::announced(place, net::asio_network(), {.host = "0.0.0.0", .port = 81}) ==
         net::address{.host = name.data(), .port = 81});
-  CHECK(detail::announced(place, {.host = "::", .port = 81}).host == name.data());
+  CHECK(detail::announced(place, net::asio_network(), {.host = "::", .port = 81}).host == name.data());
   place.announce = net::address{.host = "far", .port = 7};
-  CHECK(detail::announced(place, loopback) == *place.announce);
+  CHECK(detail::announced(place, net::asio_network(), loopback) == *place.announce);
 }
 
 TEST_CASE("tcp: a coordinator that is known by a name listens on all networks, if it may") {
@@ -66,7 +67,7 @@ TEST_CASE("tcp: who listens on all addresses is reached by the one that leads to
   namespace ip = boost::asio::ip;
   net::deployment place;
   place.coordinator = {.host = "192.0.2.99", .port = 9};  // of a network for documentation
-  auto const at = detail::announced(place, {.host = "0.0.0.0", .port = 81});
+  auto const at = detail::announced(place, net::asio_network(), {.host = "0.0.0.0", .port = 81});
   CHECK(at.port == 81);
   boost::asio::io_context io;
   boost::system::error_code no_number;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,7 +22,9 @@
 #include <vector>
 
 #include <rubato/core/error.hpp>
+#include <rubato/net/asio_network.hpp>
 #include <rubato/net/link.hpp>
+#include <rubato/net/network.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/conductor.hpp>
 #include <rubato/protocol/pace.hpp>
@@ -40,16 +43,52 @@ namespace {
 
 constexpr char const* agreed = "played";
 
+/// Sockets, and a time that a test moves on while nothing runs them.
+class hurried_network final : public net::network_decorator {
+ public:
+  explicit hurried_network(std::atomic<std::chrono::milliseconds> const& ahead)
+      : network_decorator(std::make_unique<net::asio_network>()), ahead_(ahead) {}
+
+  [[nodiscard]] clock::time_point now() const override { return inner().now() + ahead_.load(); }
+  [[nodiscard]] std::shared_ptr<void> at(clock::time_point when, std::function<void()> f) override {
+    auto made = std::make_shared<std::function<void()>>(std::move(f));
+    timers_.emplace(when, made);
+    return made;
+  }
+  void run_one(clock::time_point deadline) override {
+    if (!timers_.empty()) deadline = std::min(deadline, timers_.begin()->first);
+    inner().run_one(deadline == clock::time_point::max() ? deadline : deadline - ahead_.load());
+    call_timers();
+  }
+  void poll() override {
+    inner().poll();
+    call_timers();
+  }
+
+ private:
+  void call_timers() {
+    while (!timers_.empty() && timers_.begin()->first <= now()) {
+      auto const f = timers_.begin()->second.lock();
+      timers_.erase(timers_.begin());
+      if (f) (*f)();
+    }
+  }
+
+  std::atomic<std::chrono::milliseconds> const& ahead_;
+  std::multimap<clock::time_point, std::weak_ptr<std::function<void()>>> timers_;
+};
+
 /// A coordinator in a thread of its own.
 class coordinated {
  public:
-  explicit coordinated(std::chrono::milliseconds silence, rules const& protocol = asp{}) {
+  explicit coordinated(std::chrono::milliseconds silence, rules const& protocol = asp{},
+                       std::unique_ptr<net::network> network = std::make_unique<net::asio_network>()) {
     place_.coordinator.path = folder_.file("coordinator");
     place_.silence = silence;
     place_.reconnect = 0ms;  // at its end it waits for nobody
     net::deployment own = place_;
     own.as = net::role::coordinator;
-    process_.emplace(own, protocol);
+    process_.emplace(std::move(network), own, protocol);
     serving_ = std::jthread([this] {
       try {
         process_->run();
@@ -74,7 +113,7 @@ class coordinated {
 /// A process of a run, as far as the coordinator knows. A server does what it is ordered to.
 class member final : detail::coordinator_user {
  public:
-  member(net::reactor& where, net::deployment const& place, net::role as)
+  member(net::network& where, net::deployment const& place, net::role as)
       : link_(where, *this, place,
               {.as = as, .rank = std::nullopt, .listens = "here", .agreed = agreed, .pid = 0}) {}
 
@@ -108,7 +147,7 @@ class member final : detail::coordinator_user {
 /// A link to a coordinator that says a hello, and not who it is before it is asked to.
 class stranger final : public net::link_user {
  public:
-  stranger(net::reactor& where, net::address const& to, std::uint64_t session,
+  stranger(net::network& where, net::address const& to, std::uint64_t session,
            std::chrono::milliseconds silence = 5s)
       : link_(where, *this, limits(silence), "the coordinator") {
     net::hello h;
@@ -194,20 +233,20 @@ class halting_conductor final : public idle_conductor {
 
 TEST_CASE("coordinator: who has left without saying who it is is forgotten", "[tcp]") {
   coordinated const run(5s);
-  net::reactor reactor;
+  net::asio_network network;
   // A session that the coordinator remembered as over would be refused.
   for (int i = 0; i < 5; ++i) {
-    stranger guest(reactor, run.place().coordinator, 77);
-    CHECK(test::run_until(reactor, [&] { return guest.is_up() || !guest.lost_for().empty(); }));
+    stranger guest(network, run.place().coordinator, 77);
+    CHECK(test::run_until(network, [&] { return guest.is_up() || !guest.lost_for().empty(); }));
     CHECK(guest.lost_for() == "");
   }
 }
 
 TEST_CASE("coordinator: who is here and does not say who it is is sent away in time", "[tcp]") {
   coordinated const run(400ms);  // and as long for a handshake; a link says more often that it is here
-  net::reactor reactor;
-  stranger guest(reactor, run.place().coordinator, 77, run.place().silence);
-  CHECK(test::run_until(reactor, [&] { return !guest.lost_for().empty(); }));
+  net::asio_network network;
+  stranger guest(network, run.place().coordinator, 77, run.place().silence);
+  CHECK(test::run_until(network, [&] { return !guest.lost_for().empty(); }));
   CHECK_THAT(guest.lost_for(), Contains("did not say in time who it is"));
 }
 
@@ -217,20 +256,21 @@ TEST_CASE("coordinator: who said in time who it is is let in, however long the c
   std::atomic<bool> stands_still = false;
   std::atomic<bool> goes_on = false;
   conducted_by<halting_conductor> const pace([&] { return halting_conductor(stands_still, goes_on); });
-  coordinated const run(in_time, with(asp{}, pace));
-  net::reactor reactor;
-  member const server(reactor, run.place(), net::role::server);
-  member worker(reactor, run.place(), net::role::worker);
-  REQUIRE(test::run_until(reactor, [&] { return worker.is_in(); }));
-  stranger late(reactor, run.place().coordinator, 77, in_time);
-  REQUIRE(test::run_until(reactor, [&] { return late.is_up(); }));
+  std::atomic<std::chrono::milliseconds> ahead = 0ms;
+  coordinated const run(in_time, with(asp{}, pace), std::make_unique<hurried_network>(ahead));
+  net::asio_network network;
+  member const server(network, run.place(), net::role::server);
+  member worker(network, run.place(), net::role::worker);
+  REQUIRE(test::run_until(network, [&] { return worker.is_in(); }));
+  stranger late(network, run.place().coordinator, 77, in_time);
+  REQUIRE(test::run_until(network, [&] { return late.is_up(); }));
   worker.say(wire::ready{1, false});
-  bool const stood_still = test::run_until(reactor, [&] { return stands_still.load(); });
+  bool const stood_still = test::run_until(network, [&] { return stands_still.load(); });
   late.register_itself();
-  std::this_thread::sleep_for(in_time + 100ms);
+  ahead = in_time + 100ms;
   goes_on = true;
   REQUIRE(stood_still);
-  REQUIRE(test::run_until(reactor, [&] { return late.is_in() || !late.lost_for().empty(); }));
+  REQUIRE(test::run_until(network, [&] { return late.is_in() || !late.lost_for().empty(); }));
   CHECK(late.lost_for() == "");
 }
 
@@ -270,17 +310,17 @@ TEST_CASE("coordinator: who does not take what it is told is given up as lost, a
   {
     conducted_by<talkative_conductor> const pace([&] { return talkative_conductor(ordered); });
     coordinated const run(60s, with(asp{}, pace));
-    net::reactor reactor;
-    member const server(reactor, run.place(), net::role::server);
-    net::reactor its_own;
+    net::asio_network network;
+    member const server(network, run.place(), net::role::server);
+    net::asio_network its_own;
     member worker(its_own, run.place(), net::role::worker);
-    REQUIRE(test::run_until(reactor, [&] {
+    REQUIRE(test::run_until(network, [&] {
       its_own.poll();
       return worker.is_in();
     }));
     worker.say(wire::ready{1, false});  // and reads no more
     // Without optimising, under sanitizers, it takes a while to write 64 MB.
-    CHECK(test::run_until(reactor, [&] { return server.has_heard<wire::expel>(); }, 2min));
+    CHECK(test::run_until(network, [&] { return server.has_heard<wire::expel>(); }, 2min));
   }
   CHECK(ordered == allowed);
   CHECK_THAT(log.warnings(), Contains("worker 0 was lost: it does not take what it is told"));

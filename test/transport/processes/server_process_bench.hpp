@@ -2,6 +2,7 @@
 // A server among processes that a test plays itself, message by message.
 #pragma once
 
+#include <rubato/net/asio_network.hpp>
 #include <rubato/transport/processes/server_process.hpp>
 
 #include <catch2/catch.hpp>
@@ -59,11 +60,11 @@ class worker_peer final : public net::link_user {
     std::vector<std::byte> body;
   };
 
-  worker_peer(net::reactor& where, net::address const& server, net::hello const& said)
+  worker_peer(net::network& where, net::address const& server, net::hello const& said)
       : link_(where, *this, without_heartbeats(), "the server") {
     link_.dial(server, {}, said, 10s);
   }
-  worker_peer(net::reactor& where, net::address const& server, std::uint32_t process,
+  worker_peer(net::network& where, net::address const& server, std::uint32_t process,
               std::uint64_t session = usual_session)
       : worker_peer(where, server, hello_of(process, session)) {}
   [[nodiscard]] static net::hello hello_of(std::uint32_t process,
@@ -136,13 +137,13 @@ class worker_peer final : public net::link_user {
 /// The coordinator of one server. Orders can be held back, as by a slow network.
 class played_coordinator final : public net::link_user {
  public:
-  played_coordinator(net::reactor& where, net::address const& at, bool synchronized)
+  played_coordinator(net::network& where, net::address const& at, bool synchronized)
       : orders_(1, synchronized),
         link_(where, *this, without_heartbeats(), "the server"),
         door_(where, without_heartbeats(),
               [this](auto fresh, auto const& said) { link_.adopt(std::move(fresh), said); }),
-        listener_(where, at, {}, listener_limits(),
-                  [this](auto fresh) { door_.receive(std::move(fresh)); }) {
+        listener_(where.listen(at, {}, listener_limits(),
+                               [this](auto fresh) { door_.receive(std::move(fresh)); })) {
     door_.open();
   }
 
@@ -201,8 +202,8 @@ class played_coordinator final : public net::link_user {
   void lost(net::link&, std::string const&, bool) override {}
 
  private:
-  static net::listener::options listener_limits() {
-    net::listener::options o;
+  static net::listener_options listener_limits() {
+    net::listener_options o;
     o.silence = long_silence;
     return o;
   }
@@ -227,7 +228,7 @@ class played_coordinator final : public net::link_user {
   std::vector<std::byte> arriving_;
   net::link link_;
   net::doorkeeper door_;
-  net::listener listener_;
+  std::unique_ptr<net::listener> listener_;
 };
 
 /// A server in a run of two workers, in processes of their own. All of it in one thread.
@@ -241,13 +242,13 @@ class played_run {
     place.coordinator.path = folder_.file("coordinator");
     place.listen = {.host = {}, .path = folder_.file("server")};
     place.silence = long_silence;
-    coordinator_.emplace(reactor_, place.coordinator, plan_.synchronized());
-    server_.emplace(plan_, plan_.agreement(), place, 1 << 20, held_max);
+    coordinator_.emplace(network_, place.coordinator, plan_.synchronized());
+    server_.emplace(std::make_unique<net::asio_network>(), plan_, plan_.agreement(), place, 1 << 20, held_max);
     REQUIRE(until([&] { return coordinator_->is_up(); }));
     coordinator_->begin_stage();
     coordinator_->join(first_worker);
     REQUIRE(until([&] { return coordinator_->has_started(first_worker); }));
-    first_ = connected(reactor_, first_worker);
+    first_ = connected(network_, first_worker);
   }
   ~played_run() {
     coordinator_->shut_down();
@@ -255,18 +256,18 @@ class played_run {
   }
 
   [[nodiscard]] bool until(std::function<bool()> const& condition, std::chrono::milliseconds limit = 10s) {
-    auto const end = net::reactor::clock::now() + limit;
+    auto const end = net::network::clock::now() + limit;
     while (!condition()) {
-      if (net::reactor::clock::now() > end) return false;
+      if (net::network::clock::now() > end) return false;
       server_->poll();
-      reactor_.run_one(net::reactor::clock::now() + 1ms);
+      network_.run_one(net::network::clock::now() + 1ms);
     }
     return true;
   }
   /// The server and the others do what they can for now.
   void settle() { (void)until([] { return false; }, 50ms); }
 
-  [[nodiscard]] std::unique_ptr<worker_peer> connected(net::reactor& where, worker_id w) {
+  [[nodiscard]] std::unique_ptr<worker_peer> connected(net::network& where, worker_id w) {
     auto made = dialling(where, worker_peer::hello_of(w.value()));
     REQUIRE(until([&] {
       where.poll();
@@ -275,7 +276,7 @@ class played_run {
     return made;
   }
   /// A worker process that the server has yet to let in.
-  [[nodiscard]] std::unique_ptr<worker_peer> dialling(net::reactor& where, net::hello const& said) {
+  [[nodiscard]] std::unique_ptr<worker_peer> dialling(net::network& where, net::hello const& said) {
     return std::make_unique<worker_peer>(where, server_->bound(), said);
   }
   /// It pushes a one to every element.
@@ -292,11 +293,11 @@ class played_run {
   [[nodiscard]] worker_peer& first() { return *first_; }
   [[nodiscard]] server_stats const& stats() const { return server_->stats(); }
   [[nodiscard]] net::address server_address() const { return server_->bound(); }
-  [[nodiscard]] net::reactor& reactor() { return reactor_; }
+  [[nodiscard]] net::network& network() { return network_; }
 
  private:
   temporary_folder folder_;
-  net::reactor reactor_;
+  net::asio_network network_;
   blueprint plan_;
   std::optional<played_coordinator> coordinator_;
   std::optional<detail::server_process> server_;

@@ -24,7 +24,7 @@ TEST_CASE("server: a commit that is refused changes nothing, and its connection 
   constexpr std::size_t rows = 1 << 20;  // 8 MB
   bool const joins_meanwhile = GENERATE(true, false);
   played_run run(asp{}, rows);
-  net::reactor its_own;
+  net::asio_network its_own;
   auto const stranger = run.connected(its_own, second_worker);
   auto const join = [&] {
     run.to().join(second_worker);
@@ -97,7 +97,7 @@ class half_folded {
   }
 
   played_run run{asp{}, rows};
-  net::reactor slow;
+  net::asio_network slow;
   std::unique_ptr<worker_peer> sender;
 };
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include <rubato/net/asio_network.hpp>
 #include <rubato/net/connection.hpp>
 #include <rubato/net/link.hpp>
 #include <rubato/protocol/asp.hpp>
@@ -36,7 +37,7 @@ TEST_CASE("server: who asks on and does not read the answers is cut off, and the
   played_run run(bsp{}, rows);
   run.to().join(second_worker);
   REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
-  net::reactor idle;  // reads while it is connected, and then no more
+  net::asio_network idle;  // reads while it is connected, and then no more
   auto const glutton = run.connected(idle, second_worker);
 
   // 64 MB, and the table twice for each worker and whoever looks on.
@@ -73,7 +74,7 @@ TEST_CASE("server: who commits far ahead of the others is cut off, and they go o
   played_run run(bsp{}, rows, held_max);
   run.to().join(second_worker);
   REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
-  net::reactor its_own;
+  net::asio_network its_own;
   auto const runaway = run.connected(its_own, second_worker);
 
   // Each counts as its 64 bytes and what it takes to keep it.
@@ -101,7 +102,7 @@ TEST_CASE("server: who was given up is not counted among those who are connected
   test::log_capture const log;
   played_run run(bsp{}, 8);
   run.to().join(second_worker);
-  net::reactor its_own;
+  net::asio_network its_own;
   auto const given_up = run.connected(its_own, second_worker);
   REQUIRE(run.until([&] { return run.stats().connections == 2; }));
   run.to().lose(second_worker);
@@ -128,7 +129,7 @@ TEST_CASE("server: what the protocol lets a worker send is kept, and no more", "
   played_run run(with(ssp{.staleness = staleness}, stable_cut{}), rows, held_max);
   run.to().join(second_worker);
   REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
-  net::reactor its_own;
+  net::asio_network its_own;
   auto const ahead = run.connected(its_own, second_worker);
   auto const has = [&](std::uint64_t commits) {
     return run.until([&] {
@@ -159,15 +160,14 @@ TEST_CASE("server: all processes of a large run may wait at its door", "[tcp]") 
   place.listen = {.host = {}, .path = folder.file("server")};
   place.silence = long_silence;
   blueprint const plan(bsp{}, 1, {describe(counting{.rows = 8})});
-  detail::server_process server(plan, plan.agreement(), place, 1 << 20);
-  net::reactor reactor;
+  detail::server_process server(std::make_unique<net::asio_network>(), plan, plan.agreement(), place, 1 << 20);
+  net::asio_network network;
   std::vector<std::shared_ptr<void>> attempts;
   std::vector<std::unique_ptr<net::connection>> made;
   for (std::uint32_t i = 0; i < many; ++i)
-    attempts.push_back(net::connect(
-        reactor, server.bound(), {}, without_heartbeats(),
+    attempts.push_back(network.dial(server.bound(), {}, without_heartbeats(),
         [&](auto fresh, auto const&, bool) { made.push_back(std::move(fresh)); }));
-  REQUIRE(test::run_until(reactor, [&] {
+  REQUIRE(test::run_until(network, [&] {
     server.poll();
     return made.size() == many;
   }));
@@ -181,7 +181,7 @@ TEST_CASE("server: who was sent away is known when it comes back, and may come a
   played_run run(bsp{}, 8);
   run.to().join(second_worker);
   REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
-  net::reactor its_own;
+  net::asio_network its_own;
   auto const lost = [&](worker_peer const& w) {
     return run.until([&] {
       its_own.poll();
@@ -219,7 +219,7 @@ TEST_CASE("server: who asks again while it waits is answered once, for what it a
   played_run run(bsp{}, 8);
   run.to().join(second_worker);
   REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
-  net::reactor its_own;
+  net::asio_network its_own;
   auto const other = run.connected(its_own, second_worker);
   run.commit(run.first(), first_worker, clock_index{0});
   for (int i = 0; i < 100; ++i) run.first().ask(run.to().identity(first_worker), clock_index{1});
@@ -251,7 +251,7 @@ TEST_CASE("server: a second session of a worker process that is here is refused,
   played_run run(asp{}, 5);
   auto said = worker_peer::hello_of(first_worker.value());
   said.session += 1000;
-  auto const second = run.dialling(run.reactor(), said);
+  auto const second = run.dialling(run.network(), said);
   REQUIRE(run.until([&] { return second->is_up() || !second->lost_for().empty(); }));
   CHECK_FALSE(second->is_up());
   CHECK_THAT(second->lost_for(), Contains("worker process 0 is here already"));
@@ -264,7 +264,7 @@ TEST_CASE("server: a second session of a worker process that is here is refused,
   bool const lives_again = GENERATE(true, false);
   if (lives_again) ++said.incarnation;
   else said.number = second_worker.value();
-  auto const other = run.dialling(run.reactor(), said);
+  auto const other = run.dialling(run.network(), said);
   REQUIRE(run.until([&] { return other->is_up() || !other->lost_for().empty(); }));
   CHECK(other->lost_for() == "");
 }
@@ -325,7 +325,7 @@ TEST_CASE("server: a cut that another worker's commit is missing of is answered 
   early_question at;
   at.run.to().join(second_worker);
   REQUIRE(at.run.until([&] { return at.run.to().has_started(second_worker); }));
-  auto const other = at.run.connected(at.run.reactor(), second_worker);
+  auto const other = at.run.connected(at.run.network(), second_worker);
   at.commit_first(0);
   at.ask_first(cut_of({clock_index{1}, clock_index{1}}, clock_index{1}));
   at.run.commit(*other, second_worker, clock_index{0});
@@ -339,7 +339,7 @@ TEST_CASE("server: a question that waits for a cut may come again, over the next
   early_question at;
   at.run.to().join(second_worker);
   REQUIRE(at.run.until([&] { return at.run.to().has_started(second_worker); }));
-  auto const other = at.run.connected(at.run.reactor(), second_worker);
+  auto const other = at.run.connected(at.run.network(), second_worker);
   auto const cut = cut_of({clock_index{0}, clock_index{1}}, clock_index{0});
   at.ask_first(cut);
   if (cuts) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <rubato/core/error.hpp>
+#include <rubato/net/asio_network.hpp>
 #include <rubato/net/deployment.hpp>
 #include <rubato/net/log.hpp>
 #include <rubato/protocol/rules.hpp>
@@ -50,7 +51,8 @@ class serving {
     place_.reconnect = 20s;
     net::deployment as_coordinator = place_;
     as_coordinator.as = net::role::coordinator;
-    coordinator_.emplace(as_coordinator, p, blueprint(p, place_.servers, tables).agreement());
+    coordinator_.emplace(std::make_unique<net::asio_network>(), as_coordinator, p,
+                         blueprint(p, place_.servers, tables).agreement());
     for (std::uint32_t i = 0; i < place_.servers; ++i) servers_.emplace_back(place_of(i), p, tables);
     threads_.push_back(serve(*coordinator_));
     for (auto& s : servers_) threads_.push_back(serve(s.process));
@@ -80,7 +82,8 @@ class serving {
 
   struct server {
     server(net::deployment const& place, rules const& p, std::vector<table_description> const& tables)
-        : plan(p, place.servers, tables), process(plan, plan.agreement(), place, sparse_max) {}
+        : plan(p, place.servers, tables),
+          process(std::make_unique<net::asio_network>(), plan, plan.agreement(), place, sparse_max) {}
     blueprint plan;
     detail::server_process process;
   };

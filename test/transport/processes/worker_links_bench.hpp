@@ -2,6 +2,7 @@
 // Worker processes before a server that a test plays, frame by frame.
 #pragma once
 
+#include <rubato/net/asio_network.hpp>
 #include <rubato/transport/processes/worker_links.hpp>
 
 #include <catch2/catch.hpp>
@@ -57,11 +58,11 @@ class played_server final : detail::coordinator_user {
 
   played_server(net::deployment const& place, net::address const& at, handler on_frame)
       : on_frame_(std::move(on_frame)),
-        door_(reactor_, detail::connection_limits(place),
+        door_(network_, detail::connection_limits(place),
               [this](auto fresh, auto const&) { welcome(std::move(fresh)); }),
-        listener_(reactor_, at, {}, detail::listener_limits(place),
-                  [this](auto fresh) { door_.receive(std::move(fresh)); }),
-        coordinator_(reactor_, *this, place,
+        listener_(network_.listen(at, {}, detail::listener_limits(place),
+                                  [this](auto fresh) { door_.receive(std::move(fresh)); })),
+        coordinator_(network_, *this, place,
                      {.as = net::role::server,
                       .rank = 0,
                       .listens = at.text(),
@@ -69,7 +70,7 @@ class played_server final : detail::coordinator_user {
                       .pid = 0}) {
     door_.open();
     thread_ = std::jthread([this](std::stop_token const& over) {
-      while (!over.stop_requested()) reactor_.run_one(net::reactor::clock::now() + 1ms);
+      while (!over.stop_requested()) network_.run_one(net::network::clock::now() + 1ms);
     });
   }
   ~played_server() override {
@@ -120,10 +121,10 @@ class played_server final : detail::coordinator_user {
 
   handler on_frame_;
   std::atomic<int> connections_ = 0;
-  net::reactor reactor_;
+  net::asio_network network_;
   std::vector<std::unique_ptr<guest>> guests_;
   net::doorkeeper door_;
-  net::listener listener_;
+  std::unique_ptr<net::listener> listener_;
   detail::coordinator_link coordinator_;
   std::jthread thread_;
 };
@@ -139,7 +140,7 @@ class played_run {
     place_.reconnect = reconnect;
     net::deployment as_coordinator = place_;
     as_coordinator.as = net::role::coordinator;
-    coordinator_.emplace(as_coordinator, asp{});
+    coordinator_.emplace(std::make_unique<net::asio_network>(), as_coordinator, asp{});
     coordinating_ = std::jthread([this] {
       try {
         coordinator_->run();
@@ -186,7 +187,7 @@ class played_run {
 class process final : detail::worker_links::user {
  public:
   explicit process(net::deployment const& place, bool background = false)
-      : links(*this, place, played_server::agreed, background) {}
+      : links(*this, std::make_unique<net::asio_network>(), place, played_server::agreed, background) {}
   explicit process(played_run const& in, bool background = false) : process(in.place(), background) {}
 
  private:

@@ -64,6 +64,13 @@ std::string address::text() const {
   return needs_brackets ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
+bool address::is_name() const {
+  if (is_unix()) return false;
+  boost::system::error_code no_number;
+  (void)boost::asio::ip::make_address(host, no_number);
+  return static_cast<bool>(no_number);
+}
+
 bool address::is_loopback() const {
   if (is_unix() || host == "localhost") return true;
   boost::system::error_code no_number;

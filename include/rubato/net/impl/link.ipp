@@ -93,8 +93,8 @@ class small_frame final : public reliable_frame {
 
 }  // namespace
 
-link::link(reactor& where, link_user& user, options const& limits, std::string who)
-    : reactor_(where), user_(user), limits_(limits), who_(std::move(who)) {}
+link::link(network& where, link_user& user, options const& limits, std::string who)
+    : network_(where), user_(user), limits_(limits), who_(std::move(who)) {}
 
 link::~link() { close(); }
 
@@ -104,14 +104,14 @@ void link::dial(address const& to, security const& keys, hello const& self,
   to_ = to;
   keys_ = keys;
   self_ = self;
-  deadline_ = reactor::clock::now() + patience;
+  deadline_ = network_.now() + patience;
   try_connect();
 }
 
 void link::try_connect() {
   connection_options limits = limits_;
   limits.handshake = handshake_time();
-  attempt_ = connect(reactor_, to_, keys_, limits,
+  attempt_ = network_.dial(to_, keys_, limits,
                      [this](std::unique_ptr<connection> fresh, std::string const& reason,
                             bool refused) { connected(std::move(fresh), reason, refused); });
 }
@@ -120,7 +120,7 @@ void link::try_connect() {
 /// after a break no handshake may take longer than the break may last.
 std::chrono::milliseconds link::handshake_time() const {
   if (!begun_) return limits_.handshake;
-  auto const left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - reactor::clock::now());
+  auto const left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - network_.now());
   return std::clamp(left, std::chrono::milliseconds{0}, limits_.handshake);
 }
 
@@ -133,7 +133,7 @@ void link::connected(std::unique_ptr<connection> fresh, std::string const& reaso
   self_.received = received_;
   connection_->send(own(hello_kind), encode(self_));
   connection_->flush();
-  timer_ = reactor_.at(reactor::clock::now() + handshake_time(), [this] {
+  timer_ = network_.at(network_.now() + handshake_time(), [this] {
     connection_->close();
     closed("said no welcome in time");
   });
@@ -141,12 +141,12 @@ void link::connected(std::unique_ptr<connection> fresh, std::string const& reaso
 
 void link::retry(std::string const& reason) {
   if (over_) return;
-  auto const now = reactor::clock::now();
+  auto const now = network_.now();
   if (now >= deadline_)
     return give_up(begun_ ? reason : "could not be reached: " + reason, false);
   last_reason_ = reason;
   delay_ = std::clamp(delay_ * 2, first_delay, longest_delay);
-  timer_ = reactor_.at(std::min(now + delay_, deadline_), [this] {
+  timer_ = network_.at(std::min(now + delay_, deadline_), [this] {
     try {
       try_connect();
     } catch (std::exception const& e) {  // files of TLS that were fine before may be again
@@ -377,13 +377,13 @@ void link::closed(std::string const& reason) {
   // one.
   auto const grace = cut_ ? std::max(limits_.reconnect, limits_.handshake) : limits_.reconnect;
   if (ready_) {
-    deadline_ = reactor::clock::now() + grace;
+    deadline_ = network_.now() + grace;
     log(log_level::warning,
         who_ + ": " + reason + "; it may come back within " + seconds_text(grace));
     interrupted(reason);
   }
   if (dials_) return retry(reason);
-  timer_ = reactor_.at(deadline_, [this, grace] {
+  timer_ = network_.at(deadline_, [this, grace] {
     give_up(last_reason_ + ", and it did not come back within " + seconds_text(grace), false);
   });
 }
@@ -408,7 +408,7 @@ class doorkeeper::guest final : public frame_receiver {
   guest(doorkeeper& keeper, std::unique_ptr<connection> fresh)
       : keeper_(keeper), connection_(std::move(fresh)) {
     connection_->attach(*this);
-    timer_ = keeper_.reactor_.at(reactor::clock::now() + keeper_.limits_.handshake, [this] {
+    timer_ = keeper_.network_.at(keeper_.network_.now() + keeper_.limits_.handshake, [this] {
       log(log_level::warning,
           connection_->peer() + (said_ ? ": could not be let in yet" : ": said no hello in time"));
       leave();
@@ -442,7 +442,7 @@ class doorkeeper::guest final : public frame_receiver {
 
   /// Not at once: the connection may be in the middle of calling.
   void leave() {
-    timer_ = keeper_.reactor_.at(reactor::clock::now(), [this] {
+    timer_ = keeper_.network_.at(keeper_.network_.now(), [this] {
       std::erase_if(keeper_.guests_, [this](auto const& g) { return g.get() == this; });
     });
   }
@@ -453,9 +453,9 @@ class doorkeeper::guest final : public frame_receiver {
   std::shared_ptr<void> timer_;
 };
 
-doorkeeper::doorkeeper(reactor& where, connection_options const& limits, visitor welcome,
+doorkeeper::doorkeeper(network& where, connection_options const& limits, visitor welcome,
                        std::size_t guests_max)
-    : reactor_(where), limits_(limits), welcome_(std::move(welcome)), guests_max_(guests_max) {}
+    : network_(where), limits_(limits), welcome_(std::move(welcome)), guests_max_(guests_max) {}
 doorkeeper::~doorkeeper() = default;
 
 void doorkeeper::receive(std::unique_ptr<connection> fresh) {

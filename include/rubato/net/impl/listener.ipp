@@ -14,12 +14,11 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "rubato/core/error.hpp"
-#include "rubato/net/connection.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/net/impl/acceptor.hpp"
 #include "rubato/net/impl/make_connection.hpp"
 #include "rubato/net/impl/opening.hpp"
-#include "rubato/net/impl/reactor_state.hpp"
+#include "rubato/net/impl/over_asio.hpp"
 #include "rubato/net/impl/tls.hpp"
 
 namespace rubato::net {
@@ -65,10 +64,8 @@ acceptor_type checked_listen(asio::io_context& context, address const& at, secur
   return listen_at(context, at);
 }
 
-}  // namespace
-
-struct listener::state : std::enable_shared_from_this<listener::state> {
-  state(asio::io_context& where, address const& at, security const& keys, options const& given,
+struct listener_state : std::enable_shared_from_this<listener_state> {
+  listener_state(asio::io_context& where, address const& at, security const& keys, listener_options const& given,
         std::function<void(std::unique_ptr<connection>)> told)
       : context(where),
         limits(given),
@@ -91,7 +88,7 @@ struct listener::state : std::enable_shared_from_this<listener::state> {
   void close() noexcept;
 
   asio::io_context& context;
-  options limits;
+  listener_options limits;
   std::string token;
   std::shared_ptr<tls_context const> tls;
   path_lock lock;
@@ -117,13 +114,13 @@ struct listener::state : std::enable_shared_from_this<listener::state> {
   bool crowded = false;  // connections are refused for want of room
 };
 
-void listener::state::accept_on() {
+void listener_state::accept_on() {
   acceptor.async_accept([weak = weak_from_this()](error_code const& error, socket_type socket) {
     if (auto const self = weak.lock()) self->on_accept(error, std::move(socket));
   });
 }
 
-void listener::state::on_accept(error_code const& error, socket_type socket) {
+void listener_state::on_accept(error_code const& error, socket_type socket) {
   if (!acceptor.is_open()) return;
   if (error) {
     // Such as too many open files: others close theirs in time.
@@ -150,7 +147,7 @@ void listener::state::on_accept(error_code const& error, socket_type socket) {
   accept_on();
 }
 
-bool listener::state::has_room_for(caller const& who) {
+bool listener_state::has_room_for(caller const& who) {
   std::string why;
   auto const from = machines.find(who.machine);
   guests* const others = from == machines.end() ? nullptr : &from->second;
@@ -176,14 +173,14 @@ bool listener::state::has_room_for(caller const& who) {
   return false;
 }
 
-void listener::state::forget(opening const* which) {
+void listener_state::forget(opening const* which) {
   auto const ended = openings.find(which);
   auto const from = machines.find(ended->second.machine);
   if (from != machines.end() && --from->second.handshakes == 0) machines.erase(from);
   openings.erase(ended);
 }
 
-void listener::state::open(socket_type socket) {
+void listener_state::open(socket_type socket) {
   caller const who = caller_of(socket, bound);
   if (!has_room_for(who)) return;
   error_code unusable;
@@ -205,7 +202,7 @@ void listener::state::open(socket_type socket) {
   one->start(opening::clock::now() + limits.handshake);
 }
 
-void listener::state::on_opened(opening const* which, std::unique_ptr<stream> opened,
+void listener_state::on_opened(opening const* which, std::unique_ptr<stream> opened,
                                 std::string const& peer, std::shared_ptr<void> ticket,
                                 std::string const& reason) {
   forget(which);
@@ -214,7 +211,7 @@ void listener::state::on_opened(opening const* which, std::unique_ptr<stream> op
   accepted(make_connection(context, std::move(opened), peer, limits, std::move(ticket)));
 }
 
-void listener::state::close() noexcept {
+void listener_state::close() noexcept {
   error_code ignored;
   acceptor.close(ignored);
   try {
@@ -224,14 +221,24 @@ void listener::state::close() noexcept {
   for (auto const& [key, pending] : openings) pending.one->cancel();
 }
 
-listener::listener(reactor& where, address const& at, security const& keys, options const& limits,
-                   std::function<void(std::unique_ptr<connection>)> accepted)
-    : state_(std::make_shared<state>(where.impl().context, at, keys, limits, std::move(accepted))) {
-  state_->accept_on();
+class asio_listener final : public listener {
+ public:
+  explicit asio_listener(std::shared_ptr<listener_state> s) : state_(std::move(s)) { state_->accept_on(); }
+  asio_listener(asio_listener const&) = delete;
+  asio_listener& operator=(asio_listener const&) = delete;
+  ~asio_listener() override { state_->close(); }
+  address bound() const override { return state_->bound; }
+
+ private:
+  std::shared_ptr<listener_state> state_;
+};
+
+}  // namespace
+
+std::unique_ptr<listener> listen_over(asio::io_context& context, address const& at, security const& keys,
+                                      listener_options const& options, network::accepted accepted) {
+  return std::make_unique<asio_listener>(
+      std::make_shared<listener_state>(context, at, keys, options, std::move(accepted)));
 }
-
-listener::~listener() { state_->close(); }
-
-address listener::bound() const { return state_->bound; }
 
 }  // namespace rubato::net

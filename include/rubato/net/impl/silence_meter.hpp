@@ -7,7 +7,7 @@
 
 namespace rubato::net {
 
-/// Judges how long nothing was heard, from checks at regular times. Time in which the reactor was
+/// Judges how long nothing was heard, from checks at regular times. Time in which the network was
 /// not run does not count: what came meanwhile has not been read yet.
 class silence_meter {
  public:

@@ -11,14 +11,14 @@
 #include "rubato/core/error.hpp"
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
-#include "rubato/net/reactor.hpp"
+#include "rubato/net/network.hpp"
 #include "rubato/wire/control.hpp"
 
 namespace rubato::detail {
 
 [[nodiscard]] net::connection_options connection_limits(net::deployment const& place);
 [[nodiscard]] net::link::options link_limits(net::deployment const& place);
-[[nodiscard]] net::listener::options listener_limits(net::deployment const& place);
+[[nodiscard]] net::listener_options listener_limits(net::deployment const& place);
 /// For a doorkeeper.
 [[nodiscard]] std::size_t guests_limit(net::deployment const& place);
 /// Where the coordinator listens: by its number there, by a name on all networks, since on the machine
@@ -27,7 +27,8 @@ namespace rubato::detail {
 /// Where others reach a server that listens at `bound`: as the place says, or else there. Who listens
 /// on all addresses is reached by the one from which it reaches the coordinator, or where that is on
 /// the same machine by the machine's name.
-[[nodiscard]] net::address announced(net::deployment const& place, net::address const& bound);
+[[nodiscard]] net::address announced(net::deployment const& place, net::network const& network,
+                                     net::address const& bound);
 /// Names a link; drawn at random, so that no two are alike.
 [[nodiscard]] std::uint64_t fresh_session();
 /// Where a process's control messages gather. @throws wire::frame_error when they are too long
@@ -66,7 +67,7 @@ class coordinator_user {
 /// A process's link to the coordinator.
 class coordinator_link final : net::link_user {
  public:
-  coordinator_link(net::reactor& where, coordinator_user& user, net::deployment const& place,
+  coordinator_link(net::network& where, coordinator_user& user, net::deployment const& place,
                    wire::registration self);
 
   void send(wire::control_message const& message);

@@ -11,7 +11,7 @@
 
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
-#include "rubato/net/reactor.hpp"
+#include "rubato/net/network.hpp"
 #include "rubato/transport/processes/process_control.hpp"
 
 namespace rubato::detail {
@@ -20,11 +20,11 @@ namespace rubato::detail {
 class coordinator_process final : net::link_user {
  public:
   /// `agreed`: what every process must say, or it is refused; empty: what the first one says.
-  coordinator_process(net::deployment const& place, rules const& protocol, std::string agreed = {});
+  coordinator_process(std::unique_ptr<net::network> network, net::deployment const& place, rules const& protocol, std::string agreed = {});
   ~coordinator_process() override;
 
   /// Where it listens.
-  [[nodiscard]] net::address bound() const { return listener_.bound(); }
+  [[nodiscard]] net::address bound() const { return listener_->bound(); }
   /// Coordinates until all have left, or `stop` is called. @throws lost_error when it could not go on
   void run();
   /// Makes `run` return. Any thread.
@@ -52,16 +52,16 @@ class coordinator_process final : net::link_user {
   net::deployment place_;
   process_control control_;
   std::string agreed_;
-  net::reactor reactor_;
-  net::reactor::clock::time_point began_ = net::reactor::clock::now();
+  std::unique_ptr<net::network> network_;
+  net::network::clock::time_point began_ = network_->now();
   std::map<std::uint64_t, std::unique_ptr<guest>> guests_;  ///< by session
   std::map<process_control::place, guest*> at_;
-  net::reactor::clock::time_point looked_ = began_;  ///< for strangers
+  net::network::clock::time_point looked_ = began_;  ///< for strangers
   std::atomic<bool> stop_asked_ = false;
   /// When those who are there have waited long enough for the others.
-  std::optional<net::reactor::clock::time_point> patience_ends_ = began_ + place_.patience;
+  std::optional<net::network::clock::time_point> patience_ends_ = began_ + place_.patience;
   net::doorkeeper door_;
-  net::listener listener_;
+  std::unique_ptr<net::listener> listener_;
 };
 
 }  // namespace rubato::detail

@@ -5,27 +5,27 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "rubato/net/reactor.hpp"
+#include "rubato/net/network.hpp"
 
 namespace rubato::detail {
 
-/// Whose turn it is to use the reactor and what lives in it: one thread's at a time.
+/// Whose turn it is to use the network and what lives in it: one thread's at a time.
 ///
 /// A thread that wants something done takes the turn for as long as that takes. A thread that waits
-/// for something to happen runs the reactor itself when nobody else does, so that an answer finds the
+/// for something to happen runs the network itself when nobody else does, so that an answer finds the
 /// thread that asked awake; others that wait meanwhile sleep. While nobody waits, a thread in the
 /// background may run it.
 class network_turn {
  public:
-  using clock = net::reactor::clock;
+  using clock = net::network::clock;
 
-  explicit network_turn(net::reactor& r) noexcept : reactor_(r) {}
+  explicit network_turn(net::network& n) noexcept : network_(n) {}
 
   void lock() {
     std::unique_lock guard(lock_);
     if (taken_) {
       ++wanting_;
-      reactor_.interrupt();
+      network_.interrupt();
       changed_.wait(guard, [this] { return !taken_; });
       --wanting_;
     }
@@ -58,8 +58,8 @@ class network_turn {
         if (--t.waiting_ == 0 && t.sleeping_ != 0) t.changed_.notify_all();
       }
     } const here(*this);
-    if (attended_) reactor_.interrupt();
-    while (!done() && clock::now() < deadline) {
+    if (attended_) network_.interrupt();
+    while (!done() && network_.now() < deadline) {
       if (taken_ || wanting_ != 0) {
         sleep(guard, deadline);
         continue;
@@ -71,7 +71,7 @@ class network_turn {
     }
   }
 
-  /// For a thread in the background: runs the reactor while nobody waits, until `stop()` holds and `wake`
+  /// For a thread in the background: runs the network while nobody waits, until `stop()` holds and `wake`
   /// is called. Whoever comes to wait takes over, so that its answer finds it awake.
   template <class Stop>
   void attend(Stop stop) {
@@ -94,7 +94,7 @@ class network_turn {
     { std::lock_guard const guard(lock_); }
     stirred_.store(true, std::memory_order_relaxed);
     changed_.notify_all();
-    reactor_.interrupt();
+    network_.interrupt();
   }
   /// In one's turn: something has happened that another thread may wait for.
   void stir() noexcept { stirred_.store(true, std::memory_order_relaxed); }
@@ -107,15 +107,15 @@ class network_turn {
     --sleeping_;
   }
 
-  /// Runs the reactor until this thread is done, or another one wants the turn, or may be done.
+  /// Runs the network until this thread is done, or another one wants the turn, or may be done.
   template <class Done>
   void run(std::unique_lock<std::mutex>& guard, Done const& done, clock::time_point deadline) {
     guard.unlock();
     try {
       do {
-        reactor_.run_one(deadline);
+        network_.run_one(deadline);
       } while (!stirred_.exchange(false, std::memory_order_relaxed) && !done() &&
-               wanting_.load(std::memory_order_relaxed) == 0 && clock::now() < deadline);
+               wanting_.load(std::memory_order_relaxed) == 0 && network_.now() < deadline);
     } catch (...) {
       guard.lock();
       taken_ = attended_ = false;
@@ -125,7 +125,7 @@ class network_turn {
     guard.lock();
   }
 
-  net::reactor& reactor_;
+  net::network& network_;
   std::mutex lock_;
   std::condition_variable changed_;
   bool taken_ = false;

@@ -12,7 +12,7 @@
 
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
-#include "rubato/net/reactor.hpp"
+#include "rubato/net/network.hpp"
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/shard.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
@@ -30,8 +30,9 @@ class server_process final : coordinator_user {
   /// `sparse_max` bytes of rows of sparse tables come in one frame at most; `held_max` bytes of one
   /// process's commits are held back at most, beside those that the protocol lets it send.
   /// @param plan outlives this
-  server_process(blueprint const& plan, std::string agreed, net::deployment const& place,
-                 std::uint64_t sparse_max, std::uint64_t held_max = std::uint64_t{1} << 30);
+  server_process(std::unique_ptr<net::network> network, blueprint const& plan, std::string agreed,
+                 net::deployment const& place, std::uint64_t sparse_max,
+                 std::uint64_t held_max = std::uint64_t{1} << 30);
 
   /// Serves until all workers have left, or `stop` is called.
   /// @throws lost_error when the coordinator is lost, or ends the run because somebody else is; error
@@ -42,7 +43,7 @@ class server_process final : coordinator_user {
   /// Handles what has happened, without waiting: for whoever drives it step by step.
   void poll();
   /// Where it listens.
-  [[nodiscard]] net::address bound() const { return listener_.bound(); }
+  [[nodiscard]] net::address bound() const { return listener_->bound(); }
   /// Any thread.
   [[nodiscard]] server_stats const& stats() const noexcept { return stats_; }
 
@@ -54,7 +55,7 @@ class server_process final : coordinator_user {
   struct waiting_read {
     session* from;
     asked_read asked;
-    net::reactor::clock::time_point since;
+    net::network::clock::time_point since;
     bool cut_is_early = false;  ///< it waits for orders that this server has yet to get
   };
 
@@ -115,7 +116,7 @@ class server_process final : coordinator_user {
   net::deployment place_;
   std::uint64_t sparse_max_;
   std::uint64_t held_max_;
-  net::reactor reactor_;
+  std::unique_ptr<net::network> network_;
   std::optional<server_id> self_;
   std::unique_ptr<shard> shard_;
   stage_id stage_{};
@@ -136,7 +137,7 @@ class server_process final : coordinator_user {
   std::vector<std::byte> meta_;  ///< of the reply that is being sent
 
   net::doorkeeper door_;
-  net::listener listener_;
+  std::unique_ptr<net::listener> listener_;
   coordinator_link coordinator_;
 };
 

@@ -16,7 +16,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
-#include "rubato/net/reactor.hpp"
+#include "rubato/net/network.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
 #include "rubato/transport/processes/network_turn.hpp"
 #include "rubato/transport/processes/question.hpp"
@@ -32,7 +32,7 @@ namespace rubato::detail {
 /// `user`, in the turn of whoever heard it.
 class worker_links final : public server_asker, net::link_user, coordinator_user {
  public:
-  using clock = net::reactor::clock;
+  using clock = net::network::clock;
 
   /// What the coordinator tells, beyond what this class deals with.
   class user {
@@ -48,7 +48,7 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   /// Joins the run: returns when the coordinator has given this process its number, and servers
   /// their addresses. @throws lost_error, or error with errc::refused
   /// `background`: links are served by a thread of their own while no worker waits.
-  worker_links(user& of, net::deployment const& place, std::string agreed,
+  worker_links(user& of, std::unique_ptr<net::network> network, net::deployment const& place, std::string agreed,
               bool background = false);
   ~worker_links() override;
   worker_links(worker_links const&) = delete;
@@ -91,13 +91,15 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   /// Nothing is written into the asker's memory from now on.
   void withdraw(inquiry& asked) override;
   void flush();
+  /// The network's time. Any thread.
+  [[nodiscard]] clock::time_point now() const { return network_->now(); }
   /// For tests: breaks the connection to a server.
   void cut(server_id s);
 
  private:
   struct server {
     server(worker_links& of, server_id s, std::string who)
-        : id(s), link(of.reactor_, of, server_limits(of.place_), std::move(who)) {}
+        : id(s), link(*of.network_, of, server_limits(of.place_), std::move(who)) {}
     server_id id;
     net::link link;
     std::vector<question*> asked;    ///< and not answered; each thread has at most one here
@@ -142,8 +144,8 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
 
   user& user_;
   net::deployment place_;
-  net::reactor reactor_;
-  network_turn turn_{reactor_};
+  std::unique_ptr<net::network> network_;
+  network_turn turn_{*network_};
   std::optional<wire::welcome> welcome_;
   std::vector<std::unique_ptr<server>> servers_;
   std::uint64_t tickets_ = 0;

@@ -4,15 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <random>
 #include <string>
 #include <utility>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/address.hpp>
-#include <boost/asio/ip/udp.hpp>
 
 #include "rubato/core/error.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
@@ -29,24 +23,6 @@ Options limited(Options o, net::deployment const& place) {
   o.handshake = std::min(o.handshake, place.silence);
   return o;
 }
-
-/// Of this machine, on the way to `there`; nothing if that is the machine itself by its loopback
-/// network, or is not known.
-std::optional<std::string> own_number_towards(net::address const& there, bool ipv6) {
-  namespace ip = boost::asio::ip;
-  if (there.is_unix()) return std::nullopt;
-  boost::asio::io_context io;
-  boost::system::error_code ec;
-  auto const found = ip::udp::resolver(io).resolve(there.host, std::to_string(there.port), ec);
-  for (auto const& entry : found) {
-    ip::udp::socket probe(io);
-    probe.connect(entry.endpoint(), ec);  // sends nothing: the system only looks for the way
-    if (ec) continue;
-    auto const own = probe.local_endpoint(ec).address();
-    if (!ec && !own.is_loopback() && (own.is_v4() || ipv6)) return own.to_string();
-  }
-  return std::nullopt;
-}
 }  // namespace
 
 net::connection_options connection_limits(net::deployment const& place) {
@@ -59,8 +35,8 @@ net::link::options link_limits(net::deployment const& place) {
   return o;
 }
 
-net::listener::options listener_limits(net::deployment const& place) {
-  net::listener::options o = limited(net::listener::options{}, place);
+net::listener_options listener_limits(net::deployment const& place) {
+  net::listener_options o = limited(net::listener_options{}, place);
   // After a break all may come back at once, perhaps from one machine.
   std::size_t const all = std::size_t{place.workers} + place.servers;
   o.handshakes_per_address = std::max(o.handshakes_per_address, all);
@@ -75,22 +51,16 @@ std::size_t guests_limit(net::deployment const& place) {
 
 net::address listening_as_coordinator(net::deployment const& place) {
   net::address const& known = place.coordinator;
-  boost::system::error_code no_number;
-  if (!known.is_unix()) boost::asio::ip::make_address(known.host, no_number);
-  if (!no_number || known.is_loopback() || !place.keys.beyond_loopback) return known;
+  if (!known.is_name() || known.is_loopback() || !place.keys.beyond_loopback) return known;
   return {.host = "0.0.0.0", .port = known.port};
 }
 
-net::address announced(net::deployment const& place, net::address const& bound) {
+net::address announced(net::deployment const& place, net::network const& network,
+                       net::address const& bound) {
   if (place.announce) return *place.announce;
-  if (bound.host != "0.0.0.0" && bound.host != "::") return bound;
-  if (auto const own = own_number_towards(place.coordinator, bound.host == "::"))
-    return {.host = *own, .port = bound.port};
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0)
-    throw error(errc::io, "this machine has no name that others could reach it by; say where with "
-                          "RUBATO_ANNOUNCE");
-  return {.host = name.data(), .port = bound.port};
+  if (auto const reached = network.reached(bound, place.coordinator)) return *reached;
+  throw error(errc::io, "this machine has no name that others could reach it by; say where with "
+                        "RUBATO_ANNOUNCE");
 }
 
 std::uint64_t fresh_session() {
@@ -108,7 +78,7 @@ void receive_control(wire::frame_header const& header, std::span<std::byte const
   body.emplace_back(into);
 }
 
-coordinator_link::coordinator_link(net::reactor& where, coordinator_user& user,
+coordinator_link::coordinator_link(net::network& where, coordinator_user& user,
                                    net::deployment const& place, wire::registration self)
     : user_(user), link_(where, *this, link_limits(place), "the coordinator") {
   net::hello h;

@@ -16,25 +16,28 @@ namespace rubato::detail {
 struct coordinator_process::guest {
   guest(coordinator_process& of, net::hello const& said)
       : as(said.as),
-        link(of.reactor_, of, link_limits(of.place_),
-             std::string("a ") + to_string(said.as) + " process") {}
+        link(*of.network_, of, link_limits(of.place_),
+             std::string("a ") + to_string(said.as) + " process"),
+        since(of.network_->now()) {}
   net::role as;
   net::link link;
-  net::reactor::clock::time_point since = net::reactor::clock::now();
+  net::network::clock::time_point since;
   std::optional<process_control::place> place;
   std::vector<std::byte> arriving;
 };
 
-coordinator_process::coordinator_process(net::deployment const& place, rules const& protocol,
+coordinator_process::coordinator_process(std::unique_ptr<net::network> network,
+                                         net::deployment const& place, rules const& protocol,
                                          std::string agreed)
     : place_(place),
       control_(protocol, {.workers = place.workers, .servers = place.servers, .when_lost = place.when_lost}),
       agreed_(std::move(agreed)),
-      door_(reactor_, connection_limits(place),
+      network_(std::move(network)),
+      door_(*network_, connection_limits(place),
             [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); },
             guests_limit(place)),
-      listener_(reactor_, listening_as_coordinator(place), place.keys, listener_limits(place),
-                [this](auto fresh) { door_.receive(std::move(fresh)); }) {
+      listener_(network_->listen(listening_as_coordinator(place), place.keys, listener_limits(place),
+                                 [this](auto fresh) { door_.receive(std::move(fresh)); })) {
   door_.open();
 }
 
@@ -42,38 +45,38 @@ coordinator_process::~coordinator_process() = default;
 
 void coordinator_process::run() {
   while (!control_.is_over() && !stop_asked_) {
-    auto deadline = patience_ends_.value_or(net::reactor::clock::time_point::max());
+    auto deadline = patience_ends_.value_or(net::network::clock::time_point::max());
     if (time_point const next = control_.next_tick(); next != time_point::max())
       deadline = std::min(deadline, began_ + next.since_start());
-    reactor_.run_one(deadline);
+    network_->run_one(deadline);
     control_.tick(now());
     check_patience();
     deliver();
     forget_strangers();
   }
   // What was said last is to arrive before the links close.
-  auto const end = net::reactor::clock::now() + place_.reconnect;
+  auto const end = network_->now() + place_.reconnect;
   auto const all_told = [&] {
     return std::ranges::all_of(guests_, [](auto const& entry) {
       return entry.second->link.is_over() || entry.second->link.unacknowledged() == 0;
     });
   };
-  while (!all_told() && net::reactor::clock::now() < end) reactor_.run_one(end);
+  while (!all_told() && network_->now() < end) network_->run_one(end);
   for (auto& [session, g] : guests_) g->link.close();
   if (!control_.failure().empty()) throw lost_error(control_.failure());
 }
 
 void coordinator_process::stop() noexcept {
   stop_asked_ = true;
-  reactor_.interrupt();
+  network_->interrupt();
 }
 
 time_point coordinator_process::now() const {
-  return time_point(net::reactor::clock::now() - began_);
+  return time_point(network_->now() - began_);
 }
 
 void coordinator_process::check_patience() {
-  auto const moment = net::reactor::clock::now();
+  auto const moment = network_->now();
   if (control_.is_complete() || control_.is_over()) {
     patience_ends_.reset();
   } else if (!patience_ends_) {  // somebody has gone again
@@ -88,7 +91,7 @@ void coordinator_process::check_patience() {
 /// not take what they are told, which is kept for them.
 void coordinator_process::forget_strangers() {
   constexpr std::size_t untaken_max = 64 * 1024 * 1024;
-  auto const moment = net::reactor::clock::now();
+  auto const moment = network_->now();
   auto const in_time = connection_limits(place_).handshake;
   // What was said while this process stood still has not been heard yet.
   bool const was_away = moment - std::exchange(looked_, moment) > in_time / 2;

@@ -13,27 +13,29 @@
 
 namespace rubato::detail {
 
-server_process::server_process(blueprint const& plan, std::string agreed, net::deployment const& place,
+server_process::server_process(std::unique_ptr<net::network> network, blueprint const& plan,
+                               std::string agreed, net::deployment const& place,
                                std::uint64_t sparse_max, std::uint64_t held_max)
     : plan_(plan),
       place_(place),
       sparse_max_(sparse_max),
       held_max_(held_max),
-      door_(reactor_, connection_limits(place),
+      network_(std::move(network)),
+      door_(*network_, connection_limits(place),
             [this](auto guest, auto const& said) { welcome(std::move(guest), said); },
             guests_limit(place)),
-      listener_(reactor_, place.listening(), place.keys, listener_limits(place),
-                [this](auto fresh) { door_.receive(std::move(fresh)); }),
-      coordinator_(reactor_, *this, place,
+      listener_(network_->listen(place.listening(), place.keys, listener_limits(place),
+                                 [this](auto fresh) { door_.receive(std::move(fresh)); })),
+      coordinator_(*network_, *this, place,
                    {.as = net::role::server,
                     .rank = place.rank,
-                    .listens = announced(place, listener_.bound()).text(),
+                    .listens = announced(place, *network_, listener_->bound()).text(),
                     .agreed = std::move(agreed),
                     .pid = 0}) {}
 
 void server_process::run() {
   while (!over_ && !stop_asked_) {
-    reactor_.run_one();
+    network_->run_one();
     forget_sessions();
   }
   for (auto& [id, s] : sessions_)
@@ -45,11 +47,11 @@ void server_process::run() {
 
 void server_process::stop() noexcept {
   stop_asked_ = true;
-  reactor_.interrupt();
+  network_->interrupt();
 }
 
 void server_process::poll() {
-  reactor_.poll();
+  network_->poll();
   forget_sessions();
 }
 
@@ -59,7 +61,7 @@ server_session::server_session(server_process& server, net::hello const& said, s
     : server_(server),
       process(said.number),
       incarnation(said.incarnation),
-      link(server.reactor_, *this, link_limits(server.place_), who),
+      link(*server.network_, *this, link_limits(server.place_), who),
       arriving(server.plan_, *server.self_, server.sparse_max_),
       answers(server.plan_.tables().size()) {}
 
@@ -260,7 +262,7 @@ void server_process::take_request(session& s, asked_read& asked) {
   // Who waits for a cut waits for orders that are still on their way.
   if (refused != refusal::none && refused != refusal::cut)
     return refuse(s, asked.read.from, asked.ticket, refused);
-  waiting_[reader] = {&s, std::move(asked), net::reactor::clock::now(), refused == refusal::cut};
+  waiting_[reader] = {&s, std::move(asked), network_->now(), refused == refusal::cut};
 }
 
 /// Whoever goes on without reading the answers is not listened to any more: they take memory here.
@@ -342,7 +344,7 @@ void server_process::release() {
     auto entry = waiting_.extract(w);
     if (entry.empty()) continue;
     waiting_read& r = entry.mapped();
-    duration const held = net::reactor::clock::now() - r.since;
+    duration const held = network_->now() - r.since;
     read_slot& slot = r.from->answers[r.asked.table];
     slot.asked = to_be_read(r.asked.table, r.asked.asked);
     slot.rows = std::move(r.asked.rows);

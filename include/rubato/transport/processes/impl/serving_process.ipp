@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "rubato/net/asio_network.hpp"
 #include "rubato/transport/processes/serving_process.hpp"
 #include "rubato/transport/processes/worker_process.hpp"
 
@@ -24,10 +25,12 @@ serving_process::serving_process(tcp const& options, run_setup setup)
   std::string agreed = plan_.agreement();
   plan_.forget_initial_values();  // they come from worker process 0
   if (place_.as == net::role::server)
-    server_ = std::make_unique<server_process>(plan_, std::move(agreed), place_, options.sparse_max);
+    server_ = std::make_unique<server_process>(options.make_network(), plan_, std::move(agreed), place_,
+                                               options.sparse_max);
   else
     coordinator_ =
-        std::make_unique<coordinator_process>(place_, plan_.protocol(), std::move(agreed));
+        std::make_unique<coordinator_process>(options.make_network(), place_, plan_.protocol(),
+                                                         std::move(agreed));
 }
 
 run_report serving_process::run(body_type, loss_type) {
@@ -60,6 +63,10 @@ void serving_process::cut(server_id) {
 
 tcp tcp::from_environment(std::uint32_t threads) {
   return {.place = net::deployment::from_environment(), .threads = threads};
+}
+
+std::unique_ptr<net::network> tcp::make_network() const {
+  return network ? network() : std::make_unique<net::asio_network>();
 }
 
 void tcp::check() const {

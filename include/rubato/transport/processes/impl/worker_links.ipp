@@ -33,11 +33,12 @@ net::link::options worker_links::server_limits(net::deployment const& place) {
   return o;
 }
 
-worker_links::worker_links(user& of, net::deployment const& place, std::string agreed,
-                         bool background)
+worker_links::worker_links(user& of, std::unique_ptr<net::network> network,
+                           net::deployment const& place, std::string agreed, bool background)
     : user_(of),
       place_(place),
-      coordinator_(reactor_, *this, place,
+      network_(std::move(network)),
+      coordinator_(*network_, *this, place,
                    {.as = net::role::worker,
                     .rank = place.rank,
                     .listens = {},
@@ -66,7 +67,7 @@ worker_links::~worker_links() {
   leaving_ = true;
   if (!broken_) {
     coordinator_.send(wire::farewell{});
-    auto const end = clock::now() + place_.reconnect;
+    auto const end = network_->now() + place_.reconnect;
     turn_.wait([&] { return coordinator_.unacknowledged() == 0 || is_broken(); }, end);
   }
   for (auto& s : servers_) s->link.close();
@@ -84,7 +85,7 @@ void worker_links::end_keeper() {
 
 void worker_links::await_welcome() {
   // Who is missing the coordinator says when its patience ends, which may be a little later.
-  auto const end = clock::now() + place_.patience + place_.reconnect;
+  auto const end = network_->now() + place_.patience + place_.reconnect;
   turn_.wait([&] { return welcome_ || is_broken(); }, end);
   if (broken_) why_->raise();
   if (!welcome_)
@@ -128,13 +129,13 @@ void worker_links::keep_up() {
     }
     guard.unlock();
     bool is_mine = true;
-    if (unflushed_) turn_.lock();  // whoever runs the reactor may wait for just that
+    if (unflushed_) turn_.lock();  // whoever runs the network may wait for just that
     else is_mine = turn_.try_lock();
     if (is_mine) {
       std::lock_guard const mine(turn_, std::adopt_lock);
       unflushed_ = false;
       for (auto& s : servers_) s->link.flush();
-      reactor_.poll();
+      network_->poll();
     }
     guard.lock();
   }
@@ -151,7 +152,7 @@ void worker_links::post(server_id s, std::shared_ptr<net::reliable_frame const> 
   bool full = false;
   {
     std::lock_guard const mine(turn_);
-    auto const now = clock::now();
+    auto const now = network_->now();
     gathered = now - to.posted < rapid;
     to.posted = now;
     to.link.send(std::move(frame));

@@ -160,7 +160,7 @@ void process_endpoint::give(conductor::order const& order) {
 
 worker_process::worker_process(tcp const& options, run_setup setup)
     : worker_run(std::move(setup), options.place.servers), options_(options) {
-  links_ = std::make_unique<worker_links>(static_cast<worker_links::user&>(*this), options_.place,
+  links_ = std::make_unique<worker_links>(static_cast<worker_links::user&>(*this), options_.make_network(), options_.place,
                                           plan().agreement(), options_.background);
   // A synchronized read is of a cut of its own.
   if (options_.threads > 1 && !plan().synchronized())
@@ -370,7 +370,7 @@ void worker_process::on(wire::run_begins const& m) {
   std::lock_guard const guard(lock_);
   if (participants_.empty() || stage_ != m.stage) {
     stage_ = m.stage;
-    began_ = std::chrono::steady_clock::now() - m.now.since_start();
+    began_ = links_->now() - m.now.since_start();
   }
   for (worker_id const w : m.workers) {
     participants_.push_back(

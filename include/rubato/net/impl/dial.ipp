@@ -11,11 +11,10 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "rubato/net/connection.hpp"
 #include "rubato/net/impl/acceptor.hpp"
 #include "rubato/net/impl/make_connection.hpp"
 #include "rubato/net/impl/opening.hpp"
-#include "rubato/net/impl/reactor_state.hpp"
+#include "rubato/net/impl/over_asio.hpp"
 #include "rubato/net/impl/tls.hpp"
 
 namespace rubato::net {
@@ -24,14 +23,13 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using clock = std::chrono::steady_clock;
-using told = std::function<void(std::unique_ptr<connection>, std::string const&, bool)>;
 
 // One attempt to connect: resolves, tries one endpoint after the other, and goes through the
 // handshake with the first that answers.
 class attempt final : public std::enable_shared_from_this<attempt> {
  public:
   attempt(asio::io_context& context, address to, security const& keys,
-          connection_options const& options, told done)
+          connection_options const& options, network::dialed done)
       : context_(context),
         to_(std::move(to)),
         token_(keys.token),
@@ -71,7 +69,7 @@ class attempt final : public std::enable_shared_from_this<attempt> {
   address to_;
   std::string token_;
   connection_options options_;
-  told done_;
+  network::dialed done_;
   std::shared_ptr<tls_context const> tls_;
   tcp::resolver resolver_;
   socket_type socket_;
@@ -110,7 +108,7 @@ void attempt::try_next(error_code const& last) {
   error_code cannot_open;
   socket_.open(to.protocol(), cannot_open);
   if (!cannot_open) close_on_exec(socket_.native_handle());
-  // One that is not open yet is opened here, and what is wrong is told from inside the reactor.
+  // One that is not open yet is opened here, and what is wrong is told from inside the network.
   socket_.async_connect(to, [self = shared_from_this()](error_code const& error) {
     self->connected(error);
   });
@@ -193,10 +191,9 @@ struct attempt_handle {
 
 }  // namespace
 
-std::shared_ptr<void> connect(reactor& where, address const& to, security const& keys,
-                              connection_options const& options, told done) {
-  auto const one =
-      std::make_shared<attempt>(where.impl().context, to, keys, options, std::move(done));
+std::shared_ptr<void> dial_over(asio::io_context& context, address const& to, security const& keys,
+                                connection_options const& options, network::dialed done) {
+  auto const one = std::make_shared<attempt>(context, to, keys, options, std::move(done));
   auto handle = std::make_shared<attempt_handle>(one);
   one->start(keys.tls);
   return handle;

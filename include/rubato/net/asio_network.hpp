@@ -1,0 +1,37 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <memory>
+
+#include "rubato/net/network.hpp"
+
+namespace rubato::net {
+
+/// TCP and Unix-domain sockets, with TLS or without, by Boost.Asio.
+///
+/// An address beyond loopback must be asked for, by `security::beyond_loopback`. A Unix-domain path that
+/// nobody listens on any more is taken over. Times are those of the steady clock.
+class asio_network final : public network {
+ public:
+  asio_network();
+  ~asio_network() override;
+  asio_network(asio_network const&) = delete;
+  asio_network& operator=(asio_network const&) = delete;
+
+  std::shared_ptr<void> dial(address const& to, security const& keys, connection_options const& options,
+                             dialed done) override;
+  std::unique_ptr<listener> listen(address const& at, security const& keys, listener_options const& options,
+                                   accepted f) override;
+  std::shared_ptr<void> at(clock::time_point when, std::function<void()> f) override;
+  clock::time_point now() const override { return clock::now(); }
+  void run_one(clock::time_point deadline = clock::time_point::max()) override;
+  void poll() override;
+  void interrupt() noexcept override;
+  std::optional<address> reached(address const& bound, address const& from) const override;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace rubato::net

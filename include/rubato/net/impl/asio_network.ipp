@@ -1,0 +1,118 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/net/asio_network.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/udp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "rubato/core/error.hpp"
+#include "rubato/net/impl/over_asio.hpp"
+
+namespace rubato::net {
+namespace {
+
+struct alarm {
+  boost::asio::steady_timer timer;
+  std::function<void()> ring;
+};
+
+/// Of this machine, on the way to `there`; nothing if that is the machine itself by its loopback
+/// network, or is not known.
+std::optional<std::string> own_number_towards(address const& there, bool ipv6) {
+  namespace ip = boost::asio::ip;
+  if (there.is_unix()) return std::nullopt;
+  boost::asio::io_context io;
+  boost::system::error_code ec;
+  auto const found = ip::udp::resolver(io).resolve(there.host, std::to_string(there.port), ec);
+  for (auto const& entry : found) {
+    ip::udp::socket probe(io);
+    probe.connect(entry.endpoint(), ec);  // sends nothing: the system only looks for the way
+    if (ec) continue;
+    auto const own = probe.local_endpoint(ec).address();
+    if (!ec && !own.is_loopback() && (own.is_v4() || ipv6)) return own.to_string();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+struct asio_network::state {
+  // The hint saves wakeups, and keeps the locks that `interrupt` needs.
+  boost::asio::io_context context{1};
+  // A context that has run out of work is stopped, and would never wait again.
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{
+      context.get_executor()};
+  std::atomic<bool> interrupted = false;
+};
+
+asio_network::asio_network() : state_(std::make_unique<state>()) {}
+asio_network::~asio_network() = default;
+
+std::shared_ptr<void> asio_network::dial(address const& to, security const& keys,
+                                         connection_options const& options, dialed done) {
+  return dial_over(state_->context, to, keys, options, std::move(done));
+}
+
+std::unique_ptr<listener> asio_network::listen(address const& at, security const& keys,
+                                               listener_options const& options, accepted f) {
+  return listen_over(state_->context, at, keys, options, std::move(f));
+}
+
+std::optional<address> asio_network::reached(address const& bound, address const& from) const {
+  if (bound.host != "0.0.0.0" && bound.host != "::") return bound;
+  if (auto const own = own_number_towards(from, bound.host == "::"))
+    return address{.host = *own, .port = bound.port};
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return std::nullopt;
+  return address{.host = name.data(), .port = bound.port};
+}
+
+void asio_network::run_one(clock::time_point deadline) {
+  auto& context = state_->context;
+  if (deadline == clock::time_point::max())
+    context.run_one();
+  else if (deadline <= clock::now())
+    context.poll_one();  // run_one_until would handle nothing at all
+  else
+    context.run_one_until(deadline);
+}
+
+void asio_network::poll() { state_->context.poll(); }
+
+void asio_network::interrupt() noexcept {
+  // One that nobody has seen yet serves all callers.
+  if (state_->interrupted.exchange(true)) return;
+  try {
+    boost::asio::post(state_->context, [s = state_.get()] {
+      // Reads what the callers wrote before, so that whoever waits sees what they want.
+      s->interrupted.exchange(false);
+    });
+  } catch (...) {
+    state_->interrupted = false;  // no memory: the next call tries again
+  }
+}
+
+std::shared_ptr<void> asio_network::at(clock::time_point when, std::function<void()> f) {
+  auto const one = std::make_shared<alarm>(
+      alarm{boost::asio::steady_timer(state_->context, when), std::move(f)});
+  one->timer.async_wait([weak = std::weak_ptr<alarm>(one)](boost::system::error_code const& error) {
+    // The handle may have been dropped when the time was up already.
+    auto const still_wanted = weak.lock();
+    if (still_wanted && !error) still_wanted->ring();
+  });
+  return one;
+}
+
+}  // namespace rubato::net

@@ -1,0 +1,112 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "rubato/net/address.hpp"
+#include "rubato/net/connection.hpp"
+#include "rubato/net/security.hpp"
+
+namespace rubato::net {
+
+/// How many connections a listener takes.
+struct listener_options : connection_options {
+  std::size_t connections_max = 4096;  ///< open ones, those in their handshake included
+  std::size_t handshakes_max = 256;    ///< under way at the same time
+  /// Of these with one machine, as far as addresses tell, so that one cannot keep all others out.
+  /// For this one, too: whoever of many processes finds no room tries again, and gets in.
+  std::size_t handshakes_per_address = 64;
+};
+
+/// Takes connections for as long as it lives.
+class listener {
+ public:
+  virtual ~listener() = default;
+  /// The address, with what was left to the network filled in, such as a port.
+  [[nodiscard]] virtual address bound() const = 0;
+};
+
+/// What the processes of a run talk through: makes connections and takes them, and says what time it is.
+/// Each process has one, and links, servers, workers and the coordinator know of nothing below it.
+///
+/// | function                       | what it does |
+/// |--------------------------------|--------------|
+/// | `dial(to, keys, options, done)`| connects, and calls `done(connection, reason, refused)` once, later: with the connection, or with nullptr and why not. `refused`: somebody was there, and one end does not accept the other, so that to try again would not help. Gives up when the handle that it returns is dropped |
+/// | `listen(at, keys, options, f)` | calls `f(connection)` for everyone who connects, until the listener is gone. Who is not let in is logged, and touches nothing |
+/// | `at(when, f)`                  | calls `f()` once at this time, unless the handle that it returns is gone by then |
+/// | `now()`                        | the time that `at` and `run_one` go by; does not go back. Any thread |
+/// | `run_one(deadline)`            | waits for one event and handles it; returns at the deadline at the latest, or when interrupted. What a handler throws passes through |
+/// | `poll()`                       | handles what has happened, without waiting |
+/// | `interrupt()`                  | makes a `run_one` that waits, or else the next one, return soon. Any thread |
+/// | `reached(bound, from)`         | where a listener that is bound there can be dialed by those that know `from`; nothing if that cannot be said |
+///
+/// Everything else is called by one thread at a time; and it calls back from inside
+/// `run_one` and `poll` only. Connections, listeners and handles are gone before their network. `keys` are
+/// what the two ends prove to each other: a network that has no such proofs throws option_error for keys
+/// that ask for one.
+/// Errors: option_error for what there cannot be: an address, a file, keys; error (errc::io) where the system
+/// does not let it listen.
+///
+/// `testing::check_network` checks one. Models: `asio_network`.
+class network {
+ public:
+  using clock = std::chrono::steady_clock;
+  using dialed =
+      std::function<void(std::unique_ptr<connection>, std::string const& reason, bool refused)>;
+  using accepted = std::function<void(std::unique_ptr<connection>)>;
+
+  virtual ~network() = default;
+
+  [[nodiscard]] virtual std::shared_ptr<void> dial(address const& to, security const& keys,
+                                                   connection_options const& options, dialed done) = 0;
+  [[nodiscard]] virtual std::unique_ptr<listener> listen(address const& at, security const& keys,
+                                                         listener_options const& options, accepted f) = 0;
+  [[nodiscard]] virtual std::shared_ptr<void> at(clock::time_point when, std::function<void()> f) = 0;
+  [[nodiscard]] virtual clock::time_point now() const = 0;
+  virtual void run_one(clock::time_point deadline = clock::time_point::max()) = 0;
+  virtual void poll() = 0;
+  virtual void interrupt() noexcept = 0;
+  [[nodiscard]] virtual std::optional<address> reached(address const& bound, address const& from) const = 0;
+};
+
+/// Makes a process's network.
+using network_maker = std::function<std::unique_ptr<network>()>;
+
+/// A network that does what another one does: derive from it, and override what is to be different.
+class network_decorator : public network {
+ public:
+  explicit network_decorator(std::unique_ptr<network> inner) noexcept : inner_(std::move(inner)) {}
+
+  std::shared_ptr<void> dial(address const& to, security const& keys, connection_options const& options,
+                             dialed done) override {
+    return inner_->dial(to, keys, options, std::move(done));
+  }
+  std::unique_ptr<listener> listen(address const& at, security const& keys, listener_options const& options,
+                                   accepted f) override {
+    return inner_->listen(at, keys, options, std::move(f));
+  }
+  std::shared_ptr<void> at(clock::time_point when, std::function<void()> f) override {
+    return inner_->at(when, std::move(f));
+  }
+  clock::time_point now() const override { return inner_->now(); }
+  void run_one(clock::time_point deadline = clock::time_point::max()) override { inner_->run_one(deadline); }
+  void poll() override { inner_->poll(); }
+  void interrupt() noexcept override { inner_->interrupt(); }
+  std::optional<address> reached(address const& bound, address const& from) const override {
+    return inner_->reached(bound, from);
+  }
+
+ protected:
+  [[nodiscard]] network& inner() const noexcept { return *inner_; }
+
+ private:
+  std::unique_ptr<network> inner_;
+};
+
+}  // namespace rubato::net

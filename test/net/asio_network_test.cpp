@@ -1,0 +1,101 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <memory>
+#include <rubato/net/asio_network.hpp>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+using namespace rubato;
+using namespace std::chrono_literals;
+using clock_type = net::network::clock;
+
+TEST_CASE("a network without anything to do returns at the deadline", "[net]") {
+  net::asio_network network;
+  for (int i = 0; i < 3; ++i) {
+    auto const until = clock_type::now() + 5ms;
+    network.run_one(until);
+    CHECK(clock_type::now() >= until);
+  }
+  network.poll();
+  network.run_one(clock_type::now() - 1s);
+}
+
+TEST_CASE("timers ring once, in the order of their times", "[net]") {
+  net::asio_network network;
+  std::vector<int> rung;
+  auto const now = clock_type::now();
+  auto const second = network.at(now + 2ms, [&] { rung.push_back(2); });
+  auto const first = network.at(now + 1ms, [&] { rung.push_back(1); });
+  auto const past = network.at(now - 1h, [&] { rung.push_back(0); });
+  while (rung.size() < 3) network.run_one();
+  CHECK(rung == std::vector<int>{0, 1, 2});
+  network.poll();
+  CHECK(rung.size() == 3);
+}
+
+TEST_CASE("a timer whose handle is gone never rings", "[net]") {
+  net::asio_network network;
+  auto const past = clock_type::now() - 1s;
+  int rung = 0;
+  (void)network.at(past, [&] { ++rung; });
+  std::shared_ptr<void> one, other;
+  // Both are due, and whichever comes first drops the other.
+  one = network.at(past, [&] {
+    ++rung;
+    other.reset();
+  });
+  other = network.at(past, [&] {
+    ++rung;
+    one.reset();
+  });
+  network.run_one(clock_type::now() + 5ms);
+  network.run_one(clock_type::now() + 5ms);
+  network.run_one(clock_type::now() + 5ms);
+  network.poll();
+  CHECK(rung == 1);
+}
+
+TEST_CASE("a timer may drop its own handle", "[net]") {
+  net::asio_network network;
+  std::shared_ptr<void> handle;
+  bool rung = false;
+  handle = network.at(clock_type::now(), [&] {
+    handle.reset();
+    rung = true;
+  });
+  while (!rung) network.run_one();
+  CHECK(rung);
+}
+
+TEST_CASE("what a handler throws passes through, and the network goes on", "[net]") {
+  net::asio_network network;
+  auto const bad = network.at(clock_type::now() - 2s, [] { throw std::runtime_error("oh"); });
+  bool rung = false;
+  auto const good = network.at(clock_type::now() - 1s, [&] { rung = true; });
+  CHECK_THROWS_WITH(
+      [&] {
+        for (;;) network.run_one();
+      }(),
+      "oh");
+  while (!rung) network.run_one();
+}
+
+TEST_CASE("any thread may interrupt", "[net]") {
+  net::asio_network network;
+  std::atomic<int> asked = 0;
+  std::thread other([&] {
+    for (int i = 0; i < 100; ++i) {
+      ++asked;
+      network.interrupt();
+    }
+  });
+  // Would hang if one were lost: the last comes after the last increment.
+  while (asked < 100) network.run_one();
+  other.join();
+  network.poll();
+  network.interrupt();
+  network.run_one();
+}
