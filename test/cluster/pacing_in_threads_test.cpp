@@ -1,7 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 
 // Conducted paces where workers are threads, in wall time. A machine that stalls for a while breaks
-// nothing here: what depends on time is tried again, or counted where most is enough.
+// nothing here: what depends on time is exact in virtual time, and threads are held to what is so
+// whenever they run.
 
 #include <catch2/catch.hpp>
 
@@ -10,8 +11,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <latch>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -24,10 +29,16 @@
 #include <rubato/protocol/ada_comm.hpp>
 #include <rubato/protocol/adsp.hpp>
 #include <rubato/protocol/asp.hpp>
+#include <rubato/protocol/conductor.hpp>
 #include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/rate_conductor.hpp>
 #include <rubato/storage/dense.hpp>
+#include <rubato/transport/concepts.hpp>
 #include <rubato/transport/in_process.hpp>
 #include <rubato/transport/simulated.hpp>
+#include <rubato/worker/endpoint.hpp>
+
+#include "asleep.hpp"
 
 using namespace rubato;
 using namespace std::chrono_literals;
@@ -47,7 +58,7 @@ class commit_times {
     std::lock_guard const guard(lock_);
     times_[w].push_back(t);
   }
-  /// The greatest difference in commits between two workers at that time.
+  /// The greatest difference in commits between two workers at that time. After the run.
   [[nodiscard]] std::int64_t spread_at(time_point t) const {
     std::vector<std::int64_t> made;
     for (auto const& own : times_)
@@ -56,24 +67,25 @@ class commit_times {
     return most - least;
   }
   [[nodiscard]] std::vector<std::size_t> counts() const {
+    std::lock_guard const guard(lock_);
     std::vector<std::size_t> made;
     for (auto const& own : times_) made.push_back(own.size());
     return made;
   }
 
  private:
-  std::mutex lock_;
+  mutable std::mutex lock_;
   std::vector<std::vector<time_point>> times_;
 };
 
 /// The training body, the same for virtual and for wall time. `compute` takes its time in process;
 /// the simulator goes by the units of work.
-template <class Compute>
-auto training(time_point end, commit_times& times, Compute compute) {
-  return [end, &times, compute](auto& worker) {
+template <class GoesOn, class Compute>
+auto training(GoesOn goes_on, commit_times& times, Compute compute) {
+  return [goes_on, &times, compute](auto& worker) {
     doubles w(rows);
     doubles u(rows);
-    while (worker.now() < end) {
+    while (goes_on(worker.now())) {
       worker.pull(w);
       for (std::size_t i = 0; i < rows; ++i) u[i] = 0.01 - 0.1 * w[i];
       worker.push(u);
@@ -90,11 +102,57 @@ int within_one(commit_times const& times, duration period, int checkpoints) {
   return good;
 }
 
-/// Tries again, twice, for what a stalled machine may spoil.
-template <class Attempt>
-bool succeeds(Attempt attempt) {
-  return attempt() || attempt() || attempt();
-}
+/// What no run here comes near: whoever waits for something that does not come ends then.
+constexpr time_point much_too_late(60s);
+
+/// The numbers of commits that workers are told to have made at the end of a check period, by its start.
+class commit_targets {
+ public:
+  void add(commit_quota const& order) {
+    std::lock_guard const guard(lock_);
+    by_start_[order.start].insert(order.done.value() + order.commits);
+  }
+  /// After the run.
+  [[nodiscard]] std::map<time_point, std::set<std::int64_t>> const& by_start() const { return by_start_; }
+
+ private:
+  std::mutex lock_;
+  std::map<time_point, std::set<std::int64_t>> by_start_;
+};
+
+/// Hears what its worker is told.
+class overheard final : public endpoint_decorator {
+ public:
+  overheard(endpoint& inner, commit_targets& targets) : endpoint_decorator(inner), targets_(targets) {}
+
+  std::optional<conductor::order> take_order() override {
+    auto const taken = inner().take_order();
+    if (!taken) return taken;
+    commit_quota quota;
+    if (taken->size() != sizeof quota) throw std::logic_error("this is no quota");
+    std::memcpy(&quota, taken->data(), sizeof quota);
+    targets_.add(quota);
+    return taken;
+  }
+
+ private:
+  commit_targets& targets_;
+};
+
+/// No time passes for its worker before it pauses.
+class punctual final : public endpoint_decorator {
+ public:
+  using endpoint_decorator::endpoint_decorator;
+
+  [[nodiscard]] time_point now() const override { return has_paused_ ? inner().now() : time_point(); }
+  void pause(time_point until) override {
+    inner().pause(until);
+    has_paused_ = true;
+  }
+
+ private:
+  bool has_paused_ = false;
+};
 
 std::vector<std::int64_t> values(run_report const& r) {
   std::vector<std::int64_t> all;
@@ -126,44 +184,61 @@ TEST_CASE("adsp in threads: slowed workers commit as often as the others, at nea
   constexpr std::uint32_t workers = 3;
   constexpr duration period = 100ms;
   constexpr int checkpoints = 12;
-  adsp const protocol{.check_period = period, .first_rate = 2, .search = false};
-  time_point const end(checkpoints * period + period / 2);
+  constexpr std::int64_t rate = 2;
+  std::vector<double> const slowness{1, 2, 6};
+  adsp const protocol{.check_period = period, .first_rate = rate, .search = false};
 
   // In virtual time it is exact.
   commit_times virtual_times(workers);
-  cluster simulation{
-      simulated{.workers = workers, .scenario = {.speed = {.slowness = {1, 2, 6}}}},
-      protocol, weights{.rows = rows}};
-  simulation.run(training(end, virtual_times, [] {}));
+  cluster simulation{simulated{.workers = workers, .scenario = {.speed = {.slowness = slowness}}}, protocol,
+                     weights{.rows = rows}};
+  time_point const end(checkpoints * period + period / 2);
+  auto const exact =
+      simulation.run(training([&](time_point now) { return now < end; }, virtual_times, [] {}));
   CHECK(within_one(virtual_times, period, checkpoints) == checkpoints);
+  CHECK(std::ranges::min(virtual_times.counts()) >= rate * checkpoints);
+  CHECK(exact.workers[0].steps > exact.workers[1].steps);
+  CHECK(exact.workers[1].steps > exact.workers[2].steps);
 
-  CHECK(succeeds([&] {
-    commit_times times(workers);
-    cluster c{in_process{.workers = workers, .servers = 2, .slowness = {1, 2, 6}}, protocol,
-              weights{.rows = rows}};
-    auto const report = c.run(training(end, times, [] { std::this_thread::sleep_for(1ms); }));
-    // What follows no stall can break.
-    auto const counts = times.counts();
-    for (std::uint32_t w = 0; w < workers; ++w) {
-      worker_metrics const& m = report.workers[w];
-      CHECK(m.wait == 0ns);
-      CHECK(m.commits >= counts[w]);
-      CHECK(m.commits <= counts[w] + 1);  // the rest goes when the body ends
-      CHECK(m.steps >= m.commits - 1);
-    }
-    CHECK(report.updates == report.total().commits);
-    CHECK(values(report) == std::vector<std::int64_t>{2});
-    CHECK(report.implicit_momentum() > 0);
-    CHECK(report.implicit_momentum() < 1);
-    doubles taus;
-    for (auto const& m : report.workers)
-      if (m.commits != 0)
-        taus.push_back(static_cast<double>(m.steps) / static_cast<double>(m.commits));
-    CHECK(report.implicit_momentum() == Approx(implicit_momentum(taus)));
-    return within_one(times, period, checkpoints) >= checkpoints - 2 &&
-           *std::ranges::min_element(counts) >= 2 * checkpoints - 4 &&
-           report.workers[0].steps > report.workers[2].steps;
-  }));
+  // Threads, until the slowest has made so many commits.
+  constexpr std::size_t enough = rate * (checkpoints - 2);
+  commit_times times(workers);
+  commit_targets targets;
+  decorated const transport{in_process{.workers = workers, .servers = 2, .slowness = slowness},
+                            [&](endpoint& e, worker_id) { return std::make_unique<overheard>(e, targets); }};
+  cluster c{transport, protocol, weights{.rows = rows}};
+  auto const goes_on = [&](time_point now) {
+    return now < much_too_late && std::ranges::min(times.counts()) < enough;
+  };
+  static constexpr duration computes = 1ms;
+  auto const report = c.run(training(goes_on, times, [] { std::this_thread::sleep_for(computes); }));
+  auto const counts = times.counts();
+  CHECK(std::ranges::min(counts) >= enough);
+  for (std::uint32_t w = 0; w < workers; ++w) {
+    worker_metrics const& m = report.workers[w];
+    CHECK(m.wait == 0ns);
+    CHECK(m.commits >= counts[w]);
+    CHECK(m.commits <= counts[w] + 1);  // the rest goes when the body ends
+    CHECK(m.steps >= m.commits - 1);
+    CHECK(static_cast<double>(m.steps) * slowness[w] * to_seconds(computes) <= to_seconds(report.elapsed));
+  }
+  // All are told to have made as many commits at a checkpoint, and R more at the next one.
+  CHECK_FALSE(targets.by_start().empty());
+  std::int64_t last = 0;
+  for (auto const& [start, told] : targets.by_start()) {
+    INFO("the period from " << to_seconds(start.since_start()) << " s on");
+    CHECK(told.size() == 1);
+    CHECK(*told.begin() >= last + rate);
+    last = *told.begin();
+  }
+  CHECK(report.updates == report.total().commits);
+  CHECK(values(report) == std::vector<std::int64_t>{rate});
+  CHECK(report.implicit_momentum() > 0);
+  CHECK(report.implicit_momentum() < 1);
+  doubles taus;
+  for (auto const& m : report.workers)
+    if (m.commits != 0) taus.push_back(static_cast<double>(m.steps) / static_cast<double>(m.commits));
+  CHECK(report.implicit_momentum() == Approx(implicit_momentum(taus)));
 }
 
 TEST_CASE("adsp in threads: who joins gets its quota, and commits", "[cluster][adsp]") {
@@ -273,23 +348,43 @@ TEST_CASE("ada_comm in threads: the period follows the loss that the run evaluat
 TEST_CASE("ada_comm in threads: without an evaluated loss it goes by what bodies report",
           "[cluster][ada_comm]") {
   constexpr duration interval = 100ms;
-  CHECK(succeeds([&] {
-    cluster c{in_process{.workers = 3, .servers = 2},
-              ada_comm{.first_steps = 16, .interval = interval}, weights{.rows = rows}};
-    std::atomic<bool> first = true;
-    auto const report = c.run([&](auto& worker) {
-      doubles w(rows);
-      doubles const u(rows, 1.0);
-      while (worker.now() < time_point(2 * interval + interval / 2)) {
-        worker.pull(w);
-        worker.push(u);
-        worker.step();
-        bool const begins = first.exchange(false) || worker.now() < time_point(interval / 10);
-        worker.report_loss(begins ? 4.0 : 0.04);
-      }
-    });
-    return values(report) == std::vector<std::int64_t>{16, 2, 1};
-  }));
+  ada_comm const protocol{.first_steps = 16, .interval = interval};
+  std::vector<std::int64_t> const expected{16, 2, 1};
+  // All that is reported in the first tenth of an interval counts as what it begins with.
+  cluster simulation{simulated{.workers = 3}, protocol, weights{.rows = rows}};
+  auto const exact = simulation.run([&](auto& worker) {
+    doubles w(rows);
+    doubles const u(rows, 1.0);
+    while (worker.now() < time_point(2 * interval + interval / 2)) {
+      worker.pull(w);
+      worker.push(u);
+      worker.step(1000);
+      worker.report_loss(worker.now() < time_point(interval / 10) ? 4.0 : 0.04);
+    }
+  });
+  CHECK(values(exact) == expected);
+
+  // So does the very first report, which comes later here.
+  cluster c{in_process{.workers = 3, .servers = 2}, protocol, weights{.rows = rows}};
+  std::latch first(1);
+  auto const report = c.run([&](auto& worker) {
+    doubles w(rows);
+    doubles const u(rows, 1.0);
+    if (worker.rank() == 0) {
+      wait_for([&] { return worker.now() >= time_point(interval / 10); });
+      worker.report_loss(4.0);
+      first.count_down();
+    }
+    first.wait();
+    for (bool has_shrunk = false; !has_shrunk && worker.now() < much_too_late;) {
+      worker.pull(w);
+      worker.push(u);
+      bool const is_one_step = worker.steps_since_commit() == 0;
+      has_shrunk = worker.step() && is_one_step;
+      worker.report_loss(0.04);
+    }
+  });
+  CHECK(values(report) == expected);
 }
 
 TEST_CASE("ada_comm in threads: who joins makes as many steps as the others",
@@ -387,8 +482,8 @@ TEST_CASE("conductor in threads: a run that ends while the loss is computed wait
           },
           [&](doubles const&) {
             begun = true;
-            wait_for([&] { return ended == 2; });
-            std::this_thread::sleep_for(20ms);
+            // It is all that is left to wait for.
+            wait_for([&] { return ended == 2 && test::all_others_slept(); });
             done = true;
             if (throws) throw std::runtime_error("too late");
             return 1.0;
@@ -446,8 +541,7 @@ TEST_CASE("pause in threads: stopping a run wakes those who pause", "[cluster]")
     std::atomic<int> went_on = 0;
     c.run([&](auto& worker) {
       if (worker.rank() == 0) {
-        wait_for([&] { return pausing == 2; });
-        std::this_thread::sleep_for(5ms);
+        wait_for([&] { return pausing == 2 && test::all_others_slept(); });
         c.stop();
         return;
       }
@@ -472,11 +566,16 @@ TEST_CASE("pause in threads: it is over when the commit is due, and counts as wa
   CHECK(early == 0);
   CHECK(report.total().commits == 2);
   for (auto const& m : report.workers) CHECK(m.wait <= report.elapsed);
-  // Both would have to be held up for 30 ms before their first step, three times in a row.
-  CHECK(succeeds([&] {
-    auto const again = c.run([&](auto& worker) { worker.step(); });
-    return again.total().wait > 0ns;
-  }));
+
+  // Who is not held up before waits all of the time.
+  decorated const transport{in_process{.workers = 2},
+                            [](endpoint& e, worker_id) { return std::make_unique<punctual>(e); }};
+  cluster d{transport, with(asp{}, one_step_until{time_point(30ms)}), weights{.rows = rows}};
+  auto const in_time = d.run([](auto& worker) { worker.step(); });
+  for (auto const& m : in_time.workers) {
+    CHECK(m.wait >= 30ms);
+    CHECK(m.wait <= in_time.elapsed);
+  }
 }
 
 TEST_CASE("conductor in threads: ticks, losses, reports, joiners and a stop, all at once",

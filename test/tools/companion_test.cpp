@@ -1,5 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <catch2/catch.hpp>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "asleep.hpp"
 #include "src/tools/server/companion.hpp"
 
 using namespace rubato;
@@ -46,6 +48,8 @@ struct recording_server {
 TEST_CASE("a coordinator that ends while it is being stopped stays until that is done, and no longer") {
   std::atomic<bool> is_stopped = false;
   std::atomic<bool> gone = false;
+  std::atomic<bool> leaves = false;
+  std::atomic<pid_t> its_thread = 0;
   int stops = 0;
   bool gone_meanwhile = false;
   companion coordinator([&](coordinator_started const& started) {
@@ -53,10 +57,15 @@ TEST_CASE("a coordinator that ends while it is being stopped stays until that is
       auto const until_over = started([&] {
         ++stops;
         is_stopped = true;
-        std::this_thread::sleep_for(20ms);  // time to go, if it could
+        // On its way out it sleeps where it is kept, and nowhere else.
+        wait_for(leaves);
+        while (!gone && !test::thread_status(test::threads_of(getpid()).at(its_thread)).sleeps())
+          std::this_thread::yield();
         gone_meanwhile = gone;
       });
       wait_for(is_stopped);
+      its_thread = gettid();
+      leaves = true;
     }
     gone = true;
   });

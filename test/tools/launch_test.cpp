@@ -28,6 +28,7 @@
 #include <thread>
 #include <vector>
 
+#include "asleep.hpp"
 #include "src/tools/launch/options.hpp"
 #include "src/tools/launch/output.hpp"
 
@@ -138,6 +139,10 @@ class launched {
   void await_error(std::string const& text) const {
     CAPTURE(text, file("errors"));
     REQUIRE(comes_true([&] { return file("errors").find(text) != std::string::npos; }));
+  }
+  // It and all that it has started wait for somebody else.
+  void await_standstill() const {
+    REQUIRE(comes_true([&] { return test::all_slept([&] { return test::family_of(id_); }); }));
   }
 
  private:
@@ -609,7 +614,7 @@ TEST_CASE("processes wait for who reads, and nothing is lost", "[tools][launch]"
   launched launch(shell("yes $RANK$RANK$RANK | head -n 500000; echo > $S/done.$RANK"),
                   reader.end());
   reader.await_full();
-  std::this_thread::sleep_for(100ms);
+  launch.await_standstill();
   CHECK(launch.file("done.0").empty());
   CHECK(launch.file("done.1").empty());
   constexpr std::size_t all = 2 * 500000 * 15;
