@@ -175,4 +175,7 @@ TEST_CASE("table_state: swapped states are each other's, memory included") {
   CHECK(b.chunk_bytes() == table_state::chunk_bytes(sizeof(float)));
   b.clear();
   CHECK(receive(b, 7, 1) == at);
+  b.clear();
+  swap(a, b);
+  CHECK(receive(a, 7, 1) == at);
 }

@@ -175,6 +175,8 @@ TEST_CASE("control messages: choices and truth values that do not exist are fram
   CHECK(is_refused(with(o, 1, 4)));  // what is ordered
   end_run const e{stage, false, errc::lost, ""};
   std::size_t const code = 1 + sizeof(stage_id) + 1;
+  CHECK_FALSE(is_refused(with(e, code - 1, 1)));
+  CHECK(is_refused(with(e, code - 1, 2)));  // whether it failed
   CHECK_FALSE(is_refused(with(e, code, static_cast<int>(errc::bad_frame))));
   CHECK(is_refused(with(e, code, static_cast<int>(errc::bad_frame) + 1)));
   CHECK(is_refused(with(e, code + 3, 0x80)));  // a negative one
