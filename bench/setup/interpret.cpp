@@ -78,7 +78,7 @@ workload_options workload_of(compare_options const& o, std::uint64_t seed) {
 
 sim::scenario scenario_of(compare_options const& o, std::size_t workers) {
   sim::scenario s = load_scenario(o.scenario, workers);
-  sim::link& link = s.network.worker_link;
+  sim::link_options& link = s.network.worker_link;
   if (!o.extra_delay.empty()) {
     auto const extra = parse_time(o.extra_delay);
     require(

@@ -113,7 +113,7 @@ class object_reader {
     r.read("jitter", s.jitter);
     r.read("changes", s.changes);
   }
-  static void members(object_reader& r, sim::link& l) {
+  static void members(object_reader& r, sim::link_options& l) {
     r.read("latency", l.latency);
     r.read("jitter", l.jitter);
     r.read("bandwidth", l.bandwidth);

@@ -110,8 +110,8 @@ TEST_CASE("a workload decides about the model, its labels and where it is evalua
 
 TEST_CASE("the command line's delay adds to the scenario's, its bandwidth takes the place") {
   auto const link = [](char const* line) { return parse(line).job.scenario.network.worker_link; };
-  sim::link const plain = link("--scenario ec2-edge");
-  sim::link const slow = link("--scenario ec2-edge --extra-delay 0.25 --bandwidth 1000");
+  sim::link_options const plain = link("--scenario ec2-edge");
+  sim::link_options const slow = link("--scenario ec2-edge --extra-delay 0.25 --bandwidth 1000");
   CHECK(slow.latency == plain.latency + std::chrono::milliseconds(250));
   CHECK(slow.bandwidth == 1000);
   CHECK(plain.bandwidth > 1000);

@@ -82,7 +82,7 @@ TEST_CASE("what a scenario file does not say is as in sim::scenario") {
   CHECK(s.speed.work_cost == sim::scenario{}.speed.work_cost);
   CHECK(s.network.worker_link.latency == sim::scenario{}.network.worker_link.latency);
   CHECK(s.machine_of.empty());
-  sim::link const local =
+  sim::link_options const local =
       parse_scenario(R"({"network": {"local_link": {"bandwidth": 7}}})", "s").network.local_link;
   CHECK(local.latency == 5us);
   CHECK(local.bandwidth == 7);

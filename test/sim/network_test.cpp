@@ -17,13 +17,13 @@ using namespace rubato;
 using namespace std::chrono_literals;
 using sim::network;
 using sim::network_options;
-using sim::node;
+using sim::station;
 using sim::transit;
 
 namespace {
 
-constexpr node worker(std::uint32_t i) { return worker_id(i); }
-constexpr node server(std::uint32_t i) { return server_id(i); }
+constexpr station worker(std::uint32_t i) { return worker_id(i); }
+constexpr station server(std::uint32_t i) { return server_id(i); }
 
 using machines = std::vector<std::uint32_t>;
 
@@ -125,15 +125,15 @@ TEST_CASE("no message overtakes another of its pair", "[sim][network]") {
                                .bandwidth = finite ? 10'000'000u : 0u},
                .server_bandwidth = finite ? 20'000'000u : 0u});
   random_stream random(6);
-  std::map<std::pair<node, node>, time_point> last;
+  std::map<std::pair<station, station>, time_point> last;
   time_point now;
   int held = 0;
   int overtaken = 0;
   time_point last_of_all;
   for (int i = 0; i < 20'000; ++i) {
     now += duration(random.below(200'000));
-    node const from = worker(static_cast<std::uint32_t>(random.below(5)));
-    node const to = server(static_cast<std::uint32_t>(random.below(2)));
+    station const from = worker(static_cast<std::uint32_t>(random.below(5)));
+    station const to = server(static_cast<std::uint32_t>(random.below(2)));
     bool const up = random.chance(0.5);
     std::pair const pair = up ? std::pair(from, to) : std::pair(to, from);
     transit const t = net.send(pair.first, pair.second, random.below(1000), now, random);
@@ -189,8 +189,8 @@ TEST_CASE("a delay neither changes the draws nor lets messages overtake", "[sim]
   for (int i = 0; i < 1'000; ++i) {
     time_point const now(i * 100us);
     bool const up = i % 3 == 0;
-    node const from = up ? worker(0) : server(0);
-    node const to = up ? server(0) : worker(0);
+    station const from = up ? worker(0) : server(0);
+    station const to = up ? server(0) : worker(0);
     // Held back or not, each is late by the same: so their order is kept, too.
     REQUIRE(late.send(from, to, 1, now, other).delivered ==
             plain.send(from, to, 1, now, one).delivered + 10ms);
@@ -303,10 +303,10 @@ TEST_CASE("machines of one worker each are as none", "[sim][network]") {
     time_point const now(i * 100us);
     auto const w = static_cast<std::uint32_t>(choice.below(5));
     auto const v = static_cast<std::uint32_t>((w + 1 + choice.below(4)) % 5);
-    node const to = choice.chance(0.5) ? server(v) : worker(v);
+    station const to = choice.chance(0.5) ? server(v) : worker(v);
     bool const up = !to.is_server() || choice.chance(0.5);
-    node const a = up ? worker(w) : to;
-    node const b = up ? to : worker(w);
+    station const a = up ? worker(w) : to;
+    station const b = up ? to : worker(w);
     std::uint64_t const bytes = choice.below(500);
     transit const without = plain.send(a, b, bytes, now, one);
     transit const with = placed.send(a, b, bytes, now, two);
@@ -347,7 +347,7 @@ TEST_CASE("no message overtakes another of its pair, within a machine or between
                .server_bandwidth = finite ? 20'000'000u : 0u},
               {1ms}, {0, 1, 0, 1, 0});
   random_stream random(6);
-  std::map<std::pair<node, node>, time_point> last;
+  std::map<std::pair<station, station>, time_point> last;
   time_point now;
   int held_within = 0;
   int held_between = 0;
@@ -360,8 +360,8 @@ TEST_CASE("no message overtakes another of its pair, within a machine or between
       return n < 6 ? worker(static_cast<std::uint32_t>(n))
                    : server(static_cast<std::uint32_t>(n - 6));
     };
-    node const from = any();
-    node const to = any();
+    station const from = any();
+    station const to = any();
     // Mostly little, now and then a lot: then what follows is much faster by itself.
     std::uint64_t const bytes = random.chance(0.1) ? 10'000 : random.below(100);
     transit const t = net.send(from, to, bytes, now, random);

@@ -49,7 +49,7 @@ class nic {
 };
 
 /// What messages pass on their way.
-struct link {
+struct link_options {
   duration latency = std::chrono::microseconds(100);  ///< of one message, one way; >= 0
   distribution jitter{};        ///< multiplies the latency, anew for each message
   std::uint64_t bandwidth = 0;  ///< bytes per second, each way; 0 is infinite
@@ -58,10 +58,10 @@ struct link {
 struct network_options {
   /// Of a worker's machine to all others. Workers of one machine share its bandwidth, see
   /// `scenario::machine_of`.
-  link worker_link{};
+  link_options worker_link{};
   /// Between workers of one machine: shared memory or a loopback device. The bandwidth is that at
   /// which each worker sends to the others of its machine.
-  link local_link{.latency = std::chrono::microseconds(5)};
+  link_options local_link{.latency = std::chrono::microseconds(5)};
   std::uint64_t server_bandwidth = 0;  ///< bytes/s, each way, shared by all of a server's traffic
   std::uint64_t header_bytes = 64;     ///< added to every message
 
@@ -70,16 +70,16 @@ struct network_options {
 };
 
 /// An end of a message: a worker or a server.
-class node {
+class station {
  public:
-  constexpr node(worker_id worker) noexcept : code_(worker.value() * 2) {}
-  constexpr node(server_id server) noexcept : code_(server.value() * 2 + 1) {}
+  constexpr station(worker_id worker) noexcept : code_(worker.value() * 2) {}
+  constexpr station(server_id server) noexcept : code_(server.value() * 2 + 1) {}
 
   [[nodiscard]] constexpr bool is_server() const noexcept { return (code_ & 1) != 0; }
   [[nodiscard]] constexpr std::size_t index() const noexcept { return code_ >> 1; }
   [[nodiscard]] constexpr std::uint32_t code() const noexcept { return code_; }
 
-  friend constexpr auto operator<=>(node, node) noexcept = default;
+  friend constexpr auto operator<=>(station, station) noexcept = default;
 
  private:
   std::uint32_t code_;  // twice the index, plus 1 for a server
@@ -90,7 +90,7 @@ class node {
 class fifo_guard {
  public:
   /// When a message is delivered that would arrive at `arrival`.
-  [[nodiscard]] time_point deliver(node from, node to, time_point arrival);
+  [[nodiscard]] time_point deliver(station from, station to, time_point arrival);
 
  private:
   struct mix {
@@ -137,10 +137,10 @@ class network {
                    std::vector<std::uint32_t> const& machine_of = {});
 
   /// Sends `bytes` (without the header) at `now`. `random` is drawn from for the latency.
-  transit send(node from, node to, std::uint64_t bytes, time_point now, random_stream& random);
+  transit send(station from, station to, std::uint64_t bytes, time_point now, random_stream& random);
 
   /// Whether messages between the two stay within a machine. A server has one for itself.
-  [[nodiscard]] bool is_local(node a, node b) const noexcept {
+  [[nodiscard]] bool is_local(station a, station b) const noexcept {
     return !a.is_server() && !b.is_server() && card_number(a) == card_number(b);
   }
 
@@ -152,13 +152,13 @@ class network {
   };
   /// Workers of one machine have that of the first of them, so that whatever the numbers of the
   /// machines are, there are no more cards than workers.
-  [[nodiscard]] std::size_t card_number(node n) const noexcept {
+  [[nodiscard]] std::size_t card_number(station n) const noexcept {
     return !n.is_server() && n.index() < first_of_machine_.size() ? first_of_machine_[n.index()]
                                                                   : n.index();
   }
-  [[nodiscard]] card& card_of(node n);
-  [[nodiscard]] nic& local_sender(node n);
-  [[nodiscard]] duration delay_of(node n) const noexcept;
+  [[nodiscard]] card& card_of(station n);
+  [[nodiscard]] nic& local_sender(station n);
+  [[nodiscard]] duration delay_of(station n) const noexcept;
 
   network_options options_;
   std::vector<duration> server_delay_;

@@ -14,7 +14,7 @@ namespace rubato::sim {
 
 namespace {
 
-void validate_link(link const& wire, std::string_view path, std::string_view name) {
+void validate_link(link_options const& wire, std::string_view path, std::string_view name) {
   if (wire.latency < duration::zero()) {
     throw option_error(fmt::format("{}.{}.latency must be at least 0 ns, but is {}", path, name,
                                    wire.latency.count()));
@@ -29,7 +29,7 @@ void network_options::validate(std::string_view path) const {
   validate_link(local_link, path, "local_link");
 }
 
-time_point fifo_guard::deliver(node from, node to, time_point arrival) {
+time_point fifo_guard::deliver(station from, station to, time_point arrival) {
   std::uint64_t const pair = std::uint64_t{from.code()} << 32 | to.code();
   time_point& last = last_.try_emplace(pair, time_point::min()).first->second;
   return last = std::max(last, arrival);
@@ -63,7 +63,7 @@ network::network(network_options const& options, std::vector<duration> server_de
   }
 }
 
-network::card& network::card_of(node n) {
+network::card& network::card_of(station n) {
   std::vector<card>& cards = n.is_server() ? servers_ : workers_;
   std::size_t const number = card_number(n);
   if (number >= cards.size()) {
@@ -73,19 +73,19 @@ network::card& network::card_of(node n) {
   return cards[number];
 }
 
-nic& network::local_sender(node n) {
+nic& network::local_sender(station n) {
   if (n.index() >= local_.size()) {
     local_.resize(n.index() + 1, nic(options_.local_link.bandwidth));
   }
   return local_[n.index()];
 }
 
-duration network::delay_of(node n) const noexcept {
+duration network::delay_of(station n) const noexcept {
   return n.is_server() && n.index() < server_delay_.size() ? server_delay_[n.index()]
                                                            : duration::zero();
 }
 
-transit network::send(node from, node to, std::uint64_t bytes, time_point now,
+transit network::send(station from, station to, std::uint64_t bytes, time_point now,
                       random_stream& random) {
   if (is_latency_alone_ && !is_local(from, to))
     return {now, now + options_.worker_link.latency};
@@ -93,7 +93,7 @@ transit network::send(node from, node to, std::uint64_t bytes, time_point now,
   bool const local = is_local(from, to);
   time_point const sent = (local ? local_sender(from) : card_of(from).out).pass(now, total);
   time_point const received = local ? sent : card_of(to).in.pass(now, total);
-  link const& wire = local ? options_.local_link : options_.worker_link;
+  link_options const& wire = local ? options_.local_link : options_.worker_link;
   time_point arrival = std::max(sent, received) + stretch(wire.latency, wire.jitter.draw(random));
   if (!server_delay_.empty()) arrival = arrival + delay_of(from) + delay_of(to);
   // All messages of a pair take the same way. With constant latency its cards, or the sender's

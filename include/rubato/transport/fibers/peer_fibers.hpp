@@ -36,7 +36,7 @@ class peer_fibers final : public simulated_peer_runtime, peer_run {
   void on_event(std::function<void()> observer) override { on_event_ = std::move(observer); }
 
  private:
-  class link;
+  class own_endpoint;
   struct peer_fiber;
 
   struct event {

@@ -42,7 +42,7 @@ class peer_threads final : public peer_runtime, peer_run {
   void look_at(std::uint32_t rank, std::function<void(peer_node const&)> const& f) const override;
 
  private:
-  class link;
+  class own_endpoint;
   struct peer_thread;
 
   [[nodiscard]] time_point time() const override { return now(); }

@@ -14,9 +14,9 @@ namespace rubato {
 namespace detail {
 
 /// The end of a peer that is a fiber.
-class peer_fibers::link final : public peer_endpoint {
+class peer_fibers::own_endpoint final : public peer_endpoint {
  public:
-  link(peer_fibers& run, std::uint32_t rank)
+  own_endpoint(peer_fibers& run, std::uint32_t rank)
       : run_(run),
         self_(rank),
         speed_draws_(~run.scenario_.seed, 2 * std::uint64_t{rank}),
@@ -70,7 +70,7 @@ struct peer_fibers::peer_fiber final : peer_participant {
     }
   }
 
-  link to_others;
+  own_endpoint to_others;
   sim::fiber_id fiber{};
   bool alive = true;  ///< its body has neither ended nor died
   time_point crashed = time_point::max();

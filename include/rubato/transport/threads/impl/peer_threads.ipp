@@ -14,9 +14,9 @@ namespace rubato {
 namespace detail {
 
 /// The end of a peer that is a thread.
-class peer_threads::link final : public peer_endpoint {
+class peer_threads::own_endpoint final : public peer_endpoint {
  public:
-  link(peer_threads& run, std::uint32_t rank)
+  own_endpoint(peer_threads& run, std::uint32_t rank)
       : run_(run), rank_(rank), mine_(run.boxes_[rank]), idle_until_(run.now()) {}
 
   void post(worker_id to, peer_message&& m) override {
@@ -64,7 +64,7 @@ struct peer_threads::peer_thread final : peer_participant {
   peer_thread(peer_threads& run, std::uint32_t rank) : peer_participant(run), to_others(run, rank) {
     attach(to_others, rank, run.seed_);
   }
-  link to_others;
+  own_endpoint to_others;
 };
 
 peer_threads::peer_threads(in_process const& options, peer_setup setup)
