@@ -22,6 +22,7 @@
 #include "fuzz/coordinator_end.hpp"
 #include "fuzz/input.hpp"
 #include "fuzz/worker_end.hpp"
+#include "rubato/net/asio_network.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/protocol/dyn_sgd.hpp"
 #include "rubato/protocol/merge.hpp"
@@ -503,7 +504,8 @@ class run {
 
   input& from_;
   blueprint plan_;
-  detail::server_process server_{std::make_unique<net::asio_network>(), plan_, "", make_place(from_.flag()), sparse_max};
+  detail::server_process server_{std::make_unique<net::asio_network>(), plan_, "",
+                                 make_place(from_.flag()), sparse_max};
   std::function<void()> pump_ = [this] { server_.poll(); };
   coordinator_end coordinator_;
   worker_end good_;
