@@ -28,8 +28,11 @@ class block_ref {
     if (block_) block_->references.fetch_add(1, std::memory_order_relaxed);
   }
   block_ref(block_ref&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
-  block_ref& operator=(block_ref other) noexcept {
-    std::swap(block_, other.block_);
+  // Not one that takes a value: clang 14 never destroys that in `x = {}`.
+  block_ref& operator=(block_ref const& other) noexcept { return *this = block_ref(other); }
+  block_ref& operator=(block_ref&& other) noexcept {
+    block_ref old;
+    old.block_ = std::exchange(block_, std::exchange(other.block_, nullptr));
     return *this;
   }
   ~block_ref() {

@@ -54,8 +54,9 @@ class update_buffer {
   update_buffer() noexcept = default;
   explicit update_buffer(update u) : node_(new detail::update_node{std::move(u)}) {}
   update_buffer(update_buffer&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
-  update_buffer& operator=(update_buffer other) noexcept {
-    std::swap(node_, other.node_);
+  // Not one that takes a value: clang 14 never destroys that in `x = {}`.
+  update_buffer& operator=(update_buffer&& other) noexcept {
+    detail::release(std::exchange(node_, std::exchange(other.node_, nullptr)));
     return *this;
   }
   ~update_buffer() { detail::release(node_); }
@@ -83,8 +84,9 @@ class shared_update {
     if (node_ != nullptr) node_->references.fetch_add(1, std::memory_order_relaxed);
   }
   shared_update(shared_update&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
-  shared_update& operator=(shared_update other) noexcept {
-    std::swap(node_, other.node_);
+  shared_update& operator=(shared_update const& other) noexcept { return *this = shared_update(other); }
+  shared_update& operator=(shared_update&& other) noexcept {
+    detail::release(std::exchange(node_, std::exchange(other.node_, nullptr)));
     return *this;
   }
   ~shared_update() { detail::release(node_); }
