@@ -120,6 +120,22 @@ struct that_thaws : plain {
   block_ref block;
 };
 
+/// Gives out chunks of ten rows, whatever size readers go by.
+struct that_shares_small_chunks : plain {
+  explicit that_shares_small_chunks(store_shape const& shape) : plain(shape), width_(shape.width) {}
+  [[nodiscard]] std::size_t chunks() const { return (values.size() / width_ + 9) / 10; }
+  [[nodiscard]] block_ref chunk(std::size_t i) const {
+    std::size_t const first = i * 10 * width_;
+    std::size_t const count = std::min(values.size() - first, 10 * width_);
+    block_ref made(count * sizeof(float));
+    std::copy_n(values.data() + first, count, made.mutable_as<float>());
+    return made;
+  }
+
+ private:
+  std::size_t width_;
+};
+
 /// Says that it does with several threads, and lets readers see half a row.
 struct that_tears {
   using value_type = float;
@@ -189,6 +205,7 @@ TEST_CASE("check_store catches each broken promise", "[testing]") {
   CHECK(says(testing::check_store<that_reads_in_order_of_rows>(small), "read by row"));
   CHECK(says(testing::check_store<without_bytes>(small), "bytes() is 0"));
   CHECK(says(testing::check_store<that_thaws>(small), "read before a fold"));
+  CHECK(says(testing::check_store<that_shares_small_chunks>(small), "chunk 0 has 120 bytes, expected 720"));
   CHECK(says(testing::check_store<that_forgets_a_row>({.rows = 60, .width = 7}), "is missing"));
 }
 

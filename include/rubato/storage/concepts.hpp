@@ -4,12 +4,18 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <ranges>
 #include <span>
 #include <type_traits>
 #include <vector>
 
 #include "rubato/core/element.hpp"
 #include "rubato/core/optional_mutex.hpp"
+#include "rubato/protocol/concepts.hpp"
+#include "rubato/storage/block.hpp"
+#include "rubato/storage/table_state.hpp"
 #include "rubato/storage/update.hpp"
 
 namespace rubato {
@@ -44,10 +50,9 @@ struct store_shape {
 ///
 /// | `S::concurrent`              | constant, optional: true where `fold`, `read`, `copy`, `collect` and `bytes` may be called side by side when `shape.threads` is `multiple`; no row may then mix two states |
 ///
-/// A bounded store that keeps rows in counted blocks, chunks of `table_state::chunk_bytes`, may hand
-/// these out, which saves a copy:
+/// A bounded store that keeps rows in counted blocks may hand these out, which saves a copy:
 ///
-/// | `s.chunks()`, `s.chunk(i)`   | optional: how many there are, and one of them, frozen |
+/// | `s.chunks()`, `s.chunk(i)`   | optional: how many there are, and one of them as a `block_ref`, frozen; each is `table_state::chunk_bytes` long, the last perhaps less |
 ///
 /// `testing::check_store` checks one. Models: `dense_store`, `sparse_store`, `multi_version_store`.
 template <class S>
@@ -82,7 +87,41 @@ concept concurrent_store = table_store<S> && detail::declared_concurrent<S>();
 template <class S>
 concept sharing_store = table_store<S> && S::bounded && requires(S const s, std::size_t i) {
   { s.chunks() } -> std::convertible_to<std::size_t>;
-  s.chunk(i);
+  { s.chunk(i) } -> std::convertible_to<block_ref>;
 };
+
+/// What a live version counts.
+using version_share = std::function<double(version_state const&)>;
+/// What a version that is over is worth; nothing while it lives on.
+using version_worth = std::function<std::optional<double>(version_state const&)>;
+
+/// A store that keeps updates apart by version, for merges that are `versioned_merge`.
+///
+/// | expression                     | meaning |
+/// |--------------------------------|---------|
+/// | `s.add(v, rows, weight)`       | G(v) ← G(v) + weight·u, n(v) ← n(v) + 1; also where u is empty |
+/// | `s.expire(worth)`              | asks `worth(version_state)` about every live version, oldest first; where it answers, that much of G(v) goes into the rows, and the version is gone |
+/// | `s.add_shares(rows, out, share)` | adds `share(version_state)` of each live version to rows that have been read |
+/// | `s.add_shares(state, share)`   | the same to a `table_state` of all rows |
+/// | `s.versions()`                 | a range of what converts to `version_state`, oldest first |
+/// | `s.live()`                     | how many versions are live |
+///
+/// `read`, `copy` and `collect` give rows without their live versions. Called by one thread at a time.
+/// Model: `multi_version_store`.
+template <class S>
+concept versioned_store =
+    table_store<S> &&
+    requires(S s, S const cs, row_values<typename S::value_type> const& rows, version_worth const& worth,
+             version_share const& share, std::span<std::uint64_t const> list,
+             typename S::value_type* out, table_state& state) {
+      s.add(version_index{}, rows, 1.0);
+      s.expire(worth);
+      cs.add_shares(list, out, share);
+      cs.add_shares(state, share);
+      requires std::ranges::range<decltype(cs.versions())>;
+      requires std::convertible_to<std::ranges::range_reference_t<decltype(cs.versions())>,
+                                   version_state const&>;
+      { cs.live() } -> std::convertible_to<std::size_t>;
+    };
 
 }  // namespace rubato

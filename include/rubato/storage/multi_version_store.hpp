@@ -158,7 +158,9 @@ class multi_version_store {
       first += values.size() / shape_.width;
     }
   }
-  void fold_one(weighted_update<value_type> const& u) { base_.fold({&u, 1}); }
+  void fold_one(weighted_update<value_type> const& u) {
+    base_.fold(std::span<weighted_update<value_type> const>(&u, 1));
+  }
 
   template <class Share, class F>
   void for_each_share(Share& share, F f) const {

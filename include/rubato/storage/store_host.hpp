@@ -120,10 +120,7 @@ class store_host : public table_host {
   [[nodiscard]] Store const& store() const noexcept { return store_; }
 
  private:
-  static constexpr bool versioned = requires(Store s, version_index v, row_values<value_type> u) {
-    s.add(v, u, 1.0);
-    s.versions();
-  };
+  static constexpr bool versioned = versioned_store<Store>;
 
   /// One caller at a time, where the store asks for it.
   class guard {

@@ -57,11 +57,11 @@ template <table_spec Table>
   table_description d{.element = element_type_of<typename Table::value_type>(),
                       .bounded = Table::bounded,
                       .keeps_versions = versioned_table<Table>,
-                      .rows = table.rows,
-                      .width = table.width,
+                      .rows = static_cast<std::uint64_t>(table.rows),
+                      .width = static_cast<std::size_t>(table.width),
                       .check_finite = table.check_finite,
                       .filter = table.filter,
-                      .cached_rows = table.cached_rows,
+                      .cached_rows = static_cast<std::uint64_t>(table.cached_rows),
                       .partition = table.partition};
   if constexpr (detail::is_compiled_store<store>) {
     d.make_host = &detail::make_compiled_host<store>;
@@ -73,7 +73,16 @@ template <table_spec Table>
     d.make_host = &make_host<store>;
     d.own_store = &typeid(store);
   }
-  if constexpr (!std::same_as<typename Table::merge_type, merge_of_protocol>) d.merge = table.merge;
+  if constexpr (detail::is_compiled_store<store> || table_store<store>) {
+    using kind = detail::store_kind<store>;
+    static_assert(std::same_as<typename kind::value_type, typename Table::value_type>,
+                  "a table's store must have elements of the table's own type");
+    static_assert(kind::bounded == Table::bounded,
+                  "a table and its store must both be bounded, or both not");
+    static_assert(kind::keeps_versions || versioned_store<store> || !versioned_table<Table>,
+                  "a table that keeps versions needs a store that does, see versioned_store");
+  }
+  if constexpr (!std::same_as<typename Table::merge_type, merge_of_protocol>) d.merge = static_cast<typename Table::merge_type>(table.merge);
   d.init = std::as_bytes(std::span<typename Table::value_type const>(table.init));
   if constexpr (!Table::bounded) d.init_keys = table.init_keys;
   return d;

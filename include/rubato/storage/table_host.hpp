@@ -10,17 +10,11 @@
 
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/storage/block.hpp"
+#include "rubato/storage/concepts.hpp"
 #include "rubato/storage/table_state.hpp"
 #include "rubato/storage/update.hpp"
 
 namespace rubato {
-
-struct store_shape;
-
-/// What a live version counts.
-using version_share = std::function<double(version_state const&)>;
-/// What a version that is over is worth; nothing while it lives on.
-using version_worth = std::function<std::optional<double>(version_state const&)>;
 
 /// What a read of a table is to see beside what is folded.
 struct table_view {

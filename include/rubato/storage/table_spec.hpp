@@ -52,6 +52,10 @@ concept table_spec =
       { t.check_finite } -> std::convertible_to<bool>;
       { t.filter } -> std::convertible_to<update_filter>;
       { t.cached_rows } -> std::convertible_to<std::uint64_t>;
+      requires std::same_as<typename T::merge_type, merge_of_protocol> || requires {
+        requires merge_policy<typename T::merge_type>;
+        { t.merge } -> std::convertible_to<typename T::merge_type>;
+      };
       requires T::bounded || requires {
         { t.init_keys } -> std::convertible_to<std::span<key const>>;
       };
@@ -84,6 +88,30 @@ template <parameter T>
 inline constexpr bool is_compiled_store<sparse_store<T>> = true;
 template <class Base>
 inline constexpr bool is_compiled_store<multi_version_store<Base>> = is_compiled_store<Base>;
+
+/// What a store is, also while one of the library's is incomplete.
+template <class Store>
+struct store_kind {
+  using value_type = typename Store::value_type;
+  static constexpr bool bounded = Store::bounded;
+  static constexpr bool keeps_versions = false;
+};
+template <parameter T>
+struct store_kind<dense_store<T>> {
+  using value_type = T;
+  static constexpr bool bounded = true;
+  static constexpr bool keeps_versions = false;
+};
+template <parameter T>
+struct store_kind<sparse_store<T>> {
+  using value_type = T;
+  static constexpr bool bounded = false;
+  static constexpr bool keeps_versions = false;
+};
+template <class Base>
+struct store_kind<multi_version_store<Base>> : store_kind<Base> {
+  static constexpr bool keeps_versions = true;
+};
 }  // namespace detail
 
 }  // namespace rubato

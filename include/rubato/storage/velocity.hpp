@@ -34,7 +34,7 @@ class velocity {
     for (auto const& u : step) add(u);
     weighted_update<value_type> const moved{
         {.keyed = !Store::bounded, .first = 0, .rows = rows_, .values = values_}, 1.0};
-    store.fold({&moved, 1});
+    store.fold(std::span<weighted_update<value_type> const>(&moved, 1));
   }
 
   [[nodiscard]] std::size_t bytes() const {

@@ -18,9 +18,11 @@ namespace detail {
 /// Collects sentences; the tenth is the last, for one mistake usually breaks a rule everywhere.
 class findings {
  public:
+  /// Returns whether it was good.
   template <class... Parts>
-  void expect(bool good, Parts const&... what) {
+  bool expect(bool good, Parts const&... what) {
     if (!good && list_.size() < 10) list_.push_back(text(what...));
+    return good;
   }
   [[nodiscard]] sentences take() { return std::move(list_); }
 

@@ -193,12 +193,25 @@ class store_checker {
     std::size_t const expected = static_cast<std::size_t>(how_.rows) * row_bytes;
     found_.expect(state.bytes() == expected, when, ", read as a whole: ", state.bytes(),
                   " bytes, expected ", expected);
-    if (state.bytes() != expected) return;
+    if (state.bytes() != expected || !has_whole_chunks(state, when)) return;
     std::vector<T> row(how_.width);
     for (std::uint64_t i = 0; i < how_.rows; ++i) {
       state.copy(static_cast<std::size_t>(i) * row_bytes, row_bytes, reinterpret_cast<std::byte*>(row.data()));
       expect_row(i, row.data(), truth, "read as a whole", when);
     }
+  }
+
+  /// Who reads a state computes where a row is: by chunks of one size.
+  [[nodiscard]] bool has_whole_chunks(table_state const& state, char const* when) {
+    std::size_t left = state.bytes();
+    for (std::size_t i = 0; i < state.chunks(); ++i) {
+      std::size_t const expected = std::min(left, table_state::chunk_bytes(how_.width * sizeof(T)));
+      std::size_t const got = state.chunk(i).size_bytes();
+      if (!found_.expect(got == expected, when, ": chunk ", i, " has ", got, " bytes, expected ", expected))
+        return false;
+      left -= got;
+    }
+    return true;
   }
 
   void compare_touched(table_state const& state, expected_rows const& truth, char const* when) {
