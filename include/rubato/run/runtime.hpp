@@ -23,7 +23,8 @@ struct worker_setup;
 
 /// What a transport is given to run: what `cluster` was made of, as values.
 struct run_setup {
-  /// Puts something between a worker and its endpoint, which it refers to: a decorator.
+  /// Puts something between a worker and its endpoint, which it refers to: a decorator. Called as workers
+  /// are made, one at a time. What it throws ends the run.
   using wrapper = std::function<std::unique_ptr<endpoint>(endpoint& inner, worker_id self)>;
 
   rules protocol;

@@ -20,24 +20,34 @@ class worker_run;
 /// transport's endpoint.
 class worker_participant : public participant {
  public:
-  explicit worker_participant(worker_run& run) noexcept : run_(run) {}
+  worker_participant(worker_run& run, sender const& self) noexcept : run_(run), self_(self) {}
 
+  [[nodiscard]] sender const& self() const noexcept { return self_; }
+  /// Whether `attach` has made a handle.
+  [[nodiscard]] bool attached() const noexcept { return handle_ != nullptr; }
   [[nodiscard]] worker_core& handle() noexcept { return *handle_; }
   [[nodiscard]] worker_core const& handle() const noexcept { return *handle_; }
 
   void live() override;
   void end() override { handle_->end(); }
   void leave() override;
+  /// Takes apart what `attach` has made, from the outside in. Who has an endpoint of its own calls it before
+  /// that goes, or what the endpoint needs.
+  void detach() noexcept;
 
   starting_point start{};    ///< known before it lives
   std::uint32_t count = 0;   ///< workers that the run began with
 
  protected:
-  /// Makes the handle. @param link the transport's endpoint, which outlives it
-  void attach(endpoint& link, sender const& self, std::uint32_t rank, std::uint64_t seed);
+  /// Makes the handle, and what stands between it and the endpoint: calls the user's code, so nothing may be
+  /// locked.
+  /// @param link the transport's endpoint; lives until `detach`
+  /// @throws option_error when a wrapper gives nothing, and what a wrapper throws
+  void attach(endpoint& link, std::uint64_t seed);
 
  private:
   worker_run& run_;
+  sender self_;
   std::vector<std::unique_ptr<endpoint>> wrapped_;
   std::unique_ptr<worker_core> handle_;
 };

@@ -51,7 +51,9 @@ concept peer_transport =
     };
 
 /// A transport between whose workers and endpoints something stands: `wrap(endpoint, worker_id)` makes it,
-/// a `std::unique_ptr<endpoint>` that refers to what it is given. Decorators may be put around each other.
+/// a `std::unique_ptr<endpoint>` that refers to what it is given, and goes before it. Decorators may be put
+/// around each other. `wrap` must not call the cluster; what it throws, or an `option_error` where it gives
+/// nothing, is what `run` throws.
 template <transport T>
 struct decorated {
   T inner;

@@ -1,8 +1,10 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <string>
 #include <utility>
 
+#include "rubato/core/error.hpp"
 #include "rubato/run/worker_run.hpp"
 
 namespace rubato {
@@ -12,14 +14,27 @@ worker_run::worker_run(run_setup setup, std::uint32_t servers)
       setup_(std::move(setup)),
       plan_(setup_.protocol, servers, std::move(setup_.tables)) {}
 
-void worker_participant::attach(endpoint& link, sender const& self, std::uint32_t rank,
-                                std::uint64_t seed) {
-  endpoint* outermost = &link;
-  for (auto const& wrap : run_.setup_.wrappers) {
-    wrapped_.push_back(wrap(*outermost, self.worker));
-    outermost = wrapped_.back().get();
+void worker_participant::attach(endpoint& link, std::uint64_t seed) {
+  try {
+    endpoint* outermost = &link;
+    for (auto const& wrap : run_.setup_.wrappers) {
+      auto outer = wrap(*outermost, self_.worker);
+      if (!outer)
+        throw option_error("decorated: wrap() gives nothing for worker " +
+                           std::to_string(self_.worker.value()) + ", expected an endpoint");
+      outermost = outer.get();
+      wrapped_.push_back(std::move(outer));
+    }
+    handle_ = run_.setup_.make_worker({*outermost, run_.plan_, self_, self_.worker.value(), seed});
+  } catch (...) {
+    detach();
+    throw;
   }
-  handle_ = run_.setup_.make_worker({*outermost, run_.plan_, self, rank, seed});
+}
+
+void worker_participant::detach() noexcept {
+  handle_.reset();
+  while (!wrapped_.empty()) wrapped_.pop_back();
 }
 
 void worker_participant::live() {

@@ -13,9 +13,12 @@ namespace rubato::detail {
 
 struct worker_fibers::worker_fiber final : worker_participant {
   worker_fiber(worker_fibers& run, sender const& self)
-      : worker_participant(run), link(run, self.worker) {
-    attach(link, self, self.worker.value(), run.options_.scenario.seed);
+      : worker_participant(run, self), link(run, self.worker) {
+    attach(link, run.options_.scenario.seed);
   }
+  worker_fiber(worker_fiber const&) = delete;
+  worker_fiber& operator=(worker_fiber const&) = delete;
+  ~worker_fiber() override { detach(); }
   void live() override {
     try {
       worker_participant::live();

@@ -16,9 +16,11 @@ namespace rubato::detail {
 
 struct worker_process::worker_thread final : worker_participant {
   worker_thread(worker_process& run, sender const& self)
-      : worker_participant(run), process(run), link(run, self) {
-    attach(link, self, self.worker.value(), run.options_.seed);
-  }
+      : worker_participant(run, self), process(run), link(run, self) {}
+  worker_thread(worker_thread const&) = delete;
+  worker_thread& operator=(worker_thread const&) = delete;
+  ~worker_thread() override { detach(); }
+  void attach() { worker_participant::attach(link, process.options_.seed); }
   void live() override {
     process.links_->turns().wait(
         [this] { return may_start.load(std::memory_order_acquire) || process.stopping(); });
@@ -169,7 +171,9 @@ worker_process::worker_process(tcp const& options, run_setup setup)
   plan_.forget_initial_values();
 }
 
-worker_process::~worker_process() = default;
+worker_process::~worker_process() {
+  for (auto const& p : participants_) p->detach();  // while there still are links
+}
 
 /// Waits until the servers have them.
 void worker_process::send_initial_values() {
@@ -239,25 +243,30 @@ void worker_process::drive() {
 }
 
 void worker_process::launch(std::unique_lock<std::mutex>& guard, std::shared_ptr<worker_thread> p) {
+  guard.unlock();
   enter();
   try {
+    p->attach();
     threads_.emplace_back([this, p] { live(*p); });
-  } catch (...) {  // no thread to be had: all others would wait for a worker that never runs
-    guard.unlock();
+  } catch (...) {  // all others would wait for a worker that never runs
     fail(std::current_exception());
     left(*p);
     cancel();
-    guard.lock();
   }
+  guard.lock();
 }
 
 /// All that it has sent arrives first, so that all servers drop it at the same clock, whatever becomes of
 /// this process.
 void worker_process::left(worker_participant& p) {
-  worker_core const& handle = p.handle();
   try {
     links_->settle();
-    links_->tell(wire::worker_ended{handle.identity().stage, handle.id(), handle.clock(), handle.metrics()});
+    wire::worker_ended said{p.self().stage, p.self().worker, {}, {}};
+    if (p.attached()) {
+      said.clock = p.handle().clock();
+      said.metrics = p.handle().metrics();
+    }
+    links_->tell(said);
   } catch (...) {
     fail(std::current_exception());
   }
@@ -289,7 +298,7 @@ std::uint32_t worker_process::add_worker() {
   });
   if (participants_.size() <= before || stage_ != stage)
     throw usage_error(errc::stale_handle, "add_worker: the run is ending");
-  return participants_[before]->handle().rank();
+  return participants_[before]->self().worker.value();
 }
 
 // ---- its end
@@ -448,7 +457,7 @@ std::shared_ptr<worker_process::worker_thread> worker_process::find(stage_id sta
   std::lock_guard const guard(lock_);
   if (stage != stage_) return nullptr;
   auto const at =
-      std::ranges::find_if(participants_, [&](auto const& p) { return p->handle().id() == w; });
+      std::ranges::find_if(participants_, [&](auto const& p) { return p->self().worker == w; });
   return at == participants_.end() ? nullptr : *at;
 }
 

@@ -14,9 +14,12 @@ namespace rubato::detail {
 
 struct worker_threads::worker_thread final : worker_participant {
   worker_thread(worker_threads& run, sender const& self, double slowness)
-      : worker_participant(run), link(run, self.worker, slowness) {
-    attach(link, self, self.worker.value(), run.options_.seed);
+      : worker_participant(run, self), link(run, self.worker, slowness) {
+    attach(link, run.options_.seed);
   }
+  worker_thread(worker_thread const&) = delete;
+  worker_thread& operator=(worker_thread const&) = delete;
+  ~worker_thread() override { detach(); }
   thread_endpoint link;
 };
 
@@ -200,20 +203,20 @@ void worker_threads::begin(body_type body, loss_type loss) {
   began_ = std::chrono::steady_clock::now();
 }
 
-/// A new participant, known to all shards, its thread not yet started.
+/// A new participant, known to all shards, its thread not yet started. One thread at a time does this, and
+/// nobody else changes `participants_` while it does.
 worker_threads::worker_thread& worker_threads::enlist() {
-  worker_thread* p = nullptr;
+  auto const rank = static_cast<std::uint32_t>(participants_.size());
+  double const slowness = rank < options_.slowness.size() ? options_.slowness[rank] : 1.0;
+  auto made = std::make_unique<worker_thread>(*this, sender{worker_id{rank}, {}, stage_}, slowness);
+  made->count = options_.workers;
+  worker_thread& p = *made;
   {
     std::lock_guard const guard(lock_);
-    auto const rank = static_cast<std::uint32_t>(participants_.size());
-    double const slowness = rank < options_.slowness.size() ? options_.slowness[rank] : 1.0;
-    participants_.push_back(std::make_unique<worker_thread>(
-        *this, sender{worker_id{rank}, {}, stage_}, slowness));
-    p = participants_.back().get();
-    p->count = options_.workers;
+    participants_.push_back(std::move(made));
   }
-  control([&] { control_.join(p->handle().id(), {}); });
-  return *p;
+  control([&] { control_.join(p.handle().id(), {}); });
+  return p;
 }
 
 /// @pre `lock_` is held
