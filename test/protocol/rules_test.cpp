@@ -331,3 +331,9 @@ TEST_CASE("rules: one policy may be replaced by any of its kind; the others and 
   for (rules const& r : {admission, visibility, merge, pace}) CHECK(r.name == before.name);
   CHECK(before.pace.due({}).steps == 1);
 }
+
+TEST_CASE("rules: several policies are replaced at once, from left to right") {
+  rules const r = with(rules(bsp{}), eager{}, every{3}, every{4});
+  CHECK(r.visibility.type() == typeid(eager));
+  CHECK(r.pace.due({}).steps == 4);
+}

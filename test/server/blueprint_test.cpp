@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -214,6 +215,31 @@ TEST_CASE("blueprint: initial values that are forgotten are not given to servers
 
 // ---- what processes must agree on
 
+namespace {
+
+/// SSP for workers from a number on; the others do not wait.
+struct waits_from {
+  std::uint32_t first;
+  rb::staleness bound() const noexcept { return rb::staleness::infinite(); }
+  rb::clock_index need(rb::clock_index c, rb::staleness s, rb::worker_id who) const noexcept {
+    return who.value() < first ? c - s : c - std::min(s, rb::staleness{1});
+  }
+  rb::clock_index cache_need(rb::clock_index c, rb::staleness s, rb::worker_id who) const noexcept {
+    return need(c, s, who);
+  }
+};
+
+/// `revise` in all but what is left of a version in the end.
+struct revise_and_leave : rb::revise {
+  double left;
+  std::optional<double> expire(rb::version_state const& v, rb::version_window const& w) const noexcept {
+    if (revise::expire(v, w)) return left;
+    return std::nullopt;
+  }
+};
+
+}  // namespace
+
 TEST_CASE("blueprint: who agrees on what matters says the same, however the protocol is put together") {
   dense const good{.rows = 4};
   auto const words = [](rb::rules const& protocol, std::uint32_t servers, auto... tables) {
@@ -228,6 +254,15 @@ TEST_CASE("blueprint: who agrees on what matters says the same, however the prot
   CHECK(words(with(rb::ssp{.staleness = 2}, rb::strict{}), 2, good) != agreed);
   CHECK(words(with(rb::ssp{.staleness = 2}, rb::average{}), 2, good) != agreed);
   CHECK(words(rb::ssp{.staleness = 2}, 3, good) != agreed);
+  CHECK(words(with(rb::ssp{.staleness = 2}, waits_from{1}), 2, good) !=
+        words(with(rb::ssp{.staleness = 2}, waits_from{700}), 2, good));
+  CHECK(words(rb::dyn_sgd{.staleness = 2}, 2, rb::multi_version{good}) !=
+        words(with(rb::dyn_sgd{.staleness = 2}, rb::revise{.kept = rb::versions::capped}), 2,
+              rb::multi_version{good}));
+  CHECK(words(with(rb::ssp{.staleness = 2}, rb::momentum{.mu = 0.5}), 2, good) !=
+        words(with(rb::ssp{.staleness = 2}, rb::momentum{.mu = 0.9}), 2, good));
+  CHECK(words(with(rb::dyn_sgd{.staleness = 2}, revise_and_leave{{}, 0.0}), 2, rb::multi_version{good}) !=
+        words(with(rb::dyn_sgd{.staleness = 2}, revise_and_leave{{}, 1.0}), 2, rb::multi_version{good}));
   CHECK(words(rb::ssp{.staleness = 2}, 2, good, good) != agreed);
   CHECK(words(rb::ssp{.staleness = 2}, 2, dense{.rows = 5}) != agreed);
   CHECK(words(rb::ssp{.staleness = 2}, 2, dense{.rows = 4, .width = 2}) != agreed);

@@ -26,9 +26,13 @@ class admission_rule {
   template <class P>
     requires(!std::same_as<P, admission_rule> && admission_policy<P>)
   admission_rule(P policy)  // NOLINT: policies are meant to convert
-      : bound_(policy.bound()), answers_(std::make_shared<model<P> const>(std::move(policy))) {}
+      : bound_(policy.bound()),
+        asks_who_(detail::admits_by_worker<P>),
+        answers_(std::make_shared<model<P> const>(std::move(policy))) {}
 
   [[nodiscard]] staleness bound() const noexcept { return bound_; }
+  /// Whether answers depend on the worker.
+  [[nodiscard]] bool asks_who() const noexcept { return asks_who_; }
   [[nodiscard]] clock_index need(clock_index c, staleness s, worker_id who) const noexcept {
     return answers_->need(c, s, who);
   }
@@ -58,6 +62,7 @@ class admission_rule {
   };
 
   staleness bound_;
+  bool asks_who_;
   std::shared_ptr<answers const> answers_;
 };
 
@@ -197,6 +202,12 @@ template <class Part>
   else if constexpr (merge_policy<Part>) r.merge = std::move(part);
   else r.pace = std::move(part);
   return r;
+}
+
+/// Several parts replaced, from left to right.
+template <class First, class Second, class... Rest>
+[[nodiscard]] rules with(rules r, First first, Second second, Rest... rest) {
+  return with(with(std::move(r), std::move(first)), std::move(second), std::move(rest)...);
 }
 
 }  // namespace rubato

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <boost/core/demangle.hpp>
 #include <cstring>
 #include <typeinfo>
@@ -44,6 +45,58 @@ inline std::string name_of_type(std::type_info const& type) {
 inline std::string text_of_need(clock_index c) {
   if (c == clock_index::lowest()) return "any";
   return c == clock_index::highest() ? "never" : std::to_string(c.value());
+}
+
+/// What policies answer to many questions, in five digits.
+class digest {
+ public:
+  void add(clock_index c) { add_word(static_cast<std::uint64_t>(c.value())); }
+  void add(double x) { add_word(std::bit_cast<std::uint64_t>(x)); }
+  void add_word(std::uint64_t w) { words_ = mix64(words_ ^ w) + 1; }
+  [[nodiscard]] std::string text() const { return std::to_string(words_ % 100'000); }
+
+ private:
+  std::uint64_t words_ = 0;
+};
+
+/// Also the workers may differ, where the policy asks who it is.
+inline std::string digest_of(admission_rule const& admission) {
+  digest d;
+  std::uint32_t const workers = admission.asks_who() ? 1024 : 1;
+  for (std::uint32_t w = 0; w < workers; ++w)
+    for (std::int64_t const clock : {1, 10, 1000})
+      for (std::int64_t const s : {0, 1, 5, 100}) {
+        staleness const allowed = std::min(staleness{s}, admission.bound());
+        d.add(admission.need(clock_index{clock}, allowed, worker_id{w}));
+        d.add(admission.cache_need(clock_index{clock}, allowed, worker_id{w}));
+      }
+  return d.text();
+}
+
+/// What a merge does beyond weighing: velocity, and the worth of versions.
+inline std::string text_of_merge(merge_rule const& merge) {
+  constexpr clock_index probe{10};
+  commit_info const sample{
+      .from = {}, .stamp = probe, .c_min = probe, .c_max = probe, .workers = 8, .version = {}};
+  std::string text =
+      name_of_type(merge.type()) + " (of 8 workers: " + std::to_string(merge.weight(sample));
+  if (merge.decay()) text += ", decay " + std::to_string(*merge.decay());
+  if (merge.versioned()) {
+    digest d;
+    for (std::uint32_t const updates : {1U, 3U, 8U})
+      for (std::int64_t const least : {9, 10, 11, 20}) {
+        version_state const v{version_index{10}, updates};
+        d.add(merge.share(v));
+        auto const worth = merge.expire(
+            v, {.least = version_index{least}, .c_min = clock_index{least}, .c_max = clock_index{least + 2}});
+        d.add(worth.value_or(-1));
+        auto const next = merge.version_after(
+            {.own = version_index{9}, .top = version_index{least}, .c_max = clock_index{12}});
+        d.add_word(static_cast<std::uint64_t>(next.value()));
+      }
+    text += ", versions " + d.text();
+  }
+  return text + ")";
 }
 
 }  // namespace detail
@@ -139,13 +192,11 @@ std::string blueprint::agreement() const {
                      detail::text_of_need(admission.need(probe, admission.bound(), {})) +
                      ", or copies of " +
                      detail::text_of_need(admission.cache_need(probe, admission.bound(), {})) +
-                     "; visibility " + detail::name_of_type(protocol_.visibility.type());
+                     " (" + detail::digest_of(admission) + "); visibility " + detail::name_of_type(protocol_.visibility.type());
   if (auto const* orders = protocol_.pace.orders()) text += "; orders " + detail::name_of_type(*orders);
   text += "; " + std::to_string(servers_) + " servers";
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     table_blueprint const& t = tables_[i];
-    commit_info const sample{
-        .from = {}, .stamp = probe, .c_min = probe, .c_max = probe, .workers = 8, .version = {}};
     std::uint64_t places = 0;
     constexpr std::uint64_t probes = 4096;
     for (std::uint64_t k = 0; k < probes && (t.rows() == 0 || k < t.rows()); ++k)
@@ -154,9 +205,7 @@ std::string blueprint::agreement() const {
             to_string(t.element()) + (t.description().keeps_versions ? " in versions, " : ", ") +
             std::to_string(t.rows()) + " rows of width " + std::to_string(t.width());
     if (auto const* store = t.description().own_store) text += " kept by " + detail::name_of_type(*store);
-    text += ", merge " + detail::name_of_type(t.merge().type()) +
-            " (of 8 workers: " + std::to_string(t.merge().weight(sample)) + "), placement " +
-            std::to_string(places % 100'000);
+    text += ", merge " + detail::text_of_merge(t.merge()) + ", placement " + std::to_string(places % 100'000);
   }
   return text;
 }
