@@ -71,6 +71,45 @@ struct never {
 
 }  // namespace
 
+namespace {
+
+/// The first two workers keep within a clock of the slowest; the others do not wait.
+struct some_wait {
+  [[nodiscard]] staleness bound() const noexcept { return staleness::infinite(); }
+  [[nodiscard]] clock_index need(clock_index c, staleness s, worker_id who) const noexcept {
+    return who.value() < 2 ? c - std::min(s, staleness{1}) : c - s;
+  }
+  [[nodiscard]] clock_index cache_need(clock_index c, staleness s, worker_id who) const noexcept {
+    return who.value() < 2 ? need(c, s, who) : clock_index::highest();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("check_protocol holds each worker to what admission says of it", "[testing]") {
+  composed const protocol{some_wait{}, eager{}, sum{}, every_step{}, "some_wait"};
+  CHECK(testing::check_protocol(protocol, {.schedules = 50}) == testing::sentences{});
+
+  // The same runs, held to what it does not say: that the others wait, too; that all wait for less.
+  auto const found = [&](auto const& said) {
+    std::vector<std::string> all;
+    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+      auto expected = testing::eager_rules(staleness::infinite());
+      expected.minimal_waits = false;
+      expected.admission.emplace(said);
+      for (auto const& s : testing::observed_run(protocol, testing::random_schedule(seed), expected).violations)
+        all.push_back(s);
+    }
+    return all;
+  };
+  auto const names = [](std::vector<std::string> const& all, std::string const& part) {
+    return std::ranges::any_of(all, [&](auto const& s) { return s.find(part) != std::string::npos; });
+  };
+  CHECK(found(some_wait{}).empty());
+  CHECK(names(found(bounded_staleness{1}), "SSP-3"));
+  CHECK(names(found(unbounded{}), "waits at server"));
+}
+
 TEST_CASE("check_protocol reports a deadlock as a sentence", "[testing]") {
   composed const wrong{never{}, eager{}, sum{}, every_step{}, "never"};
   auto const found = testing::check_protocol(wrong, {.schedules = 20});

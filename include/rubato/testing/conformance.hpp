@@ -41,6 +41,7 @@ template <protocol P>
   using visibility = visibility_of<P>;
   staleness const bound = p.admission().bound();
   expectations r = synchronized_visibility<visibility> ? synchronized_rules(bound) : eager_rules(bound);
+  r.admission.emplace(p.admission());
   r.minimal_waits = false;  // a protocol may wait for more than it must
   r.holds_back = visibility::holds_back;
   if constexpr (visibility::holds_back && !synchronized_visibility<visibility>)

@@ -120,6 +120,11 @@ class observer {
   /// what servers hold for c_min is never above it.
   [[nodiscard]] clock_index c_min() const;
 
+  /// Below which every stamp is in what worker `w` may read at clock c.
+  [[nodiscard]] clock_index least_read(std::uint32_t w, clock_index c, staleness s) const;
+  /// What a worker that asks at clock c may have to wait for, at most.
+  [[nodiscard]] clock_index most_awaited(worker_id w, clock_index c) const;
+
   void check_cell(std::uint32_t reader, clock_index c, staleness s, std::size_t table, kind how,
                   std::size_t row, std::uint32_t w, std::int64_t value);
 

@@ -83,7 +83,7 @@ void observer::read(std::uint32_t w, staleness s, std::size_t table, kind how,
   if (rows.empty()) return;  // of nothing, which waits for nobody
   std::lock_guard const guard(lock_);
   clock_index const c{members_[w].done};
-  if (auto const least = c_min(); c - std::min(s, rules_.bound) > least)
+  if (auto const least = c_min(); least_read(w, c, s) > least)
     fail("SSP-3: worker ", w, " reads at clock ", c.value(), " while c_min is ", least.value());
   for (std::size_t i = 0; i < rows.size(); ++i)
     for (std::uint32_t m = 0; m < workers_; ++m)
@@ -181,6 +181,21 @@ clock_index observer::c_min() const {
   return least;
 }
 
+clock_index observer::least_read(std::uint32_t w, clock_index c, staleness s) const {
+  staleness const allowed = std::min(s, rules_.bound);
+  clock_index least = c - allowed;
+  if (rules_.admission)  // of the server, or of a copy
+    least = std::max(least, std::min(rules_.admission->need(c, allowed, worker_id{w}),
+                                     rules_.admission->cache_need(c, allowed, worker_id{w})));
+  return least;
+}
+
+clock_index observer::most_awaited(worker_id w, clock_index c) const {
+  staleness const asked = members_[w.index()].asked;
+  if (rules_.admission) return rules_.admission->need(c, asked, w);
+  return rules_.minimal_waits ? c - asked : clock_index::highest();
+}
+
 void observer::check_cell(std::uint32_t reader, clock_index c, staleness s, std::size_t table, kind how,
                 std::size_t row, std::uint32_t w, std::int64_t value) {
   member const& m = members_[w];
@@ -203,7 +218,7 @@ void observer::check_cell(std::uint32_t reader, clock_index c, staleness s, std:
   }
   auto const [first, last] = truth.clocks(value, row);
   if (first > last) return say("SSP-1", "which are no whole commits, each once");
-  clock_index const need = c - std::min(s, rules_.bound);
+  clock_index const need = least_read(reader, c, s);
   if (m.now != state::crashed && value < truth.below(need, row))
     say("SSP-1", "expected all stamps below ", detail::text(need));
   if (first > m.started && clock_index{first} > rules_.newest(c))
@@ -242,9 +257,8 @@ void observer::check_server(std::uint32_t s, shard_control const& control) {
   if (published > c_min())
     fail("server ", s, " holds c_min for ", published.value(), ", but it is ", c_min().value());
   for (auto const& ticket : control.waiting().tickets()) {
-    member const& m = members_[ticket.worker.index()];
-    clock_index const need = ticket.clock - m.asked;
-    if (ticket.need <= published || (rules_.minimal_waits && need <= published))
+    clock_index const need = most_awaited(ticket.worker, ticket.clock);
+    if (ticket.need <= published || need <= published)
       fail("worker ", ticket.worker.value(), " waits at server ", s, " for c_min ",
            detail::text(std::min(need, ticket.need)), ", which is ", published.value());
   }
