@@ -52,6 +52,7 @@ using pace_orders = std::vector<addressed<Order>>;
 /// Models: `rate_conductor`, `period_conductor`. Source: 003 Fig. 2, "scheduler".
 template <class C>
 concept pace_conductor =
+    std::move_constructible<C> &&
     requires(C c, C const k, worker_id w, clock_index clock, time_point t, double loss,
              pace_orders<typename C::order_type>& out) {
       requires std::is_trivially_copyable_v<typename C::order_type>;

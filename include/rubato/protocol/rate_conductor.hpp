@@ -1,7 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -34,41 +33,13 @@ class rate_conductor {
   using order_type = commit_quota;
 
   /// @throws option_error naming the option and what was expected
-  explicit rate_conductor(commit_rate_options const& options)
-      : period_(options.check_period), search_(options) {}
+  explicit rate_conductor(commit_rate_options const& options);
 
-  void join(worker_id w, clock_index at, time_point, pace_orders<commit_quota>&) {
-    members_[w] = {.offset = target_ - at.value(), .commits = target_, .newest = target_};
-  }
-
-  void leave(worker_id w) { members_.erase(w); }
-
-  void commit(worker_id w, clock_index now_at, time_point t) {
-    auto const found = members_.find(w);
-    if (found == members_.end()) return;
-    member& m = found->second;
-    m.newest = std::max(m.newest, now_at.value() + m.offset);
-    if (t <= next_checkpoint_) m.commits = m.newest;
-  }
-
-  void observe(time_point at, double loss) { search_.observe(at, loss); }
-
-  void tick(time_point now, pace_orders<commit_quota>& out) {
-    if (now < next_checkpoint_) return;
-    // A driver that comes late by whole periods has missed checkpoints; they are not made up for.
-    time_point const start = next_checkpoint_ + period_ * ((now - next_checkpoint_) / period_);
-    if (start != next_checkpoint_) count_all();
-    next_checkpoint_ = start + period_;
-    std::int64_t most = target_;
-    for (auto const& [w, m] : members_) most = std::max(most, m.commits);
-    target_ = most + search_.checkpoint(start);
-    for (auto const& [w, m] : members_)
-      out.push_back({w, {.start = start,
-                         .period = period_,
-                         .done = clock_index(m.commits - m.offset),
-                         .commits = target_ - m.commits}});
-    count_all();
-  }
+  void join(worker_id w, clock_index at, time_point, pace_orders<commit_quota>& out);
+  void leave(worker_id w);
+  void commit(worker_id w, clock_index now_at, time_point t);
+  void observe(time_point at, double loss);
+  void tick(time_point now, pace_orders<commit_quota>& out);
 
   [[nodiscard]] time_point next_tick() const noexcept { return next_checkpoint_; }
   [[nodiscard]] time_point next_sample() const noexcept { return search_.next_sample(); }
@@ -86,9 +57,7 @@ class rate_conductor {
     std::int64_t newest;   ///< with those made after it
   };
 
-  void count_all() noexcept {
-    for (auto& [w, m] : members_) m.commits = m.newest;
-  }
+  void count_all() noexcept;
 
   duration period_;
   rate_search search_;
