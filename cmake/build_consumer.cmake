@@ -14,7 +14,7 @@ endif()
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${RUBATO_SOURCE_DIR}/test/consumer/${KIND} -B ${work}/build
   -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=${CONFIG}
   "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}" -DRUBATO_SOURCE_DIR=${RUBATO_SOURCE_DIR}
-  --no-warn-unused-cli COMMAND_ERROR_IS_FATAL ANY)
+  "-DCMAKE_CXX_FLAGS_DEBUG=-O0" --no-warn-unused-cli COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${work}/build --config ${CONFIG}
   COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${work}/build --build-config ${CONFIG}

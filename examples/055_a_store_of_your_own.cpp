@@ -19,9 +19,7 @@ struct bfloat16_store {
 
   explicit bfloat16_store(rb::store_shape const& shape) : width(shape.width), values(shape.rows * width) {}
 
-  void assign(rb::row_values<float> const& u) {
-    for_each(u, [](auto& to, float x) { to = narrow(x); });
-  }
+  void assign(rb::row_values<float> const& u) { for_each(u, [](auto& to, float x) { to = narrow(x); }); }
   void fold(std::span<rb::weighted_update<float> const> updates) {
     for (auto const& u : updates)
       for_each(u, [&](auto& to, float x) { to = narrow(widen(to) + static_cast<float>(u.weight) * x); });

@@ -11,6 +11,8 @@
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/testing/conformance.hpp>
 
+#include "seeds.hpp"
+
 using namespace rubato;
 
 namespace {
@@ -29,7 +31,7 @@ struct off_by_one {
 }  // namespace
 
 TEST_CASE("check_protocol accepts what is shipped", "[testing]") {
-  testing::search const few{.schedules = 50};
+  testing::search const few{.schedules = test::seed_count(50)};
   CHECK(testing::check_protocol(bsp{}, few) == testing::sentences{});
   CHECK(testing::check_protocol(ssp{.staleness = 2}, few) == testing::sentences{});
   CHECK(testing::check_protocol(dyn_sgd{.staleness = 2}, few) == testing::sentences{});
@@ -38,7 +40,7 @@ TEST_CASE("check_protocol accepts what is shipped", "[testing]") {
 
 TEST_CASE("check_protocol accepts paces with a conductor", "[testing]") {
   using namespace std::chrono_literals;
-  testing::search const few{.schedules = 50};
+  testing::search const few{.schedules = test::seed_count(50)};
   adsp const searching{.check_period = 2ms, .epoch = 40ms, .probe_period = 4ms};
   CHECK(testing::check_protocol(searching, few) == testing::sentences{});
   CHECK(testing::check_protocol(ada_comm{.first_steps = 8, .interval = 5ms}, few) ==
@@ -88,7 +90,7 @@ struct some_wait {
 
 TEST_CASE("check_protocol holds each worker to what admission says of it", "[testing]") {
   composed const protocol{some_wait{}, eager{}, sum{}, every_step{}, "some_wait"};
-  CHECK(testing::check_protocol(protocol, {.schedules = 50}) == testing::sentences{});
+  CHECK(testing::check_protocol(protocol, {.schedules = test::seed_count(50)}) == testing::sentences{});
 
   // The same runs, held to what it does not say: that the others wait, too; that all wait for less.
   auto const found = [&](auto const& said) {
