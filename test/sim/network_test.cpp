@@ -262,6 +262,30 @@ TEST_CASE("a local message takes 5 us by default, whatever its size", "[sim][net
   }
 }
 
+TEST_CASE("network: servers that live with workers share their card, and talk to them within the machine") {
+  network_options const o{.worker_link = {.latency = 100us, .bandwidth = 1'000'000},
+                          .local_link = {.latency = 5us},
+                          .server_bandwidth = 9'000'000,
+                          .header_bytes = 0};
+  // Workers 0 and 1 on machine 7, 2 on 3; servers 0 on 7, 1 and 2 on 9, 3 on its own.
+  network net(o, {}, {7, 7, 3}, {7, 9, 9});
+  random_stream none(1, 0);
+  CHECK(net.is_local(worker(0), server(0)));
+  CHECK(net.is_local(server(0), worker(1)));
+  CHECK(net.is_local(server(1), server(2)));
+  CHECK_FALSE(net.is_local(worker(2), server(0)));
+  CHECK_FALSE(net.is_local(worker(0), server(1)));
+  CHECK_FALSE(net.is_local(server(2), server(3)));
+  auto const at = [](duration d) { return time_point(d); };
+  CHECK(net.send(worker(0), server(0), 1000, at(0us), none).delivered == at(5us));
+  // 1000 bytes take 1 ms through a card, which machine 7 has one of, and machine 9 too.
+  CHECK(net.send(worker(2), server(0), 1000, at(0us), none).delivered == at(1100us));
+  CHECK(net.send(server(0), worker(2), 1000, at(0us), none).delivered == at(1100us));
+  CHECK(net.send(worker(1), server(1), 1000, at(0us), none).delivered == at(2100us));  // after server 0's
+  CHECK(net.send(server(1), worker(2), 1000, at(0us), none).delivered == at(2100us));
+  CHECK(net.send(server(2), worker(0), 1000, at(0us), none).delivered == at(2100us));  // after server 1's
+}
+
 TEST_CASE("what is local", "[sim][network]") {
   network const net({}, {}, {0, 1, 0, 4'000'000'000});
   CHECK(net.is_local(worker(0), worker(2)));

@@ -113,14 +113,14 @@ struct transit {
 
 /// When messages arrive: cards of finite bandwidth at both ends, latency in between.
 ///
-/// Each server has a card, and so has each machine with workers. A message holds the sender's
+/// Each server has a card, and so has each machine with workers, which servers may live on, too. A message holds the sender's
 /// outgoing and the receiver's incoming card from the moment it is sent, each for as long as that
 /// card's bandwidth asks, and is through when the slower of the two is; then comes the latency, and
 /// a delayed server's delay. So transfers overlap as they do when packets stream, a card never
 /// carries more than its bandwidth, and one call settles everything: no events of its own. What
 /// this leaves out: a message queued at its sender holds its place at the receiver already.
 ///
-/// Between workers of one machine, and from a worker to itself, a message passes no card. Those of
+/// Between those who live on one machine, and from a worker to itself, a message passes no card. Those of
 /// one sender follow each other at the bandwidth of the local link, whoever gets them; then comes
 /// that link's latency. This leaves out that the receiver has to copy as well, and that all workers
 /// of a machine share its memory.
@@ -132,17 +132,16 @@ class network {
  public:
   /// @pre `options.validate()` is content. Nodes come into being when they are first used.
   /// @param server_delay see `scenario::server_delay`
-  /// @param machine_of see `scenario::machine_of`
+  /// @param machine_of see `scenario::machine_of` @param server_machine_of see there
   explicit network(network_options const& options, std::vector<duration> server_delay = {},
-                   std::vector<std::uint32_t> const& machine_of = {});
+                   std::vector<std::uint32_t> const& machine_of = {},
+                   std::vector<std::uint32_t> const& server_machine_of = {});
 
   /// Sends `bytes` (without the header) at `now`. `random` is drawn from for the latency.
   transit send(station from, station to, std::uint64_t bytes, time_point now, random_stream& random);
 
-  /// Whether messages between the two stay within a machine. A server has one for itself.
-  [[nodiscard]] bool is_local(station a, station b) const noexcept {
-    return !a.is_server() && !b.is_server() && card_number(a) == card_number(b);
-  }
+  /// Whether messages between the two stay within a machine.
+  [[nodiscard]] bool is_local(station a, station b) const noexcept { return host(a) == host(b); }
 
   [[nodiscard]] network_options const& options() const noexcept { return options_; }
 
@@ -150,11 +149,11 @@ class network {
   struct card {
     nic out, in;
   };
-  /// Workers of one machine have that of the first of them, so that whatever the numbers of the
-  /// machines are, there are no more cards than workers.
-  [[nodiscard]] std::size_t card_number(station n) const noexcept {
-    return !n.is_server() && n.index() < first_of_machine_.size() ? first_of_machine_[n.index()]
-                                                                  : n.index();
+  /// Whose card it has: of all who live on its machine the first worker, or the first server where there is no
+  /// worker; so that whatever the numbers of the machines are, there are no more cards than workers and servers.
+  [[nodiscard]] station host(station n) const noexcept {
+    std::vector<station> const& known = n.is_server() ? host_of_server_ : host_of_worker_;
+    return n.index() < known.size() ? known[n.index()] : n;
   }
   [[nodiscard]] card& card_of(station n);
   [[nodiscard]] nic& local_sender(station n);
@@ -163,9 +162,9 @@ class network {
   network_options options_;
   std::vector<duration> server_delay_;
   bool is_latency_alone_;  ///< all that a message costs from machine to machine
-  std::vector<std::uint32_t> first_of_machine_;  // by worker: the first worker of its machine
+  std::vector<station> host_of_worker_, host_of_server_;
   std::vector<card> workers_, servers_;
-  std::vector<nic> local_;  // by worker: what it sends to its own machine
+  std::vector<nic> local_;  // by station: what it sends to its own machine
   fifo_guard order_;
 };
 

@@ -49,9 +49,12 @@ struct scenario {
   /// By worker, the number of its machine; a machine of its own for each worker where the list
   /// ends, so also for all when it is empty. Numbers are names: any below 2^20, with gaps or
   /// without. Workers of one machine share its network card, of `network.worker_link`, and talk to
-  /// each other over `network.local_link`; each server has a machine to itself.
-  /// `blocks(16, 4)` puts 16 workers on 4 machines.
+  /// each other over `network.local_link`. `blocks(16, 4)` puts 16 workers on 4 machines.
   std::vector<std::uint32_t> machine_of{};
+  /// By server, the number of its machine, one of those above or another one; a machine to itself where the
+  /// list ends. Servers that live on a workers' machine share its network card, of `network.worker_link`, and
+  /// talk to its workers over `network.local_link`.
+  std::vector<std::uint32_t> server_machine_of{};
   /// From a crash until the servers take it for a leave; >= 0.
   duration detection_delay = std::chrono::milliseconds(100);
   /// Decides every draw of the run: same seed, same run.

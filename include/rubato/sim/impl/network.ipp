@@ -50,34 +50,37 @@ std::vector<std::uint32_t> blocks(std::size_t workers, std::size_t machines) {
 }
 
 network::network(network_options const& options, std::vector<duration> server_delay,
-                 std::vector<std::uint32_t> const& machine_of)
+                 std::vector<std::uint32_t> const& machine_of,
+                 std::vector<std::uint32_t> const& server_machine_of)
     : options_(options),
       server_delay_(std::move(server_delay)),
       is_latency_alone_(options_.worker_link.bandwidth == 0 && options_.server_bandwidth == 0 &&
                         options_.worker_link.jitter == distribution{} && server_delay_.empty()) {
-  std::unordered_map<std::uint32_t, std::uint32_t> first;
-  first_of_machine_.reserve(machine_of.size());
+  std::unordered_map<std::uint32_t, station> first;
   for (std::uint32_t const machine : machine_of) {
-    auto const worker = static_cast<std::uint32_t>(first_of_machine_.size());
-    first_of_machine_.push_back(first.try_emplace(machine, worker).first->second);
+    station const self(worker_id{static_cast<std::uint32_t>(host_of_worker_.size())});
+    host_of_worker_.push_back(first.try_emplace(machine, self).first->second);
+  }
+  for (std::uint32_t const machine : server_machine_of) {
+    station const self(server_id{static_cast<std::uint32_t>(host_of_server_.size())});
+    host_of_server_.push_back(first.try_emplace(machine, self).first->second);
   }
 }
 
 network::card& network::card_of(station n) {
-  std::vector<card>& cards = n.is_server() ? servers_ : workers_;
-  std::size_t const number = card_number(n);
-  if (number >= cards.size()) {
-    nic const idle(n.is_server() ? options_.server_bandwidth : options_.worker_link.bandwidth);
-    cards.resize(number + 1, card{idle, idle});
+  station const at = host(n);
+  std::vector<card>& cards = at.is_server() ? servers_ : workers_;
+  if (at.index() >= cards.size()) {
+    bool const alone = at.is_server() && at.index() >= host_of_server_.size();
+    nic const idle(alone ? options_.server_bandwidth : options_.worker_link.bandwidth);
+    cards.resize(at.index() + 1, card{idle, idle});
   }
-  return cards[number];
+  return cards[at.index()];
 }
 
 nic& network::local_sender(station n) {
-  if (n.index() >= local_.size()) {
-    local_.resize(n.index() + 1, nic(options_.local_link.bandwidth));
-  }
-  return local_[n.index()];
+  if (n.code() >= local_.size()) local_.resize(n.code() + 1, nic(options_.local_link.bandwidth));
+  return local_[n.code()];
 }
 
 duration network::delay_of(station n) const noexcept {

@@ -55,6 +55,15 @@ void scenario::validate(std::size_t workers, std::size_t servers) const {
     throw option_error(
         fmt::format("machine_of[{}] must be below {}, but is {}", i, machines_max, machine_of[i]));
   }
+  if (server_machine_of.size() > servers) {
+    throw option_error(fmt::format("server_machine_of must be a list of at most {} machines, one per server, but is {}",
+                                   servers, server_machine_of.size()));
+  }
+  for (std::size_t i = 0; i < server_machine_of.size(); ++i) {
+    if (server_machine_of[i] < machines_max) continue;
+    throw option_error(fmt::format("server_machine_of[{}] must be below {}, but is {}", i, machines_max,
+                                   server_machine_of[i]));
+  }
   require_time("detection_delay", detection_delay);
   for (std::size_t i = 0; i < joins.size(); ++i) {
     require_time(fmt::format("joins[{}].at", i), joins[i].at);
