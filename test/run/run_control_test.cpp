@@ -55,7 +55,7 @@ struct scribe final : run_control::carrier {
 
 /// A run on two servers, whose answers the test gives.
 struct bench {
-  explicit bench(rules const& protocol) : control(protocol, 2, out) { control.begin(stage); }
+  explicit bench(rules const& protocol) : control({&protocol, 1}, 2, out) { control.begin(stage); }
 
   scribe out;
   run_control control;
@@ -313,5 +313,5 @@ TEST_CASE("run_control: when the run is over there is no conductor") {
 
 TEST_CASE("run_control: a pace that cannot be meant is refused before anything begins") {
   scribe out;
-  CHECK_THROWS_AS(run_control(rules(adsp{.check_period = duration{}}), 1, out), option_error);
+  CHECK_THROWS_AS(run_control(std::vector<rules>{adsp{.check_period = duration{}}}, 1, out), option_error);
 }

@@ -213,6 +213,28 @@ TEST_CASE("blueprint: initial values that are forgotten are not given to servers
   CHECK(plan.table(0).initial_values(rb::server_id{0}).empty());
 }
 
+// ---- several protocols
+
+TEST_CASE("blueprint: each protocol has its own merges, and all must go with the tables") {
+  using counts = rb::dense<std::int64_t>;
+  rb::blueprint const plan({rb::dyn_sgd{}, rb::bsp{}, with(rb::ssp{}, rb::stable_cut{})}, 1,
+                           {rb::describe(rb::multi_version{dense{.rows = 3}})});
+  CHECK(plan.versioned(0));
+  CHECK_FALSE(plan.versioned(1));
+  CHECK(plan.table(0).merge(1).type() == typeid(rb::average));
+  CHECK(plan.synchronized(2));
+  CHECK_FALSE(plan.synchronized(1));
+  CHECK_THROWS_WITH(rb::blueprint({with(rb::bsp{}, rb::sum{}), rb::bsp{}}, 1, {rb::describe(counts{.rows = 3})}),
+                    Contains("exact merge"));
+  CHECK_THROWS_WITH(rb::blueprint(std::vector<rb::rules>{}, 1, {rb::describe(dense{.rows = 3})}),
+                    Contains("protocols: "));
+  auto const words = [](std::vector<rb::rules> protocols) {
+    return rb::blueprint(std::move(protocols), 1, {rb::describe(dense{.rows = 3})}).agreement();
+  };
+  CHECK(words({rb::bsp{}, rb::asp{}}) != words({rb::asp{}, rb::bsp{}}));
+  CHECK(words({rb::bsp{}, rb::asp{}}) != words({rb::bsp{}}));
+}
+
 // ---- what processes must agree on
 
 namespace {

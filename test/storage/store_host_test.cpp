@@ -206,6 +206,26 @@ TEMPLATE_TEST_CASE("store_host: the chunks are those of a snapshot, each as it i
   CHECK(host.chunk(2).template as<double>()[2] == 12);
 }
 
+TEST_CASE("store_host: cleared it is as new: rows, velocity and touched rows; what was read stays as it was") {
+  store_host<dense_store<double>> dense({.rows = 3});
+  update const u = whole<double>({1, 2, 3});
+  fold(dense, u, 1.0, 0.5);
+  table_state before;
+  dense.snapshot(before, {});
+  dense.clear();
+  CHECK(elements_of<double>(before, 0, 3) == doubles{1, 2, 3});
+  CHECK(read(dense, {0, 1, 2}, 1) == doubles{0, 0, 0});
+  fold(dense, u, 1.0, 0.5);  // the first step of a velocity again
+  CHECK(read(dense, {0, 1, 2}, 1) == doubles{1, 2, 3});
+
+  store_host<sparse_store<double>> sparse({.width = 2});
+  fold(sparse, keyed<double>({9}, {1, 2}));
+  sparse.clear();
+  table_state touched;
+  sparse.snapshot(touched, {});
+  CHECK(keys_of(touched).empty());
+}
+
 TEST_CASE("store_host: a server without rows has no chunks") {
   store_host<plain_store> const host({.rows = 0});
   CHECK(host.chunks() == 0);

@@ -84,8 +84,8 @@ struct that_keeps_orders : endpoint_decorator {
 class runtime_decorator : public runtime {
  public:
   explicit runtime_decorator(std::unique_ptr<runtime> inner) : inner_(std::move(inner)) {}
-  run_report run(body_type body, loss_type loss) override {
-    return inner_->run(std::move(body), std::move(loss));
+  run_report run(run_request request) override {
+    return inner_->run(std::move(request));
   }
   std::uint32_t add_worker() override { return inner_->add_worker(); }
   void stop() override { inner_->stop(); }
@@ -105,9 +105,9 @@ class runtime_decorator : public runtime {
 
 struct that_hides_failures : runtime_decorator {
   using runtime_decorator::runtime_decorator;
-  run_report run(body_type body, loss_type loss) override {
+  run_report run(run_request request) override {
     try {
-      return runtime_decorator::run(std::move(body), std::move(loss));
+      return runtime_decorator::run(std::move(request));
     } catch (std::runtime_error const&) {
       return {};
     }
@@ -116,8 +116,8 @@ struct that_hides_failures : runtime_decorator {
 
 struct that_forgets_a_worker : runtime_decorator {
   using runtime_decorator::runtime_decorator;
-  run_report run(body_type body, loss_type loss) override {
-    run_report r = runtime_decorator::run(std::move(body), std::move(loss));
+  run_report run(run_request request) override {
+    run_report r = runtime_decorator::run(std::move(request));
     r.workers.pop_back();
     return r;
   }

@@ -94,7 +94,7 @@ class cluster {
 
   cluster(Transport const& transport, Protocol p, Tables... tables)
       : elements_{static_cast<std::size_t>(tables.rows) * tables.width...},
-        runtime_(transport.open({.protocol = std::move(p),
+        runtime_(transport.open({.protocols = {rules(std::move(p))},
                                  .tables = {describe(tables)...},
                                  .make_worker = [](worker_setup const& s) -> std::unique_ptr<worker_core> {
                                    return std::make_unique<worker_type>(s);
@@ -107,7 +107,7 @@ class cluster {
   /// of use until the next run begins.
   template <class Body>
   run_report run(Body body) {
-    return runtime_->run([&body](worker_core& w) { body(static_cast<worker_type&>(w)); }, {});
+    return runtime_->run({.body = [&body](worker_core& w) { body(static_cast<worker_type&>(w)); }});
   }
 
   /// The same for a pace that goes by the loss, as those of `adsp` and `ada_comm` do:
@@ -119,8 +119,8 @@ class cluster {
   template <class Body, class Loss>
     requires std::convertible_to<std::invoke_result_t<Loss&, result_type<0> const&>, double>
   run_report run(Body body, Loss loss) {
-    return runtime_->run([&body](worker_core& w) { body(static_cast<worker_type&>(w)); },
-                         [&loss, this]() -> double { return loss(observe()); });
+    return runtime_->run({.body = [&body](worker_core& w) { body(static_cast<worker_type&>(w)); },
+                          .loss = [&loss, this]() -> double { return loss(observe()); }});
   }
 
   /// The parameters as they are after the last run, in the order of the keys; for a sparse table

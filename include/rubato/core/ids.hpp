@@ -49,6 +49,12 @@ using incarnation_id = detail::strong_id<struct incarnation_tag, std::uint32_t>;
 /// A stage of a task: every `cluster::run` is one. Clocks start anew in each.
 using stage_id = detail::strong_id<struct stage_tag, std::uint32_t>;
 
+/// A machine with workers: a process, a computer.
+using node_id = detail::strong_id<struct node_tag, std::uint32_t>;
+
+/// A task that has been submitted: 0, 1, … in that order.
+using task_id = detail::strong_id<struct task_tag, std::uint32_t>;
+
 /// Counts the changes of membership (joins and leaves) that the coordinator has ordered.
 using epoch_id = detail::strong_id<struct epoch_tag, std::uint64_t>;
 

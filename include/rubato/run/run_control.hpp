@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
@@ -40,10 +41,14 @@ class run_control {
     virtual void command(worker_id w, conductor::order const& order) = 0;
   };
 
-  run_control(rules const& protocol, std::uint32_t servers, carrier& out);
+  /// @param protocols those that runs may follow @throws option_error for a pace that cannot be meant
+  run_control(std::span<rules const> protocols, std::uint32_t servers, carrier& out);
 
-  /// A run begins: its workers join.
-  void begin(stage_id stage);
+  /// A run begins, under one of the protocols: its workers join.
+  void begin(stage_id stage, std::size_t protocol = 0);
+  [[nodiscard]] std::size_t protocols() const noexcept { return protocols_.size(); }
+  /// Whether reads are of cuts that are granted here.
+  [[nodiscard]] bool synchronized() const noexcept { return rules_->visibility.synchronized(); }
   /// It is over: there is no conductor any more.
   void end() noexcept { conductor_.reset(); }
 
@@ -94,9 +99,8 @@ class run_control {
   void end_worker(worker_id w);
   void command(conductor::orders const& orders);
 
-  admission_rule admission_;
-  pace_rule pace_;
-  bool synchronized_;
+  std::vector<rules> protocols_;
+  rules const* rules_;  ///< in force
   carrier& out_;
   coordinator members_;
   std::unique_ptr<conductor> conductor_;

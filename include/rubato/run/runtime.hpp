@@ -27,11 +27,22 @@ struct run_setup {
   /// are made, one at a time. What it throws ends the run.
   using wrapper = std::function<std::unique_ptr<endpoint>(endpoint& inner, worker_id self)>;
 
-  rules protocol;
+  std::vector<rules> protocols;  ///< those that runs may follow; at least one
   std::vector<table_description> tables;
   /// Makes a worker's handle, with the types of its tables.
   std::function<std::unique_ptr<worker_core>(worker_setup const&)> make_worker;
   std::vector<wrapper> wrappers{};  ///< from the inside out
+};
+
+/// What a run is to be.
+struct run_request {
+  std::function<void(worker_core&)> body;
+  std::function<double()> loss{};  ///< what the pace's conductor asks for; may be empty
+  std::size_t protocol = 0;        ///< which of `run_setup::protocols`
+  /// How many workers each node has; the transport's own number where it is empty. Threads are one node,
+  /// processes one each; in the simulator nodes are machines.
+  std::vector<std::uint32_t> placement{};
+  std::vector<std::size_t> cleared{};  ///< tables that begin at zero
 };
 
 /// A transport at work: runs bodies on workers, and has servers that hold the tables, here or elsewhere.
@@ -41,15 +52,12 @@ struct run_setup {
 /// way, and where workers are threads or processes any other thread as well.
 class runtime {
  public:
-  using body_type = std::function<void(worker_core&)>;
-  using loss_type = std::function<double()>;
-
   virtual ~runtime() = default;
 
-  /// Runs `body` on every worker and returns when all have ended. A body that throws ends the run for
-  /// all of them, and its exception is rethrown. `loss` is what the pace's conductor asks for; may be
-  /// empty. @throws usage_error when a run is under way
-  virtual run_report run(body_type body, loss_type loss) = 0;
+  /// Runs the body on every worker and returns when all have ended. A body that throws ends the run for
+  /// all of them, and its exception is rethrown. @throws usage_error when a run is under way; option_error
+  /// for a placement that this transport has no room for, or that has no workers
+  virtual run_report run(run_request request) = 0;
   /// Starts one more worker with the body of the run under way; returns its rank.
   /// @throws usage_error when no run is under way
   virtual std::uint32_t add_worker() = 0;
@@ -57,8 +65,12 @@ class runtime {
   virtual void stop() = 0;
   /// Time since the run began.
   [[nodiscard]] virtual time_point now() const = 0;
-  /// The workers that a run begins with; where they are processes, how many of these.
+  /// The workers that a run begins with unless it says otherwise; where they are processes, how many of
+  /// these.
   [[nodiscard]] virtual std::uint32_t workers() const noexcept = 0;
+
+  /// Whether bodies run in this process. Else it serves those where they do, and its run ends with theirs.
+  [[nodiscard]] virtual bool has_workers() const noexcept { return true; }
 
   /// The folded state of a table: all rows in the order of their keys, `size` bytes.
   virtual void read_whole(std::size_t table, std::byte* out) const = 0;

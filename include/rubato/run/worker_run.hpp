@@ -61,12 +61,15 @@ class worker_run : protected life {
   virtual void left(worker_participant& p) = 0;
 
   [[nodiscard]] blueprint const& plan() const noexcept { return plan_; }
-  [[nodiscard]] bool evaluates_loss() const noexcept { return loss_ != nullptr; }
+  [[nodiscard]] bool evaluates_loss() const noexcept { return request_.loss != nullptr; }
+  /// Which of the plan's protocols the run follows.
+  [[nodiscard]] std::size_t protocol() const noexcept { return request_.protocol; }
+  /// The next run is to be this. @throws option_error
+  void accept(run_request request);
 
   run_setup setup_;
   blueprint plan_;
-  runtime::body_type body_;
-  runtime::loss_type loss_;
+  run_request request_;
 
  private:
   friend class worker_participant;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rubato/core/ids.hpp"
@@ -23,7 +24,7 @@ namespace rubato {
 class table_blueprint {
  public:
   /// @throws option_error naming the table and what was expected
-  table_blueprint(std::size_t number, table_description description, rules const& protocol,
+  table_blueprint(std::size_t number, table_description description, std::span<rules const> protocols,
                   std::uint32_t servers);
 
   [[nodiscard]] table_description const& description() const noexcept { return description_; }
@@ -38,10 +39,10 @@ class table_blueprint {
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     return description_.width * size_of(description_.element);
   }
-  /// What updates are worth: as the table says, or the protocol.
-  [[nodiscard]] merge_rule const& merge() const noexcept { return merge_; }
+  /// What updates are worth under a protocol: as the table says, or the protocol.
+  [[nodiscard]] merge_rule const& merge(std::size_t protocol = 0) const noexcept { return merges_[protocol]; }
   /// Whether updates are kept apart by version.
-  [[nodiscard]] bool versioned() const noexcept { return merge_.versioned(); }
+  [[nodiscard]] bool versioned(std::size_t protocol = 0) const noexcept { return merge(protocol).versioned(); }
   [[nodiscard]] rubato::locator const& where() const noexcept { return where_; }
   /// Buffers for commits.
   [[nodiscard]] update_pool const& pool() const noexcept { return pool_; }
@@ -56,32 +57,38 @@ class table_blueprint {
   void assemble(std::span<table_state const> states, std::byte* out) const;
 
  private:
-  void check(std::size_t number, rules const& protocol) const;
+  void check(std::size_t number) const;
+  void check(std::size_t number, rules const& protocol, merge_rule const& merge) const;
 
   table_description description_;
-  merge_rule merge_;
+  std::vector<merge_rule> merges_;  ///< by protocol
   rubato::locator where_;
   update_pool pool_;
 };
 
-/// What everybody in a run agrees on: a protocol, tables, and which server holds which rows.
-/// Immutable, but that initial values are forgotten; so it is shared by all workers and servers.
+/// What everybody agrees on: protocols, of which each run follows one, tables, and which server holds which
+/// rows. Immutable, but that initial values are forgotten; so it is shared by all workers and servers.
 class blueprint {
  public:
   /// @throws option_error naming the table and what was expected
-  blueprint(rules protocol, std::uint32_t servers, std::vector<table_description> tables);
+  blueprint(std::vector<rules> protocols, std::uint32_t servers, std::vector<table_description> tables);
+  blueprint(rules protocol, std::uint32_t servers, std::vector<table_description> tables)
+      : blueprint(std::vector<rules>{std::move(protocol)}, servers, std::move(tables)) {}
 
-  [[nodiscard]] rules const& protocol() const noexcept { return protocol_; }
+  [[nodiscard]] std::span<rules const> protocols() const noexcept { return protocols_; }
+  [[nodiscard]] rules const& protocol(std::size_t i = 0) const noexcept { return protocols_[i]; }
   [[nodiscard]] std::uint32_t servers() const noexcept { return servers_; }
   [[nodiscard]] std::span<table_blueprint const> tables() const noexcept { return tables_; }
   [[nodiscard]] table_blueprint const& table(std::size_t i) const noexcept { return tables_[i]; }
 
   /// Whether reads are of cuts that the coordinator grants.
-  [[nodiscard]] bool synchronized() const noexcept { return protocol_.visibility.synchronized(); }
+  [[nodiscard]] bool synchronized(std::size_t p = 0) const noexcept {
+    return protocols_[p].visibility.synchronized();
+  }
   /// Whether some table keeps updates apart by version.
-  [[nodiscard]] bool versioned() const noexcept { return versioned_; }
+  [[nodiscard]] bool versioned(std::size_t p = 0) const noexcept;
   /// Whether the pace has a half in the coordinator.
-  [[nodiscard]] bool conducted() const noexcept { return protocol_.pace.conducted(); }
+  [[nodiscard]] bool conducted(std::size_t p = 0) const noexcept { return protocols_[p].pace.conducted(); }
 
   /// They are the caller's memory, and may be gone soon.
   void forget_initial_values() noexcept;
@@ -93,9 +100,8 @@ class blueprint {
   [[nodiscard]] std::string agreement() const;
 
  private:
-  rules protocol_;
+  std::vector<rules> protocols_;
   std::uint32_t servers_;
-  bool versioned_;
   std::vector<table_blueprint> tables_;
 };
 

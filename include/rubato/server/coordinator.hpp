@@ -38,7 +38,9 @@ class coordinator {
   [[nodiscard]] refusal check(sender const& from) const noexcept;
 
   /// Forgets the workers of the stage before; its late reports concern nobody.
-  void begin_stage(stage_id stage);
+  void begin_stage(stage_id stage) { begin_stage(stage, grants_cuts_); }
+  /// The same, where reads are synchronized from now on, or not any more.
+  void begin_stage(stage_id stage, bool grants_cuts);
 
   [[nodiscard]] membership_order join(worker_id w, incarnation_id incarnation);
 

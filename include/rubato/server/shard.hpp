@@ -44,7 +44,9 @@ class shard {
 
   /// Versions that the stage before left live stay in the parameters with what they count, and so
   /// does what observers under synchronized reads have been shown of the log.
-  void begin_stage(stage_id stage);
+  /// @param protocol which of the plan's the stage follows
+  /// @param cleared tables that begin at zero
+  void begin_stage(stage_id stage, std::size_t protocol = 0, std::span<std::size_t const> cleared = {});
 
   /// Applies a worker's commit. `released` gets the workers that may go on because of it; a refused
   /// commit changes nothing but a counter.
@@ -118,6 +120,7 @@ class shard {
   void raise_version(std::size_t table, worker_id reader, read_slot& slot, version_read const& seen);
   [[nodiscard]] membership_report enlist(membership_order const& o);
   void settle(guard_type& guard, std::vector<worker_id>& released);
+  void end_stage(guard_type& guard);
   void fold_ready(guard_type& guard);
   void fold(std::span<held_commit const> commits);
   void fold_table(std::size_t table, std::span<held_commit const> commits);
@@ -126,10 +129,11 @@ class shard {
   void expire();
   void end_folding();
   [[nodiscard]] merge_rule const& merge(std::size_t table) const noexcept {
-    return plan_.table(table).merge();
+    return plan_.table(table).merge(protocol_);
   }
 
   blueprint const& plan_;
+  std::size_t protocol_ = 0;  ///< in force
   mutable optional_mutex lock_;
   shard_control control_;
   bool folding_ = false;

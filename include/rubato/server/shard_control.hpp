@@ -37,6 +37,8 @@ class shard_control {
 
   /// Starts all clocks anew. What a stage that was ended early left held back is dropped.
   void begin_stage(stage_id stage);
+  /// The same, under another protocol: the consistency controller's reset (004 §5.2).
+  void begin_stage(stage_id stage, admission_rule admission, visibility_rule visibility, bool versioned);
 
   /// Reads name the cut that they are to reflect, and commits above the least one stay in the log.
   [[nodiscard]] bool synchronized() const noexcept { return visibility_.synchronized(); }

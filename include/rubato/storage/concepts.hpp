@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -118,9 +117,8 @@ concept versioned_store =
       s.expire(worth);
       cs.add_shares(list, out, share);
       cs.add_shares(state, share);
-      requires std::ranges::range<decltype(cs.versions())>;
-      requires std::convertible_to<std::ranges::range_reference_t<decltype(cs.versions())>,
-                                   version_state const&>;
+      { *cs.versions().begin() } -> std::convertible_to<version_state const&>;
+      cs.versions().end();
       { cs.live() } -> std::convertible_to<std::size_t>;
     };
 

@@ -30,9 +30,15 @@ class store_host : public table_host {
   using value_type = typename Store::value_type;
   static constexpr bool bounded = Store::bounded;
 
-  explicit store_host(store_shape const& s) : shape_(s), calls_(s.threads), store_(s), velocity_(s) {}
+  explicit store_host(store_shape const& s)
+      : shape_(s), calls_(s.threads), rows_(std::make_unique<contents>(s)) {}
 
-  void assign(update const& values) override { store_.assign(values.as<value_type>()); }
+  void clear() override {
+    auto fresh = std::make_unique<contents>(shape_);
+    guard const alone(*this);
+    rows_.swap(fresh);
+  }
+  void assign(update const& values) override { rows_->store.assign(values.as<value_type>()); }
 
   void fold(std::span<weighted_part const> step, std::optional<double> decay) override {
     if (step.size() == 1) {  // the common case allocates nothing
@@ -60,7 +66,7 @@ class store_host : public table_host {
     auto* const out = reinterpret_cast<value_type*>(bytes);
     {
       guard const alone(*this);
-      store_.read(rows, out);
+      rows_->store.read(rows, out);
     }
     add_versions(rows, out, seen);
     if (!seen.above.empty()) detail::add_to_rows(rows, out, shape_.width, seen.above);
@@ -78,20 +84,20 @@ class store_host : public table_host {
   }
 
   [[nodiscard]] std::size_t chunks() const override {
-    if constexpr (sharing_store<Store>) return store_.chunks();
+    if constexpr (sharing_store<Store>) return rows_->store.chunks();
     std::size_t const rows = rows_of_chunk();
     return bounded ? (static_cast<std::size_t>(shape_.rows) + rows - 1) / rows : 0;
   }
   [[nodiscard]] block_ref chunk([[maybe_unused]] std::size_t i) const override {
     if constexpr (sharing_store<Store>) {
       guard const alone(*this);
-      return store_.chunk(i);
+      return rows_->store.chunk(i);
     } else if constexpr (bounded) {
       std::uint64_t const first = i * rows_of_chunk();
       std::uint64_t const count = std::min<std::uint64_t>(rows_of_chunk(), shape_.rows - first);
       block_ref made(static_cast<std::size_t>(count) * row_bytes());
       guard const alone(*this);
-      store_.copy(first, count, made.mutable_as<value_type>());
+      rows_->store.copy(first, count, made.mutable_as<value_type>());
       return made;
     }
     return {};
@@ -99,27 +105,33 @@ class store_host : public table_host {
 
   [[nodiscard]] std::size_t bytes() const override {
     guard const alone(*this);
-    return store_.bytes() + velocity_.bytes();
+    return rows_->store.bytes() + rows_->velocity.bytes();
   }
 
   void add_version(version_index v, update const& u, double weight) override {
-    if constexpr (versioned) store_.add(v, u.as<value_type>(), weight);
+    if constexpr (versioned) rows_->store.add(v, u.as<value_type>(), weight);
   }
   void expire(version_worth const& worth) override {
-    if constexpr (versioned) store_.expire(worth);
+    if constexpr (versioned) rows_->store.expire(worth);
   }
   void for_each_version(std::function<void(version_state const&)> const& f) const override {
     if constexpr (versioned)
-      for (auto const& v : store_.versions()) f(v);
+      for (auto const& v : rows_->store.versions()) f(v);
   }
   [[nodiscard]] std::size_t live_versions() const override {
-    if constexpr (versioned) return store_.live();
+    if constexpr (versioned) return rows_->store.live();
     return 0;
   }
 
-  [[nodiscard]] Store const& store() const noexcept { return store_; }
+  [[nodiscard]] Store const& store() const noexcept { return rows_->store; }
 
  private:
+  struct contents {
+    explicit contents(store_shape const& s) : store(s), velocity(s) {}
+    Store store;
+    rubato::velocity<Store> velocity;  ///< for merges that have one; takes no memory without
+  };
+
   static constexpr bool versioned = versioned_store<Store>;
 
   /// One caller at a time, where the store asks for it.
@@ -146,23 +158,23 @@ class store_host : public table_host {
   void fold_typed(std::span<weighted_update<value_type> const> step, std::optional<double> decay) {
     if (!decay) {
       guard const alone(*this);
-      return store_.fold(step);
+      return rows_->store.fold(step);
     }
     guard const alone(*this);
-    velocity_.fold(store_, step, *decay);
+    rows_->velocity.fold(rows_->store, step, *decay);
   }
 
   void freeze(table_state& out) const {
     if constexpr (sharing_store<Store>) {
       guard const alone(*this);
-      out.refer(store_.chunks(), table_state::chunk_bytes(row_bytes()),
-                [this](std::size_t i) { return store_.chunk(i); });
+      out.refer(rows_->store.chunks(), table_state::chunk_bytes(row_bytes()),
+                [this](std::size_t i) { return rows_->store.chunk(i); });
     } else if constexpr (bounded) {
       guard const alone(*this);
       out.clear();
       out.receive(static_cast<std::size_t>(shape_.rows) * row_bytes(), row_bytes(),
                   [this](std::byte* to, std::size_t n, std::size_t offset) {
-                    store_.copy(offset / row_bytes(), n / row_bytes(),
+                    rows_->store.copy(offset / row_bytes(), n / row_bytes(),
                                 reinterpret_cast<value_type*>(to));
                   });
     } else {
@@ -175,7 +187,7 @@ class store_host : public table_host {
     std::vector<value_type> values;
     {
       guard const alone(*this);
-      if constexpr (!bounded) store_.collect(keys, values);
+      if constexpr (!bounded) rows_->store.collect(keys, values);
     }
     std::vector<std::size_t> order(keys.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -192,21 +204,20 @@ class store_host : public table_host {
   void add_versions([[maybe_unused]] std::span<std::uint64_t const> rows,
                     [[maybe_unused]] value_type* out, [[maybe_unused]] table_view const& seen) const {
     if constexpr (versioned) {
-      RUBATO_ASSERT(seen.share != nullptr || store_.live() == 0);
-      if (seen.share != nullptr) store_.add_shares(rows, out, *seen.share);
+      RUBATO_ASSERT(seen.share != nullptr || rows_->store.live() == 0);
+      if (seen.share != nullptr) rows_->store.add_shares(rows, out, *seen.share);
     }
   }
   void add_versions([[maybe_unused]] table_state& out, [[maybe_unused]] table_view const& seen) const {
     if constexpr (versioned) {
-      RUBATO_ASSERT(seen.share != nullptr || store_.live() == 0);
-      if (seen.share != nullptr) store_.add_shares(out, *seen.share);
+      RUBATO_ASSERT(seen.share != nullptr || rows_->store.live() == 0);
+      if (seen.share != nullptr) rows_->store.add_shares(out, *seen.share);
     }
   }
 
   store_shape shape_;
   mutable optional_mutex calls_;
-  Store store_;
-  velocity<Store> velocity_;  ///< for merges that have one; takes no memory without
+  std::unique_ptr<contents> rows_;
 };
 
 template <class Store>

@@ -33,6 +33,8 @@ class table_host {
 
   /// Sets rows, before a run.
   virtual void assign(update const& values) = 0;
+  /// All rows are zero again, as if it were new. Between runs.
+  virtual void clear() = 0;
   /// Folds updates in their order; as one step of a velocity where a decay is given.
   virtual void fold(std::span<weighted_part const> step, std::optional<double> decay) = 0;
   /// Folds consecutive rows, a piece of an update that is not here as a whole. @pre the table holds

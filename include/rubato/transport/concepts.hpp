@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "rubato/run/peer_runtime.hpp"
 #include "rubato/run/runtime.hpp"
+#include "rubato/transport/task_mode.hpp"
 
 namespace rubato {
 
@@ -50,6 +52,20 @@ concept peer_transport =
       { t.workers } -> std::convertible_to<std::uint32_t>;
     };
 
+/// A transport that an `engine` can have.
+///
+/// | expression    | meaning |
+/// |---------------|---------|
+/// | `T::tasks`    | constant, a `task_mode`: how several tasks share it |
+/// | `t.nodes()`   | how many workers each node has room for, as a vector: what a run's placement may ask for |
+///
+/// Models: `in_process`, `simulated`, `tcp`, `decorated` around one of them.
+template <class T>
+concept task_transport = transport<T> && requires(T const t) {
+  { T::tasks } -> std::convertible_to<task_mode>;
+  { t.nodes() } -> std::same_as<std::vector<std::uint32_t>>;
+};
+
 /// A transport between whose workers and endpoints something stands: `wrap(endpoint, worker_id)` makes it,
 /// a `std::unique_ptr<endpoint>` that refers to what it is given, and goes before it. Decorators may be put
 /// around each other. `wrap` must not call the cluster; what it throws, or an `option_error` where it gives
@@ -63,6 +79,16 @@ struct decorated {
   [[nodiscard]] std::unique_ptr<runtime_type> open(run_setup setup) const {
     setup.wrappers.insert(setup.wrappers.begin(), wrap);
     return inner.open(std::move(setup));
+  }
+
+  static constexpr task_mode tasks = [] {
+    if constexpr (requires { T::tasks; }) return T::tasks;
+    else return task_mode::one_at_a_time;
+  }();
+  [[nodiscard]] std::vector<std::uint32_t> nodes() const
+    requires requires(T const t) { t.nodes(); }
+  {
+    return inner.nodes();
   }
 };
 template <class T, class F>

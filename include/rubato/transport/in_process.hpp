@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rubato/run/runtime.hpp"
+#include "rubato/transport/task_mode.hpp"
 
 namespace rubato {
 
@@ -28,6 +29,9 @@ struct in_process {
   [[nodiscard]] std::unique_ptr<runtime> open(run_setup setup) const;
 
   [[nodiscard]] std::unique_ptr<peer_runtime> open_peers(peer_setup setup) const;
+
+  static constexpr task_mode tasks = task_mode::side_by_side;
+  [[nodiscard]] std::vector<std::uint32_t> nodes() const { return {workers}; }
 
   /// @throws option_error
   void check() const;

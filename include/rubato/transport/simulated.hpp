@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "rubato/run/peer_runtime.hpp"
 #include "rubato/run/runtime.hpp"
 #include "rubato/sim/scenario.hpp"
+#include "rubato/transport/task_mode.hpp"
 
 namespace rubato {
 
@@ -42,6 +45,13 @@ struct simulated {
   /// @throws option_error for what cannot be meant
   [[nodiscard]] std::unique_ptr<simulated_runtime> open(run_setup setup) const;
   [[nodiscard]] std::unique_ptr<simulated_peer_runtime> open_peers(peer_setup setup) const;
+
+  static constexpr task_mode tasks = task_mode::virtual_time;
+  /// The machines of `scenario.machine_of`, by number, each with room for as many workers as it has there.
+  [[nodiscard]] std::vector<std::uint32_t> nodes() const;
+  /// By worker, the number of its machine, where nodes have so many workers.
+  /// @throws option_error when there are not so many nodes
+  [[nodiscard]] std::vector<std::uint32_t> machines_of(std::span<std::uint32_t const> placement) const;
 };
 
 }  // namespace rubato

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/network.hpp"
 #include "rubato/run/runtime.hpp"
+#include "rubato/transport/task_mode.hpp"
 
 namespace rubato {
 
@@ -58,6 +60,12 @@ struct tcp {
   /// Joins the run, or begins to listen. @throws option_error for what cannot be meant; lost_error, or
   /// error with errc::refused, when it is not let in
   [[nodiscard]] std::unique_ptr<tcp_runtime> open(run_setup setup) const;
+
+  static constexpr task_mode tasks = task_mode::one_at_a_time;
+  /// The worker processes, each with room for `threads` workers.
+  [[nodiscard]] std::vector<std::uint32_t> nodes() const {
+    return std::vector<std::uint32_t>(place.workers, threads);
+  }
 
   [[nodiscard]] std::unique_ptr<net::network> make_network() const;
   /// @throws option_error

@@ -19,9 +19,11 @@ namespace rubato::wire {
 
 struct begin_stage {
   stage_id stage{};
+  std::uint32_t protocol = 0;          ///< which of those that all agreed on
+  std::vector<std::uint32_t> cleared;  ///< tables that begin at zero
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & stage;
+    ar & stage & protocol & cleared;
   }
 };
 /// To a worker process: it has these workers in the run.

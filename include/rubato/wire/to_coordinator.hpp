@@ -52,9 +52,11 @@ struct welcome {
 struct ready {
   std::uint32_t threads = 1;
   bool has_loss = false;  ///< can evaluate the loss, if the pace asks
+  std::uint32_t protocol = 0;          ///< which of those that all agreed on
+  std::vector<std::uint32_t> cleared;  ///< tables that begin at zero
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & threads & has_loss;
+    ar & threads & has_loss & protocol & cleared;
   }
 };
 /// One more worker for this process, in the run under way.

@@ -28,7 +28,7 @@ class reader {
   using key_list = std::span<std::uint64_t const>;
 
   /// All that is referred to is the worker's. `nearest` is the server that is asked where any will do.
-  reader(endpoint& link, blueprint const& plan, sender self, server_id nearest,
+  reader(endpoint& link, blueprint const& plan, std::size_t protocol, sender self, server_id nearest,
          argument_check const& check, pacer& pace, worker_metrics& metrics);
   reader(reader const&) = delete;
   reader& operator=(reader const&) = delete;

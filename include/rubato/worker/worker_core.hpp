@@ -30,6 +30,7 @@ struct worker_setup {
   sender const& self;
   std::uint32_t rank;
   std::uint64_t seed;  ///< of its random stream
+  std::size_t protocol = 0;  ///< which of the plan's the run follows
 };
 
 /// One worker of the protocol, as far as it does not matter what its tables hold: the part of `worker`

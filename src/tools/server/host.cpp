@@ -49,7 +49,8 @@ host::host(options const& o)
       server_(std::make_unique<net::asio_network>(), plan_, plan_.agreement(), o.place, std::uint64_t{1} << 30) {}
 
 void coordinate(options const& o, coordinator_started const& started) {
-  detail::coordinator_process process(std::make_unique<net::asio_network>(), o.place, protocol_of(o));
+  detail::coordinator_process process(std::make_unique<net::asio_network>(), o.place,
+                                      std::vector{protocol_of(o)});
   auto const until_over = started([&process] { process.stop(); });
   process.run();
 }

@@ -36,7 +36,12 @@ inline std::string text(wire::welcome const& m) {
   return "welcome " + number(m.process) + "." + number(m.incarnation) + " to " +
          number(m.servers.size()) + (m.sends_initial_values ? ", initial values" : "");
 }
-inline std::string text(wire::begin_stage const& m) { return "stage " + number(m.stage.value()); }
+inline std::string text(wire::begin_stage const& m) {
+  std::string said = "stage " + number(m.stage.value());
+  if (m.protocol != 0) said += " under " + number(m.protocol);
+  for (std::uint32_t const t : m.cleared) said += " clears " + number(t);
+  return said;
+}
 inline std::string text(wire::run_begins const& m) {
   std::string s = "begins " + number(m.stage.value()) + " of " + number(m.count) + ":";
   for (worker_id const w : m.workers) s += " " + number(w.value());
@@ -89,7 +94,7 @@ enum class stand : std::uint8_t {
 /// A coordinator, what it said to whom, and the orders that servers have not answered.
 struct bench {
   explicit bench(process_control::options const& o, rules const& protocol = asp{}, stand at = stand::empty)
-      : control(protocol, o), servers(o.servers) {
+      : control({&protocol, 1}, o), servers(o.servers) {
     if (at == stand::empty) return;
     for (std::uint32_t s = 0; s < o.servers; ++s) serve();
     for (std::uint32_t w = 0; w < o.workers; ++w) (void)come();
@@ -131,7 +136,7 @@ struct bench {
   }
   void say(place from, wire::control_message const& m) { control.receive(from, m, now); }
   void ready(std::uint32_t process, std::uint32_t threads = 1) {
-    say(worker(process), wire::ready{threads, false});
+    say(worker(process), wire::ready{threads, false, 0, {}});
   }
   /// Server `s` carries out its oldest order.
   void carry_out(std::uint32_t s, std::int64_t clock = 0) {

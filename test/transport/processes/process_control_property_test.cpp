@@ -39,7 +39,7 @@ class world {
         servers_(1 + random_() % 3),
         begins_with_(static_cast<std::uint32_t>(1 + random_() % 3)),
         synchronized_(random_() % 2 == 0),
-        control_(synchronized_ ? rules(basic_ssp<stable_cut>{}) : rules(asp{}),
+        control_(std::vector{synchronized_ ? rules(basic_ssp<stable_cut>{}) : rules(asp{})},
                  {.workers = begins_with_,
                   .servers = static_cast<std::uint32_t>(servers_.size()),
                   .when_lost = when}),
@@ -192,7 +192,7 @@ class world {
     if (p.now == state::idle && chance(4)) {
       if (calm_ || chance(40)) return leave(n, p);
       p.now = state::ready;
-      p.out.emplace_back(wire::ready{static_cast<std::uint32_t>(1 + random_() % 3), false});
+      p.out.emplace_back(wire::ready{static_cast<std::uint32_t>(1 + random_() % 3), false, 0, {}});
     } else if (p.now == state::runs) {
       work(p);
     }

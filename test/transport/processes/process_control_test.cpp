@@ -276,7 +276,7 @@ TEST_CASE("process_control: when the process asked for a loss is lost, another o
   int seen = 0;
   bench b({.workers = 2, .servers = 1, .when_lost = net::on_loss::go_on}, with(rules(asp{}), sampling{&seen}),
           stand::gathered);
-  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1, true});
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1, true, 0, {}});
   b.carry_out_all();
   b.forget();
   b.control.tick(b.now);
@@ -290,6 +290,58 @@ TEST_CASE("process_control: when the process asked for a loss is lost, another o
   b.say(worker(1), wire::loss_sample{b.control.stage(), {}, 1});
   b.say(worker(1), wire::loss_sample{b.control.stage(), {}, 1});  // unasked
   CHECK(seen == 1);
+}
+
+// ---- stages
+
+TEST_CASE("process_control: a stage is what all processes want, and servers hear of it") {
+  bench b = gathered(1, 2);
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1 - w, false, 0, {1, 3}});
+  auto const told = b.told(server(0));
+  REQUIRE_FALSE(told.empty());
+  CHECK(told.front() == "stage 1 clears 1 clears 3");
+  b.carry_out_all();
+  b.ended(0, 0);  // the only worker; process 1 has none in this stage
+  b.carry_out_all();
+  b.finish(0);
+  for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(worker(w)).back() == "over 1");
+}
+
+TEST_CASE("process_control: who wants another stage than the others goes") {
+  SECTION("and ends it for all") {
+    bench b = gathered(1, 2);
+    b.ready(0);
+    b.say(worker(1), wire::ready{1, false, 0, {0}});
+    CHECK(b.control.is_over());
+    CHECK_THAT(b.control.failure(), Contains("it is at another stage than the others"));
+  }
+  SECTION("and the others go on") {
+    bench b = gathered(1, 2, net::on_loss::go_on);
+    b.ready(0);
+    b.say(worker(1), wire::ready{1, false, 0, {0}});
+    CHECK_FALSE(b.control.is_over());
+    CHECK(b.told(server(0)).front() == "expel 1.0");
+    b.carry_out_all();
+    b.ended(0, 0);
+    b.carry_out_all();
+    b.finish(0);
+    CHECK(b.told(worker(0)).back() == "over 1");
+  }
+  SECTION("also if it comes late") {
+    bench b = running(1, 1);
+    CHECK(b.come().at.number == 1);
+    b.say(worker(1), wire::ready{1, false, 0, {0}});
+    CHECK_FALSE(b.control.is_over());
+    CHECK_THAT(b.told(worker(1)).back(), Contains("another stage"));
+  }
+}
+
+TEST_CASE("process_control: a stage in which nobody has workers is over at once") {
+  bench b = gathered(1, 1);
+  b.ready(0, 0);
+  b.carry_out_all();
+  b.finish(0);
+  CHECK(b.told(worker(0)).back() == "over 1");
 }
 
 TEST_CASE(

@@ -51,7 +51,7 @@ class serving {
     place_.reconnect = 20s;
     net::deployment as_coordinator = place_;
     as_coordinator.as = net::role::coordinator;
-    coordinator_.emplace(std::make_unique<net::asio_network>(), as_coordinator, p,
+    coordinator_.emplace(std::make_unique<net::asio_network>(), as_coordinator, std::vector<rules>{p},
                          blueprint(p, place_.servers, tables).agreement());
     for (std::uint32_t i = 0; i < place_.servers; ++i) servers_.emplace_back(place_of(i), p, tables);
     threads_.push_back(serve(*coordinator_));

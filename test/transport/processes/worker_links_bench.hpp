@@ -140,7 +140,7 @@ class played_run {
     place_.reconnect = reconnect;
     net::deployment as_coordinator = place_;
     as_coordinator.as = net::role::coordinator;
-    coordinator_.emplace(std::make_unique<net::asio_network>(), as_coordinator, asp{});
+    coordinator_.emplace(std::make_unique<net::asio_network>(), as_coordinator, std::vector<rules>{asp{}});
     coordinating_ = std::jthread([this] {
       try {
         coordinator_->run();

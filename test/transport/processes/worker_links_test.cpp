@@ -242,7 +242,7 @@ TEST_CASE("worker_links: who is missing the coordinator says, if its patience la
   place.coordinator.path = folder.file("coordinator");
   place.patience = 200ms;
   place.workers = 2;
-  detail::coordinator_process coordinator(std::make_unique<net::asio_network>(), place, asp{});
+  detail::coordinator_process coordinator(std::make_unique<net::asio_network>(), place, std::vector<rules>{asp{}});
   std::jthread const coordinating([&] {
     try {
       coordinator.run();

@@ -5,19 +5,19 @@
 
 namespace rubato {
 
-run_control::run_control(rules const& protocol, std::uint32_t servers, carrier& out)
-    : admission_(protocol.admission),
-      pace_(protocol.pace),
-      synchronized_(protocol.visibility.synchronized()),
+run_control::run_control(std::span<rules const> protocols, std::uint32_t servers, carrier& out)
+    : protocols_(protocols.begin(), protocols.end()),
+      rules_(&protocols_.front()),
       out_(out),
-      members_(servers, synchronized_) {
-  (void)pace_.make_conductor();  // what cannot be meant is said before anything begins
+      members_(servers, synchronized()) {
+  for (rules const& p : protocols_) (void)p.pace.make_conductor();  // said before anything begins
 }
 
-void run_control::begin(stage_id stage) {
-  members_.begin_stage(stage);
+void run_control::begin(stage_id stage, std::size_t protocol) {
+  rules_ = &protocols_[protocol];
+  members_.begin_stage(stage, synchronized());
   waiting_cuts_.clear();
-  conductor_ = pace_.make_conductor();
+  conductor_ = rules_->pace.make_conductor();
 }
 
 // ---- membership
@@ -65,7 +65,7 @@ refusal run_control::ask_cut(read_header const& read, bool pull, time_point now)
   if (refusal const r = members_.check(read.from); r != refusal::none) return r;
   stable_cuts& cuts = members_.cuts();
   if (waiting_cuts_.erase(w) != 0) cuts.forget(w);  // it asks again: the answer was lost
-  if (cuts.admit(w, read.clock, admission_.need(read.clock, read.bound, w)))
+  if (cuts.admit(w, read.clock, rules_->admission.need(read.clock, read.bound, w)))
     out_.grant(w, cuts.grant(w, pull), {});
   else
     waiting_cuts_[w] = {pull, now};
@@ -84,7 +84,7 @@ void run_control::progress(server_id s, worker_id w, clock_index clock, time_poi
 
 /// Lets in whose requests may go on, and tells the servers what may be folded.
 void run_control::follow_cuts(time_point now) {
-  if (!synchronized_) return;
+  if (!synchronized()) return;
   stable_cuts& cuts = members_.cuts();
   for (worker_id const w : cuts.take_released())
     if (auto const at = waiting_cuts_.find(w); at != waiting_cuts_.end()) {

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -12,7 +13,22 @@ namespace rubato {
 worker_run::worker_run(run_setup setup, std::uint32_t servers)
     : life("cluster"),
       setup_(std::move(setup)),
-      plan_(setup_.protocol, servers, std::move(setup_.tables)) {}
+      plan_(setup_.protocols, servers, std::move(setup_.tables)) {}
+
+void worker_run::accept(run_request request) {
+  auto const refuse = [](std::string const& what) { throw option_error("run: " + what); };
+  if (request.protocol >= plan_.protocols().size())
+    refuse("there is no protocol " + std::to_string(request.protocol) + ", expected one below " +
+           std::to_string(plan_.protocols().size()));
+  for (std::size_t const table : request.cleared)
+    if (table >= plan_.tables().size())
+      refuse("there is no table " + std::to_string(table) + " to clear, expected one below " +
+             std::to_string(plan_.tables().size()));
+  if (!request.placement.empty() &&
+      std::ranges::all_of(request.placement, [](std::uint32_t n) { return n == 0; }))
+    refuse("a placement needs at least one worker");
+  request_ = std::move(request);
+}
 
 void worker_participant::attach(endpoint& link, std::uint64_t seed) {
   try {
@@ -25,7 +41,7 @@ void worker_participant::attach(endpoint& link, std::uint64_t seed) {
       outermost = outer.get();
       wrapped_.push_back(std::move(outer));
     }
-    handle_ = run_.setup_.make_worker({*outermost, run_.plan_, self_, self_.worker.value(), seed});
+    handle_ = run_.setup_.make_worker({*outermost, run_.plan_, self_, self_.worker.value(), seed, run_.protocol()});
   } catch (...) {
     detach();
     throw;
@@ -39,7 +55,7 @@ void worker_participant::detach() noexcept {
 
 void worker_participant::live() {
   handle_->start(start, count);
-  run_.body_(*handle_);
+  run_.request_.body(*handle_);
   handle_->finish();
 }
 

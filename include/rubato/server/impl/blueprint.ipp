@@ -99,26 +99,45 @@ inline std::string text_of_merge(merge_rule const& merge) {
   return text + ")";
 }
 
+/// When reads go on, and what they see.
+inline std::string text_of_protocol(rules const& p) {
+  admission_rule const& admission = p.admission;
+  constexpr clock_index probe{10};
+  std::string text = "reads at clock 10 need " + text_of_need(admission.need(probe, admission.bound(), {})) +
+                     ", or copies of " +
+                     text_of_need(admission.cache_need(probe, admission.bound(), {})) + " (" +
+                     digest_of(admission) + "); visibility " + name_of_type(p.visibility.type());
+  if (auto const* orders = p.pace.orders()) text += "; orders " + name_of_type(*orders);
+  return text;
+}
+
 }  // namespace detail
 
 table_blueprint::table_blueprint(std::size_t number, table_description description,
-                                 rules const& protocol, std::uint32_t servers)
+                                 std::span<rules const> protocols, std::uint32_t servers)
     : description_(detail::checked_size(number, std::move(description), servers)),
-      merge_(description_.merge.value_or(protocol.merge)),
       where_(description_.partition, {description_.rows, servers}, description_.bounded) {
-  check(number, protocol);
+  for (rules const& p : protocols) {
+    merges_.push_back(description_.merge.value_or(p.merge));
+    check(number, p, merges_.back());
+  }
+  check(number);
 }
 
-void table_blueprint::check(std::size_t number, rules const& protocol) const {
+void table_blueprint::check(std::size_t number, rules const& protocol, merge_rule const& merge) const {
   auto const refuse = [number](std::string const& what) { detail::refuse_table(number, what); };
-  table_description const& d = description_;
-  if (is_integral(d.element) && !merge_.exact())
+  if (is_integral(description_.element) && !merge.exact())
     refuse("a table of integers needs an exact merge: write dense<T, sum> or sparse<T, sum>");
-  if (versioned() && !d.keeps_versions)
+  if (merge.versioned() && !description_.keeps_versions)
     refuse("this merge keeps versions of the parameters: wrap the table in multi_version{…}");
-  if (protocol.visibility.synchronized() && merge_.decay())
+  if (protocol.visibility.synchronized() && merge.decay())
     refuse("stable_cut reads commits in any order, which a merge with velocity cannot: use eager or "
            "strict visibility with it");
+}
+
+void table_blueprint::check(std::size_t number) const {
+  auto const refuse = [number](std::string const& what) { detail::refuse_table(number, what); };
+  table_description const& d = description_;
   d.filter.check();
   std::uint64_t const rows = d.bounded ? d.rows : d.init_keys.size();
   for (key const k : d.init_keys)
@@ -172,13 +191,18 @@ void table_blueprint::assemble(std::span<table_state const> states, std::byte* o
                                   out + static_cast<std::size_t>(r.first) * row);
 }
 
-blueprint::blueprint(rules protocol, std::uint32_t servers, std::vector<table_description> tables)
-    : protocol_(std::move(protocol)), servers_(servers) {
+blueprint::blueprint(std::vector<rules> protocols, std::uint32_t servers,
+                     std::vector<table_description> tables)
+    : protocols_(std::move(protocols)), servers_(servers) {
+  if (protocols_.empty()) throw option_error("protocols: a cluster needs at least one");
   if (tables.empty()) throw option_error("tables: a cluster needs at least one");
   tables_.reserve(tables.size());
   for (std::size_t i = 0; i < tables.size(); ++i)
-    tables_.emplace_back(i, std::move(tables[i]), protocol_, servers);
-  versioned_ = std::ranges::any_of(tables_, &table_blueprint::versioned);
+    tables_.emplace_back(i, std::move(tables[i]), protocols_, servers);
+}
+
+bool blueprint::versioned(std::size_t p) const noexcept {
+  return std::ranges::any_of(tables_, [p](table_blueprint const& t) { return t.versioned(p); });
 }
 
 void blueprint::forget_initial_values() noexcept {
@@ -186,14 +210,8 @@ void blueprint::forget_initial_values() noexcept {
 }
 
 std::string blueprint::agreement() const {
-  admission_rule const& admission = protocol_.admission;
-  constexpr clock_index probe{10};
-  std::string text = "reads at clock 10 need " +
-                     detail::text_of_need(admission.need(probe, admission.bound(), {})) +
-                     ", or copies of " +
-                     detail::text_of_need(admission.cache_need(probe, admission.bound(), {})) +
-                     " (" + detail::digest_of(admission) + "); visibility " + detail::name_of_type(protocol_.visibility.type());
-  if (auto const* orders = protocol_.pace.orders()) text += "; orders " + detail::name_of_type(*orders);
+  std::string text;
+  for (rules const& p : protocols_) text += (text.empty() ? "" : "; or ") + detail::text_of_protocol(p);
   text += "; " + std::to_string(servers_) + " servers";
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     table_blueprint const& t = tables_[i];
@@ -205,7 +223,9 @@ std::string blueprint::agreement() const {
             to_string(t.element()) + (t.description().keeps_versions ? " in versions, " : ", ") +
             std::to_string(t.rows()) + " rows of width " + std::to_string(t.width());
     if (auto const* store = t.description().own_store) text += " kept by " + detail::name_of_type(*store);
-    text += ", merge " + detail::text_of_merge(t.merge()) + ", placement " + std::to_string(places % 100'000);
+    for (std::size_t p = 0; p < protocols_.size(); ++p)
+      text += (p == 0 ? ", merge " : " or ") + detail::text_of_merge(t.merge(p));
+    text += ", placement " + std::to_string(places % 100'000);
   }
   return text;
 }

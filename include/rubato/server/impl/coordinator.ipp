@@ -15,8 +15,9 @@ refusal coordinator::check(sender const& from) const noexcept {
   return found->second.incarnation == from.incarnation ? refusal::none : refusal::incarnation;
 }
 
-void coordinator::begin_stage(stage_id stage) {
+void coordinator::begin_stage(stage_id stage, bool grants_cuts) {
   stage_ = stage;
+  grants_cuts_ = grants_cuts;
   members_.clear();
   cuts_.begin_stage();
 }

@@ -15,8 +15,19 @@ shard::shard(blueprint const& plan, server_id self, threading t)
   for (table_blueprint const& table : plan.tables()) hosts_.push_back(table.make_host(self, t));
 }
 
-void shard::begin_stage(stage_id stage) {
+void shard::begin_stage(stage_id stage, std::size_t protocol, std::span<std::size_t const> cleared) {
   guard_type guard(lock_);
+  end_stage(guard);
+  for (std::size_t const table : cleared) hosts_[table]->clear();
+  protocol_ = protocol;
+  rules const& p = plan_.protocol(protocol);
+  control_.begin_stage(stage, p.admission, p.visibility, plan_.versioned(protocol));
+  versions_peak_ = 0;
+  folding_ = false;
+}
+
+/// By the rules of the stage that ends.
+void shard::end_stage(guard_type& guard) {
   if (control_.synchronized()) {
     control_.advance_to_all();
     fold_ready(guard);
@@ -24,9 +35,6 @@ void shard::begin_stage(stage_id stage) {
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     if (merge(i).versioned())
       hosts_[i]->expire([&](version_state const& v) { return merge(i).share(v); });
-  versions_peak_ = 0;
-  control_.begin_stage(stage);
-  folding_ = false;
 }
 
 // ---- commits

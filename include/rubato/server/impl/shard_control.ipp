@@ -25,6 +25,14 @@ void shard_control::begin_stage(stage_id stage) {
   counters_ = {};
 }
 
+void shard_control::begin_stage(stage_id stage, admission_rule admission, visibility_rule visibility,
+                                bool versioned) {
+  admission_ = std::move(admission);
+  visibility_ = std::move(visibility);
+  versioned_ = versioned;
+  begin_stage(stage);
+}
+
 // ---- commits
 
 refusal shard_control::accept(sender const& from, clock_index stamp, version_index of) {

@@ -74,7 +74,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
   worker_fibers(simulated const& options, run_setup setup);
   ~worker_fibers() override;
 
-  run_report run(body_type body, loss_type loss) override;
+  run_report run(run_request request) override;
   std::uint32_t add_worker() override;
   void stop() override { life::stop(); }
   [[nodiscard]] time_point now() const override { return queue_.now(); }
@@ -149,7 +149,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
   void mark(shared_cut const& below) override;
   void command(worker_id w, conductor::order const& order) override;
 
-  void begin(body_type body, loss_type loss);
+  void begin(run_request request);
   worker_fiber& make_participant();
   void process_events();
   void handle(event const& e);
@@ -211,6 +211,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
   std::function<void()> on_event_;
   std::vector<worker_id> released_;
   stage_id stage_{};
+  std::uint32_t count_ = 0;  ///< workers that the run began with
   std::uint64_t crashes_ = 0;
   std::uint64_t events_ = 0;
   bool beginning_ = false;  ///< the run: orders are carried out at once

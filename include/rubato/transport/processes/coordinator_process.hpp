@@ -20,7 +20,8 @@ namespace rubato::detail {
 class coordinator_process final : net::link_user {
  public:
   /// `agreed`: what every process must say, or it is refused; empty: what the first one says.
-  coordinator_process(std::unique_ptr<net::network> network, net::deployment const& place, rules const& protocol, std::string agreed = {});
+  coordinator_process(std::unique_ptr<net::network> network, net::deployment const& place,
+                      std::span<rules const> protocols, std::string agreed = {});
   ~coordinator_process() override;
 
   /// Where it listens.

@@ -55,7 +55,8 @@ class inbound_frames {
 
   // ---- requests
 
-  void begin_request(wire::frame_header const& header, std::span<std::byte const> meta,
+  /// @param bound the greatest staleness that a read may ask for
+  void begin_request(wire::frame_header const& header, std::span<std::byte const> meta, staleness bound,
                      destinations& body);
   /// It may be moved from; what is not is used again. @throws wire::frame_error when a row is named
   /// that this server does not hold

@@ -35,7 +35,8 @@ class process_cache {
   process_cache& operator=(process_cache const&) = delete;
 
   /// Forgets everything: clocks begin anew. Nobody waits here any more.
-  void begin_stage();
+  /// @param protocol which of the plan's is in force
+  void begin_stage(std::size_t protocol = 0);
 
   /// A worker of this process, whose answers `asked` counts, at its first clock. Returns its number.
   std::size_t enlist(inquiry& asked, worker_id w, clock_index at);
@@ -63,12 +64,13 @@ class process_cache {
     clock_index known = clock_index::lowest();  ///< the greatest server clock that it told
   };
 
-  [[nodiscard]] admission_rule const& admission() const noexcept { return plan_.protocol().admission; }
+  [[nodiscard]] admission_rule const& admission() const noexcept { return plan_.protocol(protocol_).admission; }
   [[nodiscard]] cached_part& part(std::size_t table, server_id s) noexcept {
     return *parts_[table * servers_.size() + s.index()];
   }
 
   blueprint const& plan_;
+  std::size_t protocol_ = 0;
   server_asker& asker_;
   std::uint64_t sparse_max_;
   inquiry asked_;  ///< of the cache's own questions; nobody waits for it

@@ -53,7 +53,7 @@ class process_control final : run_control::carrier {
     std::uint32_t incarnation = 0;
   };
 
-  process_control(rules const& protocol, options const& o);
+  process_control(std::span<rules const> protocols, options const& o);
   process_control(process_control const&) = delete;
   process_control& operator=(process_control const&) = delete;
 
@@ -102,6 +102,7 @@ class process_control final : run_control::carrier {
     bool is_given_up = false;   ///< its body threw, and the others go on
     bool has_loss = false;
     std::uint32_t threads = 0;
+    wire::ready wants{};  ///< of the run that it is ready for
     std::uint32_t pid = 0;
     std::vector<worker_id> workers = {};  ///< in the stage under way, an earlier life's too
   };
@@ -137,6 +138,8 @@ class process_control final : run_control::carrier {
 
   void begin_when_ready(time_point now);
   void begin_stage(time_point now);
+  [[nodiscard]] std::optional<std::uint32_t> find_stray() const;
+  void dismiss(std::uint32_t number, errc code, std::string const& sentence, bool expected, time_point now);
   void admit(std::uint32_t process, std::vector<worker_id> const& workers, time_point now);
   [[nodiscard]] std::vector<worker_id> new_workers(std::uint32_t number, std::uint32_t count);
   void join_late(time_point now);
@@ -172,7 +175,6 @@ class process_control final : run_control::carrier {
   [[nodiscard]] member& member_of(place from, worker_id w);
 
   options options_;
-  bool synchronized_;  ///< grants cuts
   run_control control_;
   std::vector<server> servers_;
   std::map<std::uint32_t, process> processes_;
@@ -184,6 +186,7 @@ class process_control final : run_control::carrier {
   std::map<epoch_id, unconfirmed> unconfirmed_;  ///< orders
   phase phase_ = phase::idle;
   stage_id stage_{0};
+  wire::ready wanted_{};          ///< what the stage is to be
   std::uint32_t begun_with_ = 0;  ///< workers of the stage
   std::uint32_t active_ = 0;      ///< workers that have not ended
   time_point began_{};

@@ -120,6 +120,7 @@ class server_process final : coordinator_user {
   std::optional<server_id> self_;
   std::unique_ptr<shard> shard_;
   stage_id stage_{};
+  std::size_t protocol_ = 0;  ///< in force
   bool ending_ = false;
   bool over_ = false;
   std::atomic<bool> stop_asked_ = false;

@@ -17,7 +17,8 @@ class serving_process final : public tcp_runtime {
  public:
   serving_process(tcp const& options, run_setup setup);
 
-  run_report run(body_type body, loss_type loss) override;
+  run_report run(run_request request) override;
+  [[nodiscard]] bool has_workers() const noexcept override { return false; }
   std::uint32_t add_worker() override;
   void stop() override;
   [[nodiscard]] time_point now() const override { return {}; }

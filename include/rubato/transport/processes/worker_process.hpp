@@ -78,7 +78,7 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   worker_process(tcp const& options, run_setup setup);
   ~worker_process() override;
 
-  run_report run(body_type body, loss_type loss) override;
+  run_report run(run_request request) override;
   std::uint32_t add_worker() override;
   void stop() override;
   [[nodiscard]] time_point now() const override {
@@ -98,8 +98,11 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   friend class process_endpoint;
   struct worker_thread;
 
+  /// Where workers of this process share what they fetch: not where a read is of a cut of its own.
+  [[nodiscard]] process_cache* shared() noexcept { return shares_ ? &*shared_ : nullptr; }
+
   // a run
-  void begin(body_type body, loss_type loss);
+  void begin(run_request request);
   void drive();
   void launch(std::unique_lock<std::mutex>& guard, std::shared_ptr<worker_thread> p);
   void join_threads();
@@ -158,6 +161,10 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   std::optional<wire::run_over> over_;
   bool loss_wanted_ = false;
   bool losses_end_ = false;
+
+  bool begun_ = false;                       ///< the run, here
+  bool shares_ = false;
+  std::uint32_t threads_here_ = 0;           ///< workers of this process that it begins with
 
   std::atomic<bool> has_news_ = false;
   std::atomic<bool> any_refused_ = false;

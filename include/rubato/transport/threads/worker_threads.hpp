@@ -83,7 +83,7 @@ class worker_threads final : public runtime, worker_run, run_control::carrier {
   worker_threads(in_process options, run_setup setup);
   ~worker_threads() override;
 
-  run_report run(body_type body, loss_type loss) override;
+  run_report run(run_request request) override;
   std::uint32_t add_worker() override;
   void stop() override { life::stop(); }
   [[nodiscard]] time_point now() const override {
@@ -115,7 +115,7 @@ class worker_threads final : public runtime, worker_run, run_control::carrier {
 
   template <class F>
   void control(F f);
-  void begin(body_type body, loss_type loss);
+  void begin(run_request request);
   worker_thread& enlist();
   void launch(worker_thread& p);
   void conduct();
@@ -132,6 +132,7 @@ class worker_threads final : public runtime, worker_run, run_control::carrier {
   in_process options_;
   server_group servers_;
   stage_id stage_{};
+  std::uint32_t count_ = 0;  ///< workers that the run began with
   std::chrono::steady_clock::time_point began_{};
 
   std::mutex controlling_;  ///< what follows

@@ -8,13 +8,13 @@
 
 namespace rubato::detail {
 
-reader::reader(endpoint& link, blueprint const& plan, sender self, server_id nearest,
-               argument_check const& check, pacer& pace, worker_metrics& metrics)
+reader::reader(endpoint& link, blueprint const& plan, std::size_t protocol, sender self,
+               server_id nearest, argument_check const& check, pacer& pace, worker_metrics& metrics)
     : link_(link),
       self_(self),
-      admission_(plan.protocol().admission),
-      visibility_(plan.protocol().visibility),
-      synchronized_(plan.synchronized()),
+      admission_(plan.protocol(protocol).admission),
+      visibility_(plan.protocol(protocol).visibility),
+      synchronized_(plan.synchronized(protocol)),
       shares_reads_(link.shares_reads()),
       check_(check),
       pacer_(pace),

@@ -25,11 +25,12 @@ struct worker_core::state {
         plan(s.plan),
         self(s.self),
         rank(s.rank),
-        conducted(s.plan.conducted()),
+        conducted(s.plan.conducted(s.protocol)),
         random(s.seed, s.self.worker.value(), s.self.incarnation.value()),
-        pace(s.plan.protocol().pace, s.self.worker),
+        pace(s.plan.protocol(s.protocol).pace, s.self.worker),
         check(s.plan, s.rank),
-        reads(s.link, s.plan, s.self, server_id{s.rank % s.plan.servers()}, check, pace, metrics) {}
+        reads(s.link, s.plan, s.protocol, s.self, server_id{s.rank % s.plan.servers()}, check, pace,
+              metrics) {}
 
   void check_live() {
     if (!live)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <utility>
 
 #include "rubato/core/error.hpp"
@@ -139,18 +140,18 @@ worker_fibers::worker_fibers(simulated const& options, run_setup setup)
     : worker_run(std::move(setup), checked(options).servers),
       options_(options),
       servers_(plan(), threading::single),
-      control_(plan().protocol(), options_.servers, *this),
+      control_(plan().protocols(), options_.servers, *this),
       speed_(options_.scenario.speed, options_.workers),
-      network_(options_.scenario.network, options_.scenario.server_delay, options_.scenario.machine_of) {
+      network_(options_.scenario.network) {
   plan_.forget_initial_values();
 }
 
 worker_fibers::~worker_fibers() = default;
 
-run_report worker_fibers::run(body_type body, loss_type loss) {
+run_report worker_fibers::run(run_request request) {
   life::begin();
   try {
-    begin(std::move(body), std::move(loss));
+    begin(std::move(request));
     process_events();
   } catch (...) {
     fail(std::current_exception());
@@ -160,24 +161,29 @@ run_report worker_fibers::run(body_type body, loss_type loss) {
   return report();
 }
 
-void worker_fibers::begin(body_type body, loss_type loss) {
-  body_ = std::move(body);
-  loss_ = std::move(loss);
+void worker_fibers::begin(run_request request) {
+  accept(std::move(request));
   participants_.clear();
   footprints_.clear();
   fibers_ = std::make_unique<sim::fiber_pool>(options_.stack_bytes);
   queue_ = {};
   under_way_ = {};
   of_conductor_ = 0;
-  network_ = sim::network(options_.scenario.network, options_.scenario.server_delay,
-                          options_.scenario.machine_of);
+  count_ = options_.workers;
+  std::vector<std::uint32_t> machine_of = options_.scenario.machine_of;
+  if (!request_.placement.empty()) {
+    machine_of = options_.machines_of(request_.placement);
+    count_ = static_cast<std::uint32_t>(machine_of.size());
+  }
+  network_ = sim::network(options_.scenario.network, options_.scenario.server_delay, machine_of,
+                          options_.scenario.server_machine_of);
   crashes_ = 0;
   events_ = 0;
   stage_ = stage_id{stage_.value() + 1};
-  servers_.begin_stage(stage_);
-  control_.begin(stage_);
+  servers_.begin_stage(stage_, protocol(), request_.cleared);
+  control_.begin(stage_, protocol());
   beginning_ = true;
-  for (std::uint32_t i = 0; i < options_.workers; ++i)
+  for (std::uint32_t i = 0; i < count_; ++i)
     control_.join(make_participant().handle().id(), {});
   beginning_ = false;
   await_conductor();
@@ -192,7 +198,7 @@ worker_fibers::worker_fiber& worker_fibers::make_participant() {
   participants_.push_back(
       std::make_unique<worker_fiber>(*this, sender{worker_id{rank}, {}, stage_}));
   worker_fiber& p = *participants_.back();
-  p.count = options_.workers;
+  p.count = count_;
   enter();
   p.fiber = fibers_->spawn([this, &p] { live(p); });
   footprints_.push_back({&p, p.handle().footprint().data(), p.handle().first_part(), p.fiber});
@@ -303,7 +309,7 @@ void worker_fibers::take_commit(event const& e) {
   if (r != refusal::none && participants_[e.worker]->alive)
     throw error(errc::refused, "server " + std::to_string(e.server) + ": a commit of worker " +
                                    std::to_string(e.worker) + " was refused, for " + to_string(r));
-  if (plan().synchronized() && r == refusal::none)
+  if (plan().synchronized(protocol()) && r == refusal::none)
     queue_.push(now() + control_latency(server_id{e.server}),
                 {event::progress, e.worker, e.server, under_way_.progress.put(clock_index(next))});
   release(server_id{e.server});
@@ -392,7 +398,7 @@ void worker_fibers::take_note(event const& e) {
 /// The next time at which the conductor wants to be called, or to know the loss.
 void worker_fibers::await_conductor() {
   time_point const next =
-      loss_ ? std::min(control_.next_tick(), control_.next_sample()) : control_.next_tick();
+      evaluates_loss() ? std::min(control_.next_tick(), control_.next_sample()) : control_.next_tick();
   if (next == time_point::max()) return;
   queue_.push(std::max(next, now()), {event::tick, no_worker, 0, 0});
   ++of_conductor_;
@@ -401,7 +407,7 @@ void worker_fibers::await_conductor() {
 void worker_fibers::tick() {
   --of_conductor_;
   if (!any_alive()) return;
-  if (loss_ && control_.next_sample() <= now()) control_.observe(loss_(), now());
+  if (evaluates_loss() && control_.next_sample() <= now()) control_.observe(request_.loss(), now());
   control_.tick(now());
   await_conductor();
 }
@@ -525,6 +531,40 @@ run_report worker_fibers::report() const {
 }  // namespace rubato::detail
 
 namespace rubato {
+
+namespace {
+
+/// Machines of workers, by number, and how many workers each has.
+std::map<std::uint32_t, std::uint32_t> machines_in(simulated const& s) {
+  std::map<std::uint32_t, std::uint32_t> workers_on;
+  std::size_t const placed = std::min<std::size_t>(s.workers, s.scenario.machine_of.size());
+  for (std::size_t w = 0; w < placed; ++w) ++workers_on[s.scenario.machine_of[w]];
+  std::uint32_t fresh = 0;  // the others have a machine each
+  for (std::size_t w = placed; w < s.workers; ++w) {
+    while (workers_on.contains(fresh)) ++fresh;
+    workers_on[fresh] = 1;
+  }
+  return workers_on;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> simulated::nodes() const {
+  std::vector<std::uint32_t> all;
+  for (auto const& [machine, count] : machines_in(*this)) all.push_back(count);
+  return all;
+}
+
+std::vector<std::uint32_t> simulated::machines_of(std::span<std::uint32_t const> placement) const {
+  auto const machines = machines_in(*this);
+  if (placement.size() > machines.size())
+    throw option_error("run: a placement on " + std::to_string(placement.size()) + " nodes, expected at most " +
+                       std::to_string(machines.size()) + " machines");
+  std::vector<std::uint32_t> all;
+  auto machine = machines.begin();
+  for (std::uint32_t const count : placement) all.insert(all.end(), count, (machine++)->first);
+  return all;
+}
 
 std::unique_ptr<simulated_runtime> simulated::open(run_setup setup) const {
   return std::make_unique<detail::worker_fibers>(*this, std::move(setup));

@@ -27,10 +27,10 @@ struct coordinator_process::guest {
 };
 
 coordinator_process::coordinator_process(std::unique_ptr<net::network> network,
-                                         net::deployment const& place, rules const& protocol,
+                                         net::deployment const& place, std::span<rules const> protocols,
                                          std::string agreed)
     : place_(place),
-      control_(protocol, {.workers = place.workers, .servers = place.servers, .when_lost = place.when_lost}),
+      control_(protocols, {.workers = place.workers, .servers = place.servers, .when_lost = place.when_lost}),
       agreed_(std::move(agreed)),
       network_(std::move(network)),
       door_(*network_, connection_limits(place),

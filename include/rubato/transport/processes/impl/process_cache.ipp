@@ -21,7 +21,8 @@ process_cache::process_cache(blueprint const& plan, server_asker& servers, std::
 
 process_cache::~process_cache() { asker_.withdraw(asked_); }
 
-void process_cache::begin_stage() {
+void process_cache::begin_stage(std::size_t protocol) {
+  protocol_ = protocol;
   asker_.withdraw(asked_);
   std::lock_guard const guard(lock_);
   for (server_state& s : servers_) s = {};
@@ -155,7 +156,7 @@ void cached_part::request(std::unique_lock<std::mutex>& guard, std::size_t reade
 /// Whether such an answer is read off the store while it is sent; at least where it is.
 bool cached_part::is_live(selection asked) const noexcept {
   return asked == selection::all && cache_.plan_.table(table_).bounded() &&
-         !cache_.plan_.protocol().visibility.holds_back();
+         !cache_.plan_.protocol(cache_.protocol_).visibility.holds_back();
 }
 
 /// Of what the process may keep, this server's share.

@@ -14,6 +14,7 @@ namespace rubato {
 namespace {
 
 constexpr std::uint32_t threads_max = 4096;  // workers of one process
+constexpr char const* elsewhere = "it is at another stage than the others";
 
 constexpr process_control::place worker_place(std::uint32_t number) { return {net::role::worker, number}; }
 constexpr process_control::place server_place(std::uint32_t number) { return {net::role::server, number}; }
@@ -32,10 +33,9 @@ void expect(bool allowed, process_control::place from, char const* what) {
 
 }  // namespace
 
-process_control::process_control(rules const& protocol, options const& o)
+process_control::process_control(std::span<rules const> protocols, options const& o)
     : options_(o),
-      synchronized_(protocol.visibility.synchronized()),
-      control_(protocol, o.servers, *this),
+      control_(protocols, o.servers, *this),
       servers_(o.servers) {}
 
 // ---- who is there
@@ -157,10 +157,14 @@ void process_control::on(place from, wire::ready const& m, time_point now) {
   expect(from.as == net::role::worker, from, "ready");
   process& p = processes_.at(from.number);
   expect(!p.ready, from, "ready");
-  if (m.threads == 0 || m.threads > threads_max)
+  if (m.threads > threads_max)
     throw wire::frame_error(name_of(from) + " wants " + std::to_string(m.threads) +
-                            " workers, expected 1 to " + std::to_string(threads_max));
+                            " workers, expected at most " + std::to_string(threads_max));
+  if (m.protocol >= control_.protocols())
+    throw wire::frame_error(name_of(from) + " wants protocol " + std::to_string(m.protocol) +
+                            ", expected one below " + std::to_string(control_.protocols()));
   p.ready = true;
+  p.wants = m;
   initialized_ = initialized_ || from.number == 0;
   p.threads = m.threads;
   p.has_loss = m.has_loss;
@@ -172,6 +176,8 @@ void process_control::on(place from, wire::ready const& m, time_point now) {
 /// again, once every server has let its earlier life go.
 void process_control::join_late(time_point now) {
   if (phase_ != phase::running || stopping_) return;
+  while (auto const stray = find_stray())  // it came too late for its stage
+    dismiss(*stray, errc::refused, elsewhere, true, now);
   for (auto& [number, p] : processes_) {
     if (!p.here || !p.ready || p.takes_part) continue;
     auto const concerns = [&earlier = p.workers](auto const& entry) {
@@ -193,7 +199,27 @@ void process_control::begin_when_ready(time_point now) {
     if (p.here && !p.ready) return;
     any = any || p.here;
   }
-  if (any) begin_stage(now);
+  if (!any) return;
+  wanted_ = std::ranges::find_if(processes_, [](auto const& entry) { return entry.second.here; })->second.wants;
+  if (auto const stray = find_stray()) return dismiss(*stray, errc::refused, elsewhere, false, now);
+  begin_stage(now);
+}
+
+/// All run the same stages one after the other. Who is at another one would train by other rules than the
+/// rest.
+std::optional<std::uint32_t> process_control::find_stray() const {
+  for (auto const& [number, p] : processes_)
+    if (p.here && p.ready && (p.wants.protocol != wanted_.protocol || p.wants.cleared != wanted_.cleared))
+      return number;
+  return std::nullopt;
+}
+
+/// It goes, and the others go on without it.
+void process_control::dismiss(std::uint32_t number, errc code, std::string const& sentence, bool expected,
+                              time_point now) {
+  processes_.at(number).is_given_up = true;
+  tell(worker_place(number), wire::stop_run{stage_, true, true, code, sentence});
+  lose_process(number, sentence, expected, now);
 }
 
 void process_control::begin_stage(time_point now) {
@@ -208,9 +234,9 @@ void process_control::begin_stage(time_point now) {
   unconfirmed_.clear();
   active_ = 0;
   report_ = {};
-  control_.begin(stage_);
+  control_.begin(stage_, wanted_.protocol);
   for (server& s : servers_) s.stage_over = false;
-  tell_servers(wire::begin_stage{stage_});
+  tell_servers(wire::begin_stage{stage_, wanted_.protocol, wanted_.cleared});
   begun_with_ = 0;
   for (auto& [number, p] : processes_) {
     p.workers.clear();
@@ -222,6 +248,7 @@ void process_control::begin_stage(time_point now) {
     p.workers = new_workers(number, p.threads);
     admit(number, p.workers, now);
   }
+  end_when_over();  // where nobody has workers in it
 }
 
 std::vector<worker_id> process_control::new_workers(std::uint32_t number, std::uint32_t count) {
@@ -299,9 +326,7 @@ void process_control::on(place from, wire::end_run const& m, time_point now) {
   if (!in_stage(m.stage) || stopping_) return;
   if (!m.failed || options_.when_lost == net::on_loss::end)
     return stop(m.failed, m.code, m.sentence);
-  processes_.at(from.number).is_given_up = true;
-  tell(from, wire::stop_run{stage_, true, true, m.code, m.sentence});
-  lose_process(from.number, m.sentence, false, now);
+  dismiss(from.number, m.code, m.sentence, false, now);
 }
 
 void process_control::stop(bool failed, errc code, std::string const& sentence) {
@@ -508,7 +533,7 @@ void process_control::command(worker_id w, conductor::order const& order) {
 // ---- cuts
 
 void process_control::on(place from, wire::cut_request const& m, time_point now) {
-  expect(from.as == net::role::worker && synchronized_, from, "give me a cut");
+  expect(from.as == net::role::worker && control_.synchronized(), from, "give me a cut");
   if (m.from.stage != stage_) return;
   (void)member_of(from, m.from.worker);
   (void)control_.ask_cut({m.from, m.clock, m.bound, {}}, m.pull, since_begin(now));
@@ -525,14 +550,14 @@ void process_control::grant(worker_id w, shared_cut const& cut, duration held) {
 }
 
 void process_control::on(place from, wire::cut_release const& m, time_point now) {
-  expect(from.as == net::role::worker && synchronized_, from, "a cut has been read");
+  expect(from.as == net::role::worker && control_.synchronized(), from, "a cut has been read");
   if (m.from.stage != stage_) return;
   (void)member_of(from, m.from.worker);
   control_.release_cut(m.from.worker, since_begin(now));
 }
 
 void process_control::on(place from, wire::progress_note const& m, time_point now) {
-  expect(from.as == net::role::server && synchronized_, from, "progress");
+  expect(from.as == net::role::server && control_.synchronized(), from, "progress");
   if (m.stage != stage_) return;
   control_.progress(server_id{from.number}, m.worker, m.received, since_begin(now));
 }

@@ -112,7 +112,8 @@ void server_process::begin(session& s, wire::frame_header const& header, std::sp
   switch (static_cast<wire::kind>(header.kind)) {
     case wire::kind::commit:
       return s.arriving.begin_commit(header, meta, *shard_, speaks_for(s, header.sender), body);
-    case wire::kind::request: return s.arriving.begin_request(header, meta, body);
+    case wire::kind::request:
+      return s.arriving.begin_request(header, meta, plan_.protocol(protocol_).admission.bound(), body);
     case wire::kind::initial: return s.arriving.begin_initial(header, meta, body);
     case wire::kind::count: return expect_length(header, 0);
     default:
@@ -188,7 +189,7 @@ void server_process::take_commit(session& s, wire::frame_header const& header) {
   }
   stats_.add(stats_.commits, 1);
   stats_.add(stats_.bytes_received, header.length);
-  if (plan_.synchronized()) coordinator_.send(wire::progress_note{stage_, from.worker, next});
+  if (plan_.synchronized(protocol_)) coordinator_.send(wire::progress_note{stage_, from.worker, next});
   release();
   retry_early();
   report_when_over();
@@ -209,14 +210,14 @@ refusal server_process::apply(session const& s, wire::frame_header const& header
 /// with synchronized reads they may not, and this is where their run ends.
 void server_process::check_held(session& s, std::uint64_t bytes) {
   s.longest_commit = std::max(s.longest_commit, bytes);
-  if (!plan_.protocol().visibility.holds_back()) return;
+  if (!plan_.protocol(protocol_).visibility.holds_back()) return;
   constexpr std::uint64_t overhead = 256;  // of a commit, besides what it holds
   s.unweighed += bytes + overhead;
   if (s.unweighed < held_max_ / 16) return;
   s.unweighed = 0;
   // A worker may be as far ahead as a read may lag, and one commit more is on its way.
   auto const ahead = static_cast<std::uint64_t>(
-      std::min<std::int64_t>(plan_.protocol().admission.bound().clocks(), 62) + 2);
+      std::min<std::int64_t>(plan_.protocol(protocol_).admission.bound().clocks(), 62) + 2);
   std::uint64_t const one = std::max<std::uint64_t>(s.longest_commit, shard_->memory().parameters);
   std::uint64_t const most = held_max_ + workers_in(s) * ahead * (one + overhead);
   if (std::uint64_t const held = held_of(s, overhead); held > most)
@@ -365,7 +366,7 @@ void server_process::flush() {
 }
 
 void server_process::retry_early() {
-  if (!plan_.synchronized()) return;
+  if (!plan_.synchronized(protocol_)) return;
   std::vector<waiting_read> again;
   for (auto at = waiting_.begin(); at != waiting_.end();)
     if (at->second.cut_is_early) {
@@ -419,12 +420,18 @@ void server_process::on(Other const&) {
 }
 
 void server_process::on(wire::begin_stage const& m) {
+  std::size_t const tables = plan_.tables().size();
+  if (m.protocol >= plan_.protocols().size() ||
+      std::ranges::any_of(m.cleared, [=](std::uint32_t t) { return t >= tables; }))
+    throw wire::frame_error("a stage of a protocol or a table that there is not");
   stage_ = m.stage;
+  protocol_ = m.protocol;
   stats_.set(stats_.stage, stage_.value());
   ending_ = false;
   waiting_.clear();
   workers_of_.clear();
-  shard_->begin_stage(stage_);
+  std::vector<std::size_t> const cleared(m.cleared.begin(), m.cleared.end());
+  shard_->begin_stage(stage_, protocol_, cleared);
 }
 
 void server_process::on(wire::server_order const& m) {

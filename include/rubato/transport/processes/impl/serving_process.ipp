@@ -21,7 +21,7 @@ namespace {
 
 serving_process::serving_process(tcp const& options, run_setup setup)
     : place_(options.place),
-      plan_(std::move(setup.protocol), place_.servers, std::move(setup.tables)) {
+      plan_(std::move(setup.protocols), place_.servers, std::move(setup.tables)) {
   std::string agreed = plan_.agreement();
   plan_.forget_initial_values();  // they come from worker process 0
   if (place_.as == net::role::server)
@@ -29,11 +29,11 @@ serving_process::serving_process(tcp const& options, run_setup setup)
                                                options.sparse_max);
   else
     coordinator_ =
-        std::make_unique<coordinator_process>(options.make_network(), place_, plan_.protocol(),
+        std::make_unique<coordinator_process>(options.make_network(), place_, plan_.protocols(),
                                                          std::move(agreed));
 }
 
-run_report serving_process::run(body_type, loss_type) {
+run_report serving_process::run(run_request) {
   if (server_) server_->run();
   else coordinator_->run();
   return {};

@@ -44,8 +44,8 @@ process_endpoint::process_endpoint(worker_process& run, sender const& self)
     : run_(run), self_(self), questions_(run.plan(), run.options_.sparse_max) {}
 
 time_point process_endpoint::now() const { return run_.now(); }
-bool process_endpoint::scatters() const noexcept { return !run_.shared_; }
-bool process_endpoint::shares_reads() const noexcept { return run_.shared_.has_value(); }
+bool process_endpoint::scatters() const noexcept { return run_.shared() == nullptr; }
+bool process_endpoint::shares_reads() const noexcept { return run_.shared() != nullptr; }
 
 void process_endpoint::checkpoint() {
   if (run_.stopping()) throw run_stopped{};
@@ -53,15 +53,15 @@ void process_endpoint::checkpoint() {
 }
 
 void process_endpoint::enlist(clock_index at) {
-  if (run_.shared_) reader_ = run_.shared_->enlist(asked_, self_.worker, at);
+  if (auto* const cache = run_.shared()) reader_ = cache->enlist(asked_, self_.worker, at);
 }
 
 void process_endpoint::post(server_id s, commit_message&& m) {
   checkpoint();
   clock_index const next = m.stamp.next();
-  if (run_.shared_) run_.shared_->posting(*reader_, s, next);
+  if (auto* const cache = run_.shared()) cache->posting(*reader_, s, next);
   run_.links_->post(s, std::make_shared<commit_frame const>(std::move(m)));
-  if (run_.shared_) run_.shared_->posted(*reader_, s, next);
+  if (auto* const cache = run_.shared()) cache->posted(*reader_, s, next);
 }
 
 /// Who is thrown out while asking waits for no answer.
@@ -77,13 +77,13 @@ void process_endpoint::asking(F f) {
 }
 
 void process_endpoint::withdraw() {
-  if (reader_) run_.shared_->forget(*reader_);
+  if (reader_) run_.shared()->forget(*reader_);
   run_.links_->withdraw(asked_);
 }
 
 void process_endpoint::request(server_id s, std::size_t table, read_header const& read, read_slot& slot) {
   asking([&] {
-    if (run_.shared_) return run_.shared_->request(*reader_, s, table, read, slot);
+    if (auto* const cache = run_.shared()) return cache->request(*reader_, s, table, read, slot);
     slot.arrived = slot.admitted = time_point{};
     read_question& q = questions_.of(table, s);
     q.renew(read, slot, asked_);
@@ -164,9 +164,7 @@ worker_process::worker_process(tcp const& options, run_setup setup)
     : worker_run(std::move(setup), options.place.servers), options_(options) {
   links_ = std::make_unique<worker_links>(static_cast<worker_links::user&>(*this), options_.make_network(), options_.place,
                                           plan().agreement(), options_.background);
-  // A synchronized read is of a cut of its own.
-  if (options_.threads > 1 && !plan().synchronized())
-    shared_.emplace(plan(), *links_, options_.sparse_max);
+  if (options_.threads > 1) shared_.emplace(plan(), *links_, options_.sparse_max);
   if (links_->welcome().sends_initial_values) send_initial_values();
   plan_.forget_initial_values();
 }
@@ -184,11 +182,14 @@ void worker_process::send_initial_values() {
                                                 static_cast<std::uint16_t>(i), std::move(values)));
 }
 
-run_report worker_process::run(body_type body, loss_type loss) {
+run_report worker_process::run(run_request request) {
   life::begin();
   try {
-    begin(std::move(body), std::move(loss));
-    links_->tell(wire::ready{options_.threads, evaluates_loss()});
+    begin(std::move(request));
+    links_->tell(wire::ready{.threads = threads_here_,
+                             .has_loss = evaluates_loss(),
+                             .protocol = static_cast<std::uint32_t>(protocol()),
+                             .cleared = {request_.cleared.begin(), request_.cleared.end()}});
     drive();
   } catch (...) {
     fail(std::current_exception());
@@ -200,8 +201,16 @@ run_report worker_process::run(body_type body, loss_type loss) {
   return report();
 }
 
-void worker_process::begin(body_type body, loss_type loss) {
-  if (shared_) shared_->begin_stage();
+void worker_process::begin(run_request request) {
+  accept(std::move(request));
+  auto const& placement = request_.placement;
+  if (placement.size() > options_.place.workers)
+    throw option_error("run: a placement on " + std::to_string(placement.size()) + " nodes, expected at most " +
+                       std::to_string(options_.place.workers) + " worker processes");
+  threads_here_ = options_.threads;
+  if (!placement.empty()) threads_here_ = rank() < placement.size() ? placement[rank()] : 0;
+  shares_ = shared_ && !plan().synchronized(protocol());
+  if (shared_) shared_->begin_stage(protocol());
   {
     std::lock_guard const guard(lock_);
     participants_.clear();
@@ -211,8 +220,7 @@ void worker_process::begin(body_type body, loss_type loss) {
     stopped_.reset();
     over_.reset();
     launched_ = 0;
-    body_ = std::move(body);
-    loss_ = std::move(loss);
+    begun_ = false;
   }
   if (links_->is_broken()) life::stop();
 }
@@ -224,7 +232,7 @@ void worker_process::drive() {
     while (launched_ < participants_.size()) launch(guard, participants_[launched_++]);
     if (links_->is_broken() && running_ == 0) return;
     if (over_) return;
-    if (early_end_ && !participants_.empty()) {
+    if (early_end_ && begun_) {
       wire::end_run said = *std::exchange(early_end_, std::nullopt);
       said.stage = stage_;
       guard.unlock();
@@ -332,7 +340,7 @@ void worker_process::end_for_all(bool failed, errc code, std::string const& sent
     std::lock_guard const guard(lock_);
     stage = stage_;
     // Before the run has begun here, its number is not known.
-    if (participants_.empty()) early_end_ = wire::end_run{{}, failed, code, sentence};
+    if (!begun_) early_end_ = wire::end_run{{}, failed, code, sentence};
   }
   links_->tell(wire::end_run{stage, failed, code, sentence});
 }
@@ -377,7 +385,8 @@ void worker_process::on(Other const&) {
 
 void worker_process::on(wire::run_begins const& m) {
   std::lock_guard const guard(lock_);
-  if (participants_.empty() || stage_ != m.stage) {
+  if (!begun_ || stage_ != m.stage) {
+    begun_ = true;
     stage_ = m.stage;
     began_ = links_->now() - m.now.since_start();
   }
@@ -418,7 +427,7 @@ void worker_process::on(wire::run_over const& m) {
 }
 
 void worker_process::on(wire::pace_command const& m) {
-  if (auto const p = plan().conducted() ? find(m.stage, m.to) : nullptr) p->link.give(m.order);
+  if (auto const p = find(m.stage, m.to); p && plan().conducted(protocol())) p->link.give(m.order);
 }
 
 void worker_process::on(wire::sample_loss const& m) {
@@ -490,7 +499,7 @@ void worker_process::evaluate_losses() {
     guard.unlock();
     try {
       time_point const at = now();
-      double const loss = loss_();
+      double const loss = request_.loss();
       links_->tell(wire::loss_sample{stage, at, loss});
     } catch (...) {
       fail(std::current_exception());

@@ -42,7 +42,7 @@ void thread_endpoint::post(server_id to, commit_message&& commit) {
     throw error(errc::refused, "server " + std::to_string(to.value()) +
                                    ": a commit was refused, for " + to_string(r));
   run_.release(released_);
-  if (run_.plan().synchronized())
+  if (run_.plan().synchronized(run_.protocol()))
     run_.control([&] { run_.control_.progress(to, self_, next, now()); });
 }
 
@@ -164,18 +164,18 @@ worker_threads::worker_threads(in_process options, run_setup setup)
     : worker_run(std::move(setup), options.servers),
       options_(std::move(options)),
       servers_(plan(), threading::multiple),
-      control_(plan().protocol(), options_.servers, *this) {
+      control_(plan().protocols(), options_.servers, *this) {
   options_.check();
   plan_.forget_initial_values();
 }
 
 worker_threads::~worker_threads() { join_threads(); }
 
-run_report worker_threads::run(body_type body, loss_type loss) {
+run_report worker_threads::run(run_request request) {
   life::begin();
   try {
-    begin(std::move(body), std::move(loss));
-    for (std::uint32_t i = 0; i < options_.workers; ++i) enlist();
+    begin(std::move(request));
+    for (std::uint32_t i = 0; i < count_; ++i) enlist();
     std::lock_guard const guard(lock_);
     for (auto& p : participants_) launch(*p);
     if (control_.has_conductor()) threads_.emplace_back([this] { conduct(); });
@@ -189,17 +189,21 @@ run_report worker_threads::run(body_type body, loss_type loss) {
   return report();
 }
 
-void worker_threads::begin(body_type body, loss_type loss) {
+void worker_threads::begin(run_request request) {
   {
     std::lock_guard const guard(lock_);
     participants_.clear();
   }
-  body_ = std::move(body);
-  loss_ = std::move(loss);
+  accept(std::move(request));
+  count_ = options_.workers;
+  if (!request_.placement.empty()) count_ = request_.placement.front();
+  if (request_.placement.size() > 1)
+    throw option_error("run: a placement on " + std::to_string(request_.placement.size()) +
+                       " nodes, expected one: threads are in one process");
   conducted_to_end_ = false;
   stage_ = stage_id{stage_.value() + 1};
-  servers_.begin_stage(stage_);
-  control_.begin(stage_);
+  servers_.begin_stage(stage_, protocol(), request_.cleared);
+  control_.begin(stage_, protocol());
   began_ = std::chrono::steady_clock::now();
 }
 
@@ -209,7 +213,7 @@ worker_threads::worker_thread& worker_threads::enlist() {
   auto const rank = static_cast<std::uint32_t>(participants_.size());
   double const slowness = rank < options_.slowness.size() ? options_.slowness[rank] : 1.0;
   auto made = std::make_unique<worker_thread>(*this, sender{worker_id{rank}, {}, stage_}, slowness);
-  made->count = options_.workers;
+  made->count = count_;
   worker_thread& p = *made;
   {
     std::lock_guard const guard(lock_);
@@ -315,12 +319,12 @@ void worker_threads::conduct() {
     std::unique_lock guard(controlling_);
     while (!conducted_to_end_) {
       time_point const next =
-          loss_ ? std::min(control_.next_tick(), control_.next_sample()) : control_.next_tick();
+          evaluates_loss() ? std::min(control_.next_tick(), control_.next_sample()) : control_.next_tick();
       if (now() < next) {
         wait_until(conductor_, guard, next, [&] { return conducted_to_end_; });
         continue;
       }
-      if (loss_ && control_.next_sample() <= now()) sample_loss(guard);
+      if (evaluates_loss() && control_.next_sample() <= now()) sample_loss(guard);
       control_.tick(now());
       guard.unlock();  // workers report in between even if the next tick is due already
       guard.lock();
@@ -334,7 +338,7 @@ void worker_threads::conduct() {
 void worker_threads::sample_loss(std::unique_lock<std::mutex>& guard) {
   guard.unlock();
   time_point const when = now();
-  double const loss = loss_();
+  double const loss = request_.loss();
   guard.lock();
   control_.observe(loss, when);
 }
