@@ -34,7 +34,7 @@ void add_micro(CLI::App& program) {
     if (!o->serve.empty()) throw CLI::RuntimeError(serve(o->serve));
     std::vector<micro_row> rows;
     for (auto&& part : {register_memory(), register_rows(), register_versions(), register_peers(),
-                        register_simulator(), register_tcp()})
+                        register_stages(), register_simulator(), register_tcp()})
       rows.insert(rows.end(), part.begin(), part.end());
     run_micro(rows, o->repetitions, o->min_time, o->filter);
     print_server_memory(o->filter);

@@ -29,6 +29,7 @@ std::vector<micro_row> register_memory();     ///< pulls, pushes and commits in 
 std::vector<micro_row> register_rows();       ///< single rows, sparse tables
 std::vector<micro_row> register_versions();   ///< tables that keep versions
 std::vector<micro_row> register_peers();      ///< peers without a server
+std::vector<micro_row> register_stages();     ///< stages of a task
 std::vector<micro_row> register_simulator();  ///< events per second
 std::vector<micro_row> register_tcp();        ///< pulls and pushes over TCP, beside plain sockets
 

@@ -31,6 +31,7 @@
 #include "rubato/storage/dense.hpp"
 #include "rubato/storage/multi_version.hpp"
 #include "rubato/storage/sparse.hpp"
+#include "rubato/task/engine.hpp"
 #include "rubato/transport/in_process.hpp"
 #include "rubato/transport/simulated.hpp"
 #include "rubato/version.hpp"

@@ -12,6 +12,7 @@
 #include "rubato/impl/protocols.ipp"
 #include "rubato/impl/simulated.ipp"
 #include "rubato/impl/stores.ipp"
+#include "rubato/impl/tasks.ipp"
 #ifndef RUBATO_NO_FILES
 #include "rubato/impl/data.ipp"
 #endif

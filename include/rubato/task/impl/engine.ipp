@@ -1,0 +1,255 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "rubato/core/error.hpp"
+#include "rubato/task/engine.hpp"
+#include "rubato/task/task_run.hpp"
+
+namespace rubato::detail {
+
+namespace {
+
+/// A task that has been submitted.
+struct submitted {
+  submitted(task_core& t, std::vector<task_id> first) : task(t), after(std::move(first)) {}
+  task_core& task;
+  std::vector<task_id> after;
+  std::optional<task_run> run{};     ///< once those before it have ended
+  std::optional<placement> where{};  ///< granted to its next stage
+  bool over = false;
+  std::exception_ptr failure{};
+};
+
+void check(std::vector<task_id> const& after, std::size_t tasks) {
+  for (task_id const t : after)
+    if (t.index() >= tasks)
+      throw option_error("task: it is to run after task " + std::to_string(t.value()) + ", expected one of " +
+                         std::to_string(tasks) + " tasks of this engine");
+}
+
+std::exception_ptr failed_before(task_id t) {
+  return std::make_exception_ptr(
+      error(errc::stopped, "task " + std::to_string(t.value()) + ", which this one depends on, has failed"));
+}
+
+stage_scheduler make_scheduler(std::vector<std::uint32_t> const& nodes, schedule_options const& options) {
+  stage_scheduler s(options);
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) s.add_node(node_id{n}, nodes[n]);
+  return s;
+}
+
+/// Tasks that have a thread each.
+class engine_of_threads final : public engine_core {
+ public:
+  engine_of_threads(std::vector<std::uint32_t> const& nodes, schedule_options const& options, runtime_opener open)
+      : open_(std::move(open)), scheduler_(make_scheduler(nodes, options)) {}
+  ~engine_of_threads() override {
+    for (auto& t : threads_) t.join();
+  }
+
+  task_id submit(task_core& t, std::vector<task_id> const& after) override {
+    std::lock_guard const guard(lock_);
+    check(after, tasks_.size());
+    t.open(open_);
+    task_id const id{static_cast<std::uint32_t>(tasks_.size())};
+    tasks_.emplace_back(t, after);
+    try {
+      threads_.emplace_back([this, id] { drive(id); });
+    } catch (...) {
+      tasks_.pop_back();
+      throw;
+    }
+    return id;
+  }
+
+  task_report wait(task_id id) override {
+    std::unique_lock guard(lock_);
+    submitted& s = tasks_[id.index()];
+    changed_.wait(guard, [&] { return s.over; });
+    if (s.failure) std::rethrow_exception(s.failure);
+    return s.run->report();
+  }
+
+ private:
+  using guard_type = std::unique_lock<std::mutex>;
+
+  [[nodiscard]] time_point now() const { return time_point(std::chrono::steady_clock::now() - began_); }
+
+  void drive(task_id id) {
+    guard_type guard(lock_);
+    submitted& s = tasks_[id.index()];
+    try {
+      await_others(guard, s);
+      s.run.emplace(s.task, scheduler_.capacity(), now());
+      while (auto const demand = s.run->next(now())) {
+        scheduler_.ask(id, *demand, now());
+        await_workers(guard, s);
+        run_request request = s.run->begin(*std::exchange(s.where, std::nullopt), now());
+        guard.unlock();
+        run_report const r = s.task.opened().run(std::move(request));
+        guard.lock();
+        scheduler_.finish(id);
+        s.run->ran(r, now());
+        changed_.notify_all();
+      }
+    } catch (...) {
+      if (!guard.owns_lock()) guard.lock();
+      s.failure = std::current_exception();
+      scheduler_.withdraw(id);
+      scheduler_.finish(id);
+    }
+    s.over = true;
+    changed_.notify_all();
+  }
+
+  void await_others(guard_type& guard, submitted const& s) {
+    for (task_id const t : s.after) {
+      submitted const& before = tasks_[t.index()];
+      changed_.wait(guard, [&] { return before.over; });
+      if (before.failure) std::rethrow_exception(failed_before(t));
+    }
+  }
+
+  /// Whoever waits schedules for all.
+  void await_workers(guard_type& guard, submitted const& s) {
+    while (!s.where) {
+      if (scheduler_.due(now())) {
+        for (auto& g : scheduler_.schedule(now())) tasks_[g.task.index()].where = std::move(g.where);
+        changed_.notify_all();
+        if (s.where) return;
+      }
+      changed_.wait_until(guard, began_ + scheduler_.next_time().since_start());
+    }
+  }
+
+  runtime_opener open_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::vector<std::thread> threads_;
+  std::mutex lock_;  ///< what follows
+  std::condition_variable changed_;
+  stage_scheduler scheduler_;
+  std::deque<submitted> tasks_;
+};
+
+/// Tasks whose stages are run one after the other, whenever somebody waits, each at the time at which it would
+/// begin if they ran side by side: in virtual time, or where only one task is there.
+class engine_in_turns final : public engine_core {
+ public:
+  engine_in_turns(std::vector<std::uint32_t> const& nodes, schedule_options const& options, runtime_opener open,
+                  bool one_task)
+      : open_(std::move(open)), one_task_(one_task), scheduler_(make_scheduler(nodes, options)) {}
+
+  task_id submit(task_core& t, std::vector<task_id> const& after) override {
+    check(after, tasks_.size());
+    if (one_task_ && !tasks_.empty())
+      throw option_error("engine: processes take part in one task, expected no second one");
+    t.open(open_);
+    tasks_.emplace_back(t, after);
+    return task_id{static_cast<std::uint32_t>(tasks_.size() - 1)};
+  }
+
+  task_report wait(task_id id) override {
+    submitted& s = tasks_[id.index()];
+    while (!s.over) advance();
+    if (s.failure) std::rethrow_exception(s.failure);
+    return s.run->report();
+  }
+
+ private:
+  struct ending {
+    task_id task;
+    run_report report;
+  };
+
+  [[nodiscard]] task_id id_of(std::size_t i) const noexcept { return task_id{static_cast<std::uint32_t>(i)}; }
+
+  void advance() {
+    for (std::size_t i = 0; i < tasks_.size(); ++i)
+      if (!tasks_[i].over && !tasks_[i].run) begin_when_free(id_of(i));
+    if (scheduler_.due(now_)) {
+      for (auto& g : scheduler_.schedule(now_)) run_stage(g.task, std::move(g.where));
+      if (!scheduler_.due(now_) || ends_.empty()) return;
+    }
+    time_point next = scheduler_.next_time();
+    if (!ends_.empty()) next = std::min(next, ends_.begin()->first);
+    now_ = std::max(now_, next);
+    while (!ends_.empty() && ends_.begin()->first <= now_) {
+      ending const e = std::move(ends_.begin()->second);
+      ends_.erase(ends_.begin());
+      scheduler_.finish(e.task);
+      tasks_[e.task.index()].run->ran(e.report, now_);
+      ask(e.task);
+    }
+  }
+
+  void begin_when_free(task_id id) {
+    submitted& s = tasks_[id.index()];
+    for (task_id const t : s.after) {
+      if (!tasks_[t.index()].over) return;
+      if (tasks_[t.index()].failure) return fail(s, failed_before(t));
+    }
+    s.run.emplace(s.task, scheduler_.capacity(), now_);
+    ask(id);
+  }
+
+  void ask(task_id id) {
+    submitted& s = tasks_[id.index()];
+    try {
+      if (auto const demand = s.run->next(now_)) scheduler_.ask(id, *demand, now_);
+      else s.over = true;
+    } catch (...) {
+      fail(s, std::current_exception());
+    }
+  }
+
+  void run_stage(task_id id, placement where) {
+    submitted& s = tasks_[id.index()];
+    try {
+      run_report r = s.task.opened().run(s.run->begin(std::move(where), now_));
+      if (!s.task.opened().has_workers()) {  // it has served those who have, all stages of theirs
+        s.over = true;
+        return scheduler_.finish(id);
+      }
+      time_point const end = now_ + r.elapsed;
+      ends_.emplace(end, ending{id, std::move(r)});
+    } catch (...) {
+      scheduler_.finish(id);
+      fail(s, std::current_exception());
+    }
+  }
+
+  static void fail(submitted& s, std::exception_ptr why) {
+    s.failure = std::move(why);
+    s.over = true;
+  }
+
+  runtime_opener open_;
+  bool one_task_;
+  stage_scheduler scheduler_;
+  std::deque<submitted> tasks_;
+  time_point now_{};
+  std::multimap<time_point, ending> ends_;
+};
+
+}  // namespace
+
+std::unique_ptr<engine_core> make_engine(task_mode mode, std::vector<std::uint32_t> const& nodes,
+                                         schedule_options const& options, runtime_opener open) {
+  if (mode == task_mode::side_by_side)
+    return std::make_unique<engine_of_threads>(nodes, options, std::move(open));
+  return std::make_unique<engine_in_turns>(nodes, options, std::move(open), mode == task_mode::one_at_a_time);
+}
+
+}  // namespace rubato::detail

@@ -1,0 +1,62 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "rubato/core/error.hpp"
+#include "rubato/task/task.hpp"
+
+namespace rubato {
+
+void stage_options::check() const {
+  if (iterations < 1)
+    throw option_error("stage: iterations must be at least 1, but is " + std::to_string(iterations));
+  if (workers.is_automatic()) {
+    search.check();
+    if (!where.empty()) throw option_error("stage: a placement says how many workers there are: not automatic");
+  } else if (!where.empty() && workers_of(where) != workers.workers()) {
+    throw option_error("stage: its placement has " + std::to_string(workers_of(where)) +
+                       " workers, expected " + std::to_string(workers.workers()));
+  }
+}
+
+task_core::~task_core() = default;
+
+stage_ref task_core::add(stage_options options, std::function<void(worker_core&, iteration_range)> body) {
+  check_not_open();
+  options.check();
+  stages_.push_back({std::move(options), std::move(body)});
+  return stage_ref(stages_.size() - 1);
+}
+
+void task_core::run(stage_ref s) {
+  check_not_open();
+  program_.push_back({s.number(), {}});
+}
+
+void task_core::run(stage_ref s, std::int64_t iterations) {
+  check_not_open();
+  if (iterations < 1)
+    throw option_error("stage: iterations must be at least 1, but is " + std::to_string(iterations));
+  program_.push_back({s.number(), iterations});
+}
+
+void task_core::open(std::function<std::unique_ptr<rubato::runtime>(run_setup)> const& open_it) {
+  check_not_open();
+  if (program_.empty()) throw option_error("task: it has no stages to run, see task::run");
+  run_setup s = setup();
+  for (stage_description const& one : stages_) s.protocols.push_back(one.options.protocol);
+  runtime_ = open_it(std::move(s));
+}
+
+rubato::runtime& task_core::opened() const {
+  if (!runtime_) throw usage_error(errc::stale_handle, "task: it has not been submitted");
+  return *runtime_;
+}
+
+void task_core::check_not_open() const {
+  if (runtime_) throw usage_error(errc::stale_handle, "task: it has been submitted already");
+}
+
+}  // namespace rubato

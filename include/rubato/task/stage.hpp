@@ -1,0 +1,118 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rubato/core/error.hpp"
+#include "rubato/protocol/bsp.hpp"
+#include "rubato/protocol/rules.hpp"
+#include "rubato/task/parallelism_search.hpp"
+#include "rubato/task/stage_scheduler.hpp"
+
+namespace rubato {
+
+class worker_core;
+
+/// Says that a stage's degree is to be found while it runs.
+struct automatic_degree {};
+inline constexpr automatic_degree automatic{};
+
+/// How many workers a stage has: a number, or `automatic`.
+class degree {
+ public:
+  constexpr degree(automatic_degree) noexcept {}  // NOLINT: meant to be implicit
+  /// @throws option_error when it is not from 1 to 2^32 − 1
+  template <std::integral T>
+  constexpr degree(T workers)  // NOLINT: as above
+      : workers_(checked(static_cast<std::int64_t>(workers))) {}
+
+  [[nodiscard]] constexpr bool is_automatic() const noexcept { return workers_ == 0; }
+  /// @pre not automatic
+  [[nodiscard]] constexpr std::uint32_t workers() const noexcept { return workers_; }
+
+ private:
+  static constexpr std::uint32_t checked(std::int64_t n) {
+    if (n < 1 || n > std::numeric_limits<std::uint32_t>::max())
+      throw option_error("stage: workers must be at least 1, but is " + std::to_string(n));
+    return static_cast<std::uint32_t>(n);
+  }
+  std::uint32_t workers_ = 0;
+};
+
+/// What a stage is, beside what its workers do. Source: 004 §4.
+struct stage_options {
+  degree workers = 1;
+  rules protocol = bsp{};
+  /// What bodies are told to do, in one run or, where the degree is searched for, in several: at least 1.
+  std::int64_t iterations = 1;
+  std::vector<std::size_t> cleared{};  ///< tables that begin at zero, for pushes only add
+  placement where{};                   ///< how many workers on which node; empty: the scheduler chooses
+  std::vector<node_id> data{};         ///< nodes that hold training data of it; empty: all are alike
+  double priority = 0;                 ///< grows while it waits
+  search_options search{};             ///< where the degree is automatic
+
+  /// @throws option_error
+  void check() const;
+};
+
+/// The iterations that a stage's body is to run, counted from 0 over the stage: `for (std::int64_t i : todo)`.
+class iteration_range {
+ public:
+  class iterator {
+   public:
+    using value_type = std::int64_t;
+    using difference_type = std::int64_t;
+    constexpr iterator() noexcept = default;
+    constexpr explicit iterator(std::int64_t at) noexcept : at_(at) {}
+    constexpr std::int64_t operator*() const noexcept { return at_; }
+    constexpr iterator& operator++() noexcept { return ++at_, *this; }
+    constexpr iterator operator++(int) noexcept { return iterator(at_++); }
+    friend constexpr bool operator==(iterator, iterator) noexcept = default;
+
+   private:
+    std::int64_t at_ = 0;
+  };
+
+  constexpr iteration_range(std::int64_t first, std::int64_t last) noexcept : first_(first), last_(last) {}
+  [[nodiscard]] constexpr iterator begin() const noexcept { return iterator(first_); }
+  [[nodiscard]] constexpr iterator end() const noexcept { return iterator(last_); }
+  [[nodiscard]] constexpr std::int64_t size() const noexcept { return last_ - first_; }
+
+ private:
+  std::int64_t first_;
+  std::int64_t last_;
+};
+static_assert(std::forward_iterator<iteration_range::iterator>);
+
+/// A stage of a task, as `task::stage` gives it.
+class stage_ref {
+ public:
+  [[nodiscard]] std::size_t number() const noexcept { return number_; }
+
+ private:
+  friend class task_core;
+  explicit stage_ref(std::size_t number) noexcept : number_(number) {}
+  std::size_t number_;
+};
+
+/// A stage as a value: what it is, and what its workers do.
+struct stage_description {
+  stage_options options;
+  std::function<void(worker_core&, iteration_range)> body;
+};
+
+/// One step of a task: this stage, for its own number of iterations or another one.
+struct task_step {
+  std::size_t stage = 0;
+  std::optional<std::int64_t> iterations{};
+};
+
+}  // namespace rubato

@@ -1,0 +1,58 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rubato/core/ids.hpp"
+#include "rubato/task/parallelism_search.hpp"
+#include "rubato/task/stage.hpp"
+#include "rubato/task/task.hpp"
+#include "rubato/task/task_report.hpp"
+
+namespace rubato {
+
+/// How far a task has come: which stage is next, in what part, and what has been measured. A state machine
+/// that runs nothing itself: `next` says what is to run, `request` makes the run, `ran` is told of it.
+/// Not synchronized.
+class task_run {
+ public:
+  /// @param t has been opened; outlives this @param capacity the most workers that a stage can have
+  task_run(task_core& t, std::uint32_t capacity, time_point submitted);
+
+  /// What the next stage, or part of one, asks of the scheduler; nothing when the task is done.
+  [[nodiscard]] std::optional<stage_demand> next(time_point now);
+  /// It runs there, from now on. Returns what is to be run.
+  [[nodiscard]] run_request begin(placement where, time_point now);
+  /// It has run.
+  void ran(run_report const& r, time_point now);
+
+  [[nodiscard]] task_core& task() noexcept { return task_; }
+  [[nodiscard]] task_report const& report() const noexcept { return report_; }
+
+ private:
+  struct part {
+    std::uint32_t workers;
+    std::int64_t first;
+    std::int64_t iterations;
+    bool probes;
+  };
+
+  [[nodiscard]] stage_description const& stage() const { return task_.stages()[task_.program()[step_].stage]; }
+  [[nodiscard]] std::int64_t iterations_of_step() const;
+  [[nodiscard]] part next_part() const;
+  void note_degree();
+
+  task_core& task_;
+  std::uint32_t capacity_;
+  std::size_t step_ = 0;
+  std::optional<parallelism_search> search_;       ///< of the step under way
+  std::map<std::size_t, std::uint32_t> degrees_;   ///< found, by stage
+  task_report report_;
+};
+
+}  // namespace rubato

@@ -1,0 +1,142 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/task/engine.hpp>
+
+#include <catch2/catch.hpp>
+#include <unistd.h>
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <rubato/core/error.hpp>
+#include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/storage/dense.hpp>
+#include <rubato/transport/tcp.hpp>
+
+namespace rb = rubato;
+using namespace std::chrono_literals;
+using Catch::Contains;
+
+namespace {
+
+using counts = rb::dense<std::int64_t, rb::sum>;
+
+/// A coordinator, two servers and two worker processes with two threads each, in this one. Calls
+/// `program(transport, as worker number)` in each; of the serving ones the number is −1.
+class processes {
+ public:
+  using program_type = std::function<void(rb::tcp const&, int)>;
+
+  explicit processes(std::string const& name) {
+    place_.coordinator.path = "/tmp/rubato-task-" + name + "-" + std::to_string(::getpid());
+    place_.servers = 2;
+    place_.workers = 2;
+    place_.silence = 10s;
+    place_.patience = 20s;
+  }
+
+  /// What each worker process said in the end: nothing, or why it failed.
+  std::vector<std::string> run(program_type const& program) {
+    std::vector<std::string> said(2);
+    std::vector<std::thread> all;
+    auto const start = [&](rb::net::role as, int worker) {
+      all.emplace_back([&, as, worker] {
+        rb::net::deployment place = place_;
+        place.as = as;
+        if (worker >= 0) place.rank = static_cast<std::uint32_t>(worker);
+        try {
+          program(rb::tcp{.place = place, .threads = 2}, worker);
+        } catch (rb::error const& e) {
+          if (worker >= 0) said[static_cast<std::size_t>(worker)] = e.what();
+        }
+      });
+    };
+    start(rb::net::role::coordinator, -1);
+    for (int s = 0; s < 2; ++s) start(rb::net::role::server, -1);
+    for (int w = 0; w < 2; ++w) start(rb::net::role::worker, w);
+    for (auto& t : all) t.join();
+    return said;
+  }
+
+ private:
+  rb::net::deployment place_;
+};
+
+auto const count = [](auto& w, rb::iteration_range todo) {
+  std::vector<std::int64_t> seen(1);
+  std::vector<std::int64_t> const one{1};
+  for (auto i : todo) {
+    (void)i;
+    w.pull(seen);
+    w.push(one);
+    w.step();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("engine: stages over TCP have degrees up to the sum of the processes' threads", "[threads]") {
+  std::vector<std::int64_t> ends(2);
+  std::vector<rb::task_report> reports(2);
+  auto const said = processes("stages").run([&](rb::tcp const& where, int worker) {
+    rb::engine engine{where};
+    rb::task t{counts{.rows = 1}, counts{.rows = 2}};
+    auto const all = t.stage({.workers = 4, .iterations = 5}, count);
+    auto const one = t.stage({.workers = 1, .protocol = rb::ssp{.staleness = 1}, .iterations = 3}, count);
+    auto const three = t.stage({.workers = 3, .protocol = with(rb::ssp{}, rb::stable_cut{}), .iterations = 4, .where = {1, 2}},
+                               count);
+    auto const anew = t.stage({.workers = 2, .iterations = 7, .cleared = {0}}, count);
+    auto const searched = t.stage({.workers = rb::automatic, .iterations = 40}, count);
+    t.repeat(2, all, one, three, anew, searched);
+    rb::task_report const r = engine.submit(t).wait();
+    if (worker < 0) return;
+    ends[static_cast<std::size_t>(worker)] = t.parameters()[0];
+    reports[static_cast<std::size_t>(worker)] = r;
+  });
+  CHECK(said == std::vector<std::string>(2));
+  REQUIRE_FALSE(reports[0].stages.empty());
+  std::int64_t expected = 0;
+  for (auto const& s : reports[0].stages)  // since the last time that the table was cleared
+    expected = (s.stage == 3 ? 0 : expected) + s.iterations * static_cast<std::int64_t>(rb::workers_of(s.where));
+  CHECK(ends == std::vector<std::int64_t>{expected, expected});
+  // Both processes have decided the same.
+  REQUIRE(reports[0].stages.size() == reports[1].stages.size());
+  for (std::size_t i = 0; i < reports[0].stages.size(); ++i) {
+    CHECK(reports[0].stages[i].where == reports[1].stages[i].where);
+    CHECK(reports[0].stages[i].iterations == reports[1].stages[i].iterations);
+    CHECK(reports[0].stages[i].run.updates == reports[1].stages[i].run.updates);
+  }
+  CHECK(reports[0].stages[1].where == rb::placement{1, 0});
+  CHECK(reports[0].stages[2].where == rb::placement{1, 2});
+}
+
+TEST_CASE("engine: processes whose tasks differ do not train together", "[threads]") {
+  auto const said = processes("strays").run([&](rb::tcp const& where, int worker) {
+    rb::engine engine{where};
+    rb::task t{counts{.rows = 1}};
+    auto const a = t.stage({.workers = 4, .iterations = 2}, count);
+    auto const b = t.stage({.workers = 4, .iterations = 2}, count);
+    t.run(a);
+    t.run(worker == 1 ? a : b);
+    (void)engine.submit(t).wait();
+  });
+  CHECK_THAT(said[0] + said[1], Contains("it is at another stage than the others"));
+}
+
+TEST_CASE("engine: over TCP it has one task, and says so") {
+  rb::net::deployment place;
+  place.coordinator.path = "/tmp/rubato-task-one-" + std::to_string(::getpid());
+  place.as = rb::net::role::coordinator;
+  rb::engine engine{rb::tcp{.place = place}};
+  rb::task t{counts{.rows = 1}};
+  t.run(t.stage({}, count));
+  rb::task second{counts{.rows = 1}};
+  second.run(second.stage({}, count));
+  (void)engine.submit(t);
+  CHECK_THROWS_WITH(engine.submit(second), Contains("expected no second one"));
+}
