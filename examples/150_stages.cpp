@@ -8,6 +8,7 @@
 #include <rubato/data/synthetic.hpp>
 #include <rubato/model/linear.hpp>
 #include <rubato/rubato.hpp>
+#include <rubato/task/engine.hpp>
 #include <rubato/transport/tcp.hpp>
 #include <vector>
 

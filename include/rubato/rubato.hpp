@@ -1,7 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-/// Everything but the network: all protocols, storage and partitions, in process and simulated.
+/// Everything but the network and tasks: all protocols, storage and partitions, in process and simulated.
 
 #include "rubato/cluster/cluster.hpp"
 #include "rubato/cluster/peer_group.hpp"
@@ -31,7 +31,6 @@
 #include "rubato/storage/dense.hpp"
 #include "rubato/storage/multi_version.hpp"
 #include "rubato/storage/sparse.hpp"
-#include "rubato/task/engine.hpp"
 #include "rubato/transport/in_process.hpp"
 #include "rubato/transport/simulated.hpp"
 #include "rubato/version.hpp"

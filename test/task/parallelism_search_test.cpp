@@ -53,6 +53,12 @@ TEST_CASE("parallelism_search: probes at growing degrees until one is slower, an
   CHECK(s.probes()[3].per_iteration == 445us);
 }
 
+TEST_CASE("parallelism_search: one worker may be the best") {
+  rb::parallelism_search s({.probe = 2, .growth = 2}, 20, 64);
+  CHECK(run(s, [](std::uint32_t d) { return rb::duration(1000 * d); }) ==
+        std::vector<part>{{1, 2, true}, {2, 2, true}, {1, 16, false}});
+}
+
 TEST_CASE("parallelism_search: equal times go on, and the lesser degree is kept") {
   rb::parallelism_search s({.probe = 1, .growth = 2}, 10, 4);
   CHECK(run(s, [](std::uint32_t) { return 1ms; }) ==

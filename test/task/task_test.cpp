@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -124,7 +124,22 @@ TEST_CASE("task: a table that is cleared begins at zero in each run of the stage
   CHECK(t.parameters<1>().values == std::vector<double>{2});
 }
 
-TEST_CASE("task: versions that a stage leaves live stay in the parameters under the next one's protocol") {
+namespace {
+
+/// Versions that never end and count half.
+struct half_for_ever {
+  rb::version_index map(rb::commit_info const& c) const noexcept { return rb::version_index{c.stamp.value()}; }
+  double weight(rb::commit_info const&) const noexcept { return 1; }
+  double share(rb::version_state const&) const noexcept { return 0.5; }
+  std::optional<double> expire(rb::version_state const&, rb::version_window const&) const noexcept {
+    return std::nullopt;
+  }
+  rb::version_index version_after(rb::version_read const& r) const noexcept { return r.own; }
+};
+
+}  // namespace
+
+TEST_CASE("task: versions that a stage leaves live stay in the parameters, by its own rules") {
   rb::engine engine{rb::simulated{.workers = 3}};
   rb::task t{rb::multi_version{rb::dense<double>{.rows = 1}}};
   auto const push_one = [](auto& w) {
@@ -132,10 +147,24 @@ TEST_CASE("task: versions that a stage leaves live stay in the parameters under 
     w.push(one);
     w.step();
   };
-  t.run(t.stage({.workers = 3, .protocol = rb::dyn_sgd{}}, push_one));           // three of one version: 1
-  t.run(t.stage({.workers = 2, .protocol = with(rb::asp{}, rb::sum{})}, push_one));
+  t.run(t.stage({.workers = 2, .protocol = with(rb::asp{}, half_for_ever{})}, push_one));
+  t.run(t.stage({.workers = 3, .protocol = with(rb::asp{}, rb::sum{})}, push_one));
+  t.run(t.stage({.workers = 3, .protocol = rb::dyn_sgd{}}, push_one));  // three of one version: 1
   (void)engine.submit(t).wait();
-  CHECK(t.parameters() == std::vector<double>{3});
+  CHECK(t.parameters() == std::vector<double>{1 + 3 + 1});
+}
+
+TEST_CASE("task: a stage whose degree is searched for clears its tables once") {
+  rb::engine engine{rb::simulated{.workers = 4}};
+  rb::task t{counts{.rows = 1}};
+  t.run(t.stage({.workers = 4, .iterations = 3}, counting{}));
+  t.run(t.stage({.workers = rb::automatic, .iterations = 40, .cleared = {0}}, counting{}));
+  auto const r = engine.submit(t).wait();
+  std::int64_t expected = 0;
+  for (auto const& s : r.stages)
+    if (s.stage == 1) expected += s.iterations * static_cast<std::int64_t>(rb::workers_of(s.where));
+  CHECK(r.stages.size() > 2);
+  CHECK(t.parameters()[0] == expected);
 }
 
 TEST_CASE("task: an automatic degree is searched for once, within the stage's own iterations") {
@@ -241,6 +270,34 @@ TEST_CASE("engine: a body that throws fails its task and those that depend on it
   };
   check(rb::in_process{.workers = 2});
   check(rb::simulated{.workers = 2});
+}
+
+TEST_CASE("engine: tasks may go before it, and it before tasks, whether somebody has waited or not", "[threads]") {
+  auto const check = [](auto const& where, bool ran) {
+    std::atomic<int> stages = 0;
+    auto const note = [&](auto& w) {
+      w.step();
+      ++stages;
+    };
+    rb::task<counts> outlives{counts{.rows = 1}};
+    {
+      rb::engine engine{where};
+      rb::task first{counts{.rows = 1}};
+      first.repeat(3, first.stage({}, note));
+      outlives.repeat(3, outlives.stage({}, note));
+      (void)engine.submit(outlives);
+      {
+        rb::task second{counts{.rows = 1}};
+        second.repeat(3, second.stage({}, note));
+        (void)engine.submit(second);
+      }
+      (void)engine.submit(first).wait();
+    }
+    CHECK(stages >= 3);
+    if (ran) CHECK(stages == 9);
+  };
+  check(rb::in_process{.workers = 2}, true);
+  check(rb::simulated{.workers = 2}, false);
 }
 
 TEST_CASE("engine: what cannot be meant is refused by name", "[threads]") {

@@ -56,8 +56,8 @@ class submitted_task {
 /// tasks share virtual time: a stage takes the time that it takes alone, so tasks do not slow each other down
 /// by what they send. Over TCP every process runs the same program, and an engine has one task.
 ///
-/// Thread safety: one thread submits and waits. A task must live until it has ended, and as long as the engine
-/// has it; one that nobody waits for ends before the engine's destructor returns.
+/// Thread safety: one thread submits and waits. Tasks that nobody waits for: in process they end before the
+/// destructor returns, theirs or the engine's; in the simulator they do not run on.
 /// Source: 004 §5.1.
 template <class Transport>
 class engine {

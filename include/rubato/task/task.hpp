@@ -41,8 +41,10 @@ class task_core {
   /// Opens what its stages run on; once. What a task is submitted to calls it.
   void open(std::function<std::unique_ptr<runtime>(run_setup)> const& open_it);
   [[nodiscard]] bool is_open() const noexcept { return runtime_ != nullptr; }
-  /// @pre `is_open()`
+  /// @throws usage_error unless `is_open()`
   [[nodiscard]] rubato::runtime& opened() const;
+  /// Called before it goes, by its destructor; replaces what was to be called before.
+  void at_end(std::function<void()> f) { at_end_ = std::move(f); }
 
  protected:
   task_core() = default;
@@ -56,6 +58,7 @@ class task_core {
   std::vector<stage_description> stages_;
   std::vector<task_step> program_;
   std::unique_ptr<rubato::runtime> runtime_;
+  std::function<void()> at_end_;
 };
 
 /// Tables, and stages that work on them one after the other, each with a degree and a protocol of its own:
@@ -70,6 +73,7 @@ class task_core {
 ///
 /// A body is called with a worker, the same handle as everywhere, and if it likes with the `iteration_range` that
 /// it is to run. Initial values are read when the task is submitted.
+/// Its destructor waits until it has ended, where tasks have threads of their own.
 /// Thread safety: one thread makes it; nothing may be changed once it has been submitted. Source: 004 §4.
 template <table_spec... Tables>
 class task final : public task_core {

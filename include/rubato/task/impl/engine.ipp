@@ -23,8 +23,8 @@ namespace {
 
 /// A task that has been submitted.
 struct submitted {
-  submitted(task_core& t, std::vector<task_id> first) : task(t), after(std::move(first)) {}
-  task_core& task;
+  submitted(task_core& t, std::vector<task_id> first) : task(&t), after(std::move(first)) {}
+  task_core* task;  ///< until it goes
   std::vector<task_id> after;
   std::optional<task_run> run{};     ///< once those before it have ended
   std::optional<placement> where{};  ///< granted to its next stage
@@ -57,6 +57,8 @@ class engine_of_threads final : public engine_core {
       : open_(std::move(open)), scheduler_(make_scheduler(nodes, options)) {}
   ~engine_of_threads() override {
     for (auto& t : threads_) t.join();
+    for (submitted const& s : tasks_)
+      if (s.task != nullptr) s.task->at_end({});
   }
 
   task_id submit(task_core& t, std::vector<task_id> const& after) override {
@@ -71,6 +73,12 @@ class engine_of_threads final : public engine_core {
       tasks_.pop_back();
       throw;
     }
+    t.at_end([this, id] {
+      std::unique_lock end(lock_);
+      submitted& s = tasks_[id.index()];
+      changed_.wait(end, [&] { return s.over; });
+      s.task = nullptr;
+    });
     return id;
   }
 
@@ -92,13 +100,13 @@ class engine_of_threads final : public engine_core {
     submitted& s = tasks_[id.index()];
     try {
       await_others(guard, s);
-      s.run.emplace(s.task, scheduler_.capacity(), now());
+      s.run.emplace(*s.task, scheduler_.capacity(), now());
       while (auto const demand = s.run->next(now())) {
         scheduler_.ask(id, *demand, now());
         await_workers(guard, s);
         run_request request = s.run->begin(*std::exchange(s.where, std::nullopt), now());
         guard.unlock();
-        run_report const r = s.task.opened().run(std::move(request));
+        run_report const r = s.task->opened().run(std::move(request));
         guard.lock();
         scheduler_.finish(id);
         s.run->ran(r, now());
@@ -150,6 +158,10 @@ class engine_in_turns final : public engine_core {
   engine_in_turns(std::vector<std::uint32_t> const& nodes, schedule_options const& options, runtime_opener open,
                   bool one_task)
       : open_(std::move(open)), one_task_(one_task), scheduler_(make_scheduler(nodes, options)) {}
+  ~engine_in_turns() override {
+    for (submitted const& s : tasks_)
+      if (s.task != nullptr) s.task->at_end({});
+  }
 
   task_id submit(task_core& t, std::vector<task_id> const& after) override {
     check(after, tasks_.size());
@@ -157,7 +169,9 @@ class engine_in_turns final : public engine_core {
       throw option_error("engine: processes take part in one task, expected no second one");
     t.open(open_);
     tasks_.emplace_back(t, after);
-    return task_id{static_cast<std::uint32_t>(tasks_.size() - 1)};
+    task_id const id = id_of(tasks_.size() - 1);
+    t.at_end([this, id] { forget(id); });
+    return id;
   }
 
   task_report wait(task_id id) override {
@@ -194,13 +208,24 @@ class engine_in_turns final : public engine_core {
     }
   }
 
+  /// Its task goes, perhaps in the middle of it.
+  void forget(task_id id) {
+    submitted& s = tasks_[id.index()];
+    s.task = nullptr;
+    if (s.over) return;
+    fail(s, std::make_exception_ptr(usage_error(errc::stale_handle, "task: it was destroyed before its end")));
+    scheduler_.withdraw(id);
+    scheduler_.finish(id);
+    std::erase_if(ends_, [id](auto const& e) { return e.second.task == id; });
+  }
+
   void begin_when_free(task_id id) {
     submitted& s = tasks_[id.index()];
     for (task_id const t : s.after) {
       if (!tasks_[t.index()].over) return;
       if (tasks_[t.index()].failure) return fail(s, failed_before(t));
     }
-    s.run.emplace(s.task, scheduler_.capacity(), now_);
+    s.run.emplace(*s.task, scheduler_.capacity(), now_);
     ask(id);
   }
 
@@ -217,8 +242,8 @@ class engine_in_turns final : public engine_core {
   void run_stage(task_id id, placement where) {
     submitted& s = tasks_[id.index()];
     try {
-      run_report r = s.task.opened().run(s.run->begin(std::move(where), now_));
-      if (!s.task.opened().has_workers()) {  // it has served those who have, all stages of theirs
+      run_report r = s.task->opened().run(s.run->begin(std::move(where), now_));
+      if (!s.task->opened().has_workers()) {  // it has served those who have, all stages of theirs
         s.over = true;
         return scheduler_.finish(id);
       }

@@ -21,7 +21,9 @@ void stage_options::check() const {
   }
 }
 
-task_core::~task_core() = default;
+task_core::~task_core() {
+  if (at_end_) at_end_();
+}
 
 stage_ref task_core::add(stage_options options, std::function<void(worker_core&, iteration_range)> body) {
   check_not_open();
