@@ -126,11 +126,11 @@ TEST_CASE("task: a table that is cleared begins at zero in each run of the stage
 
 namespace {
 
-/// Versions that never end and count half.
-struct half_for_ever {
+/// Versions that never end and count a quarter.
+struct quarter_for_ever {
   rb::version_index map(rb::commit_info const& c) const noexcept { return rb::version_index{c.stamp.value()}; }
   double weight(rb::commit_info const&) const noexcept { return 1; }
-  double share(rb::version_state const&) const noexcept { return 0.5; }
+  double share(rb::version_state const&) const noexcept { return 0.25; }
   std::optional<double> expire(rb::version_state const&, rb::version_window const&) const noexcept {
     return std::nullopt;
   }
@@ -147,11 +147,11 @@ TEST_CASE("task: versions that a stage leaves live stay in the parameters, by it
     w.push(one);
     w.step();
   };
-  t.run(t.stage({.workers = 2, .protocol = with(rb::asp{}, half_for_ever{})}, push_one));
+  t.run(t.stage({.workers = 2, .protocol = with(rb::asp{}, quarter_for_ever{})}, push_one));
   t.run(t.stage({.workers = 3, .protocol = with(rb::asp{}, rb::sum{})}, push_one));
   t.run(t.stage({.workers = 3, .protocol = rb::dyn_sgd{}}, push_one));  // three of one version: 1
   (void)engine.submit(t).wait();
-  CHECK(t.parameters() == std::vector<double>{1 + 3 + 1});
+  CHECK(t.parameters() == std::vector<double>{0.5 + 3 + 1});
 }
 
 TEST_CASE("task: a stage whose degree is searched for clears its tables once") {
