@@ -207,6 +207,27 @@ TEST_CASE("stage_scheduler: nodes come and go") {
   CHECK(grants(s, 10s).contains(2));
 }
 
+TEST_CASE("stage_scheduler: one that fits nowhere since a node was lost does not keep locks from others") {
+  auto s = on_nodes({4, 4}, {.aging = 1, .starving = 1});
+  s.ask(task_id{0}, {.where = {1, 1}}, at(0s));
+  (void)grants(s);
+  s.ask(task_id{1}, workers(8), at(0s));
+  (void)s.remove_node(node_id{1});
+  s.finish(task_id{0});
+  s.ask(task_id{2}, workers(1), at(0s));
+  CHECK(grants(s).contains(2));
+  s.ask(task_id{3}, workers(4), at(0s));
+  CHECK(grants(s, 9s).empty());  // tasks 1 and 3 starve, and 3 locks node 0
+  s.ask(task_id{4}, workers(1, 5), at(9s));
+  CHECK(grants(s, 9s).empty());
+  s.finish(task_id{2});
+  CHECK(grants(s, 9s).contains(3));
+  s.finish(task_id{3});
+  s.add_node(node_id{1}, 4);
+  s.ask(task_id{5}, workers(1), at(9s));
+  CHECK(grants(s, 20s).contains(1));
+}
+
 TEST_CASE("stage_scheduler: options that cannot be meant are refused by name") {
   CHECK_THROWS_WITH(rb::stage_scheduler({.free_workers = 0}), Contains("free_workers"));
   CHECK_THROWS_WITH(rb::stage_scheduler({.period = 0ns}), Contains("period"));

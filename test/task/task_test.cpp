@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -300,6 +301,36 @@ TEST_CASE("engine: tasks may go before it, and it before tasks, whether somebody
   check(rb::simulated{.workers = 2}, false);
 }
 
+TEST_CASE("engine: after a task that was refused the next one begins at its own time") {
+  rb::engine engine{rb::simulated{.workers = 2}};
+  rb::task wrong{counts{.rows = 1}};
+  wrong.run(wrong.stage({.workers = 3}, counting{}));
+  CHECK_THROWS_WITH(engine.submit(wrong).wait(), Contains("no room for 3 workers"));
+  rb::task good{counts{.rows = 1}};
+  good.run(good.stage({.workers = 2, .where = {1, 1, 0}}, counting{}));  // nobody on a node that is not there
+  auto const r = engine.submit(good).wait();
+  CHECK(r.stages[0].began == rb::time_point{});
+  CHECK(r.elapsed() > 0ns);
+}
+
+TEST_CASE("task: a search goes on over the runs of a stage that are shorter than it") {
+  rb::engine engine{rb::simulated{.workers = 8, .scenario = {.speed = {.work_cost = 1us}}}};
+  rb::task t{counts{.rows = 1}};
+  auto const split = [](auto& w, rb::iteration_range todo) {
+    std::vector<std::int64_t> seen(1);
+    for (auto i : todo) (void)i, w.pull(seen), w.push(std::vector<std::int64_t>{1}), w.step(8000.0 / w.count());
+  };
+  t.repeat(9, t.stage({.workers = rb::automatic, .iterations = 5, .search = {.probe = 5, .growth = 2}}, split));
+  auto const r = engine.submit(t).wait();
+  std::vector<std::uint32_t> workers;
+  for (auto const& s : r.stages) {
+    workers.push_back(rb::workers_of(s.where));
+    CHECK(s.first == 0);
+  }
+  CHECK(workers == std::vector<std::uint32_t>{1, 2, 4, 8, 8, 8, 8, 8, 8});
+  CHECK(r.degrees.size() == 1);
+}
+
 TEST_CASE("engine: what cannot be meant is refused by name", "[threads]") {
   rb::engine engine{rb::in_process{.workers = 2}};
   rb::task t{counts{.rows = 1}};
@@ -321,6 +352,12 @@ TEST_CASE("engine: what cannot be meant is refused by name", "[threads]") {
   rb::task table{counts{.rows = 1}};
   table.run(table.stage({.cleared = {1}}, counting{}));
   CHECK_THROWS_WITH(engine.submit(table).wait(), Contains("no table 1 to clear"));
+  CHECK_THROWS_WITH(t.stage({.priority = std::nan("")}, counting{}), Contains("submitted already"));
+  rb::task more{counts{.rows = 1}};
+  CHECK_THROWS_WITH(more.stage({.priority = std::nan("")}, counting{}), Contains("priority must be a number"));
+  more.run(more.stage({}, counting{}));
+  rb::engine other{rb::in_process{.workers = 2}};
+  CHECK_THROWS_WITH(other.submit(more, {handle}), Contains("of another engine"));
 }
 
 // ---- FLEX-1, FLEX-2

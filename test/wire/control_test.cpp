@@ -49,7 +49,7 @@ std::vector<control_message> samples() {
       registration{role::server, 4U, "127.0.0.1:4711", "protocol ssp(3)", 99},
       registration{role::coordinator, std::nullopt, "", std::string(300, '\0'), 0},
       welcome{1, 2, 3, true, {"unix:/a", "", "[::1]:2"}},
-      ready{4096, true, 3, {1, 7}},
+      ready{4096, true, 3, {1, 7}, 9, 12},
       add_worker{stage_id{3}},
       worker_ended{stage, worker_id{1}, clock_index::highest(), some_metrics()},
       end_run{stage, true, errc::bad_frame, "a body threw"},

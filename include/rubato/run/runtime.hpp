@@ -42,7 +42,10 @@ struct run_request {
   /// How many workers each node has; the transport's own number where it is empty. Threads are one node,
   /// processes one each; in the simulator nodes are machines.
   std::vector<std::uint32_t> placement{};
-  std::vector<std::size_t> cleared{};  ///< tables that begin at zero
+  /// Tables that begin at zero, in ascending order. Nobody else may read them while the run begins.
+  std::vector<std::size_t> cleared{};
+  /// Of a task: which of its runs it is, from 1; processes that are at another one do not take part.
+  std::uint32_t step = 0;
 };
 
 /// A transport at work: runs bodies on workers, and has servers that hold the tables, here or elsewhere.

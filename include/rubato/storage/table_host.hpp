@@ -33,7 +33,7 @@ class table_host {
 
   /// Sets rows, before a run.
   virtual void assign(update const& values) = 0;
-  /// All rows are zero again, as if it were new. Between runs.
+  /// All rows are zero again, as if it were new. Between runs; nobody may read meanwhile.
   virtual void clear() = 0;
   /// Folds updates in their order; as one step of a velocity where a decay is given.
   virtual void fold(std::span<weighted_part const> step, std::optional<double> decay) = 0;

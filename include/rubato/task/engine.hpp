@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "rubato/core/error.hpp"
 #include "rubato/run/runtime.hpp"
 #include "rubato/task/stage_scheduler.hpp"
 #include "rubato/task/task.hpp"
@@ -76,7 +77,10 @@ class engine {
   /// @param after tasks that come first @throws option_error naming what cannot be meant
   submitted_task submit(task_core& t, std::vector<submitted_task> const& after = {}) {
     std::vector<task_id> first;
-    for (submitted_task const& one : after) first.push_back(one.id());
+    for (submitted_task const& one : after) {
+      if (one.engine_ != core_.get()) throw option_error("task: it is to run after one of another engine");
+      first.push_back(one.id());
+    }
     return {*core_, core_->submit(t, first)};
   }
 

@@ -37,6 +37,7 @@ class parallelism_search {
   /// What a probe found.
   struct probe {
     std::uint32_t workers;
+    std::int64_t iterations;
     duration per_iteration;
   };
 
@@ -47,6 +48,12 @@ class parallelism_search {
   [[nodiscard]] std::optional<sub_stage> next() const;
   /// It has, and took so long.
   void ran(duration elapsed);
+  /// The stage runs once more, with so many iterations: the search goes on where it has stopped.
+  void run_again(std::int64_t iterations);
+  /// Iterations that have been run, over all runs.
+  [[nodiscard]] std::int64_t done() const noexcept { return done_; }
+  /// What the probes took longer than they would have at the best degree.
+  [[nodiscard]] duration cost() const noexcept;
   /// It could not: what it was to do is left to do, without more workers than this.
   void lower_limit(std::uint32_t limit);
 

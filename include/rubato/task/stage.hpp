@@ -53,7 +53,7 @@ struct stage_options {
   rules protocol = bsp{};
   /// What bodies are told to do, in one run or, where the degree is searched for, in several: at least 1.
   std::int64_t iterations = 1;
-  std::vector<std::size_t> cleared{};  ///< tables that begin at zero, for pushes only add
+  std::vector<std::size_t> cleared{};  ///< tables that begin at zero, ascending: pushes only add
   placement where{};                   ///< how many workers on which node; empty: the scheduler chooses
   std::vector<node_id> data{};         ///< nodes that hold training data of it; empty: all are alike
   double priority = 0;                 ///< grows while it waits

@@ -65,7 +65,8 @@ class stage_scheduler {
 
   /// A node with room for so many workers. @pre it is not there
   void add_node(node_id n, std::uint32_t workers);
-  /// It is lost. Returns the tasks whose stages had workers there: these hold the others' until `finish`.
+  /// It is lost. What waits and has room nowhere any more waits for another one to come. Returns the tasks whose
+  /// stages had workers there: these hold the others' until `finish`. @pre it is there
   std::vector<task_id> remove_node(node_id n);
   /// Workers that there are, free or not, on all nodes and on the greatest.
   [[nodiscard]] std::uint32_t capacity() const noexcept;

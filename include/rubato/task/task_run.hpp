@@ -45,13 +45,15 @@ class task_run {
   [[nodiscard]] stage_description const& stage() const { return task_.stages()[task_.program()[step_].stage]; }
   [[nodiscard]] std::int64_t iterations_of_step() const;
   [[nodiscard]] part next_part() const;
+  void begin_step();
   void note_degree();
 
   task_core& task_;
   std::uint32_t capacity_;
   std::size_t step_ = 0;
-  std::optional<parallelism_search> search_;       ///< of the step under way
-  std::map<std::size_t, std::uint32_t> degrees_;   ///< found, by stage
+  parallelism_search* search_ = nullptr;  ///< of the step under way
+  std::int64_t search_began_ = 0;         ///< iterations that it had done before
+  std::map<std::size_t, parallelism_search> searches_;  ///< by stage
   task_report report_;
 };
 

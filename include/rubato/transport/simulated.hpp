@@ -47,7 +47,8 @@ struct simulated {
   [[nodiscard]] std::unique_ptr<simulated_peer_runtime> open_peers(peer_setup setup) const;
 
   static constexpr task_mode tasks = task_mode::virtual_time;
-  /// The machines of `scenario.machine_of`, by number, each with room for as many workers as it has there.
+  /// The machines of `scenario.machine_of`, by number, each with room for as many workers as it has there. How
+  /// fast a worker is goes by its rank in the run, wherever it is.
   [[nodiscard]] std::vector<std::uint32_t> nodes() const;
   /// By worker, the number of its machine, where nodes have so many workers.
   /// @throws option_error when there are not so many nodes

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -334,6 +336,32 @@ TEST_CASE("process_control: who wants another stage than the others goes") {
     CHECK_FALSE(b.control.is_over());
     CHECK_THAT(b.told(worker(1)).back(), Contains("another stage"));
   }
+}
+
+TEST_CASE("process_control: a stage whose workers are not there is not taken for run") {
+  bench b = gathered(1, 2, net::on_loss::go_on);
+  b.lose(worker(1));
+  b.say(worker(0), wire::ready{0, false, 0, {}, 1, 3});  // 3 workers, all of them in process 1
+  auto const told = b.told(worker(0));
+  CHECK(std::ranges::any_of(told, [](std::string const& s) {
+    return s.find("a stage of 3 workers, but the processes that are there have 0") != std::string::npos;
+  }));
+}
+
+TEST_CASE("process_control: who is at another step of a task goes; who is new does not decide") {
+  bench b = gathered(1, 2, net::on_loss::go_on);
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1, false, 0, {}, 1, 2});
+  b.carry_out_all();
+  for (std::uint32_t w = 0; w < 2; ++w) b.ended(w, w);
+  b.carry_out_all();
+  b.finish(0);
+  b.lose(worker(0));
+  (void)b.come(0);
+  b.forget();
+  b.say(worker(0), wire::ready{1, false, 0, {}, 1, 2});  // from the start
+  b.say(worker(1), wire::ready{1, false, 0, {}, 2, 1});
+  CHECK_THAT(b.told(worker(0)).back(), Contains("another stage"));
+  CHECK(b.told(worker(1)).size() == 1);  // and it is in the run
 }
 
 TEST_CASE("process_control: a stage in which nobody has workers is over at once") {

@@ -24,6 +24,8 @@ void worker_run::accept(run_request request) {
     if (table >= plan_.tables().size())
       refuse("there is no table " + std::to_string(table) + " to clear, expected one below " +
              std::to_string(plan_.tables().size()));
+  if (!std::ranges::is_sorted(request.cleared, std::ranges::less_equal{}))
+    refuse("the tables to clear must be in ascending order, each once");
   if (!request.placement.empty() &&
       std::ranges::all_of(request.placement, [](std::uint32_t n) { return n == 0; }))
     refuse("a placement needs at least one worker");

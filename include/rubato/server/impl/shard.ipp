@@ -159,8 +159,11 @@ void shard::withdraw(worker_id reader) {
 }
 
 void shard::observe(std::size_t table, table_state& out) const {
-  if (!control_.serial()) return hosts_[table]->snapshot(out, {});
   guard_type guard(lock_);
+  if (!control_.serial()) {
+    guard.unlock();
+    return hosts_[table]->snapshot(out, {});
+  }
   await_folds(guard);
   shard_view const view(table, *hosts_[table], merge(table), control_, nullptr);
   hosts_[table]->snapshot(out, view.seen());

@@ -134,11 +134,14 @@ class engine_of_threads final : public engine_core {
   void await_workers(guard_type& guard, submitted const& s) {
     while (!s.where) {
       if (scheduler_.due(now())) {
-        for (auto& g : scheduler_.schedule(now())) tasks_[g.task.index()].where = std::move(g.where);
-        changed_.notify_all();
+        auto granted = scheduler_.schedule(now());
+        for (auto& g : granted) tasks_[g.task.index()].where = std::move(g.where);
+        if (!granted.empty()) changed_.notify_all();
         if (s.where) return;
       }
-      changed_.wait_until(guard, began_ + scheduler_.next_time().since_start());
+      // A period may be longer than a clock can count.
+      changed_.wait_until(guard, began_ + std::min<duration>(scheduler_.next_time().since_start(),
+                                                             now().since_start() + std::chrono::hours(1)));
     }
   }
 
@@ -198,6 +201,7 @@ class engine_in_turns final : public engine_core {
     }
     time_point next = scheduler_.next_time();
     if (!ends_.empty()) next = std::min(next, ends_.begin()->first);
+    if (next == time_point::max()) return;  // a task has failed before its first stage
     now_ = std::max(now_, next);
     while (!ends_.empty() && ends_.begin()->first <= now_) {
       ending const e = std::move(ends_.begin()->second);

@@ -41,7 +41,7 @@ void parallelism_search::ran(duration elapsed) {
   sub_stage const what = *next();
   done_ += what.iterations;
   if (!what.probes) return;
-  probes_.push_back({what.workers, elapsed / what.iterations});
+  probes_.push_back({what.workers, what.iterations, elapsed / what.iterations});
   std::size_t const n = probes_.size();
   bool const slower = n > 1 && probes_[n - 1].per_iteration > probes_[n - 2].per_iteration;
   if (slower || degree_ == limit_) {
@@ -50,6 +50,16 @@ void parallelism_search::ran(duration elapsed) {
   }
   double const grown = std::ceil(static_cast<double>(degree_) * options_.growth);
   degree_ = grown < static_cast<double>(limit_) ? static_cast<std::uint32_t>(grown) : limit_;
+}
+
+void parallelism_search::run_again(std::int64_t iterations) { iterations_ += iterations; }
+
+duration parallelism_search::cost() const noexcept {
+  duration least = duration::max();
+  for (probe const& p : probes_) least = std::min(least, p.per_iteration);
+  duration sum{};
+  for (probe const& p : probes_) sum += (p.per_iteration - least) * p.iterations;
+  return sum;
 }
 
 void parallelism_search::lower_limit(std::uint32_t limit) {

@@ -34,6 +34,7 @@ void stage_scheduler::add_node(node_id n, std::uint32_t workers) {
 }
 
 std::vector<task_id> stage_scheduler::remove_node(node_id n) {
+  RUBATO_ASSERT(n.index() < nodes_.size() && nodes_[n.index()].here);
   std::vector<task_id> hit;
   for (auto& [t, where] : running_)
     if (n.index() < where.size() && where[n.index()] != 0) {
@@ -69,6 +70,7 @@ void stage_scheduler::ask(task_id t, stage_demand demand, time_point now) {
     throw option_error("stage: there is no room for " + std::to_string(demand.workers) +
                        (demand.where.empty() ? " workers" : " workers where it asks for them") +
                        ", all nodes together have " + std::to_string(capacity()));
+  if (!demand.where.empty()) demand.where.resize(nodes_.size());  // with nobody on the others
   waiting_.emplace(t, request{std::move(demand), now, asked_++, {}});
 }
 
@@ -99,14 +101,16 @@ std::vector<stage_scheduler::grant> stage_scheduler::schedule(time_point now) {
   scheduled_ = now;
   std::vector<grant> granted;
   note_starving(now);
+  bool locked = false;  // for one that has to wait
   for (std::size_t i = 0; i < starving_.size();) {
     task_id const t = starving_[i];
     request& r = waiting_.at(t);
     if (r.lock.empty())
       if (auto where = place(t, r.demand, room(false))) lock(r, std::move(*where));
     if (r.lock.empty())  // nowhere now: it keeps what comes free where it would run if all were
-      if (auto where = place(t, r.demand, room(true)); where && i == 0) lock(r, std::move(*where));
+      if (auto where = place(t, r.demand, room(true)); where && !locked) lock(r, std::move(*where));
     if (r.lock.empty() || !is_free(r.lock)) {
+      locked = locked || !r.lock.empty();
       ++i;
       continue;
     }

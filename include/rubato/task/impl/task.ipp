@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace rubato {
 void stage_options::check() const {
   if (iterations < 1)
     throw option_error("stage: iterations must be at least 1, but is " + std::to_string(iterations));
+  if (std::isnan(priority)) throw option_error("stage: priority must be a number");
   if (workers.is_automatic()) {
     search.check();
     if (!where.empty()) throw option_error("stage: a placement says how many workers there are: not automatic");

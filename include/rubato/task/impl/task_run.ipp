@@ -17,8 +17,7 @@ std::optional<stage_demand> task_run::next(time_point now) {
   if (step_ == task_.program().size()) return std::nullopt;
   stage_options const& o = stage().options;
   std::size_t const number = task_.program()[step_].stage;
-  if (o.workers.is_automatic() && !search_ && !degrees_.contains(number))
-    search_.emplace(o.search, iterations_of_step(), capacity_);
+  if (o.workers.is_automatic() && search_ == nullptr) begin_step();
   part const p = next_part();
   stage_report& s = report_.stages.emplace_back();
   s.stage = number;
@@ -38,6 +37,7 @@ run_request task_run::begin(placement where, time_point now) {
   r.body = [&what, todo = iteration_range(s.first, s.first + s.iterations)](worker_core& w) { what.body(w, todo); };
   r.protocol = s.stage;
   r.placement = std::move(where);
+  r.step = static_cast<std::uint32_t>(report_.stages.size());
   if (s.first == 0) r.cleared = what.options.cleared;  // the parts that follow go on with them
   return r;
 }
@@ -46,10 +46,12 @@ void task_run::ran(run_report const& r, time_point now) {
   stage_report& s = report_.stages.back();
   s.run = r;
   s.ended = report_.ended = now;
-  if (search_) {
+  if (search_ != nullptr) {
+    bool const searched = search_->searching();
     search_->ran(r.elapsed);
+    if (searched && !search_->searching()) note_degree();
     if (search_->next()) return;
-    note_degree();
+    search_ = nullptr;
   }
   ++step_;
 }
@@ -58,30 +60,27 @@ std::int64_t task_run::iterations_of_step() const {
   return task_.program()[step_].iterations.value_or(stage().options.iterations);
 }
 
-task_run::part task_run::next_part() const {
-  if (search_) {
-    auto const sub = *search_->next();
-    return {sub.workers, sub.first, sub.iterations, sub.probes};
-  }
-  auto const found = degrees_.find(task_.program()[step_].stage);
-  stage_options const& o = stage().options;
-  return {found != degrees_.end() ? found->second : o.workers.workers(), 0, iterations_of_step(), false};
+/// Later runs of the stage go on with the search, or take the degree that it has found.
+void task_run::begin_step() {
+  std::int64_t const iterations = iterations_of_step();
+  auto const [at, first] =
+      searches_.try_emplace(task_.program()[step_].stage, stage().options.search, iterations, capacity_);
+  search_ = &at->second;
+  search_began_ = search_->done();
+  if (!first) search_->run_again(iterations);
 }
 
-/// Later runs of the stage take the degree that has been found.
+task_run::part task_run::next_part() const {
+  if (search_ == nullptr) return {stage().options.workers.workers(), 0, iterations_of_step(), false};
+  auto const sub = *search_->next();
+  return {sub.workers, sub.first - search_began_, sub.iterations, sub.probes};
+}
+
 void task_run::note_degree() {
-  std::size_t const number = task_.program()[step_].stage;
-  degree_report d{.stage = number,
-                  .workers = search_->best(),
-                  .probes = {search_->probes().begin(), search_->probes().end()},
-                  .cost = {}};
-  auto const best = std::ranges::find(d.probes, d.workers, &parallelism_search::probe::workers);
-  for (stage_report const& s : report_.stages)
-    if (s.stage == number && s.probes && best != d.probes.end())
-      d.cost += s.run.elapsed - best->per_iteration * s.iterations;
-  if (!search_->searching()) degrees_[number] = d.workers;
-  report_.degrees.push_back(std::move(d));
-  search_.reset();
+  report_.degrees.push_back({.stage = task_.program()[step_].stage,
+                             .workers = search_->best(),
+                             .probes = {search_->probes().begin(), search_->probes().end()},
+                             .cost = search_->cost()});
 }
 
 }  // namespace rubato

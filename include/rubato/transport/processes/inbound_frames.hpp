@@ -55,9 +55,9 @@ class inbound_frames {
 
   // ---- requests
 
-  /// @param bound the greatest staleness that a read may ask for
-  void begin_request(wire::frame_header const& header, std::span<std::byte const> meta, staleness bound,
-                     destinations& body);
+  /// @param stage the one under way @param bound the greatest staleness that its reads may ask for
+  void begin_request(wire::frame_header const& header, std::span<std::byte const> meta, stage_id stage,
+                     staleness bound, destinations& body);
   /// It may be moved from; what is not is used again. @throws wire::frame_error when a row is named
   /// that this server does not hold
   [[nodiscard]] asked_read& take_request();

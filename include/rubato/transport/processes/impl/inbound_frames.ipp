@@ -91,12 +91,12 @@ void inbound_frames::fold_window(shard& server) {
 // ---- requests
 
 void inbound_frames::begin_request(wire::frame_header const& header, std::span<std::byte const> meta,
-                                   staleness bound, destinations& body) {
+                                   stage_id stage, staleness bound, destinations& body) {
   auto const m = wire::from_bytes<wire::request_meta>(meta);
   if (header.table >= parts_.size())
     throw wire::frame_error("a request about table " + std::to_string(header.table) +
                             ", expected one below " + std::to_string(parts_.size()));
-  if (m.bound > bound)
+  if (m.stage == stage && m.bound > bound)
     throw wire::frame_error("a request with staleness " + std::to_string(m.bound.clocks()) +
                             ", which is more than the protocol's");
   if ((m.rows != 0 && m.asked != selection::rows) || (m.cut_size != 0 && !m.has_cut))

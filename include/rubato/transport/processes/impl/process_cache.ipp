@@ -22,9 +22,9 @@ process_cache::process_cache(blueprint const& plan, server_asker& servers, std::
 process_cache::~process_cache() { asker_.withdraw(asked_); }
 
 void process_cache::begin_stage(std::size_t protocol) {
-  protocol_ = protocol;
   asker_.withdraw(asked_);
   std::lock_guard const guard(lock_);
+  protocol_ = protocol;
   for (server_state& s : servers_) s = {};
   inquiries_.clear();
   readers_.clear();

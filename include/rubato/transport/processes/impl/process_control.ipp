@@ -163,6 +163,8 @@ void process_control::on(place from, wire::ready const& m, time_point now) {
   if (m.protocol >= control_.protocols())
     throw wire::frame_error(name_of(from) + " wants protocol " + std::to_string(m.protocol) +
                             ", expected one below " + std::to_string(control_.protocols()));
+  if (!std::ranges::is_sorted(m.cleared, std::ranges::less_equal{}))
+    throw wire::frame_error(name_of(from) + " wants tables cleared in no order");
   p.ready = true;
   p.wants = m;
   initialized_ = initialized_ || from.number == 0;
@@ -178,6 +180,7 @@ void process_control::join_late(time_point now) {
   if (phase_ != phase::running || stopping_) return;
   while (auto const stray = find_stray())  // it came too late for its stage
     dismiss(*stray, errc::refused, elsewhere, true, now);
+  if (phase_ != phase::running) return;
   for (auto& [number, p] : processes_) {
     if (!p.here || !p.ready || p.takes_part) continue;
     auto const concerns = [&earlier = p.workers](auto const& entry) {
@@ -200,7 +203,13 @@ void process_control::begin_when_ready(time_point now) {
     any = any || p.here;
   }
   if (!any) return;
-  wanted_ = std::ranges::find_if(processes_, [](auto const& entry) { return entry.second.here; })->second.wants;
+  // Who has been started anew does not say what the others are to do.
+  auto chosen = std::ranges::find_if(processes_, [](auto const& entry) {
+    return entry.second.here && entry.second.has_finished;
+  });
+  if (chosen == processes_.end())
+    chosen = std::ranges::find_if(processes_, [](auto const& entry) { return entry.second.here; });
+  wanted_ = chosen->second.wants;
   if (auto const stray = find_stray()) return dismiss(*stray, errc::refused, elsewhere, false, now);
   begin_stage(now);
 }
@@ -209,7 +218,8 @@ void process_control::begin_when_ready(time_point now) {
 /// rest.
 std::optional<std::uint32_t> process_control::find_stray() const {
   for (auto const& [number, p] : processes_)
-    if (p.here && p.ready && (p.wants.protocol != wanted_.protocol || p.wants.cleared != wanted_.cleared))
+    if (p.here && p.ready && (p.wants.protocol != wanted_.protocol || p.wants.cleared != wanted_.cleared ||
+                              p.wants.step != wanted_.step || p.wants.workers != wanted_.workers))
       return number;
   return std::nullopt;
 }
@@ -248,6 +258,10 @@ void process_control::begin_stage(time_point now) {
     p.workers = new_workers(number, p.threads);
     admit(number, p.workers, now);
   }
+  // Those who are not there any more would have had the others.
+  if (wanted_.workers != 0 && begun_with_ != wanted_.workers)
+    stop(true, errc::lost, "a stage of " + std::to_string(wanted_.workers) + " workers, but the processes that are "
+                           "there have " + std::to_string(begun_with_) + " for it");
   end_when_over();  // where nobody has workers in it
 }
 

@@ -113,7 +113,7 @@ void server_process::begin(session& s, wire::frame_header const& header, std::sp
     case wire::kind::commit:
       return s.arriving.begin_commit(header, meta, *shard_, speaks_for(s, header.sender), body);
     case wire::kind::request:
-      return s.arriving.begin_request(header, meta, plan_.protocol(protocol_).admission.bound(), body);
+      return s.arriving.begin_request(header, meta, stage_, plan_.protocol(protocol_).admission.bound(), body);
     case wire::kind::initial: return s.arriving.begin_initial(header, meta, body);
     case wire::kind::count: return expect_length(header, 0);
     default:

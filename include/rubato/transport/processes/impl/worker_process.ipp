@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -186,10 +187,13 @@ run_report worker_process::run(run_request request) {
   life::begin();
   try {
     begin(std::move(request));
+    auto const& placement = request_.placement;
     links_->tell(wire::ready{.threads = threads_here_,
                              .has_loss = evaluates_loss(),
                              .protocol = static_cast<std::uint32_t>(protocol()),
-                             .cleared = {request_.cleared.begin(), request_.cleared.end()}});
+                             .cleared = {request_.cleared.begin(), request_.cleared.end()},
+                             .step = request_.step,
+                             .workers = std::accumulate(placement.begin(), placement.end(), 0U)});
     drive();
   } catch (...) {
     fail(std::current_exception());
