@@ -136,6 +136,7 @@ class object_reader {
     r.read("joins", s.joins);
     r.read("server_delay", s.server_delay);
     r.read("machine_of", s.machine_of);
+    r.read("server_machine_of", s.server_machine_of);
     r.read("detection_delay", s.detection_delay);
     r.read("seed", s.seed);
   }

@@ -29,6 +29,7 @@ graph peer_graph(training const& job, protocol_parameters const& with) {
 sim::scenario peer_scenario(training const& job) {
   sim::scenario s = job.scenario;
   s.server_delay.clear();
+  s.server_machine_of.clear();
   return s;
 }
 

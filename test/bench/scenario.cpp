@@ -45,7 +45,7 @@ TEST_CASE("a scenario file sets every member") {
                 "local_link": {"latency": "2us", "bandwidth": 3000,
                                "jitter": {"kind": "exponential", "mean": 2}},
                 "server_bandwidth": 2000, "header_bytes": 10},
-    "server_delay": ["0s", "3ms"], "machine_of": [0, 4294967295, 0],
+    "server_delay": ["0s", "3ms"], "machine_of": [0, 4294967295, 0], "server_machine_of": [5],
     "crashes": [{"worker": 3, "at": 0.25}], "joins": [{"at": "10us"}],
     "detection_delay": "7ms", "seed": 18446744073709551615})",
                                          "s.json");
@@ -68,6 +68,7 @@ TEST_CASE("a scenario file sets every member") {
   CHECK(s.network.header_bytes == 10);
   CHECK(s.server_delay == std::vector<duration>{0s, 3ms});
   CHECK(s.machine_of == std::vector<std::uint32_t>{0, 4294967295, 0});
+  CHECK(s.server_machine_of == std::vector<std::uint32_t>{5});
   REQUIRE(s.crashes.size() == 1);
   CHECK(s.crashes[0].worker == worker_id(3));
   CHECK(s.crashes[0].at == 250ms);

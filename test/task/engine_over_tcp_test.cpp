@@ -18,13 +18,16 @@
 #include <rubato/storage/dense.hpp>
 #include <rubato/transport/tcp.hpp>
 
+#include "task/counting.hpp"
+
 namespace rb = rubato;
 using namespace std::chrono_literals;
 using Catch::Contains;
 
 namespace {
 
-using counts = rb::dense<std::int64_t, rb::sum>;
+using rb::test::counting;
+using rb::test::counts;
 
 /// A coordinator, two servers and two worker processes with two threads each, in this one. Calls
 /// `program(transport, as worker number)` in each; of the serving ones the number is −1.
@@ -67,17 +70,6 @@ class processes {
   rb::net::deployment place_;
 };
 
-auto const count = [](auto& w, rb::iteration_range todo) {
-  std::vector<std::int64_t> seen(1);
-  std::vector<std::int64_t> const one{1};
-  for (auto i : todo) {
-    (void)i;
-    w.pull(seen);
-    w.push(one);
-    w.step();
-  }
-};
-
 }  // namespace
 
 TEST_CASE("engine: stages over TCP have degrees up to the sum of the processes' threads", "[threads]") {
@@ -86,12 +78,12 @@ TEST_CASE("engine: stages over TCP have degrees up to the sum of the processes' 
   auto const said = processes("stages").run([&](rb::tcp const& where, int worker) {
     rb::engine engine{where};
     rb::task t{counts{.rows = 1}, counts{.rows = 2}};
-    auto const all = t.stage({.workers = 4, .iterations = 5}, count);
-    auto const one = t.stage({.workers = 1, .protocol = rb::ssp{.staleness = 1}, .iterations = 3}, count);
+    auto const all = t.stage({.workers = 4, .iterations = 5}, counting{});
+    auto const one = t.stage({.workers = 1, .protocol = rb::ssp{.staleness = 1}, .iterations = 3}, counting{});
     auto const three = t.stage({.workers = 3, .protocol = with(rb::ssp{}, rb::stable_cut{}), .iterations = 4, .where = {1, 2}},
-                               count);
-    auto const anew = t.stage({.workers = 2, .iterations = 7, .cleared = {0}}, count);
-    auto const searched = t.stage({.workers = rb::automatic, .iterations = 40}, count);
+                               counting{});
+    auto const anew = t.stage({.workers = 2, .iterations = 7, .cleared = {0}}, counting{});
+    auto const searched = t.stage({.workers = rb::automatic, .iterations = 40}, counting{});
     t.repeat(2, all, one, three, anew, searched);
     rb::task_report const r = engine.submit(t).wait();
     if (worker < 0) return;
@@ -119,8 +111,8 @@ TEST_CASE("engine: processes whose tasks differ do not train together", "[thread
   auto const said = processes("strays").run([&](rb::tcp const& where, int worker) {
     rb::engine engine{where};
     rb::task t{counts{.rows = 1}};
-    auto const a = t.stage({.workers = 4, .iterations = 2}, count);
-    auto const b = t.stage({.workers = 4, .iterations = 2}, count);
+    auto const a = t.stage({.workers = 4, .iterations = 2}, counting{});
+    auto const b = t.stage({.workers = 4, .iterations = 2}, counting{});
     t.run(a);
     t.run(worker == 1 ? a : b);
     (void)engine.submit(t).wait();
@@ -134,9 +126,9 @@ TEST_CASE("engine: over TCP it has one task, and says so") {
   place.as = rb::net::role::coordinator;
   rb::engine engine{rb::tcp{.place = place}};
   rb::task t{counts{.rows = 1}};
-  t.run(t.stage({}, count));
+  t.run(t.stage({}, counting{}));
   rb::task second{counts{.rows = 1}};
-  second.run(second.stage({}, count));
+  second.run(second.stage({}, counting{}));
   (void)engine.submit(t);
   CHECK_THROWS_WITH(engine.submit(second), Contains("expected no second one"));
 }

@@ -81,15 +81,6 @@ TEST_CASE("parallelism_search: a short stage is over before the search is") {
   CHECK(s.best() == 4);
 }
 
-TEST_CASE("parallelism_search: fewer workers than before are taken into account") {
-  rb::parallelism_search s({.growth = 2}, 100, 64);
-  for (int i = 0; i < 3; ++i) s.ran(10ms / (i + 1));
-  s.lower_limit(2);
-  REQUIRE(s.next()->workers == 2);
-  s.ran(10ms);
-  CHECK(s.next()->workers <= 2);
-}
-
 TEST_CASE("parallelism_search: what cannot be meant is refused by name") {
   CHECK_THROWS_WITH(rb::parallelism_search({}, 0, 4), Contains("needs iterations"));
   CHECK_THROWS_WITH(rb::parallelism_search({.probe = 0}, 10, 4), Contains("probe must be at least 1"));

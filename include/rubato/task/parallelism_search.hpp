@@ -54,8 +54,6 @@ class parallelism_search {
   [[nodiscard]] std::int64_t done() const noexcept { return done_; }
   /// What the probes took longer than they would have at the best degree.
   [[nodiscard]] duration cost() const noexcept;
-  /// It could not: what it was to do is left to do, without more workers than this.
-  void lower_limit(std::uint32_t limit);
 
   /// The degree that took the least time per iteration so far.
   [[nodiscard]] std::uint32_t best() const noexcept;

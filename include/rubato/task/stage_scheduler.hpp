@@ -68,9 +68,8 @@ class stage_scheduler {
   /// It is lost. What waits and has room nowhere any more waits for another one to come. Returns the tasks whose
   /// stages had workers there: these hold the others' until `finish`. @pre it is there
   std::vector<task_id> remove_node(node_id n);
-  /// Workers that there are, free or not, on all nodes and on the greatest.
+  /// Workers that there are, free or not, on all nodes.
   [[nodiscard]] std::uint32_t capacity() const noexcept;
-  [[nodiscard]] std::uint32_t largest_node() const noexcept;
   [[nodiscard]] std::uint32_t free_workers() const noexcept;
 
   // ---- stages
@@ -94,8 +93,6 @@ class stage_scheduler {
 
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_.size(); }
   [[nodiscard]] std::span<task_id const> starving() const noexcept { return starving_; }
-  /// Where a task's stage runs; nullptr where none does.
-  [[nodiscard]] placement const* running(task_id t) const noexcept;
   /// When a task last had a worker on this node, as a number that grows; 0 for never.
   [[nodiscard]] std::uint64_t last_use(task_id t, node_id n) const noexcept;
 

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "rubato/core/ids.hpp"
 #include "rubato/task/parallelism_search.hpp"
@@ -17,7 +15,7 @@
 namespace rubato {
 
 /// How far a task has come: which stage is next, in what part, and what has been measured. A state machine
-/// that runs nothing itself: `next` says what is to run, `request` makes the run, `ran` is told of it.
+/// that runs nothing itself: `next` says what is to run, `begin` makes the run, `ran` is told of it.
 /// Not synchronized.
 class task_run {
  public:
@@ -31,7 +29,6 @@ class task_run {
   /// It has run.
   void ran(run_report const& r, time_point now);
 
-  [[nodiscard]] task_core& task() noexcept { return task_; }
   [[nodiscard]] task_report const& report() const noexcept { return report_; }
 
  private:

@@ -62,20 +62,15 @@ duration parallelism_search::cost() const noexcept {
   return sum;
 }
 
-void parallelism_search::lower_limit(std::uint32_t limit) {
-  limit_ = std::max<std::uint32_t>(1, std::min(limit_, limit));
-  degree_ = std::min(degree_, limit_);
-}
-
 std::uint32_t parallelism_search::best() const noexcept {
   std::uint32_t best = degree_;
   duration least = duration::max();
   for (probe const& p : probes_)
-    if (p.workers <= limit_ && p.per_iteration < least) {
+    if (p.per_iteration < least) {
       least = p.per_iteration;
       best = p.workers;
     }
-  return std::min(best, limit_);
+  return best;
 }
 
 }  // namespace rubato

@@ -49,11 +49,6 @@ std::vector<task_id> stage_scheduler::remove_node(node_id n) {
 
 std::uint32_t stage_scheduler::capacity() const noexcept { return workers_of(room(true)); }
 
-std::uint32_t stage_scheduler::largest_node() const noexcept {
-  placement const all = room(true);
-  return all.empty() ? 0 : std::ranges::max(all);
-}
-
 std::uint32_t stage_scheduler::free_workers() const noexcept {
   std::uint32_t free = 0;
   for (node const& n : nodes_) free += n.workers - n.busy;
@@ -130,11 +125,6 @@ std::vector<stage_scheduler::grant> stage_scheduler::schedule(time_point now) {
   for (task_id const t : others)
     if (auto where = place(t, waiting_.at(t).demand, room(false))) granted.push_back(start(t, std::move(*where)));
   return granted;
-}
-
-placement const* stage_scheduler::running(task_id t) const noexcept {
-  auto const at = running_.find(t);
-  return at == running_.end() ? nullptr : &at->second;
 }
 
 std::uint64_t stage_scheduler::last_use(task_id t, node_id n) const noexcept {
