@@ -1,23 +1,53 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // rubato-bench: which synchronization protocol suits which cluster.
 
-#include <cstdio>
-#include <exception>
+#include <unistd.h>
 
-#include "bench/commands.hpp"
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "bench/compare/command.hpp"
+#include "bench/program.hpp"
+
+namespace {
+
+/// A command that is a program of its own, `rubato-bench-NAME` beside this one, so that who only compares
+/// builds no more than that takes.
+struct command {
+  char const* name;
+  char const* description;
+};
+
+constexpr std::array<command, 2> commands = {{
+    {"micro", "Measures the hot paths, each beside its physical limit in the same run"},
+    {"reproduce", "Reruns a figure or table of the papers and prints ours beside theirs, or one of our own"},
+}};
+
+/// Goes on as that program; returns an exit code only where that cannot be done.
+int become(command const& c, char** argv) {
+  std::filesystem::path const own = std::filesystem::read_symlink("/proc/self/exe");
+  std::string const name = std::string("rubato-bench-") + c.name;
+  std::string const path = own.parent_path() / name;
+  ::execv(path.c_str(), argv + 1);
+  std::fprintf(stderr, "rubato-bench %s: %s: %s; `cmake --build` makes it with its target %s\n", c.name,
+               path.c_str(), std::strerror(errno), name.c_str());
+  return 1;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App program{"Compares synchronization protocols for distributed machine learning."};
+  for (command const& c : commands)
+    if (argc > 1 && std::string_view(argv[1]) == c.name) return become(c, argv);
+
+  CLI::App program{"Compares synchronization protocols for distributed machine learning.", "rubato-bench"};
   program.require_subcommand(1);
   rubato::bench::add_compare(program);
-  rubato::bench::add_micro(program);
-  rubato::bench::add_reproduce(program);
-  try {
-    program.parse(argc, argv);
-  } catch (CLI::ParseError const& e) {
-    return program.exit(e);
-  } catch (std::exception const& e) {
-    std::fprintf(stderr, "rubato-bench: %s\n", e.what());
-    return 1;
-  }
+  for (command const& c : commands) program.add_subcommand(c.name, c.description);
+  return rubato::bench::run_program(program, argc, argv);
 }

@@ -1,4 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/compare/command.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -6,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "bench/commands.hpp"
 #include "bench/compare/compare.hpp"
 #include "bench/report/page.hpp"
 #include "bench/result/json.hpp"

@@ -50,7 +50,7 @@ pinned::pinned(int core) : before_(allowed_cores()) {
 pinned::~pinned() { sched_setaffinity(0, sizeof before_, &before_); }
 
 other_process::other_process(std::vector<std::string> words) {
-  words.insert(words.begin(), {"rubato-bench", "micro", "--serve"});
+  words.insert(words.begin(), {"rubato-bench-micro", "--serve"});
   std::vector<char*> arguments;
   for (auto& w : words) arguments.push_back(w.data());
   arguments.push_back(nullptr);

@@ -19,8 +19,8 @@ struct outcome {
   std::string output;  ///< of both streams
 };
 
-outcome run(std::string const& arguments) {
-  std::string const command = std::string("\"" RUBATO_BENCH_PROGRAM "\" ") + arguments + " 2>&1";
+outcome run(std::string const& arguments, std::string const& program = RUBATO_BENCH_PROGRAM) {
+  std::string const command = "\"" + program + "\" " + arguments + " 2>&1";
   std::FILE* const pipe = ::popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   outcome o{};
@@ -103,4 +103,29 @@ TEST_CASE("reproduce lists what it can rerun") {
   outcome const o = run("reproduce list");
   CHECK(o.status == 0);
   CHECK_THAT(o.output, Contains("sigmod17-table3"));
+}
+
+TEST_CASE("micro sets what it measures beside a limit") {
+  outcome const o = run("micro --filter memcpy --repetitions 1 --min-time 0.001");
+  INFO(o.output);
+  CHECK(o.status == 0);
+  CHECK_THAT(o.output, Contains("memcpy"));
+}
+
+TEST_CASE("help names every command") {
+  outcome const o = run("--help");
+  CHECK(o.status == 0);
+  CHECK_THAT(o.output, Contains("compare") && Contains("micro") && Contains("reproduce"));
+  CHECK_THAT(run("micro --help").output, Contains("rubato-bench micro") && Contains("--filter"));
+}
+
+TEST_CASE("a command whose program is not there says which target makes it") {
+  auto const alone = std::filesystem::temp_directory_path() / "rubato-bench-test-alone";
+  std::filesystem::create_directory(alone);
+  std::filesystem::copy_file(RUBATO_BENCH_PROGRAM, alone / "rubato-bench",
+                             std::filesystem::copy_options::overwrite_existing);
+  outcome const o = run("micro", (alone / "rubato-bench").string());
+  std::filesystem::remove_all(alone);
+  CHECK(o.status != 0);
+  CHECK_THAT(o.output, Contains("No such file") && Contains("target rubato-bench-micro"));
 }
