@@ -1,7 +1,10 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <CLI/CLI.hpp>
+
+namespace CLI {
+class App;
+}
 
 namespace rubato::bench {
 

@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "bench/setup/scenario_file.hpp"
 #include "bench/setup/settings.hpp"
+
+#include <CLI/CLI.hpp>
 #include "rubato/peer/topologies.hpp"
 
 namespace rubato::bench {

@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 
 #include "bench/compare/tune.hpp"
 #include "bench/train/load_data.hpp"
 #include "bench/train/protocols.hpp"
 #include "bench/train/training.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace rubato::bench {
 
