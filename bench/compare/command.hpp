@@ -1,7 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-
 namespace CLI {
 class App;
 }

@@ -3,6 +3,7 @@
 #include "bench/setup/settings.hpp"
 
 #include <CLI/CLI.hpp>
+
 #include "rubato/peer/topologies.hpp"
 
 namespace rubato::bench {

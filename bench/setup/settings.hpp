@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-
 #include "bench/compare/tune.hpp"
 #include "bench/train/load_data.hpp"
 #include "bench/train/protocols.hpp"
