@@ -47,7 +47,11 @@ int main(int argc, char** argv) {
 
   CLI::App program{"Compares synchronization protocols for distributed machine learning.", "rubato-bench"};
   program.require_subcommand(1);
-  rubato::bench::add_compare(program);
+  rubato::bench::compare_options options;
+  CLI::App* const compare = program.add_subcommand(
+      "compare", "Runs protocols on one workload and says which wins, by how much, and why");
+  options.add_to(*compare);
+  compare->callback([&options] { rubato::bench::run_compare(options); });
   for (command const& c : commands) program.add_subcommand(c.name, c.description);
   return rubato::bench::run_program(program, argc, argv);
 }

@@ -3,17 +3,14 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "bench/compare/compare.hpp"
 #include "bench/report/page.hpp"
 #include "bench/result/json.hpp"
 #include "bench/result/ranking.hpp"
-#include "bench/setup/settings.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -62,6 +59,8 @@ std::string headline(compare_settings const& s, workload const& work, loaded_dat
                      job.clocks);
 }
 
+}  // namespace
+
 void run_compare(compare_options const& options) {
   compare_settings settings = interpret(options);
   if (!settings.report_dir.empty()) check_report_is_possible(settings.report_dir);
@@ -75,16 +74,6 @@ void run_compare(compare_options const& options) {
   if (!settings.json_file.empty()) write_json(results, settings.json_file);
   if (!settings.report_dir.empty())
     fmt::print("report: {}\n", write_report({head, why, results}, settings.report_dir));
-}
-
-}  // namespace
-
-void add_compare(CLI::App& program) {
-  CLI::App* const command = program.add_subcommand(
-      "compare", "Runs protocols on one workload and says which wins, by how much, and why");
-  auto const options = std::make_shared<compare_options>();
-  options->add_to(*command);
-  command->callback([options] { run_compare(*options); });
 }
 
 }  // namespace rubato::bench
