@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <CLI/CLI.hpp>
+
 #include <chrono>
 #include <string>
 
