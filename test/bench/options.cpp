@@ -3,10 +3,10 @@
 
 #include <catch2/catch.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <chrono>
 #include <string>
+
+#include <CLI/CLI.hpp>
 
 #include "rubato/core/error.hpp"
 

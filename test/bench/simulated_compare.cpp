@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "bench/result/json.hpp"
