@@ -61,6 +61,10 @@ class object_reader {
     if (!value.is_number_unsigned()) fail(path, "a whole number of 0 or more");
     out = value.get<std::uint64_t>();
   }
+  static void convert(json const& value, std::string const& path, bool& out) {
+    if (!value.is_boolean()) fail(path, "true or false");
+    out = value.get<bool>();
+  }
   static void convert(json const& value, std::string const& path, std::uint32_t& out) {
     std::uint64_t number = 0;
     convert(value, path, number);
@@ -136,6 +140,7 @@ class object_reader {
     r.read("joins", s.joins);
     r.read("server_delay", s.server_delay);
     r.read("machine_of", s.machine_of);
+    r.read("one_process_per_machine", s.one_process_per_machine);
     r.read("server_machine_of", s.server_machine_of);
     r.read("detection_delay", s.detection_delay);
     r.read("seed", s.seed);

@@ -30,6 +30,7 @@ sim::scenario peer_scenario(training const& job) {
   sim::scenario s = job.scenario;
   s.server_delay.clear();
   s.server_machine_of.clear();
+  s.one_process_per_machine = false;
   return s;
 }
 

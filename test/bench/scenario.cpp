@@ -46,6 +46,7 @@ TEST_CASE("a scenario file sets every member") {
                                "jitter": {"kind": "exponential", "mean": 2}},
                 "server_bandwidth": 2000, "header_bytes": 10},
     "server_delay": ["0s", "3ms"], "machine_of": [0, 4294967295, 0], "server_machine_of": [5],
+    "one_process_per_machine": true,
     "crashes": [{"worker": 3, "at": 0.25}], "joins": [{"at": "10us"}],
     "detection_delay": "7ms", "seed": 18446744073709551615})",
                                          "s.json");
@@ -69,6 +70,7 @@ TEST_CASE("a scenario file sets every member") {
   CHECK(s.server_delay == std::vector<duration>{0s, 3ms});
   CHECK(s.machine_of == std::vector<std::uint32_t>{0, 4294967295, 0});
   CHECK(s.server_machine_of == std::vector<std::uint32_t>{5});
+  CHECK(s.one_process_per_machine);
   REQUIRE(s.crashes.size() == 1);
   CHECK(s.crashes[0].worker == worker_id(3));
   CHECK(s.crashes[0].at == 250ms);
@@ -108,6 +110,8 @@ TEST_CASE("a member of the wrong kind is rejected by its path") {
              Contains("s.json.server_delay must be an array"));
   CHECK_THAT(complaint(R"({"server_delay": ["1ms", true]})"),
              Contains("s.json.server_delay[1] must be a time"));
+  CHECK_THAT(complaint(R"({"one_process_per_machine": 1})"),
+             Contains("s.json.one_process_per_machine must be true or false"));
   CHECK_THAT(complaint(R"({"machine_of": 4})"), Contains("s.json.machine_of must be an array"));
   CHECK_THAT(complaint(R"({"machine_of": [0, -1]})"),
              Contains("s.json.machine_of[1] must be a whole number of 0 or more"));

@@ -19,6 +19,7 @@
 #include "rubato/worker/impl/replica.ipp"
 #include "rubato/worker/impl/reader.ipp"
 #include "rubato/worker/impl/worker_core.ipp"
+#include "rubato/worker/impl/process_cache.ipp"
 #include "rubato/run/impl/life.ipp"
 #include "rubato/run/impl/run_control.ipp"
 #include "rubato/run/impl/worker_run.ipp"

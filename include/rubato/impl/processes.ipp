@@ -9,7 +9,6 @@
 #include "rubato/transport/processes/impl/inbound_frames.ipp"
 #include "rubato/transport/processes/impl/read_question.ipp"
 #include "rubato/transport/processes/impl/server_process.ipp"
-#include "rubato/transport/processes/impl/process_cache.ipp"
 #include "rubato/transport/processes/impl/worker_links.ipp"
 #include "rubato/transport/processes/impl/worker_process.ipp"
 #include "rubato/transport/processes/impl/serving_process.ipp"

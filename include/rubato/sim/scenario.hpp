@@ -51,6 +51,10 @@ struct scenario {
   /// without. Workers of one machine share its network card, of `network.worker_link`, and talk to
   /// each other over `network.local_link`. `blocks(16, 4)` puts 16 workers on 4 machines.
   std::vector<std::uint32_t> machine_of{};
+  /// Whether the workers of one machine are threads of one process, which die together: their messages go over
+  /// the same connections, and they share what they fetch, as workers of one process do over TCP (001 §3). What
+  /// one finds there it has at once. Not for peers.
+  bool one_process_per_machine = false;
   /// By server, the number of its machine, one of those above or another one; a machine to itself where the
   /// list ends. Servers that live on a workers' machine share its network card, of `network.worker_link`, and
   /// talk to its workers over `network.local_link`.

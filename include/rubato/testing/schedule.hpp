@@ -50,6 +50,7 @@ struct schedule_limits {
   bool joins = true;
   bool leaves = true;  ///< workers end at different clocks
   bool crashes = true;
+  bool processes = false;  ///< in most, workers of one machine are threads of one process
 };
 
 /// Gives every server at least one row, and deals out the others by chance.

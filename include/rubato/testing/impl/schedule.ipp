@@ -72,6 +72,18 @@ inline manner random_manner(random_stream& random, schedule_limits const& limits
   return m;
 }
 
+/// Some machines get several workers, which share a process. They die with it: so all of them mark their pushes
+/// where one is to.
+void put_into_processes(random_stream& random, schedule& s) {
+  s.scenario.one_process_per_machine = true;
+  std::vector<std::uint32_t>& machine_of = s.scenario.machine_of;
+  for (std::uint32_t w = 0; w < s.workers_ever(); ++w)
+    machine_of.push_back(static_cast<std::uint32_t>(random.below(1 + s.workers_ever() / 2)));
+  for (sim::crash const& c : s.scenario.crashes)
+    for (std::uint32_t w = 0; w < s.workers_ever(); ++w)
+      if (machine_of[w] == machine_of[c.worker.index()]) s.manners[w].marks = true;
+}
+
 }  // namespace detail
 
 schedule random_schedule(std::uint64_t seed, schedule_limits const& limits) {
@@ -102,6 +114,7 @@ schedule random_schedule(std::uint64_t seed, schedule_limits const& limits) {
         s.scenario.crashes.push_back({.worker = worker_id{w}, .at = sometime()});
         s.manners[w].marks = true;
       }
+  if (limits.processes && random.chance(0.8)) detail::put_into_processes(random, s);
   auto const& net = s.scenario.network;
   s.prompt = net.worker_link.jitter.is_constant() && net.worker_link.bandwidth == 0 &&
              net.server_bandwidth == 0;

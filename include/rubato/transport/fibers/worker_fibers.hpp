@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,8 +20,11 @@
 #include "rubato/sim/fibers.hpp"
 #include "rubato/sim/network.hpp"
 #include "rubato/sim/speed.hpp"
+#include "rubato/transport/fibers/fiber_process.hpp"
 #include "rubato/transport/simulated.hpp"
 #include "rubato/worker/endpoint.hpp"
+#include "rubato/worker/inquiry.hpp"
+#include "rubato/worker/server_fetch.hpp"
 
 namespace rubato::detail {
 
@@ -44,10 +48,16 @@ class fiber_endpoint final : public endpoint {
   void report_commit(clock_index now_at) override;
   void report_loss(double loss) override;
   [[nodiscard]] std::optional<conductor::order> take_order() override;
+  [[nodiscard]] bool shares_reads() const noexcept override { return shared() != nullptr; }
 
  private:
   friend class worker_fibers;
+  friend class fiber_process;
 
+  [[nodiscard]] process_cache* shared() const noexcept { return process_ == nullptr ? nullptr : process_->cache(); }
+  /// Whose connections its messages take.
+  [[nodiscard]] worker_id station() const noexcept { return process_ == nullptr ? self_ : process_->station(); }
+  [[nodiscard]] bool waits_for_answers() const noexcept { return outstanding_ != 0 || asked_.missing != 0; }
   void report(pace_report const& said);
   void sleep_until(time_point t);
 
@@ -64,6 +74,10 @@ class fiber_endpoint final : public endpoint {
   cut_slot* cut_ = nullptr;
   std::vector<conductor::order> orders_;  ///< have arrived
   std::uint32_t outstanding_ = 0;
+  fiber_process* process_ = nullptr;
+  std::size_t reader_ = 0;                ///< of the process's cache
+  inquiry asked_;                         ///< of that cache
+  std::vector<server_fetch*> fetches_;    ///< in its name, by server where one waits
   bool waiting_ = false;
   bool dead_ = false;  ///< a body that swallows its death sends nothing more
 };
@@ -89,6 +103,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
 
  private:
   friend class fiber_endpoint;
+  friend class fiber_process;
   struct worker_fiber;
 
   struct event {
@@ -98,6 +113,8 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
       commit,   ///< a commit is at its server
       request,  ///< a read is at its server
       reply,    ///< an answer is at its worker
+      fetch,    ///< a process's fetch is at its server
+      fetched,  ///< and its answer at the process
       order,    ///< an order of the coordinator is at a server
       report,   ///< a server's report is at the coordinator
       progress, ///< a server's report of what it has received is at the coordinator
@@ -129,6 +146,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
       membership_report said{};
     };
     slab<commit> commits;
+    slab<server_fetch*> fetches;
     slab<membership_order> orders;
     slab<report> reports;
     slab<clock_index> progress;
@@ -151,20 +169,25 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
 
   void begin(run_request request);
   worker_fiber& make_participant();
+  [[nodiscard]] fiber_process* process_for(std::uint32_t rank);
   void process_events();
   void handle(event const& e);
   void go_on(worker_fiber& p);
   void crash(std::uint32_t w);
+  void kill(worker_fiber& p);
   void end_all();
   [[nodiscard]] bool any_alive() const noexcept;
 
   void take_commit(event const& e);
   void take_request(event const& e);
+  void take_fetch(event const& e);
   void take_order(event const& e);
   void take_mark(event const& e);
   void release(server_id s);
   void answer(worker_fiber& p, server_id s, read_slot& slot);
+  void answer(worker_fiber& p, server_fetch& f);
   void take_reply(event const& e);
+  void take_fetched(event const& e);
   void take_cut_request(event const& e);
   void take_note(event const& e);
   void take_pace_order(event const& e);
@@ -205,6 +228,8 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
   sim::event_queue<event> queue_;
   under_way under_way_;
   std::size_t of_conductor_ = 0;  ///< events under way that are its ticks and orders
+  std::vector<std::uint32_t> machine_of_;  ///< of the run under way
+  std::map<std::uint32_t, std::unique_ptr<fiber_process>> processes_;  ///< by machine, where there are any
   std::vector<std::unique_ptr<worker_fiber>> participants_;
   std::vector<footprint> footprints_;  // by worker
   std::unique_ptr<sim::fiber_pool> fibers_;  // after the participants: unwound before them

@@ -1,10 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,18 +10,10 @@
 #include "rubato/core/error.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/server/messages.hpp"
-#include "rubato/server/read_slot.hpp"
 #include "rubato/wire/frame.hpp"
+#include "rubato/worker/inquiry.hpp"
 
 namespace rubato::detail {
-
-/// How one thread's questions stand.
-struct inquiry {
-  std::atomic<std::uint32_t> missing = 0;  ///< answers
-  std::atomic<refusal> refused = refusal::none;
-  std::exception_ptr failure;  ///< of another thread that was to ask for this one; read once nothing is missing
-  cut_slot* cut = nullptr;  ///< asked of the coordinator; touched in one's turn
-};
 
 /// An answer for which its asker has no room, whose sentence says why. The connection goes on.
 class answer_too_large final : public error {

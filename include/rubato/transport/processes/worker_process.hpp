@@ -15,11 +15,12 @@
 #include <vector>
 
 #include "rubato/run/worker_run.hpp"
-#include "rubato/transport/processes/process_cache.hpp"
+#include "rubato/transport/processes/link_fetcher.hpp"
 #include "rubato/transport/processes/read_question.hpp"
 #include "rubato/transport/processes/worker_links.hpp"
 #include "rubato/transport/tcp.hpp"
 #include "rubato/wire/control.hpp"
+#include "rubato/worker/process_cache.hpp"
 
 namespace rubato::detail {
 
@@ -66,6 +67,7 @@ class process_endpoint final : public endpoint {
   sender self_;
   std::optional<std::size_t> reader_;  ///< of the process cache, from its start on
   inquiry asked_;
+  cut_slot* cut_ = nullptr;  ///< asked of the coordinator; touched in one's turn
   read_questions questions_;
   std::mutex lock_;
   std::vector<conductor::order> orders_;  ///< have arrived
@@ -99,7 +101,7 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   struct worker_thread;
 
   /// Where workers of this process share what they fetch: not where a read is of a cut of its own.
-  [[nodiscard]] process_cache* shared() noexcept { return shares_ ? &*shared_ : nullptr; }
+  [[nodiscard]] process_cache* shared() noexcept { return shares_ ? &shared_->cache : nullptr; }
 
   // a run
   void begin(run_request request);
@@ -170,7 +172,14 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   std::atomic<bool> any_refused_ = false;
 
   std::unique_ptr<worker_links> links_;  ///< it may call until it is gone
-  std::optional<process_cache> shared_;  ///< of several threads
+  /// What several threads share.
+  struct sharing {
+    sharing(blueprint const& plan, server_asker& links, std::uint64_t sparse_max)
+        : fetcher(plan, links, sparse_max), cache(plan, fetcher) {}
+    link_fetcher fetcher;
+    process_cache cache;
+  };
+  std::optional<sharing> shared_;
 };
 
 }  // namespace rubato::detail

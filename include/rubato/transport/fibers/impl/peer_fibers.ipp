@@ -81,6 +81,10 @@ inline sim::scenario checked_for_peers(sim::scenario const& s, std::size_t peers
   if (!s.joins.empty()) throw option_error("scenario: joins: peers do not join a run under way");
   if (!s.server_delay.empty())
     throw option_error("scenario: server_delay: there are no servers between peers");
+  if (!s.server_machine_of.empty())
+    throw option_error("scenario: server_machine_of: there are no servers between peers");
+  if (s.one_process_per_machine)
+    throw option_error("scenario: one_process_per_machine: peers have nothing that they could share");
   return s;
 }
 

@@ -15,6 +15,7 @@ namespace rubato::detail {
 struct worker_fibers::worker_fiber final : worker_participant {
   worker_fiber(worker_fibers& run, sender const& self)
       : worker_participant(run, self), link(run, self.worker) {
+    link.process_ = run.process_for(self.worker.value());
     attach(link, run.options_.scenario.seed);
   }
   worker_fiber(worker_fiber const&) = delete;
@@ -35,6 +36,23 @@ struct worker_fibers::worker_fiber final : worker_participant {
   time_point crashed = time_point::max();
 };
 
+// ---- a process
+
+fiber_process::fiber_process(worker_fibers& run, blueprint const& plan, std::size_t protocol, std::uint32_t first)
+    : run_(run), workers_{first} {
+  if (plan.synchronized(protocol)) return;
+  cache_.emplace(plan, *this);
+  cache_->begin_stage(protocol);
+}
+
+void fiber_process::ask(server_fetch& f) {
+  worker_id const asker = f.read.from.worker;
+  sim::transit const t = run_.network_.send(station(), f.server, f.slot.request_bytes(), run_.now(),
+                                            run_.participants_[asker.index()]->link.link_draws_);
+  run_.queue_.push(t.delivered, {worker_fibers::event::fetch, asker.value(), f.server.value(),
+                                 run_.under_way_.fetches.put(&f)});
+}
+
 // ---- a worker's end
 
 fiber_endpoint::fiber_endpoint(worker_fibers& run, worker_id self)
@@ -42,7 +60,8 @@ fiber_endpoint::fiber_endpoint(worker_fibers& run, worker_id self)
       self_(self),
       speed_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()}),
       link_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()} + 1),
-      questions_(run.servers_.size()) {}
+      questions_(run.servers_.size()),
+      fetches_(run.servers_.size()) {}
 
 time_point fiber_endpoint::now() const { return run_.now(); }
 
@@ -52,7 +71,10 @@ void fiber_endpoint::checkpoint() {
 
 void fiber_endpoint::post(server_id to, commit_message&& commit) {
   checkpoint();
-  sim::transit const t = run_.network_.send(self_, to, commit.bytes(), now(), link_draws_);
+  clock_index const next = commit.stamp.next();
+  if (auto* const cache = shared()) cache->posting(reader_, to, next);
+  sim::transit const t = run_.network_.send(station(), to, commit.bytes(), now(), link_draws_);
+  if (auto* const cache = shared()) cache->posted(reader_, to, next);
   std::uint32_t const at = run_.under_way_.commits.put({std::move(commit), t.sent});
   run_.queue_.push(t.delivered, {worker_fibers::event::commit, self_.value(), to.value(), at});
   if (t.sent > now()) sleep_until(t.sent);
@@ -60,18 +82,19 @@ void fiber_endpoint::post(server_id to, commit_message&& commit) {
 
 void fiber_endpoint::request(server_id to, std::size_t table, read_header const& read, read_slot& slot) {
   checkpoint();
+  if (auto* const cache = shared()) return cache->request(reader_, to, table, read, slot);
   read_ = read;
   questions_[to.index()] = {static_cast<std::uint32_t>(table), &slot};
   ++outstanding_;
   slot.arrived = slot.admitted = now();
-  sim::transit const t = run_.network_.send(self_, to, slot.request_bytes(), now(), link_draws_);
+  sim::transit const t = run_.network_.send(station(), to, slot.request_bytes(), now(), link_draws_);
   run_.queue_.push(t.delivered, {worker_fibers::event::request, self_.value(), to.value(),
                                  static_cast<std::uint32_t>(table)});
 }
 
 void fiber_endpoint::wait() {
   waiting_ = true;
-  while (outstanding_ != 0) run_.fibers_->suspend();
+  while (waits_for_answers()) run_.fibers_->suspend();
   waiting_ = false;
   checkpoint();
 }
@@ -170,12 +193,13 @@ void worker_fibers::begin(run_request request) {
   under_way_ = {};
   of_conductor_ = 0;
   count_ = options_.workers;
-  std::vector<std::uint32_t> machine_of = options_.scenario.machine_of;
+  processes_.clear();
+  machine_of_ = options_.scenario.machine_of;
   if (!request_.placement.empty()) {
-    machine_of = options_.machines_of(request_.placement);
-    count_ = static_cast<std::uint32_t>(machine_of.size());
+    machine_of_ = options_.machines_of(request_.placement);
+    count_ = static_cast<std::uint32_t>(machine_of_.size());
   }
-  network_ = sim::network(options_.scenario.network, options_.scenario.server_delay, machine_of,
+  network_ = sim::network(options_.scenario.network, options_.scenario.server_delay, machine_of_,
                           options_.scenario.server_machine_of);
   crashes_ = 0;
   events_ = 0;
@@ -205,6 +229,16 @@ worker_fibers::worker_fiber& worker_fibers::make_participant() {
   return p;
 }
 
+/// The process that a worker is a thread of; none where it is alone on its machine.
+fiber_process* worker_fibers::process_for(std::uint32_t rank) {
+  if (!options_.scenario.one_process_per_machine || rank >= machine_of_.size()) return nullptr;
+  if (std::ranges::count(machine_of_, machine_of_[rank]) == 1) return nullptr;
+  auto& process = processes_[machine_of_[rank]];
+  if (process) process->add(rank);
+  else process = std::make_unique<fiber_process>(*this, plan(), protocol(), rank);
+  return process.get();
+}
+
 std::uint32_t worker_fibers::add_worker() {
   if (!is_running()) throw usage_error(errc::stale_handle, "add_worker: no run is under way");
   worker_fiber& p = make_participant();
@@ -229,6 +263,8 @@ void worker_fibers::handle(event const& e) {
     case event::commit: return take_commit(e);
     case event::request: return take_request(e);
     case event::reply: return take_reply(e);
+    case event::fetch: return take_fetch(e);
+    case event::fetched: return take_fetched(e);
     case event::order: return take_order(e);
     case event::report: {
       under_way::report const r = under_way_.reports.take(e.detail);
@@ -269,7 +305,16 @@ void worker_fibers::left(worker_participant& p) {
 
 void worker_fibers::crash(std::uint32_t w) {
   if (w >= participants_.size() || !participants_[w]->alive) return;
-  worker_fiber& p = *participants_[w];
+  fiber_process* const process = participants_[w]->link.process_;
+  if (process == nullptr) return kill(*participants_[w]);
+  for (std::uint32_t const one : process->workers()) {
+    worker_fiber& p = *participants_[one];
+    if (p.alive) kill(p);
+    p.link.dead_ = true;  // also one that has ended
+  }
+}
+
+void worker_fibers::kill(worker_fiber& p) {
   p.link.dead_ = true;
   fibers_->kill(p.fiber);
   p.alive = false;
@@ -277,8 +322,8 @@ void worker_fibers::crash(std::uint32_t w) {
   p.end();
   ++crashes_;
   note_end(now());
-  control_.withdraw_cut(worker_id{w});
-  queue_.push(now() + options_.scenario.detection_delay, {event::detect, w, 0, 0});
+  control_.withdraw_cut(p.link.self_);
+  queue_.push(now() + options_.scenario.detection_delay, {event::detect, p.link.self_.value(), 0, 0});
 }
 
 void worker_fibers::end_all() {
@@ -315,6 +360,13 @@ void worker_fibers::take_commit(event const& e) {
   release(server_id{e.server});
 }
 
+namespace {
+error refused_read(std::uint32_t server, std::uint32_t worker, refusal why) {
+  return error(errc::refused, "server " + std::to_string(server) + ": a read of worker " + std::to_string(worker) +
+                                  " was refused, for " + to_string(why));
+}
+}  // namespace
+
 void worker_fibers::take_request(event const& e) {
   worker_fiber& p = *participants_[e.worker];
   if (!p.alive) return;
@@ -323,15 +375,29 @@ void worker_fibers::take_request(event const& e) {
   slot.arrived = now();
   auto const [refused, done] = servers_.server(s).admit(e.detail, p.link.read_, slot);
   if (done) answer(p, s, slot);
-  if (refused != refusal::none)
-    throw error(errc::refused, "server " + std::to_string(e.server) + ": a read of worker " +
-                                   std::to_string(e.worker) + " was refused, for " +
-                                   to_string(refused));
+  if (refused != refusal::none) throw refused_read(e.server, e.worker, refused);
+}
+
+void worker_fibers::take_fetch(event const& e) {
+  server_fetch* const f = under_way_.fetches.take(e.detail);
+  worker_fiber& p = *participants_[e.worker];
+  if (p.link.dead_) return;
+  f->slot.arrived = now();
+  auto const [refused, done] = servers_.server(f->server).admit(f->table, f->read, f->slot);
+  if (refused != refusal::none) throw refused_read(e.server, e.worker, refused);
+  if (done) answer(p, *f);
+  else p.link.fetches_[e.server] = f;
 }
 
 void worker_fibers::release(server_id s) {
   for (worker_id const w : released_) {
     worker_fiber& p = *participants_[w.index()];
+    if (p.link.dead_) continue;
+    if (server_fetch* const f = std::exchange(p.link.fetches_[s.index()], nullptr)) {
+      servers_.server(s).read_released(f->table, f->read, f->slot);
+      answer(p, *f);
+      continue;
+    }
     if (!p.alive) continue;
     auto const [table, slot] = p.link.questions_[s.index()];
     servers_.server(s).read_released(table, p.link.read_, *slot);
@@ -342,8 +408,15 @@ void worker_fibers::release(server_id s) {
 void worker_fibers::answer(worker_fiber& p, server_id s, read_slot& slot) {
   slot.admitted = now();
   worker_id const to = p.link.self_;
-  sim::transit const t = network_.send(s, to, slot.reply_bytes(), now(), p.link.link_draws_);
+  sim::transit const t = network_.send(s, p.link.station(), slot.reply_bytes(), now(), p.link.link_draws_);
   queue_.push(t.delivered, {event::reply, to.value(), s.value(), 0});
+}
+
+void worker_fibers::answer(worker_fiber& p, server_fetch& f) {
+  f.slot.admitted = now();
+  sim::transit const t =
+      network_.send(f.server, p.link.station(), f.slot.reply_bytes(), now(), p.link.link_draws_);
+  queue_.push(t.delivered, {event::fetched, p.link.self_.value(), f.server.value(), under_way_.fetches.put(&f)});
 }
 
 void worker_fibers::take_order(event const& e) {
@@ -368,6 +441,19 @@ void worker_fibers::take_mark(event const& e) {
 void worker_fibers::take_reply(event const& e) {
   worker_fiber& p = *participants_[e.worker];
   if (p.alive && --p.link.outstanding_ == 0 && p.link.waiting_) go_on(p);
+}
+
+/// Whoever has waited for it goes on.
+void worker_fibers::take_fetched(event const& e) {
+  server_fetch* const f = under_way_.fetches.take(e.detail);
+  fiber_endpoint& asker = participants_[e.worker]->link;
+  if (asker.dead_) return;
+  fiber_process& process = *asker.process_;
+  f->done(refusal::none);
+  for (std::size_t i = 0; i < process.workers().size(); ++i) {  // one that goes on may make others join
+    worker_fiber& p = *participants_[process.workers()[i]];
+    if (p.link.waiting_ && !p.link.waits_for_answers()) go_on(p);
+  }
 }
 
 void worker_fibers::take_pace_order(event const& e) {
@@ -439,7 +525,10 @@ void worker_fibers::order(membership_order const& o) {
 }
 
 void worker_fibers::start(worker_id w, starting_point const& at) {
-  participants_[w.index()]->start = at;
+  worker_fiber& p = *participants_[w.index()];
+  p.start = at;
+  if (auto* const cache = p.link.shared(); cache != nullptr && p.alive)
+    p.link.reader_ = cache->enlist(p.link.asked_, w, at.clock);
   // A joiner hears of its clock when all shards know it.
   queue_.push(beginning_ ? now() : now() + 2 * control_latency(), {event::launch, w.value(), 0, 0});
 }

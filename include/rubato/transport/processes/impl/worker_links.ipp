@@ -235,7 +235,6 @@ void worker_links::withdraw(inquiry& asked) {
     }
     std::erase_if(s->asked, [&](question const* q) { return q->asker == &asked; });
   }
-  asked.cut = nullptr;
   asked.failure = nullptr;
   asked.missing.store(0, std::memory_order_relaxed);
 }

@@ -80,6 +80,8 @@ void process_endpoint::asking(F f) {
 void process_endpoint::withdraw() {
   if (reader_) run_.shared()->forget(*reader_);
   run_.links_->withdraw(asked_);
+  std::lock_guard const mine(run_.links_->turns());
+  cut_ = nullptr;
 }
 
 void process_endpoint::request(server_id s, std::size_t table, read_header const& read, read_slot& slot) {
@@ -99,7 +101,7 @@ void process_endpoint::request_cut(read_header const& read, cut_slot& slot) {
     slot.arrived = slot.admitted = time_point{};
     {
       std::lock_guard const mine(run_.links_->turns());
-      asked_.cut = &slot;
+      cut_ = &slot;
       asked_.missing.fetch_add(1, std::memory_order_relaxed);
     }
     run_.links_->tell(wire::cut_request{read.from, read.clock, read.bound, slot.pull});
@@ -109,8 +111,8 @@ void process_endpoint::request_cut(read_header const& read, cut_slot& slot) {
 void process_endpoint::release_cut() { run_.links_->tell(wire::cut_release{self_}); }
 
 void process_endpoint::grant(wire::cut_grant const& m) {
-  if (asked_.cut == nullptr) return;
-  cut_slot& slot = *std::exchange(asked_.cut, nullptr);
+  if (cut_ == nullptr) return;
+  cut_slot& slot = *std::exchange(cut_, nullptr);
   slot.cut = std::make_shared<commit_cut const>(m.below, m.c_min);
   slot.admitted = slot.arrived + m.held;
   asked_.missing.fetch_sub(1, std::memory_order_release);
@@ -214,7 +216,7 @@ void worker_process::begin(run_request request) {
   threads_here_ = options_.threads;
   if (!placement.empty()) threads_here_ = rank() < placement.size() ? placement[rank()] : 0;
   shares_ = shared_ && !plan().synchronized(protocol());
-  if (shared_) shared_->begin_stage(protocol());
+  if (shared_) shared_->cache.begin_stage(protocol());
   {
     std::lock_guard const guard(lock_);
     participants_.clear();

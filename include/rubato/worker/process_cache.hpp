@@ -12,7 +12,8 @@
 #include "rubato/protocol/rules.hpp"
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/read_slot.hpp"
-#include "rubato/transport/processes/question.hpp"
+#include "rubato/worker/inquiry.hpp"
+#include "rubato/worker/server_fetch.hpp"
 
 namespace rubato::detail {
 
@@ -29,7 +30,7 @@ class cached_part;
 class process_cache {
  public:
   /// @param plan and `servers`, who asks them, outlive this
-  process_cache(blueprint const& plan, server_asker& servers, std::uint64_t sparse_max);
+  process_cache(blueprint const& plan, server_fetcher& servers);
   ~process_cache();
   process_cache(process_cache const&) = delete;
   process_cache& operator=(process_cache const&) = delete;
@@ -48,7 +49,8 @@ class process_cache {
   /// misses one answer more until the slot holds it. When it throws, nothing has been asked.
   void request(std::size_t reader, server_id s, std::size_t table, read_header const& read,
                read_slot& slot);
-  /// The reader waits for nothing any more: its slots are not written to from now on.
+  /// The reader waits for nothing any more: its slots are not written to from now on. Others may wait for what was
+  /// asked in its name, so it leaves the run only when its requests are answered, or with its process.
   void forget(std::size_t reader);
 
  private:
@@ -71,9 +73,7 @@ class process_cache {
 
   blueprint const& plan_;
   std::size_t protocol_ = 0;
-  server_asker& asker_;
-  std::uint64_t sparse_max_;
-  inquiry asked_;  ///< of the cache's own questions; nobody waits for it
+  server_fetcher& fetcher_;
 
   std::mutex lock_;  ///< what follows
   std::vector<server_state> servers_;

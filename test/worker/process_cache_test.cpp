@@ -1,5 +1,5 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-#include <rubato/transport/processes/process_cache.hpp>
+#include <rubato/worker/process_cache.hpp>
 
 #include <catch2/catch.hpp>
 
@@ -17,7 +17,7 @@
 #include <rubato/protocol/rules.hpp>
 #include <rubato/protocol/ssp.hpp>
 
-#include "transport/processes/cached_process.hpp"
+#include "worker/cached_process.hpp"
 
 using namespace rubato;
 using test::at;

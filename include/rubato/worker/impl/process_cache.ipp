@@ -5,24 +5,24 @@
 #include <cstring>
 #include <utility>
 
-#include "rubato/transport/processes/cached_part.hpp"
-#include "rubato/transport/processes/process_cache.hpp"
+#include "rubato/worker/cached_part.hpp"
+#include "rubato/worker/process_cache.hpp"
 
 namespace rubato::detail {
 
 // ---- the cache
 
-process_cache::process_cache(blueprint const& plan, server_asker& servers, std::uint64_t sparse_max)
-    : plan_(plan), asker_(servers), sparse_max_(sparse_max), servers_(plan.servers()) {
+process_cache::process_cache(blueprint const& plan, server_fetcher& servers)
+    : plan_(plan), fetcher_(servers), servers_(plan.servers()) {
   for (std::size_t table = 0; table < plan.tables().size(); ++table)
     for (std::uint32_t s = 0; s < plan.servers(); ++s)
       parts_.push_back(std::make_unique<cached_part>(*this, table, server_id{s}));
 }
 
-process_cache::~process_cache() { asker_.withdraw(asked_); }
+process_cache::~process_cache() { fetcher_.withdraw_all(); }
 
 void process_cache::begin_stage(std::size_t protocol) {
-  asker_.withdraw(asked_);
+  fetcher_.withdraw_all();
   std::lock_guard const guard(lock_);
   protocol_ = protocol;
   for (server_state& s : servers_) s = {};
@@ -70,28 +70,24 @@ void process_cache::forget(std::size_t reader) {
 
 // ---- one table on one server
 
-struct cached_part::shared_question final : read_question {
-  shared_question(cached_part& p, fetch& f)
-      : read_question(p.cache_.plan_, p.table_, p.server_, p.cache_.sparse_max_), of(p), self(f) {}
-  void done(refusal why) override { of.answered(self, why); }
-  cached_part& of;
-  fetch& self;
-};
-
-struct cached_part::fetch {
+struct cached_part::fetch final : server_fetch {
   fetch(cached_part& p, pending const& by, clock_index n, std::vector<clock_index> left)
-      : asker(by.reader),
+      : of(p),
+        asker(by.reader),
         need(n),
         seen(std::make_shared<shared_state>(std::move(left), p.now_, by.slot->asked == selection::all,
-                                            p.is_live(by.slot->asked))),
-        question(p, *this) {
+                                            p.is_live(by.slot->asked))) {
+    server = p.server_;
+    table = p.table_;
+    read = by.read;
     slot.asked = by.slot->asked;
   }
+  void done(refusal why) override { of.answered(*this, why); }
+
+  cached_part& of;
   std::size_t asker;
   clock_index need;
   std::shared_ptr<shared_state> seen;
-  read_slot slot;
-  shared_question question;
   std::vector<waiter> waiting;
 };
 
@@ -145,7 +141,7 @@ void cached_part::request(std::unique_lock<std::mutex>& guard, std::size_t reade
   fetch& f = begin_fetch(by, std::move(open));
   guard.unlock();
   try {
-    cache_.asker_.ask(server_, f.question);
+    cache_.fetcher_.ask(f);
   } catch (...) {
     guard.lock();
     abandon(f, std::current_exception());
@@ -263,7 +259,6 @@ cached_part::fetch& cached_part::begin_fetch(std::shared_ptr<pending> const& by,
     f.slot.rows.push_back(by->slot->rows[one.index]);
   }
   f.waiting.push_back({by, std::move(open)});
-  f.question.renew(by->read, f.slot, cache_.asked_);
   under_way_.push_back(std::move(made));  // last: all before may throw
   return f;
 }
@@ -304,7 +299,6 @@ std::vector<clock_index> cached_part::left_by_now() {
 void cached_part::answered(fetch& f, refusal why) {
   std::lock_guard const guard(cache_.lock_);
   std::unique_ptr<fetch> const self = take(f);
-  cache_.asked_.missing.fetch_sub(1, std::memory_order_relaxed);
   if (why == refusal::none) {
     self->seen->answered(self->slot.stamp, left_by_now(), ++now_);
     state().known = std::max(state().known, self->slot.stamp.server_clock);
@@ -356,7 +350,7 @@ bool cached_part::serve(waiter& w, fetch& f) {
 /// Its own commits left while another's request was under way: it asks for itself.
 void cached_part::ask_again(waiter& w) {
   fetch& f = begin_fetch(w.by, std::move(w.rows));
-  cache_.asker_.ask_in_turn(server_, f.question);
+  cache_.fetcher_.ask_in_turn(f);
 }
 
 /// The slot holds the answer.

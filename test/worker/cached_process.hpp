@@ -3,14 +3,13 @@
 // hand.
 #pragma once
 
-#include <rubato/transport/processes/process_cache.hpp>
+#include <rubato/worker/process_cache.hpp>
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
@@ -28,7 +27,7 @@
 #include <rubato/server/shard.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/table_description.hpp>
-#include <rubato/wire/messages.hpp>
+#include <rubato/worker/server_fetch.hpp>
 
 namespace rubato::test {
 
@@ -45,36 +44,30 @@ struct shadow {
   clock_index need;
 };
 
+using detail::server_fetch;
+
 /// Servers, and the links of a process to them: nothing moves but by hand, in order each way.
-class hand_driven_network final : public detail::server_asker {
+class hand_driven_network final : public detail::server_fetcher {
  public:
-  explicit hand_driven_network(blueprint const& p) : plan_(p), lines_(p.servers()) {
+  explicit hand_driven_network(blueprint const& p) : lines_(p.servers()) {
     for (std::uint32_t s = 0; s < p.servers(); ++s)
       lines_[s].shard = std::make_unique<shard>(p, server_id{s}, threading::single);
   }
 
-  // ---- as worker_links
-
-  void ask(server_id s, detail::question& q) override {
+  void ask(server_fetch& f) override {
     if (on_ask) on_ask();
-    ask_in_turn(s, q);
+    ask_in_turn(f);
   }
-  void ask_in_turn(server_id s, detail::question& q) override {
-    q.asker->missing.fetch_add(1);
-    line(s).sent.push_back(&q);
+  void ask_in_turn(server_fetch& f) override {
+    line(f.server).sent.push_back(&f);
     ++asked;
   }
-  void withdraw(detail::inquiry& by) override {
-    auto const is_his = [&](detail::question const* q) { return q != nullptr && q->asker == &by; };
+  void withdraw_all() override {
     for (link& l : lines_) {
-      std::erase_if(l.sent, [&](auto const& m) {
-        auto const* const q = std::get_if<question*>(&m);
-        return q != nullptr && is_his(*q);
-      });
-      std::erase_if(l.waiting, [&](auto const& w) { return is_his(w.second.first); });
-      std::erase_if(l.replies, [&](reply const& r) { return is_his(r.to); });
+      std::erase_if(l.sent, [](auto const& m) { return std::holds_alternative<server_fetch*>(m); });
+      l.waiting.clear();
+      std::erase_if(l.replies, [](reply const& r) { return r.to != nullptr; });
     }
-    by.missing = 0;
   }
 
   // ---- by hand
@@ -107,8 +100,8 @@ class hand_driven_network final : public detail::server_asker {
     sent.pop_front();
     if (auto* const m = std::get_if<commit_message>(&next))
       commit(s, std::move(*m));
-    else if (auto* const q = std::get_if<question*>(&next))
-      take(s, **q);
+    else if (auto* const f = std::get_if<server_fetch*>(&next))
+      take(s, **f);
     else
       line(s).shadows.push_back(std::get<shadow>(next));
     let_shadows_go(s);
@@ -138,24 +131,21 @@ class hand_driven_network final : public detail::server_asker {
   }
   /// The server refuses the next that this process has sent to it. @pre that is a question
   void refuse(refusal why, server_id s = first_server) {
-    line(s).replies.push_back({.to = std::get<question*>(line(s).sent.front()), .why = why});
+    line(s).replies.push_back({.to = std::get<server_fetch*>(line(s).sent.front()), .why = why});
     line(s).sent.pop_front();
   }
 
  private:
-  using question = detail::question;
   struct reply {
-    question* to = nullptr;
+    server_fetch* to = nullptr;
     refusal why = refusal::none;
-    wire::reply_meta meta{};
-    raw_array values{};
     shadow instead{};
   };
   struct link {
     std::unique_ptr<rubato::shard> shard;
-    std::deque<std::variant<commit_message, question*, shadow>> sent;
+    std::deque<std::variant<commit_message, server_fetch*, shadow>> sent;
     std::deque<commit_message> abroad;
-    std::map<worker_id, std::pair<question*, read_header>> waiting;
+    std::map<worker_id, server_fetch*> waiting;
     std::vector<shadow> shadows;
     std::deque<reply> replies;
   };
@@ -171,10 +161,9 @@ class hand_driven_network final : public detail::server_asker {
     for (worker_id const w : released_) {
       auto const node = line(s).waiting.extract(w);
       if (node.empty()) continue;
-      auto const& [q, read] = node.mapped();
-      read_slot slot = slot_of(s, *q);
-      line(s).shard->read_released(0, read, slot);
-      answer(s, *q, slot);
+      server_fetch& f = *node.mapped();
+      reading(f, [&] { line(s).shard->read_released(0, f.read, f.slot); });
+      line(s).replies.push_back({.to = &f});
     }
     let_shadows_go(s);
   }
@@ -186,70 +175,33 @@ class hand_driven_network final : public detail::server_asker {
     });
   }
 
-  void take(server_id s, question& q) {
-    auto const m = wire::from_bytes<wire::request_meta>(q.meta);
-    read_header const read{
-        {worker_id{q.header.sender}, incarnation_id{q.header.incarnation}, m.stage},
-        m.clock,
-        m.bound,
-        {}};
-    read_slot slot = slot_of(s, q);
-    auto const [refused, done] = line(s).shard->admit(0, read, slot);
-    if (done) return answer(s, q, slot);
-    if (refused != refusal::none) return line(s).replies.push_back({.to = &q, .why = refused});
-    REQUIRE_FALSE(line(s).waiting.contains(read.from.worker));  // a server keeps one for each
-    line(s).waiting[read.from.worker] = {&q, read};
+  void take(server_id s, server_fetch& f) {
+    std::pair<refusal, bool> taken;
+    reading(f, [&] {
+      auto const [refused, done] = line(s).shard->admit(0, f.read, f.slot);
+      taken = {refused, done};
+    });
+    auto const [refused, done] = taken;
+    if (done || refused != refusal::none) return line(s).replies.push_back({.to = &f, .why = refused});
+    REQUIRE_FALSE(line(s).waiting.contains(f.read.from.worker));  // a server keeps one for each
+    line(s).waiting[f.read.from.worker] = &f;
   }
   /// A server reads the whole table off its store while it sends it, where it may.
-  [[nodiscard]] bool streams(server_id s, selection what) {
-    return what == selection::all && line(s).shard->streams(0);
+  [[nodiscard]] bool streams(server_fetch const& f) {
+    return f.slot.asked == selection::all && line(f.server).shard->streams(0);
   }
-  [[nodiscard]] read_slot slot_of(server_id s, question const& q) {
-    auto const m = wire::from_bytes<wire::request_meta>(q.meta);
-    read_slot slot;
-    slot.asked = streams(s, m.asked) ? selection::nothing : m.asked;
-    slot.rows.resize(static_cast<std::size_t>(m.rows));
-    REQUIRE(q.body.size() == slot.rows.size() * sizeof(std::uint64_t));
-    if (!q.body.empty()) std::memcpy(slot.rows.data(), q.body.data(), q.body.size());
-    return slot;
-  }
-  void answer(server_id s, question& q, read_slot& slot) {
-    reply r{.to = &q};
-    r.meta = {.server_clock = slot.stamp.server_clock,
-              .included = slot.stamp.included,
-              .version = slot.stamp.version,
-              .folded_below = slot.stamp.folded_below,
-              .asked = wire::from_bytes<wire::request_meta>(q.meta).asked};
-    if (slot.asked == selection::rows) r.values = slot.values;
-    if (slot.asked == selection::all) copy(s, slot.state, r.values);
-    line(s).replies.push_back(std::move(r));
+  template <class F>
+  void reading(server_fetch& f, F read) {
+    bool const streamed = streams(f);
+    if (streamed) f.slot.asked = selection::nothing;
+    read();
+    if (streamed) f.slot.asked = selection::all;
   }
   void deliver(server_id s, reply& r) {
-    if (streams(s, r.meta.asked)) {
-      table_state now;
-      line(s).shard->host(0).snapshot(now, {});
-      copy(s, now, r.values);
-    }
-    wire::frame_header h;
-    h.kind = +wire::kind::reply;
-    h.length = r.values.size_bytes();
-    std::vector<std::span<std::byte>> body;
-    r.to->begin(h, wire::to_bytes(r.meta), body);
-    std::span<std::byte const> from = r.values.bytes();
-    for (auto const piece : body) {
-      std::ranges::copy(from.first(piece.size()), piece.begin());
-      from = from.subspan(piece.size());
-    }
-    REQUIRE(from.empty());
+    if (streams(*r.to)) line(s).shard->host(0).snapshot(r.to->slot.state, {});
     r.to->done(refusal::none);
   }
-  void copy(server_id s, table_state const& state, raw_array& to) const {
-    table_blueprint const& table = plan_.table(0);
-    to.resize_bytes(static_cast<std::size_t>(table.where().rows_of(s)) * table.row_bytes());
-    state.copy(0, to.size_bytes(), to.data());
-  }
 
-  blueprint const& plan_;
   std::vector<link> lines_;
   std::vector<worker_id> released_;
 };
@@ -297,7 +249,7 @@ class cached_process {
       : width(is.here + is.abroad + 1),  // and one for a joiner
         plan(p, is.servers, tables(width, is, std::move(more))),
         net(plan),
-        cache(plan, net, 0) {
+        cache(plan, net) {
     begin_stage();
     for (std::uint32_t i = 0; i < is.here; ++i) add(true);
     for (std::uint32_t i = 0; i < is.abroad; ++i) add(false);

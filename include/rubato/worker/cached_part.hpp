@@ -13,10 +13,9 @@
 #include "rubato/core/ids.hpp"
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/read_slot.hpp"
-#include "rubato/transport/processes/process_cache.hpp"
-#include "rubato/transport/processes/read_question.hpp"
-#include "rubato/transport/processes/shared_state.hpp"
+#include "rubato/worker/process_cache.hpp"
 #include "rubato/worker/row_cache.hpp"
+#include "rubato/worker/shared_state.hpp"
 
 namespace rubato::detail {
 
@@ -33,7 +32,7 @@ class cached_part {
   void clear();
   void forget(std::size_t reader);
 
-  /// Answers from what is here, or joins a request under way; asks the server by a question of the
+  /// Answers from what is here, or joins a request under way; asks the server by a fetch of the
   /// cache's own when no other way is left. `guard` holds the cache's lock.
   void request(std::unique_lock<std::mutex>& guard, std::size_t reader, read_header const& read,
                read_slot& slot);
@@ -60,7 +59,6 @@ class cached_part {
     wishes rows;
   };
   struct fetch;
-  struct shared_question;
 
   [[nodiscard]] bool is_live(selection asked) const noexcept;
   [[nodiscard]] std::size_t capacity() const;
