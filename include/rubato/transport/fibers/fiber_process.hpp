@@ -19,9 +19,9 @@ class worker_fibers;
 class fiber_process final : public server_fetcher {
  public:
   /// Under partition synchronization each read is of a cut of its own, and nothing is shared.
-  fiber_process(worker_fibers& run, blueprint const& plan, std::size_t protocol, std::uint32_t first);
+  fiber_process(worker_fibers& run, blueprint const& plan, std::size_t protocol);
 
-  /// The end of its connections to servers and to other machines: its first worker stands for it.
+  /// The end of its connections to servers: its first worker stands for it. @pre it has one
   [[nodiscard]] worker_id station() const noexcept { return worker_id{workers_.front()}; }
   [[nodiscard]] process_cache* cache() noexcept { return cache_ ? &*cache_ : nullptr; }
   void add(std::uint32_t rank) { workers_.push_back(rank); }

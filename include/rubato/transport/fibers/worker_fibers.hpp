@@ -169,7 +169,8 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
 
   void begin(run_request request);
   worker_fiber& make_participant();
-  [[nodiscard]] fiber_process* process_for(std::uint32_t rank);
+  void make_processes();
+  [[nodiscard]] fiber_process* enter_process(std::uint32_t rank);
   void process_events();
   void handle(event const& e);
   void go_on(worker_fiber& p);
@@ -229,7 +230,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
   under_way under_way_;
   std::size_t of_conductor_ = 0;  ///< events under way that are its ticks and orders
   std::vector<std::uint32_t> machine_of_;  ///< of the run under way
-  std::map<std::uint32_t, std::unique_ptr<fiber_process>> processes_;  ///< by machine, where there are any
+  std::map<std::uint32_t, std::unique_ptr<fiber_process>> processes_;  ///< by machine, if it is for several workers
   std::vector<std::unique_ptr<worker_fiber>> participants_;
   std::vector<footprint> footprints_;  // by worker
   std::unique_ptr<sim::fiber_pool> fibers_;  // after the participants: unwound before them

@@ -15,7 +15,7 @@ namespace rubato::detail {
 struct worker_fibers::worker_fiber final : worker_participant {
   worker_fiber(worker_fibers& run, sender const& self)
       : worker_participant(run, self), link(run, self.worker) {
-    link.process_ = run.process_for(self.worker.value());
+    link.process_ = run.enter_process(self.worker.value());
     attach(link, run.options_.scenario.seed);
   }
   worker_fiber(worker_fiber const&) = delete;
@@ -38,8 +38,7 @@ struct worker_fibers::worker_fiber final : worker_participant {
 
 // ---- a process
 
-fiber_process::fiber_process(worker_fibers& run, blueprint const& plan, std::size_t protocol, std::uint32_t first)
-    : run_(run), workers_{first} {
+fiber_process::fiber_process(worker_fibers& run, blueprint const& plan, std::size_t protocol) : run_(run) {
   if (plan.synchronized(protocol)) return;
   cache_.emplace(plan, *this);
   cache_->begin_stage(protocol);
@@ -193,12 +192,12 @@ void worker_fibers::begin(run_request request) {
   under_way_ = {};
   of_conductor_ = 0;
   count_ = options_.workers;
-  processes_.clear();
   machine_of_ = options_.scenario.machine_of;
   if (!request_.placement.empty()) {
     machine_of_ = options_.machines_of(request_.placement);
     count_ = static_cast<std::uint32_t>(machine_of_.size());
   }
+  make_processes();
   network_ = sim::network(options_.scenario.network, options_.scenario.server_delay, machine_of_,
                           options_.scenario.server_machine_of);
   crashes_ = 0;
@@ -229,14 +228,22 @@ worker_fibers::worker_fiber& worker_fibers::make_participant() {
   return p;
 }
 
+void worker_fibers::make_processes() {
+  processes_.clear();
+  if (!options_.scenario.one_process_per_machine) return;
+  std::map<std::uint32_t, std::uint32_t> workers_on;
+  for (std::uint32_t const machine : machine_of_)
+    if (++workers_on[machine] == 2)
+      processes_.emplace(machine, std::make_unique<fiber_process>(*this, plan(), protocol()));
+}
+
 /// The process that a worker is a thread of; none where it is alone on its machine.
-fiber_process* worker_fibers::process_for(std::uint32_t rank) {
-  if (!options_.scenario.one_process_per_machine || rank >= machine_of_.size()) return nullptr;
-  if (std::ranges::count(machine_of_, machine_of_[rank]) == 1) return nullptr;
-  auto& process = processes_[machine_of_[rank]];
-  if (process) process->add(rank);
-  else process = std::make_unique<fiber_process>(*this, plan(), protocol(), rank);
-  return process.get();
+fiber_process* worker_fibers::enter_process(std::uint32_t rank) {
+  if (rank >= machine_of_.size()) return nullptr;
+  auto const process = processes_.find(machine_of_[rank]);
+  if (process == processes_.end()) return nullptr;
+  process->second->add(rank);
+  return process->second.get();
 }
 
 std::uint32_t worker_fibers::add_worker() {
