@@ -22,37 +22,16 @@
 #include <rubato/data/synthetic.hpp>
 
 #include "real_data.hpp"
+#include "scratch_file.hpp"
 
 namespace rd = rubato::data;
 using namespace std::string_literals;
 using rubato::data_error;
 using rubato::option_error;
 using rubato_test::real_data;
+using rubato_test::scratch_file;
 
 namespace {
-
-/// A file that goes away with the test.
-class scratch_file {
- public:
-  explicit scratch_file(std::string_view bytes = {}) {
-    static int made = 0;
-    path_ = (std::filesystem::temp_directory_path() /
-             fmt::format("rubato-libsvm-{}-{}", ::getpid(), made++))
-                .string();
-    write(bytes);
-  }
-  scratch_file(scratch_file const&) = delete;
-  scratch_file& operator=(scratch_file const&) = delete;
-  ~scratch_file() { std::filesystem::remove(path_); }
-
-  void write(std::string_view bytes) const {
-    std::ofstream(path_, std::ios::binary).write(bytes.data(), std::ssize(bytes));
-  }
-  [[nodiscard]] std::string const& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 std::string slurp(std::string const& path) {
   std::ifstream in(path, std::ios::binary);

@@ -3,6 +3,8 @@
 
 #include "rubato/data/impl/compact.ipp"
 #include "rubato/data/impl/dataset.ipp"
+#include "rubato/data/impl/file_assigner.ipp"
+#include "rubato/data/impl/file_block.ipp"
 #include "rubato/data/impl/idx.ipp"
 #include "rubato/data/impl/libsvm.ipp"
 #include "rubato/data/impl/synthetic.ipp"

@@ -3,6 +3,8 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <span>
 #include <string>
 #include <system_error>
@@ -28,6 +30,15 @@ class gzip_file {
   gzip_file(gzip_file const&) = delete;
   gzip_file& operator=(gzip_file const&) = delete;
   ~gzip_file() { gzclose(file_); }
+
+  /// Goes to a byte of what is read; beyond the end nothing is. @throws data_error as `read`
+  void go_to(std::uint64_t byte) {
+    if (gzseek(file_, static_cast<z_off_t>(byte), SEEK_SET) >= 0) return;
+    int code = Z_OK;
+    char const* const reason = gzerror(file_, &code);
+    if (code == Z_ERRNO) fail_io("cannot read", errno);
+    throw data_error(fmt::format("{}: cannot go to byte {}: {}", path_, byte, reason));
+  }
 
   /// Fills `into` as far as there are bytes; a short count means the end. `into` is at most 2^30
   /// bytes long. @throws data_error for a broken stream, or (with errc::io) one that cannot be read

@@ -11,8 +11,7 @@
 #include <fmt/format.h>
 
 #include "rubato/core/error.hpp"
-
-#include "gzip_file.hpp"
+#include "rubato/data/impl/gzip_file.hpp"
 
 namespace rubato::data {
 namespace {

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include "rubato/data/file_block.hpp"
 #include "rubato/data/libsvm.hpp"
 
 #include <algorithm>
@@ -17,8 +18,7 @@
 #include <fmt/format.h>
 
 #include "rubato/core/error.hpp"
-
-#include "gzip_file.hpp"
+#include "rubato/data/impl/gzip_file.hpp"
 
 namespace rubato::data {
 namespace {
@@ -31,12 +31,14 @@ class scanner {
  public:
   static constexpr std::size_t field_size_max = 256;
 
-  explicit scanner(std::string_view text) : at_(text.data()), end_(at_ + text.size()) {}
+  explicit scanner(std::string_view text) : at_(text.data()), end_(at_ + text.size()), read_(text.size()) {}
   explicit scanner(gzip_file& file) : file_(&file), block_(block_size) {
     at_ = end_ = block_.data();
   }
   scanner(scanner&&) = default;  // no copies: they would point into the block of the original
 
+  /// Bytes that lie behind.
+  [[nodiscard]] std::uint64_t position() const noexcept { return read_ - static_cast<std::uint64_t>(end_ - at_); }
   bool at_end() { return at_ == end_ && !refill(); }
   bool at_line_end() { return at_end() || *at_ == '\n' || *at_ == '#'; }
 
@@ -90,6 +92,7 @@ class scanner {
     if (got < room.size()) file_ = nullptr;
     at_ = block_.data();
     end_ = at_ + left + got;
+    read_ += got;
     return got != 0;
   }
 
@@ -97,6 +100,7 @@ class scanner {
   std::vector<char> block_;
   char const* at_;
   char const* end_;
+  std::uint64_t read_ = 0;
 };
 
 /// What a label means under one kind, if it has a meaning there.
@@ -176,20 +180,36 @@ class parser {
 
   dataset parse() {
     in_.skip_byte_order_mark();
-    for (; !in_.at_end(); ++line_) {
-      in_.skip_blanks();
-      if (!in_.at_line_end()) read_row();
-      in_.skip_line();
-    }
+    read_lines(std::numeric_limits<std::uint64_t>::max());
     if (rows_.size() == 0) {
       throw data_error(
           fmt::format("{}: no examples, expected lines of 'label index:value ...'", name_));
     }
+    return build();
+  }
+
+  /// The lines that begin at a byte before `end`, without the rest of one that begins at none of them.
+  dataset parse_block(std::uint64_t end, bool first) {
+    if (first) in_.skip_byte_order_mark();
+    else in_.skip_line();
+    read_lines(end);
+    return build();
+  }
+
+ private:
+  void read_lines(std::uint64_t end) {
+    for (; !in_.at_end() && in_.position() < end; ++line_) {
+      in_.skip_blanks();
+      if (!in_.at_line_end()) read_row();
+      in_.skip_line();
+    }
+  }
+
+  dataset build() {
     if (!raw_labels_) rows_.map_labels([this](float label) { return labels_.map(label); });
     return rows_.build();
   }
 
- private:
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> reason, Args&&... args) const {
     throw data_error(
@@ -308,6 +328,19 @@ dataset read_libsvm(std::string const& path, libsvm_options const& options) {
   validate(options);
   gzip_file file(path);
   return parser(scanner(file), path, options).parse();
+}
+
+dataset read_libsvm(file_block const& block, libsvm_options const& options) {
+  validate(options);
+  if (options.labels == label_kind::binary)
+    throw option_error("libsvm_options: labels is binary, which a block may not show, expected a kind");
+  if (options.features == 0)
+    throw option_error("libsvm_options: features is 0, which a block may not show, expected their number");
+  gzip_file file(block.file);
+  std::uint64_t const before = block.begin == 0 ? 0 : block.begin - 1;  // is that the end of a line?
+  if (before != 0) file.go_to(before);
+  std::string const name = block.begin == 0 ? block.file : fmt::format("{} from byte {}", block.file, block.begin);
+  return parser(scanner(file), name, options).parse_block(block.end - std::min(before, block.end), block.begin == 0);
 }
 
 dataset parse_libsvm(std::string_view text, std::string_view name, libsvm_options const& options) {

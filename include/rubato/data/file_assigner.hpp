@@ -1,0 +1,54 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include <rubato/core/ids.hpp>
+#include <rubato/data/file_block.hpp>
+
+namespace rubato::data {
+
+/// Deals out the blocks of files to those who load them: whoever is done asks for the next, so that fast loaders
+/// load more; and gets one that lies on its node while there is any. Source: 004 §6.2.
+///
+/// Thread safety: any thread. Cost: amortised O(log nodes) for each copy of a block.
+class file_assigner {
+ public:
+  explicit file_assigner(std::vector<file_block> blocks);
+
+  /// A block for a loader on this node, or nothing when all are dealt out. First those that lie there, then
+  /// those that are as near to all, then those that lie elsewhere; of each in the order of the list.
+  [[nodiscard]] std::optional<file_block> next(node_id where);
+  /// The node is lost, and with it what it has loaded: all that it was given is dealt out anew. Returns how many
+  /// blocks that are.
+  std::size_t lost(node_id where);
+
+  [[nodiscard]] std::size_t left() const;
+  /// Of the blocks dealt out, those that lie where they were given to.
+  [[nodiscard]] std::size_t local() const;
+
+ private:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  using queue = std::deque<std::size_t>;
+
+  void list(std::size_t block);
+  [[nodiscard]] std::size_t pop(queue& from);
+  [[nodiscard]] bool lies_on(std::size_t block, node_id where) const;
+
+  std::vector<file_block> blocks_;
+  mutable std::mutex lock_;  ///< what follows
+  std::vector<bool> given_;
+  std::size_t left_ = 0;
+  std::size_t local_ = 0;
+  std::map<node_id, queue> of_node_;  ///< blocks to be dealt out, some of which may have been
+  queue of_all_;
+  queue elsewhere_;
+  std::map<node_id, std::vector<std::size_t>> dealt_;
+};
+
+}  // namespace rubato::data

@@ -1,0 +1,112 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/data/file_assigner.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <rubato/core/random.hpp>
+
+namespace rd = rubato::data;
+using rubato::node_id;
+using rd::file_assigner;
+using rd::file_block;
+
+namespace {
+
+constexpr node_id a{0}, b{1}, c{2};
+
+file_block block(std::uint64_t begin, std::vector<node_id> nodes = {}) { return {"f", begin, begin + 1, std::move(nodes)}; }
+
+}  // namespace
+
+TEST_CASE("blocks go to where they lie, then to whoever asks") {
+  file_assigner files({block(0, {b}), block(1), block(2, {a, b}), block(3, {a})});
+  CHECK(files.next(a)->begin == 2);
+  CHECK(files.next(a)->begin == 3);
+  CHECK(files.next(a)->begin == 1);  // as near to all, before one that lies with another
+  CHECK(files.left() == 1);
+  CHECK(files.next(c)->begin == 0);
+  CHECK_FALSE(files.next(b));
+  CHECK(files.local() == 2);
+  CHECK(files.left() == 0);
+}
+
+TEST_CASE("what a lost node was given is dealt out anew") {
+  file_assigner files({block(0, {a}), block(1, {a}), block(2)});
+  CHECK(files.next(a)->begin == 0);
+  CHECK(files.next(b)->begin == 2);
+  CHECK(files.lost(a) == 1);
+  CHECK(files.lost(a) == 0);
+  CHECK(files.left() == 2);
+  CHECK(files.local() == 0);
+  CHECK(files.next(b)->begin == 0);
+  CHECK(files.next(a)->begin == 1);
+  CHECK(files.local() == 1);
+  CHECK_FALSE(files.next(b));
+}
+
+TEST_CASE("each block is held by one node at any time, whatever is lost") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    INFO("seed " << seed);
+    rubato::random_stream random(seed, 0xa551);
+    std::vector<file_block> blocks;
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      blocks.push_back(block(i));
+      for (std::uint32_t n = 0; n < 4; ++n)
+        if (random.chance(0.3)) blocks.back().nodes.push_back(node_id{n});
+    }
+    file_assigner files(blocks);
+    std::map<std::uint64_t, node_id> held;
+    std::size_t local = 0;
+    auto const is_local = [&](std::uint64_t begin, node_id n) {
+      auto const& nodes = blocks[begin].nodes;
+      return std::ranges::find(nodes, n) != nodes.end();
+    };
+    while (files.left() != 0) {
+      node_id const n{static_cast<std::uint32_t>(random.below(5))};
+      if (random.chance(0.05)) {
+        std::size_t lost = 0;
+        for (auto at = held.begin(); at != held.end();) {
+          bool const goes = at->second == n;
+          if (goes) ++lost, local -= is_local(at->first, n) ? 1 : 0;
+          at = goes ? held.erase(at) : std::next(at);
+        }
+        REQUIRE(files.lost(n) == lost);
+        continue;
+      }
+      auto const got = files.next(n);
+      REQUIRE(got);
+      REQUIRE(held.emplace(got->begin, n).second);
+      if (is_local(got->begin, n)) ++local;
+      bool const some_here = std::ranges::any_of(blocks, [&](auto const& one) {
+        return !held.contains(one.begin) && is_local(one.begin, n);
+      });
+      REQUIRE((is_local(got->begin, n) || !some_here));
+      REQUIRE(files.local() == local);
+    }
+    REQUIRE(held.size() == blocks.size());
+  }
+}
+
+TEST_CASE("loaders in many threads share the blocks") {
+  std::vector<file_block> blocks;
+  for (std::uint64_t i = 0; i < 1000; ++i) blocks.push_back(block(i));
+  file_assigner files(blocks);
+  std::atomic<std::uint64_t> sum = 0;
+  {
+    std::vector<std::jthread> loaders;
+    for (std::uint32_t n = 0; n < 4; ++n)
+      loaders.emplace_back([&files, &sum, n] {
+        while (auto const one = files.next(node_id{n})) sum += one->begin;
+      });
+  }
+  CHECK(sum == 1000 * 999 / 2);
+}
