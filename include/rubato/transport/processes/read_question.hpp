@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rubato/server/blueprint.hpp"
+#include "rubato/server/read_slot.hpp"
 #include "rubato/transport/processes/question.hpp"
 
 namespace rubato::detail {
