@@ -79,9 +79,11 @@ void process_endpoint::asking(F f) {
 
 void process_endpoint::withdraw() {
   if (reader_) run_.shared()->forget(*reader_);
+  {
+    std::lock_guard const mine(run_.links_->turns());
+    cut_ = nullptr;  // first: a grant that comes later must find nothing to count down
+  }
   run_.links_->withdraw(asked_);
-  std::lock_guard const mine(run_.links_->turns());
-  cut_ = nullptr;
 }
 
 void process_endpoint::request(server_id s, std::size_t table, read_header const& read, read_slot& slot) {
