@@ -475,7 +475,9 @@ struct setup {
     slot.values.resize_bytes(sizeof(double));
     states[place.server.index()]->read(slot.rows, slot.values.data(), {});
     double seen = 0;
-    missing_rows const fetched{.keys = {k}, .positions = {0}, .places = {place}, .indices = {0}};
+    missing_rows fetched;
+    fetched.add(k, 0);
+    fetched.places = {place};
     own->accept_rows(fetched, {.at = at(clock), .need = at(clock)},
                      reinterpret_cast<std::byte*>(&seen));
     return seen;

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,23 +19,41 @@
 
 namespace rubato {
 
-/// The rows that a read has to fetch: element i of each list is about one row.
-struct missing_rows {
-  std::vector<std::uint64_t> keys;
-  std::vector<std::size_t> positions;  ///< in the caller's list
-  std::vector<layout::place> places;
-  std::vector<std::size_t> indices;    ///< in the server's slot
+/// The rows that a read has to fetch.
+class missing_rows {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::span<std::uint64_t const> keys() const noexcept { return {keys_.data(), size_}; }
+  /// Where the i-th row is in the caller's list, and in the slot of the server that holds it.
+  [[nodiscard]] std::size_t position(std::size_t i) const noexcept { return rows_[i].position; }
+  [[nodiscard]] std::size_t index(std::size_t i) const noexcept { return rows_[i].index; }
+  void set_index(std::size_t i, std::size_t index) noexcept { rows_[i].index = index; }
 
-  [[nodiscard]] bool empty() const noexcept { return keys.empty(); }
-  [[nodiscard]] std::size_t size() const noexcept { return keys.size(); }
-  void clear() noexcept {
-    keys.clear();
-    positions.clear();
-  }
+  /// Keeps its memory, and what is in there: reads of a few rows are over in less time than vectors take to grow
+  /// and shrink.
+  void clear() noexcept { size_ = 0; }
   void add(std::uint64_t k, std::size_t position) {
-    keys.push_back(k);
-    positions.push_back(position);
+    if (size_ == rows_.size()) grow();
+    keys_[size_] = k;
+    rows_[size_++] = {position, 0};
   }
+
+  std::vector<layout::place> places;  ///< by row
+
+ private:
+  struct row {
+    std::size_t position;
+    std::size_t index;
+  };
+  void grow() {
+    keys_.resize(std::max<std::size_t>(16, 2 * size_));
+    rows_.resize(keys_.size());
+  }
+
+  std::vector<std::uint64_t> keys_;
+  std::vector<row> rows_;
+  std::size_t size_ = 0;
 };
 
 /// What a read by key has found in a replica.

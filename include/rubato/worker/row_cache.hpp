@@ -7,10 +7,10 @@
 #include <cstring>
 #include <list>
 #include <utility>
-#include <vector>
 
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
+#include "rubato/core/raw_array.hpp"
 #include "rubato/core/row_map.hpp"
 #include "rubato/storage/arithmetic.hpp"
 
@@ -77,7 +77,7 @@ class row_cache {
   std::byte* put(std::uint64_t k, Mark const& mark, clock_index server_clock, std::byte const* from) {
     newest_ = std::max(newest_, server_clock);
     if (capacity_ != 0) return put_limited(k, mark, server_clock, from);
-    values_.resize(std::max(values_.size(), (entries_.size() + 1) * row_bytes_));
+    make_room();
     auto const [at, is_new] = entries_.try_emplace(k);
     if (is_new) at.value().slot = entries_.size() - 1;
     return write(at.value(), is_new, mark, server_clock, from);
@@ -148,15 +148,20 @@ class row_cache {
       return slot;
     }
     place.emplace_back();
-    values_.resize(std::max(values_.size(), (entries_.size() + 1) * row_bytes_));
+    make_room();
     return entries_.size();
+  }
+
+  /// For one row more than there are.
+  void make_room() {
+    if (values_.size_bytes() == entries_.size() * row_bytes_) (void)values_.extend(row_bytes_);
   }
 
   std::size_t row_bytes_;
   std::size_t capacity_;
   detail::row_map<entry> entries_;
   std::list<std::uint64_t> order_;  // least recently used first; empty without a capacity
-  std::vector<std::byte> values_;
+  raw_array values_;
   std::uint64_t forgotten_ = 0;
   clock_index newest_ = clock_index::lowest();  // the greatest server clock among the entries
 };

@@ -172,6 +172,7 @@ class replica_of final : public replica {
     }
   }
 
+  [[gnu::flatten]]
   rows_found read_rows(std::span<std::uint64_t const> keys, freshness const& f, bool base_ok,
                        std::byte* out, missing_rows& missing) override {
     rows_found found;
@@ -183,17 +184,18 @@ class replica_of final : public replica {
     return found;
   }
 
+  [[gnu::flatten]]
   clock_index accept_rows(missing_rows const& fetched, fetch_mark const& mark,
                           std::byte* out) override {
     clock_index oldest = clock_index::highest();
     for (std::size_t i = 0; i < fetched.size(); ++i) {
       part& p = parts_[fetched.places[i].server.index()];
-      std::size_t const at = fetched.indices[i];
+      std::size_t const at = fetched.index(i);
       read_stamp const& stamp = p.slot.row_stamps.empty() ? p.slot.stamp : p.slot.row_stamps[at];
       std::byte* const row = p.slot.values.data() + at * row_bytes_;
       add_own(p, stamp.included, p.slot.rows[at], row);
-      std::byte const* const seen = rows_.put(fetched.keys[i], mark, stamp.server_clock, row);
-      if (out != nullptr) copy_row(seen, out + fetched.positions[i] * row_bytes_);
+      std::byte const* const seen = rows_.put(fetched.keys()[i], mark, stamp.server_clock, row);
+      if (out != nullptr) copy_row(seen, out + fetched.position(i) * row_bytes_);
       oldest = std::min(oldest, p.slot.stamp.server_clock);
     }
     return oldest;

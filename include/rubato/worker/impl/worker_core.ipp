@@ -26,11 +26,11 @@ struct worker_core::state {
         self(s.self),
         rank(s.rank),
         conducted(s.plan.conducted(s.protocol)),
-        random(s.seed, s.self.worker.value(), s.self.incarnation.value()),
         pace(s.plan.protocol(s.protocol).pace, s.self.worker),
         check(s.plan, s.rank),
         reads(s.link, s.plan, s.protocol, s.self, server_id{s.rank % s.plan.servers()}, check, pace,
-              metrics) {}
+              metrics),
+        random(s.seed, s.self.worker.value(), s.self.incarnation.value()) {}
 
   void check_live() {
     if (!live)
@@ -60,11 +60,11 @@ struct worker_core::state {
   bool pushed = false;  ///< since the last commit
   time_point started{};
 
-  worker_metrics metrics;
-  random_stream random;
   pacer pace;
   detail::argument_check check;
   detail::reader reads;
+  worker_metrics metrics;
+  random_stream random;
   std::vector<std::uint64_t> keys;
 };
 

@@ -575,7 +575,7 @@ void worker_fibers::warm_up(event const& next) const noexcept {
   if (next.what == event::resume || next.what == event::reply) fibers_->warm_up(f.fiber);
   if (next.what == event::commit) return;
   prefetch(f.participant, sizeof(worker_fiber));
-  prefetch(f.handle, 512);
+  prefetch(f.handle, 1024);
   prefetch(f.replica, 512);
 }
 
