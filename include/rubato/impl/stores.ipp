@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "rubato/storage/dense_store.hpp"
+#include "rubato/storage/impl/chunk_memory.ipp"
+#include "rubato/storage/impl/swap_file.ipp"
 #include "rubato/storage/multi_version_store.hpp"
 #include "rubato/storage/sparse_store.hpp"
 #include "rubato/storage/store_host.hpp"

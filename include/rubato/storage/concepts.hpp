@@ -26,6 +26,13 @@ struct store_shape {
   threading threads = threading::multiple;  ///< who calls; of interest to concurrent stores only
 };
 
+/// What a store is made with that needs to know its shape only.
+struct no_store_options {};
+
+/// The host of a store, see `store_host.hpp`.
+template <class Store, class Options = no_store_options>
+class store_host;
+
 /// The rows of one table on one server. How they are kept is the store's business; what users see are
 /// elements of `value_type`.
 ///
@@ -53,7 +60,11 @@ struct store_shape {
 ///
 /// | `s.chunks()`, `s.chunk(i)`   | optional: how many there are, and one of them as a `block_ref`, frozen; each is `table_state::chunk_bytes` long, the last perhaps less |
 ///
-/// `testing::check_store` checks one. Models: `dense_store`, `sparse_store`, `multi_version_store`.
+/// A store that is to be told more than its shape has a second constructor, `S(shape, options)`, and a table
+/// with `store_options`, see `table_spec`.
+///
+/// `testing::check_store` checks one. Models: `dense_store`, `sparse_store`, `ordered_store`, `paged_store`,
+/// `multi_version_store`.
 template <class S>
 concept table_store =
     parameter<typename S::value_type> && std::constructible_from<S, store_shape const&> &&

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rubato/core/assert.hpp"
@@ -22,7 +24,8 @@ namespace rubato {
 
 /// The host of a store: what a store need not know of updates' bytes, snapshots, velocity and versions.
 /// Whoever writes a store includes this header; see `table_store`.
-template <class Store>
+/// @tparam Options what the store is made with beside its shape, see `configured_table`
+template <class Store, class Options>
 class store_host : public table_host {
   static_assert(table_store<Store>, "a table's store must model table_store, see storage/concepts.hpp");
 
@@ -30,11 +33,11 @@ class store_host : public table_host {
   using value_type = typename Store::value_type;
   static constexpr bool bounded = Store::bounded;
 
-  explicit store_host(store_shape const& s)
-      : shape_(s), calls_(s.threads), rows_(std::make_unique<contents>(s)) {}
+  explicit store_host(store_shape const& s, Options options = {})
+      : shape_(s), options_(std::move(options)), calls_(s.threads), rows_(std::make_unique<contents>(s, options_)) {}
 
   void clear() override {
-    auto fresh = std::make_unique<contents>(shape_);
+    auto fresh = std::make_unique<contents>(shape_, options_);
     guard const alone(*this);
     rows_.swap(fresh);
   }
@@ -127,10 +130,15 @@ class store_host : public table_host {
 
  private:
   struct contents {
-    explicit contents(store_shape const& s) : store(s), velocity(s) {}
+    contents(store_shape const& s, Options const& options) : store(make_store(s, options)), velocity(s) {}
     Store store;
     rubato::velocity<Store> velocity;  ///< for merges that have one; takes no memory without
   };
+
+  static Store make_store(store_shape const& s, [[maybe_unused]] Options const& options) {
+    if constexpr (std::same_as<Options, no_store_options>) return Store(s);
+    else return Store(s, options);
+  }
 
   static constexpr bool versioned = versioned_store<Store>;
 
@@ -216,6 +224,7 @@ class store_host : public table_host {
   }
 
   store_shape shape_;
+  [[no_unique_address]] Options options_;
   mutable optional_mutex calls_;
   std::unique_ptr<contents> rows_;
 };
@@ -223,6 +232,10 @@ class store_host : public table_host {
 template <class Store>
 std::unique_ptr<table_host> make_host(store_shape const& shape) {
   return std::make_unique<store_host<Store>>(shape);
+}
+template <class Store, class Options>
+std::unique_ptr<table_host> make_host(store_shape const& shape, Options const& options) {
+  return std::make_unique<store_host<Store, Options>>(shape, options);
 }
 
 }  // namespace rubato

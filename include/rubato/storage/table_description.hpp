@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,16 +14,12 @@
 #include "rubato/partition/partition_rule.hpp"
 #include "rubato/protocol/rules.hpp"
 #include "rubato/storage/concepts.hpp"
+#include "rubato/storage/table_host.hpp"
 #include "rubato/storage/table_spec.hpp"
 #include "rubato/storage/update_filter.hpp"
 
 namespace rubato {
 
-class table_host;
-template <class Store>
-[[nodiscard]] std::unique_ptr<table_host> make_host(store_shape const& shape);
-template <class Store>
-class store_host;
 namespace detail {
 /// The same for the stores that the library brings along, which are compiled with it.
 template <class Store>
@@ -42,7 +39,7 @@ struct table_description {
   std::uint64_t cached_rows = 0;
   partition_rule partition;
   std::optional<merge_rule> merge{};  ///< none: the protocol's
-  std::unique_ptr<table_host> (*make_host)(store_shape const&) = nullptr;
+  std::function<std::unique_ptr<table_host>(store_shape const&)> make_host{};
   std::type_info const* own_store = nullptr;  ///< a store that the library does not bring along; for messages
 
   // the user's memory, for as long as servers are being made
@@ -70,7 +67,12 @@ template <table_spec Table>
   } else {
     static_assert(requires { sizeof(store_host<store>); },
                   "a store of one's own needs #include <rubato/storage/store_host.hpp>");
-    d.make_host = &make_host<store>;
+    static_assert(configured_table<Table> || !requires { table.store_options; },
+                  "a table with store_options needs a store that is made from a store_shape and these");
+    if constexpr (configured_table<Table>)
+      d.make_host = [o = table.store_options](store_shape const& s) { return make_host<store>(s, o); };
+    else
+      d.make_host = [](store_shape const& s) { return make_host<store>(s); };
     d.own_store = &typeid(store);
   }
   if constexpr (detail::is_compiled_store<store> || table_store<store>) {

@@ -65,5 +65,7 @@ class table_host {
 /// Makes the host of a store. Defined in `store_host.hpp`.
 template <class Store>
 [[nodiscard]] std::unique_ptr<table_host> make_host(store_shape const& shape);
+template <class Store, class Options>
+[[nodiscard]] std::unique_ptr<table_host> make_host(store_shape const& shape, Options const& options);
 
 }  // namespace rubato

@@ -15,6 +15,8 @@
 
 namespace rubato {
 
+struct store_shape;
+
 /// Says in a table's type that it is merged as the protocol says.
 struct merge_of_protocol {};
 
@@ -35,10 +37,11 @@ struct merge_of_protocol {};
 /// | `t.partition`      | a `partition_policy` |
 /// | `t.filter`         | an `update_filter` |
 /// | `t.cached_rows`    | how many rows fetched by key a worker keeps; 0: all |
+/// | `t.store_options`  | optional: what the store is made with beside its shape, `store(shape, t.store_options)`; copied |
 ///
 /// The shortest table of one's own derives from `dense` or `sparse` and names another store:
 /// `struct half : rubato::dense<float> { using store = half_store; };`
-/// Models: `dense`, `sparse`, `multi_version`.
+/// Models: `dense`, `sparse`, `ordered`, `paged`, `multi_version`.
 template <class T>
 concept table_spec =
     std::copyable<T> && parameter<typename T::value_type> &&
@@ -64,6 +67,12 @@ concept table_spec =
 /// A table whose store keeps versions. Model: `multi_version`.
 template <class T>
 concept versioned_table = table_spec<T> && requires { requires T::versioned; };
+
+/// A table that says more to its store than a shape. Model: `paged`.
+template <class T>
+concept configured_table = table_spec<T> && requires(T const t, store_shape const& shape) {
+  requires std::constructible_from<typename T::store, store_shape const&, decltype(t.store_options) const&>;
+};
 
 /// The merge that a table has under a protocol.
 template <table_spec Table, protocol Protocol>

@@ -35,9 +35,10 @@ namespace detail {
 /// may mix two states.
 ///
 ///     for (auto const& sentence : testing::check_store<my_store>({.tolerance = 0.01})) fail(sentence);
-template <table_store S>
-[[nodiscard]] sentences check_store(store_check const& how = {}) {
-  auto const host = make_host<S>({.rows = S::bounded ? how.rows : 0, .width = how.width});
+/// @param options what the store is made with beside its shape, if it wants more
+template <table_store S, class Options = no_store_options>
+[[nodiscard]] sentences check_store(store_check const& how = {}, Options const& options = {}) {
+  auto const host = make_host<S>({.rows = S::bounded ? how.rows : 0, .width = how.width}, options);
   return detail::check_host(*host, element_type_of<typename S::value_type>(), S::bounded,
                             concurrent_store<S>, how);
 }
