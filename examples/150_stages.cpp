@@ -27,7 +27,6 @@ void full_gradient(auto& worker) {
   model.gradient(mine, w, gradient);
   float const share = static_cast<float>(mine.size()) / static_cast<float>(rows.size());
   for (float& g : gradient) g *= share;
-  if (worker.rank() == 0) worker[rb::table<1>].push(w);
   worker[rb::table<2>].push(gradient);
   worker.step(static_cast<double>(mine.size()));
 }
@@ -55,7 +54,7 @@ void train(char const* where, Transport const& transport, bool prints) {
   rb::engine engine{transport};
   rb::task svrg{rb::dense<float, rb::sum>{.rows = n}, rb::dense<float, rb::sum>{.rows = n},
                 rb::dense<float, rb::sum>{.rows = n}};
-  auto const full = svrg.stage({.workers = 4, .cleared = {1, 2}}, [](auto& w) { full_gradient(w); });
+  auto const full = svrg.stage({.workers = 4, .copied = {{.to = 1, .from = 0}}, .cleared = {2}}, [](auto& w) { full_gradient(w); });
   auto const inner = svrg.stage({.workers = rb::automatic, .protocol = rb::ssp{.staleness = 2}, .iterations = 100},
                                 [](auto& w, rb::iteration_range todo) { small_steps(w, todo); });
   svrg.repeat(10, full, inner);

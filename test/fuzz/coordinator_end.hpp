@@ -54,7 +54,7 @@ class coordinator_end {
     members_.clear();
     is_stage_over_ = false;
     orders_.begin_stage(stage_);
-    say(wire::begin_stage{stage_, 0, {}});
+    say(wire::begin_stage{stage_, 0, false});
   }
   worker_id join(std::uint32_t process, std::uint32_t incarnation) {
     worker_id const w{static_cast<std::uint32_t>(members_.size())};

@@ -107,6 +107,34 @@ TEST_CASE("engine: stages over TCP have degrees up to the sum of the processes' 
   CHECK(reports[0].stages[2].where == rb::placement{1, 2});
 }
 
+TEST_CASE("engine: over TCP servers copy tables and apply functions where a stage says so", "[threads]") {
+  std::vector<std::vector<std::int64_t>> ends(2);
+  auto const said = processes("changes").run([&](rb::tcp const& where, int worker) {
+    rb::engine engine{where};
+    rb::task t{counts{.rows = 1}, counts{.rows = 1}};
+    auto const add = t.stage({.workers = 2, .iterations = 5}, counting{});
+    auto const twice = [](std::span<std::int64_t> v) {
+      for (auto& x : v) x *= 2;
+    };
+    auto const more = t.stage({.workers = 3,
+                               .iterations = 4,
+                               .copied = {{.to = 1, .from = 0}},
+                               .applied = {rb::at_servers<std::int64_t>(1, twice)}},
+                              counting{});
+    t.repeat(2, add, more);
+    engine.submit(t).wait();
+    if (worker < 0) return;
+    auto end = t.parameters<0>();
+    auto const copy = t.parameters<1>();
+    end.insert(end.end(), copy.begin(), copy.end());
+    ends[static_cast<std::size_t>(worker)] = end;
+  });
+  CHECK(said == std::vector<std::string>(2));
+  CHECK(ends[0][0] == 2 * (2 * 5 + 3 * 4));
+  CHECK(ends[0][1] == 2 * (2 * (2 * 5) + 3 * 4));
+  CHECK(ends[1] == ends[0]);
+}
+
 TEST_CASE("engine: processes whose tasks differ do not train together", "[threads]") {
   auto const said = processes("strays").run([&](rb::tcp const& where, int worker) {
     rb::engine engine{where};

@@ -7,6 +7,7 @@
 #include "rubato/storage/dense_store.hpp"
 #include "rubato/storage/impl/chunk_memory.ipp"
 #include "rubato/storage/impl/swap_file.ipp"
+#include "rubato/storage/impl/table_change.ipp"
 #include "rubato/storage/multi_version_store.hpp"
 #include "rubato/storage/sparse_store.hpp"
 #include "rubato/storage/store_host.hpp"

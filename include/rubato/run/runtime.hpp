@@ -12,6 +12,7 @@
 #include "rubato/core/time.hpp"
 #include "rubato/metrics/run_report.hpp"
 #include "rubato/protocol/rules.hpp"
+#include "rubato/storage/table_change.hpp"
 #include "rubato/storage/table_description.hpp"
 
 namespace rubato {
@@ -32,6 +33,8 @@ struct run_setup {
   /// Makes a worker's handle, with the types of its tables.
   std::function<std::unique_ptr<worker_core>(worker_setup const&)> make_worker;
   std::vector<wrapper> wrappers{};  ///< from the inside out
+  /// By protocol, what is done to tables when a run that follows it begins anew; nothing where the list ends.
+  std::vector<table_changes> changes{};
 };
 
 /// What a run is to be.
@@ -42,8 +45,8 @@ struct run_request {
   /// How many workers each node has; the transport's own number where it is empty. Threads are one node,
   /// processes one each; in the simulator nodes are machines.
   std::vector<std::uint32_t> placement{};
-  /// Tables that begin at zero, in ascending order. Nobody else may read them while the run begins.
-  std::vector<std::size_t> cleared{};
+  /// Whether the run begins with the setup's changes of its protocol. Nobody else may read tables meanwhile.
+  bool changes_tables = false;
   /// Of a task: which of its runs it is, from 1; processes that are at another one do not take part.
   std::uint32_t step = 0;
 };

@@ -13,6 +13,7 @@
 #include "rubato/core/optional_mutex.hpp"
 #include "rubato/partition/locator.hpp"
 #include "rubato/protocol/rules.hpp"
+#include "rubato/storage/table_change.hpp"
 #include "rubato/storage/table_description.hpp"
 #include "rubato/storage/table_host.hpp"
 #include "rubato/storage/table_state.hpp"
@@ -70,8 +71,11 @@ class table_blueprint {
 /// rows. Immutable, but that initial values are forgotten; so it is shared by all workers and servers.
 class blueprint {
  public:
+  /// @param changes by protocol, what is done to tables when a run that follows it begins anew; nothing where
+  /// the list ends
   /// @throws option_error naming the table and what was expected
-  blueprint(std::vector<rules> protocols, std::uint32_t servers, std::vector<table_description> tables);
+  blueprint(std::vector<rules> protocols, std::uint32_t servers, std::vector<table_description> tables,
+            std::vector<table_changes> changes = {});
   blueprint(rules protocol, std::uint32_t servers, std::vector<table_description> tables)
       : blueprint(std::vector<rules>{std::move(protocol)}, servers, std::move(tables)) {}
 
@@ -80,6 +84,8 @@ class blueprint {
   [[nodiscard]] std::uint32_t servers() const noexcept { return servers_; }
   [[nodiscard]] std::span<table_blueprint const> tables() const noexcept { return tables_; }
   [[nodiscard]] table_blueprint const& table(std::size_t i) const noexcept { return tables_[i]; }
+
+  [[nodiscard]] table_changes const& changes(std::size_t protocol) const noexcept { return changes_[protocol]; }
 
   /// Whether reads are of cuts that the coordinator grants.
   [[nodiscard]] bool synchronized(std::size_t p = 0) const noexcept {
@@ -100,9 +106,13 @@ class blueprint {
   [[nodiscard]] std::string agreement() const;
 
  private:
+  void check(table_changes const& c) const;
+  void check(table_copy const& c) const;
+
   std::vector<rules> protocols_;
   std::uint32_t servers_;
   std::vector<table_blueprint> tables_;
+  std::vector<table_changes> changes_;  ///< by protocol
 };
 
 }  // namespace rubato

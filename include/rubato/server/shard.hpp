@@ -45,8 +45,8 @@ class shard {
   /// Versions that the stage before left live stay in the parameters with what they count, and so
   /// does what observers under synchronized reads have been shown of the log.
   /// @param protocol which of the plan's the stage follows
-  /// @param cleared tables that begin at zero
-  void begin_stage(stage_id stage, std::size_t protocol = 0, std::span<std::size_t const> cleared = {});
+  /// @param changes_tables whether the plan's changes of that protocol are made first
+  void begin_stage(stage_id stage, std::size_t protocol = 0, bool changes_tables = false);
 
   /// Applies a worker's commit. `released` gets the workers that may go on because of it; a refused
   /// commit changes nothing but a counter.
@@ -121,6 +121,7 @@ class shard {
   [[nodiscard]] membership_report enlist(membership_order const& o);
   void settle(guard_type& guard, std::vector<worker_id>& released);
   void end_stage(guard_type& guard);
+  void change_tables(table_changes const& c);
   void fold_ready(guard_type& guard);
   void fold(std::span<held_commit const> commits);
   void fold_table(std::size_t table, std::span<held_commit const> commits);

@@ -42,6 +42,9 @@ class store_host : public table_host {
     rows_.swap(fresh);
   }
   void assign(update const& values) override { rows_->store.assign(values.as<value_type>()); }
+  void assign_run(std::uint64_t first, std::span<std::byte const> bytes) override {
+    if constexpr (bounded) rows_->store.assign(run_of(first, bytes));
+  }
 
   void fold(std::span<weighted_part const> step, std::optional<double> decay) override {
     if (step.size() == 1) {  // the common case allocates nothing
@@ -56,10 +59,7 @@ class store_host : public table_host {
 
   void fold_run(std::uint64_t first, std::span<std::byte const> bytes, double weight) override {
     if constexpr (bounded) {
-      std::span const values(reinterpret_cast<value_type const*>(bytes.data()),
-                             bytes.size() / sizeof(value_type));
-      weighted_update<value_type> const one{
-          {.keyed = false, .first = first, .rows = {}, .values = values}, weight};
+      weighted_update<value_type> const one{run_of(first, bytes), weight};
       fold_typed({&one, 1}, std::nullopt);
     }
   }
@@ -138,6 +138,13 @@ class store_host : public table_host {
   static Store make_store(store_shape const& s, [[maybe_unused]] Options const& options) {
     if constexpr (std::same_as<Options, no_store_options>) return Store(s);
     else return Store(s, options);
+  }
+
+  static row_values<value_type> run_of(std::uint64_t first, std::span<std::byte const> bytes) noexcept {
+    return {.keyed = false,
+            .first = first,
+            .rows = {},
+            .values = {reinterpret_cast<value_type const*>(bytes.data()), bytes.size() / sizeof(value_type)}};
   }
 
   static constexpr bool versioned = versioned_store<Store>;

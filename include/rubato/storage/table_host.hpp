@@ -33,6 +33,8 @@ class table_host {
 
   /// Sets rows, before a run.
   virtual void assign(update const& values) = 0;
+  /// The same for consecutive rows. @pre the table holds every row
+  virtual void assign_run(std::uint64_t first, std::span<std::byte const> values) = 0;
   /// All rows are zero again, as if it were new. Between runs; nobody may read meanwhile.
   virtual void clear() = 0;
   /// Folds updates in their order; as one step of a velocity where a decay is given.

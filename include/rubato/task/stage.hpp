@@ -14,6 +14,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/protocol/bsp.hpp"
 #include "rubato/protocol/rules.hpp"
+#include "rubato/storage/table_change.hpp"
 #include "rubato/task/parallelism_search.hpp"
 #include "rubato/task/stage_scheduler.hpp"
 
@@ -53,7 +54,10 @@ struct stage_options {
   rules protocol = bsp{};
   /// What bodies are told to do, in one run or, where the degree is searched for, in several: at least 1.
   std::int64_t iterations = 1;
-  std::vector<std::size_t> cleared{};  ///< tables that begin at zero, ascending: pushes only add
+  // What servers do with tables before its first read, in this order: pushes only add.
+  std::vector<table_copy> copied{};      ///< tables that begin as another one is: `{.to = 1, .from = 0}`
+  std::vector<std::size_t> cleared{};    ///< tables that begin at zero, ascending
+  std::vector<table_function> applied{};  ///< functions of yours on the parameters, see `at_servers`
   placement where{};                   ///< how many workers on which node; empty: the scheduler chooses
   std::vector<node_id> data{};         ///< nodes that hold training data of it; empty: all are alike
   double priority = 0;                 ///< grows while it waits

@@ -20,10 +20,10 @@ namespace rubato::wire {
 struct begin_stage {
   stage_id stage{};
   std::uint32_t protocol = 0;          ///< which of those that all agreed on
-  std::vector<std::uint32_t> cleared;  ///< tables that begin at zero
+  bool changes_tables = false;         ///< it begins with what all agreed on for that
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & stage & protocol & cleared;
+    ar & stage & protocol & changes_tables;
   }
 };
 /// To a worker process: it has these workers in the run.

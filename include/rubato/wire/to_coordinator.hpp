@@ -53,12 +53,12 @@ struct ready {
   std::uint32_t threads = 1;
   bool has_loss = false;  ///< can evaluate the loss, if the pace asks
   std::uint32_t protocol = 0;          ///< which of those that all agreed on
-  std::vector<std::uint32_t> cleared;  ///< tables that begin at zero
+  bool changes_tables = false;         ///< it begins with what all agreed on for that
   std::uint32_t step = 0;     ///< of a task: which of its runs it is
   std::uint32_t workers = 0;  ///< that the run is to have in all processes; 0: as many as there are
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & threads & has_loss & protocol & cleared & step & workers;
+    ar & threads & has_loss & protocol & changes_tables & step & workers;
   }
 };
 /// One more worker for this process, in the run under way.

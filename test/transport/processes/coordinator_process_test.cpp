@@ -264,7 +264,7 @@ TEST_CASE("coordinator: who said in time who it is is let in, however long the c
   REQUIRE(test::run_until(network, [&] { return worker.is_in(); }));
   stranger late(network, run.place().coordinator, 77, in_time);
   REQUIRE(test::run_until(network, [&] { return late.is_up(); }));
-  worker.say(wire::ready{1, false, 0, {}});
+  worker.say(wire::ready{1, false, 0, false});
   bool const stood_still = test::run_until(network, [&] { return stands_still.load(); });
   late.register_itself();
   ahead = in_time + 100ms;
@@ -318,7 +318,7 @@ TEST_CASE("coordinator: who does not take what it is told is given up as lost, a
       its_own.poll();
       return worker.is_in();
     }));
-    worker.say(wire::ready{1, false, 0, {}});  // and reads no more
+    worker.say(wire::ready{1, false, 0, false});  // and reads no more
     // Without optimising, under sanitizers, it takes a while to write 64 MB.
     CHECK(test::run_until(network, [&] { return server.has_heard<wire::expel>(); }, 2min));
   }

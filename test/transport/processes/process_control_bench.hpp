@@ -39,7 +39,7 @@ inline std::string text(wire::welcome const& m) {
 inline std::string text(wire::begin_stage const& m) {
   std::string said = "stage " + number(m.stage.value());
   if (m.protocol != 0) said += " under " + number(m.protocol);
-  for (std::uint32_t const t : m.cleared) said += " clears " + number(t);
+  if (m.changes_tables) said += " changes tables";
   return said;
 }
 inline std::string text(wire::run_begins const& m) {
@@ -136,7 +136,7 @@ struct bench {
   }
   void say(place from, wire::control_message const& m) { control.receive(from, m, now); }
   void ready(std::uint32_t process, std::uint32_t threads = 1) {
-    say(worker(process), wire::ready{threads, false, 0, {}});
+    say(worker(process), wire::ready{threads, false, 0, false});
   }
   /// Server `s` carries out its oldest order.
   void carry_out(std::uint32_t s, std::int64_t clock = 0) {

@@ -192,7 +192,7 @@ class world {
     if (p.now == state::idle && chance(4)) {
       if (calm_ || chance(40)) return leave(n, p);
       p.now = state::ready;
-      p.out.emplace_back(wire::ready{static_cast<std::uint32_t>(1 + random_() % 3), false, 0, {}});
+      p.out.emplace_back(wire::ready{static_cast<std::uint32_t>(1 + random_() % 3), false, 0, false});
     } else if (p.now == state::runs) {
       work(p);
     }

@@ -21,7 +21,7 @@ TEST_CASE("process_control: what a process must not say is a frame error, and ch
   };
   stage_id const s = b.control.stage();
   for (std::uint32_t n : {0U, 1U}) {
-    wrong(server(n), wire::ready{1, false, 0, {}});
+    wrong(server(n), wire::ready{1, false, 0, false});
     wrong(server(n), wire::add_worker{});
     wrong(server(n), wire::worker_ended{s, worker_id{0}, at(0), {}});
     wrong(server(n), wire::end_run{s, true, errc::lost, ""});
@@ -30,7 +30,7 @@ TEST_CASE("process_control: what a process must not say is a frame error, and ch
     wrong(server(n), wire::farewell{});
     wrong(server(n), wire::stage_over{s, {}, 0});  // it has not been told to end
   }
-  wrong(worker(0), wire::ready{1, false, 0, {}});  // twice
+  wrong(worker(0), wire::ready{1, false, 0, false});  // twice
   wrong(worker(0), wire::worker_ended{s, worker_id{1}, at(0), {}});
   wrong(worker(0), wire::worker_ended{s, worker_id{77}, at(0), {}});
   wrong(worker(0), wire::order_done{});
@@ -46,7 +46,7 @@ TEST_CASE("process_control: what a process must not say is a frame error, and ch
 TEST_CASE("process_control: a server's word is refused before any worker is there") {
   bench b(1, 1);
   b.serve();
-  CHECK_THAT(refusal_of([&] { b.say(server(0), wire::ready{1, false, 0, {}}); }), Contains("frame error"));
+  CHECK_THAT(refusal_of([&] { b.say(server(0), wire::ready{1, false, 0, false}); }), Contains("frame error"));
   CHECK_THAT(refusal_of([&] { b.say(server(0), wire::add_worker{}); }), Contains("frame error"));
 }
 

@@ -298,10 +298,10 @@ TEST_CASE("process_control: when the process asked for a loss is lost, another o
 
 TEST_CASE("process_control: a stage is what all processes want, and servers hear of it") {
   bench b = gathered(1, 2);
-  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1 - w, false, 0, {1, 3}});
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1 - w, false, 0, true});
   auto const told = b.told(server(0));
   REQUIRE_FALSE(told.empty());
-  CHECK(told.front() == "stage 1 clears 1 clears 3");
+  CHECK(told.front() == "stage 1 changes tables");
   b.carry_out_all();
   b.ended(0, 0);  // the only worker; process 1 has none in this stage
   b.carry_out_all();
@@ -313,14 +313,14 @@ TEST_CASE("process_control: who wants another stage than the others goes") {
   SECTION("and ends it for all") {
     bench b = gathered(1, 2);
     b.ready(0);
-    b.say(worker(1), wire::ready{1, false, 0, {0}});
+    b.say(worker(1), wire::ready{1, false, 0, true});
     CHECK(b.control.is_over());
     CHECK_THAT(b.control.failure(), Contains("it is at another stage than the others"));
   }
   SECTION("and the others go on") {
     bench b = gathered(1, 2, net::on_loss::go_on);
     b.ready(0);
-    b.say(worker(1), wire::ready{1, false, 0, {0}});
+    b.say(worker(1), wire::ready{1, false, 0, true});
     CHECK_FALSE(b.control.is_over());
     CHECK(b.told(server(0)).front() == "expel 1.0");
     b.carry_out_all();
@@ -332,7 +332,7 @@ TEST_CASE("process_control: who wants another stage than the others goes") {
   SECTION("also if it comes late") {
     bench b = running(1, 1);
     CHECK(b.come().at.number == 1);
-    b.say(worker(1), wire::ready{1, false, 0, {0}});
+    b.say(worker(1), wire::ready{1, false, 0, true});
     CHECK_FALSE(b.control.is_over());
     CHECK_THAT(b.told(worker(1)).back(), Contains("another stage"));
   }
@@ -341,7 +341,7 @@ TEST_CASE("process_control: who wants another stage than the others goes") {
 TEST_CASE("process_control: a stage whose workers are not there is not taken for run") {
   bench b = gathered(1, 2, net::on_loss::go_on);
   b.lose(worker(1));
-  b.say(worker(0), wire::ready{0, false, 0, {}, 1, 3});  // 3 workers, all of them in process 1
+  b.say(worker(0), wire::ready{0, false, 0, false, 1, 3});  // 3 workers, all of them in process 1
   auto const told = b.told(worker(0));
   CHECK(std::ranges::any_of(told, [](std::string const& s) {
     return s.find("a stage of 3 workers, but the processes that are there have 0") != std::string::npos;
@@ -350,7 +350,7 @@ TEST_CASE("process_control: a stage whose workers are not there is not taken for
 
 TEST_CASE("process_control: who is at another step of a task goes; who is new does not decide") {
   bench b = gathered(1, 2, net::on_loss::go_on);
-  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1, false, 0, {}, 1, 2});
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1, false, 0, false, 1, 2});
   b.carry_out_all();
   for (std::uint32_t w = 0; w < 2; ++w) b.ended(w, w);
   b.carry_out_all();
@@ -358,8 +358,8 @@ TEST_CASE("process_control: who is at another step of a task goes; who is new do
   b.lose(worker(0));
   (void)b.come(0);
   b.forget();
-  b.say(worker(0), wire::ready{1, false, 0, {}, 1, 2});  // from the start
-  b.say(worker(1), wire::ready{1, false, 0, {}, 2, 1});
+  b.say(worker(0), wire::ready{1, false, 0, false, 1, 2});  // from the start
+  b.say(worker(1), wire::ready{1, false, 0, false, 2, 1});
   CHECK_THAT(b.told(worker(0)).back(), Contains("another stage"));
   CHECK(b.told(worker(1)).size() == 1);  // and it is in the run
 }

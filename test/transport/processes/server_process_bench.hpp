@@ -157,7 +157,7 @@ class played_coordinator final : public net::link_user {
     say(wire::welcome{.process = 0, .incarnation = 0, .workers = 1, .servers = {}});
     stage_ = stage_id{1};
     orders_.begin_stage(stage_);
-    say(wire::begin_stage{stage_, 0, {}});
+    say(wire::begin_stage{stage_, 0, false});
   }
   /// Its process has the worker's number.
   void join(worker_id w) { order(orders_.join(w, incarnation_id{0})); }

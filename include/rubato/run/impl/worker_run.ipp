@@ -13,19 +13,13 @@ namespace rubato {
 worker_run::worker_run(run_setup setup, std::uint32_t servers)
     : life("cluster"),
       setup_(std::move(setup)),
-      plan_(setup_.protocols, servers, std::move(setup_.tables)) {}
+      plan_(setup_.protocols, servers, std::move(setup_.tables), std::move(setup_.changes)) {}
 
 void worker_run::accept(run_request request) {
   auto const refuse = [](std::string const& what) { throw option_error("run: " + what); };
   if (request.protocol >= plan_.protocols().size())
     refuse("there is no protocol " + std::to_string(request.protocol) + ", expected one below " +
            std::to_string(plan_.protocols().size()));
-  for (std::size_t const table : request.cleared)
-    if (table >= plan_.tables().size())
-      refuse("there is no table " + std::to_string(table) + " to clear, expected one below " +
-             std::to_string(plan_.tables().size()));
-  if (!std::ranges::is_sorted(request.cleared, std::ranges::less_equal{}))
-    refuse("the tables to clear must be in ascending order, each once");
   if (!request.placement.empty() &&
       std::ranges::all_of(request.placement, [](std::uint32_t n) { return n == 0; }))
     refuse("a placement needs at least one worker");

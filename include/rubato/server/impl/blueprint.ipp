@@ -99,6 +99,24 @@ inline std::string text_of_merge(merge_rule const& merge) {
   return text + ")";
 }
 
+/// Which servers hold the rows, in a number.
+inline std::uint64_t places_of(table_blueprint const& t) {
+  std::uint64_t places = 0;
+  constexpr std::uint64_t probes = 4096;
+  for (std::uint64_t k = 0; k < probes && (t.rows() == 0 || k < t.rows()); ++k)
+    places = mix64(places ^ t.where().locate(key{k}).server.value());
+  return places;
+}
+
+/// What is done to tables when a run begins; of functions, to which.
+inline std::string text_of_changes(std::size_t protocol, table_changes const& c) {
+  std::string text;
+  for (table_copy const& one : c.copied) text += ", table " + std::to_string(one.to) + " from " + std::to_string(one.from);
+  for (std::size_t const table : c.cleared) text += ", table " + std::to_string(table) + " at zero";
+  for (table_function const& f : c.applied) text += ", a function of table " + std::to_string(f.table);
+  return text.empty() ? text : "; runs of protocol " + std::to_string(protocol) + " begin with" + text.substr(1);
+}
+
 /// When reads go on, and what they see.
 inline std::string text_of_protocol(rules const& p) {
   admission_rule const& admission = p.admission;
@@ -192,13 +210,53 @@ void table_blueprint::assemble(std::span<table_state const> states, std::byte* o
 }
 
 blueprint::blueprint(std::vector<rules> protocols, std::uint32_t servers,
-                     std::vector<table_description> tables)
-    : protocols_(std::move(protocols)), servers_(servers) {
+                     std::vector<table_description> tables, std::vector<table_changes> changes)
+    : protocols_(std::move(protocols)), servers_(servers), changes_(std::move(changes)) {
   if (protocols_.empty()) throw option_error("protocols: a cluster needs at least one");
   if (tables.empty()) throw option_error("tables: a cluster needs at least one");
   tables_.reserve(tables.size());
   for (std::size_t i = 0; i < tables.size(); ++i)
     tables_.emplace_back(i, std::move(tables[i]), protocols_, servers);
+  changes_.resize(protocols_.size());
+  for (table_changes const& c : changes_) check(c);
+}
+
+void blueprint::check(table_changes const& c) const {
+  auto const known = [this](std::size_t table, char const* what) {
+    if (table >= tables_.size())
+      throw option_error("stage: there is no table " + std::to_string(table) + ' ' + what + ", expected one below " +
+                         std::to_string(tables_.size()));
+  };
+  for (std::size_t const table : c.cleared) known(table, "to clear");
+  if (!std::ranges::is_sorted(c.cleared, std::ranges::less_equal{}))
+    throw option_error("stage: the tables to clear must be in ascending order, each once");
+  for (table_copy const& one : c.copied) {
+    known(one.to, "to copy to");
+    known(one.from, "to copy");
+    check(one);
+    if (std::ranges::find(c.cleared, one.to) != c.cleared.end())
+      detail::refuse_table(one.to, "it is copied to and cleared, expected one of both");
+  }
+  for (table_function const& f : c.applied) {
+    known(f.table, "to apply a function to");
+    if (f.element != tables_[f.table].element())
+      detail::refuse_table(f.table, std::string("a function of ") + to_string(f.element) + " is applied to it, expected " +
+                                        to_string(tables_[f.table].element()));
+    if (!f.change) detail::refuse_table(f.table, "a function is applied to it that is empty");
+  }
+}
+
+/// Rows are copied where they are, so they must be at the same places.
+void blueprint::check(table_copy const& c) const {
+  table_blueprint const &to = tables_[c.to], &from = tables_[c.from];
+  auto const refuse = [&](char const* expected) {
+    detail::refuse_table(c.to, "table " + std::to_string(c.from) + " is copied to it, expected " + expected);
+  };
+  if (c.to == c.from) refuse("another one");
+  if (to.bounded() != from.bounded()) refuse("two that are dense, or two that are sparse");
+  if (to.element() != from.element()) refuse("one of the same element");
+  if (to.width() != from.width() || to.rows() != from.rows()) refuse("one of as many rows, of the same width");
+  if (detail::places_of(to) != detail::places_of(from)) refuse("one of the same partition");
 }
 
 bool blueprint::versioned(std::size_t p) const noexcept {
@@ -215,18 +273,15 @@ std::string blueprint::agreement() const {
   text += "; " + std::to_string(servers_) + " servers";
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     table_blueprint const& t = tables_[i];
-    std::uint64_t places = 0;
-    constexpr std::uint64_t probes = 4096;
-    for (std::uint64_t k = 0; k < probes && (t.rows() == 0 || k < t.rows()); ++k)
-      places = detail::mix64(places ^ t.where().locate(key{k}).server.value());
     text += "; table " + std::to_string(i) + ": " + (t.bounded() ? "dense " : "sparse ") +
             to_string(t.element()) + (t.description().keeps_versions ? " in versions, " : ", ") +
             std::to_string(t.rows()) + " rows of width " + std::to_string(t.width());
     if (auto const* store = t.description().own_store) text += " kept by " + detail::name_of_type(*store);
     for (std::size_t p = 0; p < protocols_.size(); ++p)
       text += (p == 0 ? ", merge " : " or ") + detail::text_of_merge(t.merge(p));
-    text += ", placement " + std::to_string(places % 100'000);
+    text += ", placement " + std::to_string(detail::places_of(t) % 100'000);
   }
+  for (std::size_t p = 0; p < changes_.size(); ++p) text += detail::text_of_changes(p, changes_[p]);
   return text;
 }
 

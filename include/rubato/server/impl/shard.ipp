@@ -15,15 +15,25 @@ shard::shard(blueprint const& plan, server_id self, threading t)
   for (table_blueprint const& table : plan.tables()) hosts_.push_back(table.make_host(self, t));
 }
 
-void shard::begin_stage(stage_id stage, std::size_t protocol, std::span<std::size_t const> cleared) {
+void shard::begin_stage(stage_id stage, std::size_t protocol, bool changes_tables) {
   guard_type guard(lock_);
   end_stage(guard);
-  for (std::size_t const table : cleared) hosts_[table]->clear();
+  if (changes_tables) change_tables(plan_.changes(protocol));
   protocol_ = protocol;
   rules const& p = plan_.protocol(protocol);
   control_.begin_stage(stage, p.admission, p.visibility, plan_.versioned(protocol));
   versions_peak_ = 0;
   folding_ = false;
+}
+
+void shard::change_tables(table_changes const& c) {
+  auto const row_bytes = [this](std::size_t table) { return plan_.table(table).row_bytes(); };
+  auto const bounded = [this](std::size_t table) { return plan_.table(table).bounded(); };
+  for (table_copy const& one : c.copied)
+    copy_table(*hosts_[one.to], *hosts_[one.from], bounded(one.to), row_bytes(one.to));
+  for (std::size_t const table : c.cleared) hosts_[table]->clear();
+  for (table_function const& f : c.applied)
+    apply_to_table(*hosts_[f.table], f, bounded(f.table), row_bytes(f.table));
 }
 
 /// By the rules of the stage that ends.

@@ -50,7 +50,11 @@ void task_core::open(std::function<std::unique_ptr<rubato::runtime>(run_setup)> 
   check_not_open();
   if (program_.empty()) throw option_error("task: it has no stages to run, see task::run");
   run_setup s = setup();
-  for (stage_description const& one : stages_) s.protocols.push_back(one.options.protocol);
+  for (stage_description const& one : stages_) {
+    stage_options const& o = one.options;
+    s.protocols.push_back(o.protocol);
+    s.changes.push_back({.cleared = o.cleared, .copied = o.copied, .applied = o.applied});
+  }
   runtime_ = open_it(std::move(s));
 }
 

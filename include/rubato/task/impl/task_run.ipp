@@ -38,7 +38,7 @@ run_request task_run::begin(placement where, time_point now) {
   r.protocol = s.stage;
   r.placement = std::move(where);
   r.step = static_cast<std::uint32_t>(report_.stages.size());
-  if (s.first == 0) r.cleared = what.options.cleared;  // the parts that follow go on with them
+  r.changes_tables = s.first == 0;  // the parts that follow go on with them
   return r;
 }
 

@@ -203,7 +203,7 @@ void worker_fibers::begin(run_request request) {
   crashes_ = 0;
   events_ = 0;
   stage_ = stage_id{stage_.value() + 1};
-  servers_.begin_stage(stage_, protocol(), request_.cleared);
+  servers_.begin_stage(stage_, protocol(), request_.changes_tables);
   control_.begin(stage_, protocol());
   beginning_ = true;
   for (std::uint32_t i = 0; i < count_; ++i)

@@ -163,8 +163,6 @@ void process_control::on(place from, wire::ready const& m, time_point now) {
   if (m.protocol >= control_.protocols())
     throw wire::frame_error(name_of(from) + " wants protocol " + std::to_string(m.protocol) +
                             ", expected one below " + std::to_string(control_.protocols()));
-  if (!std::ranges::is_sorted(m.cleared, std::ranges::less_equal{}))
-    throw wire::frame_error(name_of(from) + " wants tables cleared in no order");
   p.ready = true;
   p.wants = m;
   initialized_ = initialized_ || from.number == 0;
@@ -218,7 +216,7 @@ void process_control::begin_when_ready(time_point now) {
 /// rest.
 std::optional<std::uint32_t> process_control::find_stray() const {
   for (auto const& [number, p] : processes_)
-    if (p.here && p.ready && (p.wants.protocol != wanted_.protocol || p.wants.cleared != wanted_.cleared ||
+    if (p.here && p.ready && (p.wants.protocol != wanted_.protocol || p.wants.changes_tables != wanted_.changes_tables ||
                               p.wants.step != wanted_.step || p.wants.workers != wanted_.workers))
       return number;
   return std::nullopt;
@@ -246,7 +244,7 @@ void process_control::begin_stage(time_point now) {
   report_ = {};
   control_.begin(stage_, wanted_.protocol);
   for (server& s : servers_) s.stage_over = false;
-  tell_servers(wire::begin_stage{stage_, wanted_.protocol, wanted_.cleared});
+  tell_servers(wire::begin_stage{stage_, wanted_.protocol, wanted_.changes_tables});
   begun_with_ = 0;
   for (auto& [number, p] : processes_) {
     p.workers.clear();

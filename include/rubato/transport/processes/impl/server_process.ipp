@@ -420,18 +420,14 @@ void server_process::on(Other const&) {
 }
 
 void server_process::on(wire::begin_stage const& m) {
-  std::size_t const tables = plan_.tables().size();
-  if (m.protocol >= plan_.protocols().size() ||
-      std::ranges::any_of(m.cleared, [=](std::uint32_t t) { return t >= tables; }))
-    throw wire::frame_error("a stage of a protocol or a table that there is not");
+  if (m.protocol >= plan_.protocols().size()) throw wire::frame_error("a stage of a protocol that there is not");
   stage_ = m.stage;
   protocol_ = m.protocol;
   stats_.set(stats_.stage, stage_.value());
   ending_ = false;
   waiting_.clear();
   workers_of_.clear();
-  std::vector<std::size_t> const cleared(m.cleared.begin(), m.cleared.end());
-  shard_->begin_stage(stage_, protocol_, cleared);
+  shard_->begin_stage(stage_, protocol_, m.changes_tables);
 }
 
 void server_process::on(wire::server_order const& m) {

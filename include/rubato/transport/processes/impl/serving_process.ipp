@@ -21,7 +21,7 @@ namespace {
 
 serving_process::serving_process(tcp const& options, run_setup setup)
     : place_(options.place),
-      plan_(std::move(setup.protocols), place_.servers, std::move(setup.tables)) {
+      plan_(std::move(setup.protocols), place_.servers, std::move(setup.tables), std::move(setup.changes)) {
   std::string agreed = plan_.agreement();
   plan_.forget_initial_values();  // they come from worker process 0
   if (place_.as == net::role::server)

@@ -195,7 +195,7 @@ run_report worker_process::run(run_request request) {
     links_->tell(wire::ready{.threads = threads_here_,
                              .has_loss = evaluates_loss(),
                              .protocol = static_cast<std::uint32_t>(protocol()),
-                             .cleared = {request_.cleared.begin(), request_.cleared.end()},
+                             .changes_tables = request_.changes_tables,
                              .step = request_.step,
                              .workers = std::accumulate(placement.begin(), placement.end(), 0U)});
     drive();

@@ -202,7 +202,7 @@ void worker_threads::begin(run_request request) {
                        " nodes, expected one: threads are in one process");
   conducted_to_end_ = false;
   stage_ = stage_id{stage_.value() + 1};
-  servers_.begin_stage(stage_, protocol(), request_.cleared);
+  servers_.begin_stage(stage_, protocol(), request_.changes_tables);
   control_.begin(stage_, protocol());
   began_ = std::chrono::steady_clock::now();
 }
