@@ -75,6 +75,23 @@ TEST_CASE("stage_scheduler: of several nodes the one that the task has used leas
   CHECK(s.last_use(task_id{7}, node_id{0}) == 0);
 }
 
+TEST_CASE("stage_scheduler: a stage that is spread has workers on all nodes, as evenly as there is room") {
+  auto s = on_nodes({4, 1, 4});
+  auto const spread = [](std::uint32_t n) {
+    rb::stage_demand d = workers(n);
+    d.spread = true;
+    return d;
+  };
+  s.ask(task_id{0}, spread(2), at(0s));
+  CHECK(grants(s).at(0) == placement{1, 1, 0});
+  s.ask(task_id{1}, spread(5), at(0s));  // 3, none and 4 are free
+  CHECK(grants(s).at(1) == placement{3, 0, 2});
+  s.finish(task_id{0});
+  s.ask(task_id{0}, spread(2), at(0s));  // on those first that it has used least recently
+  CHECK(grants(s).at(0) == placement{1, 0, 1});
+  CHECK_THROWS_WITH(s.ask(task_id{2}, spread(10), at(0s)), Contains("no room for 10 workers"));
+}
+
 TEST_CASE("stage_scheduler: history is a task's own") {
   auto s = on_nodes({2, 2});
   s.ask(task_id{0}, workers(2), at(0s));

@@ -88,6 +88,21 @@ TEST_CASE("task: clocks start anew in each stage") {
   CHECK(starts == std::set<std::int64_t>{0});
 }
 
+TEST_CASE("task: a stage runs spread over the nodes where it says so, whatever its degree is") {
+  rb::engine engine{rb::simulated{.workers = 6, .scenario = {.machine_of = rb::sim::blocks(6, 3)}}};
+  rb::task t{counts{.rows = 1}};
+  t.run(t.stage({.workers = 2}, counting{}));
+  t.run(t.stage({.workers = 4, .spread = true}, counting{2}));
+  rb::stage_options const searched{
+      .workers = rb::automatic, .iterations = 3, .spread = true, .search = {.first = 3}};
+  t.run(t.stage(searched, counting{6}));
+  auto const r = engine.submit(t).wait();
+  REQUIRE(r.stages.size() == 3);
+  CHECK(r.stages[0].where == rb::placement{2, 0, 0});
+  CHECK(r.stages[1].where == rb::placement{1, 2, 1});
+  CHECK(r.stages[2].where == rb::placement{1, 1, 1});
+}
+
 TEST_CASE("task: a table that is cleared begins at zero in each run of the stage, velocity and all") {
   rb::engine engine{rb::simulated{.workers = 2, .servers = 2}};
   std::vector<float> const start{1, 2, 3, 4};

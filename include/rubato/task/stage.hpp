@@ -59,6 +59,7 @@ struct stage_options {
   std::vector<std::size_t> cleared{};    ///< tables that begin at zero, ascending
   std::vector<table_function> applied{};  ///< functions of yours on the parameters, see `at_servers`
   placement where{};                   ///< how many workers on which node; empty: the scheduler chooses
+  bool spread = false;                 ///< it spreads them over all nodes, instead of on as few as possible
   std::vector<node_id> data{};         ///< nodes that hold training data of it; empty: all are alike
   double priority = 0;                 ///< grows while it waits
   search_options search{};             ///< where the degree is automatic

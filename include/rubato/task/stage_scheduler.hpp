@@ -22,6 +22,7 @@ using placement = std::vector<std::uint32_t>;
 struct stage_demand {
   std::uint32_t workers = 1;     ///< its degree; of no meaning where `where` is given
   placement where{};             ///< exactly there; empty: the scheduler chooses
+  bool spread = false;           ///< it chooses all nodes, as evenly as there is room, not as few as possible
   std::vector<node_id> data{};   ///< nodes that hold training data of it; empty: all are alike
   double priority = 0;           ///< before it has waited
 };
@@ -45,11 +46,11 @@ struct schedule_options {
 /// Decides which stages run where: the scheduler of the master. A state machine without I/O, clock or
 /// thread; times come in, and do not fall.
 ///
-/// Where a stage does not say where: all its workers on one node if one has room, else on as few as possible;
-/// and of several nodes on one that holds training data of it, that its task has used least recently. Higher
-/// priorities come first, and grow while a stage waits. Of those that starve the one that does so longest
-/// locks the workers that it needs: nobody else gets them, so it runs at the latest when the stages have ended
-/// that run on its nodes now.
+/// Where a stage does not say where: all its workers on one node if one has room, else on as few as
+/// possible, or spread over all; and of several nodes on one that holds training data of it, that its task has
+/// used least recently. Higher priorities come first, and grow while a stage waits. Of those that starve the one
+/// that does so longest locks the workers that it needs: nobody else gets them, so it runs at the latest when the
+/// stages have ended that run on its nodes now.
 ///
 /// Not synchronized. Cost: `schedule` is O(waiting stages × nodes). Source: 004 §5.1, §5.2; rules §7.
 class stage_scheduler {
@@ -115,6 +116,9 @@ class stage_scheduler {
   /// Where it could run with this room on each node.
   [[nodiscard]] std::optional<placement> place(task_id t, stage_demand const& d, placement const& room) const;
   [[nodiscard]] placement room(bool all) const;
+  /// One worker on each node in turn. @pre there is room
+  [[nodiscard]] static placement spread(std::uint32_t workers, std::span<std::uint32_t const> order,
+                                        placement const& room);
   [[nodiscard]] std::vector<std::uint32_t> by_preference(task_id t, stage_demand const& d,
                                                          placement const& room) const;
   [[nodiscard]] bool is_free(placement const& p) const noexcept;

@@ -180,6 +180,7 @@ std::optional<placement> stage_scheduler::place(task_id t, stage_demand const& d
   }
   if (workers_of(room) < d.workers) return std::nullopt;
   std::vector<std::uint32_t> order = by_preference(t, d, room);
+  if (d.spread) return spread(d.workers, order, room);
   placement where(nodes_.size(), 0);
   for (std::uint32_t const n : order)
     if (room[n] >= d.workers) {
@@ -194,6 +195,15 @@ std::optional<placement> stage_scheduler::place(task_id t, stage_demand const& d
     left -= where[n];
     if (left == 0) break;
   }
+  return where;
+}
+
+placement stage_scheduler::spread(std::uint32_t workers, std::span<std::uint32_t const> order,
+                                  placement const& room) {
+  placement where(room.size(), 0);
+  for (std::uint32_t left = workers; left != 0;)
+    for (std::uint32_t const n : order)
+      if (left != 0 && where[n] < room[n]) ++where[n], --left;
   return where;
 }
 

@@ -25,7 +25,8 @@ std::optional<stage_demand> task_run::next(time_point now) {
   s.iterations = p.iterations;
   s.probes = p.probes;
   s.asked = now;
-  return stage_demand{.workers = p.workers, .where = o.where, .data = o.data, .priority = o.priority};
+  return stage_demand{
+      .workers = p.workers, .where = o.where, .spread = o.spread, .data = o.data, .priority = o.priority};
 }
 
 run_request task_run::begin(placement where, time_point now) {
