@@ -2,13 +2,9 @@
 #include <rubato/task/engine.hpp>
 
 #include <catch2/catch.hpp>
-#include <unistd.h>
 
 #include <cstdint>
-#include <exception>
-#include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <rubato/core/error.hpp>
@@ -19,56 +15,16 @@
 #include <rubato/transport/tcp.hpp>
 
 #include "task/counting.hpp"
+#include "task/processes.hpp"
 
 namespace rb = rubato;
-using namespace std::chrono_literals;
 using Catch::Contains;
 
 namespace {
 
 using rb::test::counting;
 using rb::test::counts;
-
-/// A coordinator, two servers and two worker processes with two threads each, in this one. Calls
-/// `program(transport, as worker number)` in each; of the serving ones the number is −1.
-class processes {
- public:
-  using program_type = std::function<void(rb::tcp const&, int)>;
-
-  explicit processes(std::string const& name) {
-    place_.coordinator.path = "/tmp/rubato-task-" + name + "-" + std::to_string(::getpid());
-    place_.servers = 2;
-    place_.workers = 2;
-    place_.silence = 10s;
-    place_.patience = 20s;
-  }
-
-  /// What each worker process said in the end: nothing, or why it failed.
-  std::vector<std::string> run(program_type const& program) {
-    std::vector<std::string> said(2);
-    std::vector<std::thread> all;
-    auto const start = [&](rb::net::role as, int worker) {
-      all.emplace_back([&, as, worker] {
-        rb::net::deployment place = place_;
-        place.as = as;
-        if (worker >= 0) place.rank = static_cast<std::uint32_t>(worker);
-        try {
-          program(rb::tcp{.place = place, .threads = 2}, worker);
-        } catch (rb::error const& e) {
-          if (worker >= 0) said[static_cast<std::size_t>(worker)] = e.what();
-        }
-      });
-    };
-    start(rb::net::role::coordinator, -1);
-    for (int s = 0; s < 2; ++s) start(rb::net::role::server, -1);
-    for (int w = 0; w < 2; ++w) start(rb::net::role::worker, w);
-    for (auto& t : all) t.join();
-    return said;
-  }
-
- private:
-  rb::net::deployment place_;
-};
+using rb::test::processes;
 
 }  // namespace
 
