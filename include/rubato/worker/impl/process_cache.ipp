@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "rubato/core/row_map.hpp"
 #include "rubato/worker/cached_part.hpp"
 #include "rubato/worker/process_cache.hpp"
 
@@ -84,11 +86,20 @@ struct cached_part::fetch final : server_fetch {
   }
   void done(refusal why) override { of.answered(*this, why); }
 
+  /// Where a row is among those asked for, or nothing. O(1), after the first call.
+  [[nodiscard]] std::optional<std::size_t> place_of(std::uint64_t row) {
+    if (places.empty())
+      for (std::size_t i = 0; i < slot.rows.size(); ++i) places.emplace(slot.rows[i], i);
+    auto const at = places.find(row);
+    return at == places.end() ? std::nullopt : std::optional(at->second);
+  }
+
   cached_part& of;
   std::size_t asker;
   clock_index need;
   std::shared_ptr<shared_state> seen;
   std::vector<waiter> waiting;
+  row_map<std::size_t> places{};  ///< of rows, once somebody has looked
 };
 
 cached_part::cached_part(process_cache& cache, std::size_t table, server_id s)
@@ -239,10 +250,9 @@ void cached_part::join_rows(std::shared_ptr<pending> const& by, wishes& open) {
     if (f->slot.asked != selection::rows || !joinable(*by, *f)) continue;
     waiter w{by, {}};
     std::erase_if(open, [&](wish const& one) {
-      auto const at = std::ranges::find(f->slot.rows, by->slot->rows[one.index]);
-      if (at == f->slot.rows.end()) return false;
-      w.rows.push_back({one.index, static_cast<std::size_t>(at - f->slot.rows.begin())});
-      return true;
+      auto const at = f->place_of(by->slot->rows[one.index]);
+      if (at) w.rows.push_back({one.index, *at});
+      return at.has_value();
     });
     if (w.rows.empty()) continue;
     ++by->answers_missing;
