@@ -88,6 +88,17 @@ void reproduce_hop_figure20(reproduce_options const& options);
 /// The same, Figure 21: the spectral gaps of these graphs.
 void reproduce_hop_figure21(reproduce_options const& options);
 
+/// FlexPS paper, Figure 1: what an iteration takes by degree, for small and large batches.
+void reproduce_flexps_figure1(reproduce_options const& options);
+/// The same, Figure 5 and Table 2: degrees found while a stage runs.
+void reproduce_flexps_figure5(reproduce_options const& options);
+/// The same, Figure 6 and Table 3: SVRG, degrees by stage beside one for all.
+void reproduce_flexps_figure6(reproduce_options const& options);
+/// The same, Figure 7 and Table 4: SGD in three phases.
+void reproduce_flexps_figure7(reproduce_options const& options);
+/// The same, Figure 11: many stages beside one.
+void reproduce_flexps_figure11(reproduce_options const& options);
+
 /// Of our own: BSP and SSP over a slow and narrow network, processes beside the simulator.
 void reproduce_wide_area(reproduce_options const& options);
 
