@@ -64,6 +64,7 @@ class store_checker {
     compare("at first");
     set_some();
     compare("after rows have been set");
+    found_.expect(host_.bytes() != 0, "bytes() is 0 for a store that holds rows");
     for (int i = 0; i < 12; ++i) {
       fold_several(1 + static_cast<std::size_t>(random_.below(3)));
       compare("after a fold");
@@ -71,7 +72,6 @@ class store_checker {
     fold_with_velocity();
     check_frozen();
     if (concurrent) check_threads();
-    found_.expect(host_.bytes() != 0, "bytes() is 0 for a store that holds rows");
     return found_.take();
   }
 
