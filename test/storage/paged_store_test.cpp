@@ -5,6 +5,7 @@
 
 #include <sys/resource.h>
 
+#include <array>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
@@ -63,7 +64,7 @@ void add(paged_store<float>& s, std::uint64_t row, float x) {
 
 TEST_CASE("a paged store does what every store does, whatever has room") {
   for (replacement const r : policies)
-    for (std::size_t const chunks : {1, 2, 7, 1000}) {
+    for (std::size_t const chunks : std::array<std::size_t, 4>{1, 2, 7, 1000}) {
       INFO("chunks in memory: " << chunks);
       std::size_t const row = 7 * sizeof(double);
       paging const limit{.memory_limit = chunks * 30 * row, .chunk_bytes = 30 * row, .replace = r};
