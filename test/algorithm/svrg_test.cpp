@@ -109,6 +109,18 @@ TEST_CASE("svrg: under BSP workers share batches and gradients, and do what one 
     }
 }
 
+TEST_CASE("svrg: each epoch draws its batches anew, the same for all who ask") {
+  auto const rows = rt::sparse_rows();
+  ra::svrg_small_steps const body(rt::logistic{}, rows, ra::svrg_options{.batch = 6});
+  int the_same = 0;
+  for (std::int64_t i = 0; i < 40; ++i) {
+    auto const first = [&](std::int64_t epoch) { return body.batch(epoch, i)[0].indices.data(); };
+    CHECK(first(1) == first(1));
+    the_same += first(1) == first(2);
+  }
+  CHECK(the_same < 10);  // of 40 batches, 1 in the mean
+}
+
 TEST_CASE("svrg: slices without a row do no harm") {
   auto const rows = rt::sparse_rows(9, 20);
   rt::logistic const model{.l2 = 0.01};
@@ -224,4 +236,6 @@ TEST_CASE("svrg: bad options are refused by name") {
   CHECK_THROWS_WITH(refused({.full_gradient = {.iterations = 2}}),
                     Contains("svrg: full_gradient has iterations"));
   CHECK_THROWS_WITH(refused({.small_steps = {.cleared = {1}}}), Contains("svrg: small_steps has"));
+  CHECK_THROWS_WITH(refused({.full_gradient = {.copied = {{.to = 1, .from = 0}}}}),
+                    Contains("svrg: full_gradient has"));
 }

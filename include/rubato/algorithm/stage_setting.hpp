@@ -17,10 +17,8 @@ inline void expect(bool holds, std::string const& sentence) {
 
 /// That the user has left to the algorithm what it decides of a stage.
 inline void expect_unset(stage_options const& o, std::string const& name) {
-  expect(o.iterations == 1 && o.cleared.empty(),
-         name +
-             " has iterations or cleared tables, expected to leave both "
-             "to the algorithm");
+  expect(o.iterations == 1 && o.cleared.empty() && o.copied.empty(),
+         name + " has iterations, or cleared or copied tables, expected to leave these to the algorithm");
   o.check();
 }
 

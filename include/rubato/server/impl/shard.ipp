@@ -106,7 +106,7 @@ void shard::count_partly_folded() {
 
 // ---- reads
 
-// Flattened, like a worker's side of it: of a read of one row, calls took more time than work.
+// Flattened, like what a replica does with rows: of a read of one row, calls took more time than work.
 [[gnu::flatten]]
 std::pair<refusal, bool> shard::admit(std::size_t table, read_header const& header, read_slot& slot) {
   guard_type guard(lock_);

@@ -99,8 +99,6 @@ void reader::pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, r
   metrics_.send += link_.now() - before;
 }
 
-// Flattened: of a read of one row, calls took more time than work.
-[[gnu::flatten]]
 void reader::pull_rows(std::size_t table, key_list keys, std::byte* out, std::size_t elements,
                        std::optional<staleness> asked) {
   end_prefetch();
