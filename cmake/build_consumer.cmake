@@ -11,10 +11,15 @@ if(KIND STREQUAL "installed")
   list(PREPEND PREFIX_PATH ${work}/prefix)
 endif()
 
+set(options "-DCMAKE_CXX_FLAGS_DEBUG=-O0")
+if(KIND STREQUAL "subdirectory")  # as a user may, and less work
+  list(APPEND options -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=5)
+endif()
+
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${RUBATO_SOURCE_DIR}/test/consumer/${KIND} -B ${work}/build
   -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=${CONFIG}
   "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}" -DRUBATO_SOURCE_DIR=${RUBATO_SOURCE_DIR}
-  "-DCMAKE_CXX_FLAGS_DEBUG=-O0" --no-warn-unused-cli COMMAND_ERROR_IS_FATAL ANY)
+  ${options} --no-warn-unused-cli COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${work}/build --config ${CONFIG}
   COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${work}/build --build-config ${CONFIG}

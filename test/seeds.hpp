@@ -21,6 +21,9 @@ namespace rubato::test {
 /// The first of them; 1 unless the caller of the program said otherwise.
 [[nodiscard]] std::uint64_t first_seed();
 
+/// Whether this is a sanitizer's build. A long test of numbers, whose code others run there, may leave it out.
+[[nodiscard]] bool sanitized();
+
 /// What main() was given, as text; empty where it was given nothing.
 struct seed_options {
   std::string first;

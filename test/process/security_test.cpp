@@ -167,6 +167,7 @@ TEST_CASE("a run whose coordinator is on a network has its servers there", "[pro
   }
   SECTION("and says so where one is lost") {
     plan.options.insert(plan.options.end(), {"--clocks", "100000", "--pause", "2000", "--tells", "yes"});
+    plan.settings["RUBATO_RECONNECT"] = "1";
     test::process_run run(plan);
     REQUIRE(run.worker(0).prints("clock 0 3\n"));
     run.server(1).send(SIGKILL);

@@ -225,7 +225,7 @@ class transport_checker {
     std::atomic<std::uint32_t> followed = 0;
     c.run([&](auto& w) {
       std::vector<std::int64_t> seen(1);
-      for (int i = 0; i < 1'000'000 && to_seconds(w.now().since_start()) < 60; ++i) {
+      for (int i = 0; i < 100'000 && to_seconds(w.now().since_start()) < 60; ++i) {
         w.pull(seen);  // which takes time, also where steps take none
         w.step();
         if (w.steps_since_commit() != 2) continue;
