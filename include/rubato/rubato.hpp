@@ -13,6 +13,8 @@
 #include "rubato/metrics/run_report.hpp"
 #include "rubato/partition/by_function.hpp"
 #include "rubato/partition/hash.hpp"
+#include "rubato/partition/key_ranges.hpp"
+#include "rubato/partition/on_servers.hpp"
 #include "rubato/partition/range.hpp"
 #include "rubato/partition/range_hash.hpp"
 #include "rubato/peer/ad_psgd.hpp"

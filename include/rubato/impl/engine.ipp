@@ -1,7 +1,9 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include "rubato/partition/impl/key_ranges.ipp"
 #include "rubato/partition/impl/layout.ipp"
+#include "rubato/partition/impl/on_servers.ipp"
 #include "rubato/storage/impl/shared_update.ipp"
 #include "rubato/server/impl/blueprint.ipp"
 #include "rubato/server/impl/commit_log.ipp"

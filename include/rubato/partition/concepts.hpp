@@ -21,12 +21,28 @@ struct table_shape {
 /// |--------------------------|-------------|---------|
 /// | `p.server_of(k, shape)`  | `server_id` | the row's server, below `shape.servers` |
 ///
+/// | `p.digest()`             | `uint64_t`  | optional: differs from that of policies that answer otherwise |
+///
 /// Pure: the same answer on every machine of the run. For a bounded table it is asked once per key
-/// when the cluster is made; for an unbounded one on every access.
-/// Models: `range`, `hash`, `range_hash`, `by_function`.
+/// when the cluster is made; for an unbounded one on every access, and once when the cluster is made. What it
+/// cannot do with the shape it says by an `option_error`, whatever the key.
+///
+/// Processes of a run agree on a bounded table's partition by where every row lies, on another's by where the
+/// first 4096 keys lie and by the digest: policies without one, `by_function` too, that differ only for later
+/// keys are not told apart.
+/// Models: `range`, `hash`, `range_hash`, `key_ranges`, `on_servers`, `by_function`.
 template <class P>
 concept partition_policy = std::copyable<P> && requires(P const p, key k, table_shape shape) {
   { p.server_of(k, shape) } -> std::same_as<server_id>;
 };
+
+namespace detail {
+/// The policy's own, or 0.
+template <partition_policy P>
+[[nodiscard]] std::uint64_t digest_of(P const& p) {
+  if constexpr (requires { { p.digest() } -> std::same_as<std::uint64_t>; }) return p.digest();
+  else return 0;
+}
+}  // namespace detail
 
 }  // namespace rubato

@@ -15,11 +15,14 @@ namespace rubato {
 /// there a local row is the key itself. Cheap to copy. Used concurrently.
 class locator {
  public:
-  /// O(rows) for a bounded table. @throws option_error when the partition names a server that there is not
+  /// O(rows) for a bounded table; of another the partition is asked for one key, so that it can refuse the
+  /// shape. @throws option_error when the partition names a server that there is not, and what it throws
   locator(partition_rule partition, table_shape shape, bool bounded)
       : partition_(std::move(partition)),
         shape_(shape),
-        layout_(bounded ? std::make_shared<layout const>(partition_, shape) : nullptr) {}
+        layout_(bounded ? std::make_shared<layout const>(partition_, shape) : nullptr) {
+    if (!bounded) (void)locate(key{0});
+  }
 
   /// @pre `contains(k)` @throws option_error as the constructor, of a table that is not bounded
   [[nodiscard]] layout::place locate(key k) const;

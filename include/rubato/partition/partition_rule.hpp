@@ -25,12 +25,15 @@ class partition_rule {
   void servers_of(std::span<std::uint64_t const> keys, table_shape shape, std::uint32_t* out) const {
     answers_->servers_of(keys, shape, out);
   }
+  /// What tells the policy from others, see `partition_policy`.
+  [[nodiscard]] std::uint64_t digest() const { return answers_->digest(); }
 
  private:
   struct answers {
     virtual ~answers() = default;
     virtual void servers_of(std::span<std::uint64_t const> keys, table_shape shape,
                             std::uint32_t* out) const = 0;
+    [[nodiscard]] virtual std::uint64_t digest() const = 0;
   };
   template <class P>
   struct model final : answers {
@@ -40,6 +43,7 @@ class partition_rule {
       for (std::size_t i = 0; i < keys.size(); ++i)
         out[i] = policy.server_of(key{keys[i]}, shape).value();
     }
+    [[nodiscard]] std::uint64_t digest() const override { return detail::digest_of(policy); }
     P policy;
   };
 

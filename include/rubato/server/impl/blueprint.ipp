@@ -99,12 +99,22 @@ inline std::string text_of_merge(merge_rule const& merge) {
   return text + ")";
 }
 
-/// Which servers hold the rows, in a number.
+/// Which servers hold the rows, in a number: of a bounded table all of them. Of another the first ones, and
+/// what the partition says of itself, since nobody can ask for 2^64 keys.
 inline std::uint64_t places_of(table_blueprint const& t) {
   std::uint64_t places = 0;
+  auto const add = [&places](std::uint64_t word) { places = mix64(places ^ word) + 1; };
+  if (t.bounded()) {
+    for (layout::run const& r : t.where().rows().runs()) {
+      add(r.first);
+      add(r.server.value());
+    }
+    return places;
+  }
+  add(t.description().partition.digest());
   constexpr std::uint64_t probes = 4096;
   for (std::uint64_t k = 0; k < probes && (t.rows() == 0 || k < t.rows()); ++k)
-    places = mix64(places ^ t.where().locate(key{k}).server.value());
+    add(t.where().locate(key{k}).server.value());
   return places;
 }
 
