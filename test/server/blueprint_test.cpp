@@ -13,6 +13,8 @@
 
 #include <rubato/core/error.hpp>
 #include <rubato/partition/by_function.hpp>
+#include <rubato/partition/key_ranges.hpp>
+#include <rubato/partition/on_servers.hpp>
 #include <rubato/partition/hash.hpp>
 #include <rubato/protocol/adsp.hpp>
 #include <rubato/protocol/asp.hpp>
@@ -293,4 +295,42 @@ TEST_CASE("blueprint: who agrees on what matters says the same, however the prot
   CHECK(words(rb::ssp{.staleness = 2}, 2, rb::multi_version{good}) != agreed);
   CHECK(words(rb::ssp{.staleness = 2}, 2, rb::dense<double, rb::merge_of_protocol, rb::hash>{.rows = 4}) !=
         agreed);
+}
+
+namespace {
+
+/// Server 1 from a key on.
+struct second_from {
+  std::uint64_t first;
+  rb::server_id operator()(rb::key k, rb::table_shape) const {
+    return rb::server_id{k.value() < first ? 0U : 1U};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("blueprint: of a bounded table all places are agreed on, of an open one the first and the digest") {
+  auto const words = [](auto partition, bool bounded) {
+    using policy = decltype(partition);
+    if (bounded)
+      return plan_of(rb::asp{}, 3,
+                     rb::dense<double, rb::merge_of_protocol, policy>{.rows = 10'000, .partition = partition})
+          .agreement();
+    return plan_of(rb::asp{}, 3,
+                   rb::sparse<double, rb::merge_of_protocol, policy>{.rows = 10'000, .partition = partition})
+        .agreement();
+  };
+  auto const from = [](std::uint64_t first) { return rb::by_function(second_from{first}); };
+  for (bool const bounded : {true, false}) {
+    INFO(bounded);
+    CHECK(words(rb::on_servers{{0, 2}}, bounded) == words(rb::on_servers{{0, 2}}, bounded));
+    CHECK(words(rb::on_servers{{0, 2}}, bounded) != words(rb::on_servers{{0, 1}}, bounded));
+    CHECK(words(rb::on_servers{{0, 2}}, bounded) != words(rb::on_servers{{2, 0}}, bounded));
+    CHECK(words(rb::key_ranges({0, 5, 9999}), bounded) != words(rb::key_ranges({0, 5, 9998}), bounded));
+    CHECK(words(from(4000), bounded) != words(from(4001), bounded));
+    // Of what a function says nothing is known beyond the keys that it is asked for.
+    CHECK((words(from(5000), bounded) != words(from(5001), bounded)) == bounded);
+  }
+  // By where rows lie, not by what says so.
+  CHECK(words(rb::key_ranges({0, 5, 10'000}), true) == words(from(5), true));
 }

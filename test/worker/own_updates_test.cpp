@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
+#include <rubato/partition/on_servers.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/protocol.hpp>
@@ -94,9 +95,9 @@ std::size_t walk(Worker& worker, int actions) {
 
 /// One worker walks; another keeps it company and pushes nothing, so that what the first one reads
 /// is what it pushed itself.
-template <class Transport, rb::protocol P>
-void check_own_updates(Transport transport, P p) {
-  rb::cluster cluster{std::move(transport), p, rb::dense<double>{.rows = rows, .width = width}};
+template <class Transport, rb::protocol P, class Table>
+void check_own_updates(Transport const& transport, P const& p, Table const& table) {
+  rb::cluster cluster{transport, p, table};
   std::size_t wrong = 1;
   cluster.run([&](auto& worker) {
     if (worker.rank() == 0) wrong = walk(worker, 1500);
@@ -104,6 +105,15 @@ void check_own_updates(Transport transport, P p) {
       for (int i = 0; i < 300; ++i) worker.step();
   });
   CHECK(wrong == 0);
+}
+
+/// With rows on every server, and with a server that has none.
+template <class Transport, rb::protocol P>
+void check_own_updates(Transport const& transport, P const& p) {
+  using on_some = rb::dense<double, rb::merge_of_protocol, rb::on_servers<>>;
+  check_own_updates(transport, p, rb::dense<double>{.rows = rows, .width = width});
+  check_own_updates(transport, p,
+                    on_some{.rows = rows, .width = width, .partition = rb::on_servers{{0, 2}}});
 }
 
 template <rb::protocol P>

@@ -427,7 +427,7 @@ struct setup {
   explicit setup(update_filter filter)
       : plan(ssp{}, servers,
              {describe(dense<double, merge_of_protocol, range>{.rows = rows, .filter = filter})}),
-        own(make_replica(plan.table(0), servers)) {
+        own(make_replica(plan.table(0), servers, false)) {
     for (std::uint32_t s = 0; s < servers; ++s)
       states.push_back(plan.table(0).make_host(server_id{s}, threading::single));
   }

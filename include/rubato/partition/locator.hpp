@@ -16,12 +16,16 @@ namespace rubato {
 class locator {
  public:
   /// O(rows) for a bounded table; of another the partition is asked for one key, so that it can refuse the
-  /// shape. @throws option_error when the partition names a server that there is not, and what it throws
+  /// shape now, and not when a run is under way.
+  /// @throws option_error when the partition of a bounded table names a server that there is not, and what the
+  /// partition throws
   locator(partition_rule partition, table_shape shape, bool bounded)
       : partition_(std::move(partition)),
         shape_(shape),
         layout_(bounded ? std::make_shared<layout const>(partition_, shape) : nullptr) {
-    if (!bounded) (void)locate(key{0});
+    std::uint64_t const first = 0;
+    std::uint32_t server;
+    if (!bounded) partition_.servers_of({&first, 1}, shape_, &server);
   }
 
   /// @pre `contains(k)` @throws option_error as the constructor, of a table that is not bounded

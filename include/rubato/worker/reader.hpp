@@ -73,8 +73,10 @@ class reader {
   /// Before a commit: a worker that keeps its own and reads too rarely to be told asks whether they are
   /// in.
   void make_room_for_commit();
-  /// Whether the replicas still need the commit that is about to be sent.
-  [[nodiscard]] bool keeps_commit();
+  /// Before it is sent: gives up what the next clock cannot read, and own commits that no base needs.
+  void prepare_commit();
+  /// Whether this table's replica still needs the commit that is about to be sent.
+  [[nodiscard]] bool keeps_commit(std::size_t table) const noexcept;
 
  private:
   enum class prefetch : std::uint8_t { none, whole, rows };
@@ -103,19 +105,20 @@ class reader {
   void count_time(time_point before, duration held);
   void count_read(clock_index server_clock);
 
-  void ask_all(std::size_t table, selection what);
   void bring_base(std::size_t table, staleness s);
   void fetch_whole(std::size_t table, staleness s);
   void pull_scattered(std::size_t table, std::byte* out, staleness s);
   void miss_all(key_list keys);
   void fetch_rows(std::size_t table, staleness s);
   void address_missing(std::size_t table);
+  void address_all(std::size_t table);
+  void address_others(std::size_t table);
 
   void start_prefetch(prefetch what, std::size_t table, std::span<server_id const> from, staleness s);
   bool finish_prefetch();
 
   [[nodiscard]] std::size_t kept_commits() const noexcept;
-  [[nodiscard]] bool next_clock_may_use_base();
+  void drop_useless_copies();
   [[nodiscard]] bool next_read_includes_own() const noexcept;
 
   static constexpr std::size_t kept_commits_max = 64;

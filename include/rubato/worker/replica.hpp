@@ -88,6 +88,11 @@ class replica {
   [[nodiscard]] void const* first_part() const noexcept { return parts_.data(); }
   [[nodiscard]] read_slot& slot(server_id s) noexcept { return parts_[s.index()].slot; }
 
+  /// Whether this server is asked for the whole table: rows of it may be there, or all are asked.
+  [[nodiscard]] bool takes_part(server_id s) const noexcept {
+    return asks_all_ || !where_.bounded() || where_.rows_of(s) != 0;
+  }
+
   // ---- pushes
 
   /// Adds to all rows, in the order of their keys. @pre the table holds every row
@@ -103,6 +108,7 @@ class replica {
 
   // ---- what is cached
 
+  [[nodiscard]] bool has_base() const noexcept { return has_base_; }
   /// Whether a read may use the base: whether it is fresh enough on every server.
   [[nodiscard]] bool base_usable(freshness const& f) const { return has_base_ && marks_allowed(f); }
   /// The same for a read, which shows whether it pays to keep a base.
@@ -126,7 +132,7 @@ class replica {
   void drop_rows_unless_from(clock_index server_clock) { rows_.clear_unless_from(server_clock); }
   void drop_committed() noexcept;
 
-  /// The whole table has been fetched into the slots.
+  /// The whole table has been fetched into the slots that ask for all; other servers have no rows of it.
   void accept_base(fetch_mark const& mark);
   /// Before a fetch of the whole table: its answers are to go right into `out`. @pre the table holds
   /// every row
@@ -180,7 +186,7 @@ class replica {
     read_slot slot{};
   };
 
-  replica(table_blueprint const& table, std::uint32_t servers);
+  replica(table_blueprint const& table, std::uint32_t servers, bool asks_all);
 
   [[nodiscard]] bool marks_allowed(freshness const& f) const;
   void mark_fetched(fetch_mark const& mark);
@@ -196,12 +202,15 @@ class replica {
   update_filter filter_;
   row_cache<> rows_;
   std::vector<part> parts_;
+  bool asks_all_;  ///< in whole reads, servers without rows, too
   bool has_base_ = false;
   bool fetched_ = false;    ///< the whole table, at least once
   bool base_pays_ = false;  ///< since then it has been read again, or would have been
 };
 
-/// A replica of this table. @param servers how many there are
-[[nodiscard]] std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers);
+/// A replica of this table. @param servers how many there are @param asks_all whether those without a row of
+/// it are to hear of reads of the whole, too
+[[nodiscard]] std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers,
+                                                    bool asks_all);
 
 }  // namespace rubato

@@ -21,8 +21,9 @@ reader::reader(endpoint& link, blueprint const& plan, std::size_t protocol, send
       metrics_(metrics),
       nearest_(nearest),
       header_{self, {}, {}, {}} {
-  for (table_blueprint const& t : plan.tables()) replicas_.push_back(make_replica(t, plan.servers()));
   for (std::uint32_t s = 0; s < plan.servers(); ++s) servers_.push_back(server_id{s});
+  for (table_blueprint const& t : plan.tables())  // where such a pull is read versions move on, rows or none
+    replicas_.push_back(make_replica(t, plan.servers(), t.versioned(protocol)));
 }
 
 void reader::start(starting_point const& at) {
@@ -130,8 +131,8 @@ void reader::bring_base(std::size_t table, staleness s) {
 }
 
 void reader::fetch_whole(std::size_t table, staleness s) {
-  ask_all(table, selection::all);
-  fetch(table, servers_, s);
+  address_all(table);
+  fetch(table, asked_, s);
   ++metrics_.fetches;
 }
 
@@ -179,12 +180,29 @@ void reader::address_missing(std::size_t table) {
     missing_.set_index(i, to.rows.size());
     to.rows.push_back(at.local);
   }
-  if (own_may_lag_ && !synchronized_)  // a cut says it for all servers
-    for (server_id const server : servers_)
-      if (std::ranges::find(asked_, server) == asked_.end()) {
-        r.slot(server).asked = selection::nothing;
-        asked_.push_back(server);
-      }
+  address_others(table);
+}
+
+/// Writes that they are to give all they have into the slots of the servers that are asked for the whole table.
+void reader::address_all(std::size_t table) {
+  replica& r = replica_of(table);
+  asked_.clear();
+  for (server_id const server : servers_)
+    if (r.takes_part(server)) {
+      r.slot(server).asked = selection::all;
+      asked_.push_back(server);
+    }
+  address_others(table);
+}
+
+/// Where own commits may not be in yet, the servers that are asked for no row have to say of theirs.
+void reader::address_others(std::size_t table) {
+  if (!own_may_lag_ || synchronized_) return;  // a cut says it for all servers
+  for (server_id const server : servers_)
+    if (std::ranges::find(asked_, server) == asked_.end()) {
+      slot(table, server).asked = selection::nothing;
+      asked_.push_back(server);
+    }
 }
 
 // ---- prefetches
@@ -195,8 +213,8 @@ void reader::prefetch_whole(std::size_t table) {
   replica& r = replica_of(table);
   if (r.base_readable(usable(bound()))) return;
   r.drop_base();
-  ask_all(table, selection::all);
-  start_prefetch(prefetch::whole, table, servers_, bound());
+  address_all(table);
+  start_prefetch(prefetch::whole, table, asked_, bound());
 }
 
 void reader::prefetch_rows(std::size_t table, key_list keys) {
@@ -312,10 +330,6 @@ void reader::count_read(clock_index server_clock) {
   ++metrics_.staleness[std::min<std::uint64_t>(behind, metrics_.staleness.size() - 1)];
 }
 
-void reader::ask_all(std::size_t table, selection what) {
-  for (server_id const server : servers_) slot(table, server).asked = what;
-}
-
 // ---- commits
 
 void reader::make_room_for_commit() {
@@ -323,15 +337,21 @@ void reader::make_room_for_commit() {
   if (synchronized_) {
     fetch_cut(bound(), false);
   } else {
-    ask_all(0, selection::nothing);
+    for (server_id const server : servers_) slot(0, server).asked = selection::nothing;
     fetch(0, servers_, bound());
   }
 }
 
-bool reader::keeps_commit() {
-  bool const keeps_base = next_clock_may_use_base();
+void reader::prepare_commit() {
+  drop_useless_copies();
   own_may_lag_ = own_may_lag_ || !next_read_includes_own() || shares_reads_;
-  return keeps_base || own_may_lag_;
+  // Not to be left to servers' answers: those without rows of the tables that are pulled are asked nothing.
+  for (std::size_t i = 0; i < replicas_.size(); ++i)
+    if (!keeps_commit(i)) replicas_[i]->drop_committed();
+}
+
+bool reader::keeps_commit(std::size_t table) const noexcept {
+  return own_may_lag_ || replicas_[table]->has_base();
 }
 
 /// Own commits that are kept until somebody says that they are in: nobody tells a worker that only
@@ -344,17 +364,14 @@ std::size_t reader::kept_commits() const noexcept {
 
 /// Gives up, before the commit is sent, what the next clock could not read anyway: then stores
 /// need not keep a state for it.
-bool reader::next_clock_may_use_base() {
+void reader::drop_useless_copies() {
   clock_index const least = admission_.cache_need(clock_.next(), bound(), self_.worker);
   freshness const next{clock_index::lowest(), clock_index::highest(), least};
-  bool any = false;
   for (auto const& r : replicas_) {
     // A base that lacks too many own commits costs more to bring up to date than to fetch anew.
-    if (r->base_usable(next) && r->kept_commits() < kept_commits_max) any = true;
-    else r->drop_base();
+    if (!r->base_usable(next) || r->kept_commits() >= kept_commits_max) r->drop_base();
     r->drop_rows_unless_from(least);
   }
-  return any;
 }
 
 /// Whether the least `c_min` that lets the next clock's read go on makes this commit visible to

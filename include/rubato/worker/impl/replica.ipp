@@ -10,11 +10,12 @@
 
 namespace rubato {
 
-replica::replica(table_blueprint const& table, std::uint32_t servers)
+replica::replica(table_blueprint const& table, std::uint32_t servers, bool asks_all)
     : where_(table.where()),
       row_bytes_(table.row_bytes()),
       filter_(table.description().filter),
-      rows_(row_bytes_, static_cast<std::size_t>(table.description().cached_rows)) {
+      rows_(row_bytes_, static_cast<std::size_t>(table.description().cached_rows)),
+      asks_all_(asks_all) {
   parts_.reserve(servers);
   for (std::uint32_t s = 0; s < servers; ++s)
     parts_.emplace_back(where_.rows_of(server_id{s}), row_bytes_, table.pool());
@@ -78,7 +79,9 @@ bool replica::marks_allowed(freshness const& f) const {
 void replica::mark_fetched(fetch_mark const& mark) {
   for (auto& p : parts_) {
     p.mark = mark;
-    p.mark.server_clock = p.slot.stamp.server_clock;
+    // Of a server that was not asked for rows there are none that could be old.
+    bool const has_answered = p.slot.asked == selection::all;
+    p.mark.server_clock = has_answered ? p.slot.stamp.server_clock : clock_index::highest();
     p.base_included = p.slot.stamp.included;
   }
   rows_.clear();
@@ -92,8 +95,8 @@ namespace detail {
 template <parameter T>
 class replica_of final : public replica {
  public:
-  replica_of(table_blueprint const& table, std::uint32_t servers)
-      : replica(table, servers), width_(table.width()) {}
+  replica_of(table_blueprint const& table, std::uint32_t servers, bool asks_all)
+      : replica(table, servers, asks_all), width_(table.width()) {}
 
   // ---- pushes
 
@@ -264,9 +267,9 @@ class replica_of final : public replica {
 
 }  // namespace detail
 
-std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers) {
+std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers, bool asks_all) {
   return with_element(table.element(), [&]<class T>() -> std::unique_ptr<replica> {
-    return std::make_unique<detail::replica_of<T>>(table, servers);
+    return std::make_unique<detail::replica_of<T>>(table, servers, asks_all);
   });
 }
 

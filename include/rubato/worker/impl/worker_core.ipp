@@ -48,7 +48,7 @@ struct worker_core::state {
     metrics.wait += link.now() - before;
   }
   void commit(bool flush);
-  [[nodiscard]] commit_message make_message(server_id s, bool keep, bool flush);
+  [[nodiscard]] commit_message make_message(server_id s, bool flush);
 
   endpoint& link;
   blueprint const& plan;
@@ -116,9 +116,9 @@ void worker_core::state::commit(bool flush) {
   reads.enter(reads.bound());
   reads.make_room_for_commit();
   time_point const before = link.now();
-  bool const keep = reads.keeps_commit();
+  reads.prepare_commit();
   for (std::uint32_t s = 0; s < plan.servers(); ++s) {
-    commit_message message = make_message(server_id{s}, keep, flush);
+    commit_message message = make_message(server_id{s}, flush);
     metrics.bytes_sent += message.bytes();
     link.post(server_id{s}, std::move(message));
   }
@@ -131,10 +131,10 @@ void worker_core::state::commit(bool flush) {
   if (conducted) link.report_commit(reads.clock());
 }
 
-commit_message worker_core::state::make_message(server_id s, bool keep, bool flush) {
+commit_message worker_core::state::make_message(server_id s, bool flush) {
   commit_message m{.from = self, .stamp = reads.clock(), .version = reads.version(), .parts = {}};
   for (std::size_t i = 0; i < plan.tables().size(); ++i)
-    m.parts.push_back(reads.replica_of(i).commit(s, m.stamp, keep, flush));
+    m.parts.push_back(reads.replica_of(i).commit(s, m.stamp, reads.keeps_commit(i), flush));
   return m;
 }
 
