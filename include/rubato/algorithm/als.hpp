@@ -1,0 +1,252 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <Eigen/Cholesky>
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "rubato/algorithm/stage_setting.hpp"
+#include "rubato/core/random.hpp"
+#include "rubato/core/table.hpp"
+#include "rubato/data/ratings.hpp"
+#include "rubato/partition/range.hpp"
+#include "rubato/protocol/merge.hpp"
+#include "rubato/storage/dense.hpp"
+#include "rubato/task/task.hpp"
+
+namespace rubato::algorithm {
+
+/// Matrix factorization by alternating least squares: what it does, and how.
+struct als_options {
+  std::size_t factors = 8;   ///< k: numbers for each user and each item; at least 1
+  std::int64_t sweeps = 10;  ///< the users' factors from the items', then the other way round
+  double l2 = 0.1;           ///< λ; a line with n ratings has λ n times its square as a regulariser. Above 0
+  std::size_t block = 64;    ///< lines of which a worker holds what they need at a time; at least 1
+  std::uint64_t seed = 1;    ///< of the items' first factors
+  /// Degree, placement and so on of the stages; their iterations and cleared tables are the algorithm's, and
+  /// their protocol is of no influence: nobody reads what a stage writes before it has ended.
+  stage_options users{};
+  stage_options items{};
+
+  /// @throws option_error naming the option and what was expected
+  void check() const {
+    detail::expect(factors >= 1, "als: factors must be at least 1");
+    detail::expect(sweeps >= 1, "als: sweeps must be at least 1");
+    detail::expect(l2 > 0 && std::isfinite(l2), "als: l2 must be finite and above 0");
+    detail::expect(block >= 1, "als: block must be at least 1 line");
+    detail::expect_unset(users, "als: users");
+    detail::expect_unset(items, "als: items");
+    detail::expect(!users.workers.is_automatic() && !items.workers.is_automatic(),
+                   "als: a stage is one iteration, expected a number of workers");
+  }
+};
+
+/// A task for ALS: table 0 has a row of factors for each user, table 1 for each item. Servers hold them as
+/// workers compute them: each a stretch of lines.
+template <std::floating_point Real = float>
+using als_task = task<dense<Real, sum, range>, dense<Real, sum, range>>;
+
+/// @param factors as in `als_options`
+template <std::floating_point Real = float>
+[[nodiscard]] als_task<Real> make_als_task(data::ratings const& all, std::size_t factors) {
+  return als_task<Real>({.rows = all.users(), .width = factors}, {.rows = all.items(), .width = factors});
+}
+
+/// The lines, of users or items, whose factors worker `rank` of `count` computes.
+struct line_range {
+  std::size_t first;
+  std::size_t last;
+
+  [[nodiscard]] static constexpr line_range of(std::size_t lines, std::uint32_t rank,
+                                               std::uint32_t count) noexcept {
+    auto const begin_of = [&](std::uint64_t r) { return static_cast<std::size_t>(lines * r / count); };
+    return {begin_of(rank), begin_of(rank + std::uint64_t{1})};
+  }
+};
+
+/// What the workers of a stage do that computes the factors of one side from those of the other: for line i
+/// with ratings r_j by n lines j, x = (Σ y_j y_jᵀ + λ n I)⁻¹ Σ r_j y_j. The table has been cleared, and each
+/// line is computed by one worker from the same numbers, so the result is the same, bit for bit, whatever
+/// the number of workers, their placement and the blocks. Lines without ratings stay zero.
+///
+/// A worker reads the lines of the other side that its block needs, once in a stage, and pushes its own.
+/// `step` is priced at the multiplications: k²/2 a rating, k³/6 a line.
+/// Immutable: workers share it, in whatever threads.
+/// Source: 004 §7.3 (ALS); Y. Zhou et al., Large-scale Parallel Collaborative Filtering, AAIM 2008, for λ n.
+template <std::floating_point Real>
+class als_half {
+ public:
+  enum class side : std::uint8_t { users, items };
+
+  als_half(data::ratings all, side solved, als_options const& o)
+      : all_(std::move(all)), solved_(solved), l2_(o.l2), block_(o.block), k_(o.factors) {}
+
+  template <class Worker>
+  void operator()(Worker& worker, iteration_range) const {
+    if (solved_ == side::users) solve(worker, worker[table<0>], worker[table<1>]);
+    else solve(worker, worker[table<1>], worker[table<0>]);
+  }
+
+ private:
+  using index = Eigen::Index;
+  using lines = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>;  // one a column
+
+  [[nodiscard]] std::size_t size() const noexcept {
+    return solved_ == side::users ? all_.users() : all_.items();
+  }
+  [[nodiscard]] std::span<data::ratings::entry const> of(std::size_t line) const noexcept {
+    return solved_ == side::users ? all_.of_user(line) : all_.of_item(line);
+  }
+
+  template <class Worker, class Own, class Other>
+  void solve(Worker& worker, Own const& own, Other const& other) const {
+    auto const [first, last] = line_range::of(size(), worker.rank(), worker.count());
+    double work = 0;
+    for (std::size_t at = first; at < last; at += std::min(block_, last - at))
+      work += solve_block(at, at + std::min(block_, last - at), own, other);
+    worker.step(work);
+  }
+
+  /// Returns the multiplications.
+  template <class Own, class Other>
+  double solve_block(std::size_t first, std::size_t last, Own const& own, Other const& other) const {
+    std::vector<key> const needed = others_of(first, last);
+    auto const k = static_cast<index>(k_);
+    lines theirs(k, static_cast<index>(needed.size()));
+    other.pull(needed, std::span(theirs.data(), needed.size() * k_));
+    std::vector<key> solved;
+    std::vector<Real> values;
+    double work = 0;
+    for (std::size_t line = first; line < last; ++line) {
+      auto const rated = of(line);
+      if (rated.empty()) continue;
+      Eigen::VectorXd const x = solution(rated, needed, theirs);
+      solved.emplace_back(line);
+      for (double const v : x) values.push_back(static_cast<Real>(v));
+      work += static_cast<double>(k * k) * (static_cast<double>(rated.size()) / 2 + static_cast<double>(k) / 6);
+    }
+    own.push(solved, values);
+    return work;
+  }
+
+  [[nodiscard]] std::vector<key> others_of(std::size_t first, std::size_t last) const {
+    std::vector<key> all;
+    for (std::size_t line = first; line < last; ++line)
+      for (auto const& e : of(line)) all.emplace_back(e.other);
+    std::ranges::sort(all);
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+  }
+
+  [[nodiscard]] Eigen::VectorXd solution(std::span<data::ratings::entry const> rated,
+                                         std::vector<key> const& needed, lines const& theirs) const {
+    auto const k = static_cast<index>(k_);
+    Eigen::MatrixXd a = Eigen::MatrixXd::Identity(k, k) * (l2_ * static_cast<double>(rated.size()));
+    Eigen::VectorXd b = Eigen::VectorXd::Zero(k);
+    for (auto const& e : rated) {
+      auto const at = std::ranges::lower_bound(needed, key{e.other}) - needed.begin();
+      Eigen::VectorXd const y = theirs.col(at).template cast<double>();
+      a.template selfadjointView<Eigen::Lower>().rankUpdate(y);
+      b += static_cast<double>(e.value) * y;
+    }
+    return a.template selfadjointView<Eigen::Lower>().llt().solve(b);
+  }
+
+  data::ratings all_;
+  side solved_;
+  double l2_;
+  std::size_t block_;
+  std::size_t k_;
+};
+
+/// What the workers of ALS's first stage do: they push each item's first factors, which depend on the seed and
+/// the item alone. Source: as als_half.
+template <std::floating_point Real>
+class als_start {
+ public:
+  als_start(std::size_t items, als_options const& o) : items_(items), k_(o.factors), seed_(o.seed) {}
+
+  template <class Worker>
+  void operator()(Worker& worker) const {
+    auto const [first, last] = line_range::of(items_, worker.rank(), worker.count());
+    std::vector<key> keys;
+    std::vector<Real> values;
+    for (std::size_t item = first; item < last; ++item) {
+      random_stream random(seed_, item);
+      keys.emplace_back(item);
+      for (std::size_t f = 0; f < k_; ++f) values.push_back(static_cast<Real>(random.normal()));
+    }
+    worker[table<1>].push(keys, values);
+    worker.step(static_cast<double>(values.size()));
+  }
+
+ private:
+  std::size_t items_;
+  std::size_t k_;
+  std::uint64_t seed_;
+};
+
+/// The stages of ALS in a task, by whose numbers its report can be read.
+struct als_stages {
+  stage_ref start;
+  stage_ref users;
+  stage_ref items;
+};
+
+/// Appends ALS to what a task does: the items' first factors, then sweeps.
+///
+///     auto t = algorithm::make_als_task(ratings, 8);
+///     algorithm::als(t, ratings, {.factors = 8, .sweeps = 10,
+///                                 .users = {.workers = 16}, .items = {.workers = 4}});
+///     engine.submit(t).wait();
+///     use(t.parameters<0>(), t.parameters<1>());
+///
+/// @param t made for the same users, items and factors @param all kept by the task
+/// @throws option_error naming the option and what was expected
+/// Source: 004 §7.3.
+template <std::floating_point Real>
+als_stages als(als_task<Real>& t, data::ratings const& all, als_options const& options) {
+  options.check();
+  stage_options users = options.users, items = options.items;
+  users.cleared = {0};
+  items.cleared = {1};
+  using half = als_half<Real>;
+  als_stages const s{t.stage(items, als_start<Real>(all.items(), options)),
+                     t.stage(std::move(users), half(all, half::side::users, options)),
+                     t.stage(std::move(items), half(all, half::side::items, options))};
+  t.run(s.start);
+  t.repeat(options.sweeps, s.users, s.items);
+  return s;
+}
+
+/// Σ (r − u·v)² + λ (Σ n_u |u|² + Σ n_v |v|²): what each stage makes less, up to rounding.
+/// @pre a row of as many factors for each user and item
+template <std::floating_point Real>
+[[nodiscard]] double als_objective(data::ratings const& all, std::span<Real const> users,
+                                   std::span<Real const> items, double l2) {
+  std::size_t const k = all.users() == 0 ? 0 : users.size() / all.users();
+  auto const product = [k](Real const* a, Real const* b) {
+    double total = 0;
+    for (std::size_t f = 0; f < k; ++f) total += static_cast<double>(a[f]) * static_cast<double>(b[f]);
+    return total;
+  };
+  double total = 0;
+  for (std::size_t u = 0; u < all.users(); ++u) {
+    Real const* const x = users.data() + u * k;
+    for (auto const& e : all.of_user(u)) {
+      Real const* const y = items.data() + e.other * k;
+      double const off = static_cast<double>(e.value) - product(x, y);
+      total += off * off + l2 * (product(x, x) + product(y, y));
+    }
+  }
+  return total;
+}
+
+}  // namespace rubato::algorithm
