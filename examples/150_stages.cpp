@@ -39,8 +39,8 @@ void small_steps(auto& worker, rb::iteration_range todo) {
   auto const m = static_cast<float>(worker.count());  // sums of M such steps are one of a batch M times as large
   for (std::int64_t i : todo) {
     worker.pull(w);
-    std::size_t const first = (static_cast<std::size_t>(i) * worker.count() + worker.rank()) * batch % (rows.size() - batch);
-    auto const some = rows.rows().slice(first, batch);
+    std::size_t const turn = static_cast<std::size_t>(i) * worker.count() + worker.rank();
+    auto const some = rows.rows().slice(turn * batch % (rows.size() - batch), batch);
     model.gradient(some, w, here);
     model.gradient(some, point, there);
     for (std::size_t k = 0; k < n; ++k) delta[k] = -4.0F / m * (here[k] - there[k] + full[k]);
@@ -54,7 +54,8 @@ void train(char const* where, Transport const& transport, bool prints) {
   rb::engine engine{transport};
   rb::task svrg{rb::dense<float, rb::sum>{.rows = n}, rb::dense<float, rb::sum>{.rows = n},
                 rb::dense<float, rb::sum>{.rows = n}};
-  auto const full = svrg.stage({.workers = 4, .copied = {{.to = 1, .from = 0}}, .cleared = {2}}, [](auto& w) { full_gradient(w); });
+  auto const full = svrg.stage({.workers = 4, .copied = {{.to = 1, .from = 0}}, .cleared = {2}},
+                               [](auto& w) { full_gradient(w); });
   auto const inner = svrg.stage({.workers = rb::automatic, .protocol = rb::ssp{.staleness = 2}, .iterations = 100},
                                 [](auto& w, rb::iteration_range todo) { small_steps(w, todo); });
   svrg.repeat(10, full, inner);
