@@ -1,6 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Recommendations by alternating least squares: the users' factors and the items' in turn, each by as many
-// workers as pay off. The factors are the same, bit for bit, wherever and by however many they are computed.
+// Recommendations by alternating least squares: the users' factors and the items' in turn, each by a
+// number of workers of its own. The factors are the same, bit for bit, wherever and by however many they are computed.
 #include <cmath>
 #include <cstdio>
 #include <rubato/algorithm/als.hpp>
