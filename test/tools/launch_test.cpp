@@ -93,11 +93,15 @@ class launched {
     scratch_ = name;
     words all{RUBATO_LAUNCH_PROGRAM};
     all.insert(all.end(), arguments.begin(), arguments.end());
-    std::vector<char*> pointers;
-    for (auto& word : all) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
+    words variables = environment();
+    std::vector<char*> const command = pointers_to(all), environment = pointers_to(variables);
+    std::string const output_file = scratch_ / "output", errors_file = scratch_ / "errors";
     id_ = ::fork();
-    if (id_ == 0) become(pointers.data(), output, errors);
+    // From here to exec the child may not allocate: threads that it lacks may have held the locks.
+    if (id_ == 0) {
+      become(command.data(), environment.data(), output >= 0 ? output : opened(output_file.c_str()),
+             errors >= 0 ? errors : opened(errors_file.c_str()));
+    }
     REQUIRE(id_ > 0);
   }
   launched(launched const&) = delete;
@@ -114,10 +118,11 @@ class launched {
   template <class F>
   [[nodiscard]] outcome wait(F meanwhile) {
     int status = 0;
-    REQUIRE(comes_true([&] {
+    bool const ended = comes_true([&] {
       meanwhile();
       return ::waitpid(id_, &status, WNOHANG) == id_;
-    }));
+    });
+    if (!ended) FAIL("still there: " << family());
     id_ = 0;
     int const code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return {code, content_of(scratch_ / "output"), content_of(scratch_ / "errors")};
@@ -146,26 +151,59 @@ class launched {
   }
 
  private:
-  [[noreturn]] void become(char** command, int output, int errors) const {
-    int const to = O_WRONLY | O_CREAT | O_APPEND;
-    ::dup2(output >= 0 ? output : ::open((scratch_ / "output").c_str(), to, 0600), STDOUT_FILENO);
-    ::dup2(errors >= 0 ? errors : ::open((scratch_ / "errors").c_str(), to, 0600), STDERR_FILENO);
+  static std::vector<char*> pointers_to(words& lines) {
+    std::vector<char*> pointers;
+    for (auto& line : lines) pointers.push_back(line.data());
+    pointers.push_back(nullptr);
+    return pointers;
+  }
+  static int opened(char const* file) { return ::open(file, O_WRONLY | O_CREAT | O_APPEND, 0600); }
+  [[noreturn]] static void become(char* const* command, char* const* environment, int output,
+                                  int errors) {
+    ::dup2(output, STDOUT_FILENO);
+    ::dup2(errors, STDERR_FILENO);
     // Whatever runs the tests may ignore some.
     for (int const number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) {
       ::signal(number, SIG_DFL);
     }
-    ::setenv("S", scratch_.c_str(), 1);
-    ::setenv("TMPDIR", scratch_.c_str(), 1);  // a launcher that is killed leaves a directory behind
-    ::unsetenv("RUBATO_ON_LOSS");
-    ::execv(command[0], command);
+    ::execve(command[0], command, environment);
     ::_exit(99);
+  }
+
+  // That of the tests, but for its own.
+  [[nodiscard]] words environment() const {
+    words lines{
+        "S=" + scratch_.string(),
+        "TMPDIR=" + scratch_.string()};  // a launcher that is killed leaves a directory behind
+    for (char** line = ::environ; *line != nullptr; ++line) {
+      std::string const text = *line;
+      if (!text.starts_with("S=") && !text.starts_with("TMPDIR=") &&
+          !text.starts_with("RUBATO_ON_LOSS="))
+        lines.push_back(text);
+    }
+    return lines;
+  }
+
+  // What each process of it does, in the system's words.
+  [[nodiscard]] std::string family() const {
+    std::string all;
+    for (pid_t const id : test::family_of(id_)) {
+      auto const of = "/proc/" + std::to_string(id);
+      all += "\n" + std::to_string(id) + " " + content_of(of + "/cmdline");
+      for (auto const& [thread, folder] : test::threads_of(id))
+        all +=
+            "\n  " + test::thread_status(folder)["State"] + " in " + content_of(folder / "syscall");
+    }
+    std::replace(all.begin(), all.end(), '\0', ' ');
+    return all;
   }
 
   std::filesystem::path scratch_;
   pid_t id_ = 0;
 };
 
-// What a launcher writes to, of a kind that may hold it up, and that nobody reads until a test does.
+// What a launcher writes to, of a kind that may hold it up, and that nobody reads until a test
+// does.
 class stalled_reader {
  public:
   explicit stalled_reader(std::string const& kind) {
@@ -627,8 +665,8 @@ TEST_CASE("processes wait for who reads, and nothing is lost", "[tools][launch]"
 
 TEST_CASE("output and errors that go to the same place do not mix", "[tools][launch]") {
   stalled_reader reader("pipe");
-  launched launch(shell("printf '%010000d\n' $(seq 100) >&$((RANK+1))"),
-                  reader.end(), reader.end());
+  launched launch(shell("printf '%010000d\n' $(seq 100) >&$((RANK+1))"), reader.end(),
+                  reader.end());
   reader.await_full();
   REQUIRE(comes_true([&] { return reader.read().size() >= 200 * 10012; }));
   CHECK(launch.wait().exit_code == 0);

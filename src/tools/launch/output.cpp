@@ -15,6 +15,8 @@
 
 #include <boost/asio/post.hpp>
 
+#include "src/tools/launch/process.hpp"
+
 namespace rubato::launch {
 
 std::string line_maker::add(std::string_view bytes) {
@@ -143,9 +145,7 @@ struct outlet::shared : std::enable_shared_from_this<shared> {
 };
 
 outlet::outlet(boost::asio::io_context& io, int to, user told)
-    : shared_(std::make_shared<shared>(io, to, *this)), user_(std::move(told)) {
-  std::thread([one = shared_] { one->write_lines(); }).detach();
-}
+    : shared_(std::make_shared<shared>(io, to, *this)), user_(std::move(told)) {}
 
 outlet::~outlet() {
   {
@@ -174,9 +174,18 @@ bool outlet::add(std::string_view lines) {
       lines = {};
     }
   }
+  start_writing();
   shared_->changed.notify_one();
   if (!lines.empty() && !std::exchange(has_lost_, true)) user_.failed("nobody has read it for long");
   return true;
+}
+
+// Not before there are lines: children are best made while this process has one thread. Signals are
+// for that one.
+void outlet::start_writing() {
+  if (std::exchange(writes_, true)) return;
+  signals_blocked const here;
+  std::thread([one = shared_] { one->write_lines(); }).detach();
 }
 
 void outlet::look() {

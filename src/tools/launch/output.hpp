@@ -66,10 +66,12 @@ class outlet {
  private:
   struct shared;
 
+  void start_writing();
   void look();
 
   std::shared_ptr<shared> shared_;  ///< with the thread, which a write may hold up for ever
   user user_;
+  bool writes_ = false;
   bool has_failed_ = false;
   bool has_lost_ = false;
   std::vector<std::function<void()>> waiting_;

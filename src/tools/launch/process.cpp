@@ -29,25 +29,6 @@ pipe_ends make_pipe() {
   return {file_handle(ends[0]), file_handle(ends[1])};
 }
 
-// Until a child has set its own, it has this process's handlers, and with them would write into
-// pipes that it shares with this process.
-class signals_blocked {
- public:
-  signals_blocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::sigprocmask(SIG_SETMASK, &all, &before_);
-  }
-  signals_blocked(signals_blocked const&) = delete;
-  signals_blocked& operator=(signals_blocked const&) = delete;
-  ~signals_blocked() { end(); }
-
-  void end() noexcept { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
-
 std::vector<char*> pointers_to(std::vector<std::string> const& texts) {
   std::vector<char*> result;
   result.reserve(texts.size() + 1);
@@ -61,7 +42,6 @@ std::vector<char*> pointers_to(std::vector<std::string> const& texts) {
 struct plan {
   char* const* command = nullptr;
   char* const* environment = nullptr;
-  std::function<int()> const* body = nullptr;  // instead of a command
   int output = -1;
   int errors = -1;
   int failure = -1;
@@ -92,10 +72,6 @@ void handle_signals_as_usual() noexcept {
                      ::dup2(p.output, STDOUT_FILENO) >= 0 && ::dup2(p.errors, STDERR_FILENO) >= 0;
   if (wired) {
     blocked.end();
-    if (p.body != nullptr) {
-      ::close(p.failure);  // as exec would
-      ::_exit((*p.body)());
-    }
     ::execvpe(p.command[0], p.command, p.environment);
   }
   int const reason = errno;
@@ -133,6 +109,8 @@ process start_as(plan p, std::string const& what) {
   p.errors = errors.write.get();
   p.failure = failure.write.get();
   p.parent = ::getpid();
+  // Until the child has set its own, it has this process's handlers, and with them would write into
+  // pipes that it shares with this process.
   signals_blocked blocked;
   pid_t const id = ::fork();
   if (id < 0) throw start_error(fmt::format("cannot start a process: {}", std::strerror(errno)));
@@ -148,6 +126,14 @@ process start_as(plan p, std::string const& what) {
 
 }  // namespace
 
+signals_blocked::signals_blocked() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+
+void signals_blocked::end() noexcept { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
 file_handle::~file_handle() {
   if (number_ >= 0) ::close(number_);
 }
@@ -162,10 +148,6 @@ process process::start(std::vector<std::string> const& command,
   auto const arguments = pointers_to(command);
   auto const variables = pointers_to(environment);
   return start_as({.command = arguments.data(), .environment = variables.data()}, command.front());
-}
-
-process process::start(std::function<int()> const& body) {
-  return start_as({.body = &body}, "a copy of this process");
 }
 
 void send(pid_t child, int signal) noexcept { ::kill(-child, signal); }

@@ -3,7 +3,7 @@
 
 #include <sys/types.h>
 
-#include <functional>
+#include <csignal>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -29,6 +29,20 @@ class file_handle {
 
  private:
   int number_ = -1;
+};
+
+/// Blocks all signals to the calling thread for as long as it lives, unless ended before.
+class signals_blocked {
+ public:
+  signals_blocked();
+  signals_blocked(signals_blocked const&) = delete;
+  signals_blocked& operator=(signals_blocked const&) = delete;
+  ~signals_blocked() { end(); }
+
+  void end() noexcept;
+
+ private:
+  sigset_t before_{};
 };
 
 /// How a process ended.
@@ -59,10 +73,6 @@ struct process {
   /// @throws start_error
   [[nodiscard]] static process start(std::vector<std::string> const& command,
                                      std::vector<std::string> const& environment);
-  /// The same for a copy of this process, which has one thread only: the child calls `body` and ends
-  /// with what it returns as exit code, without destroying anything. `body` must not throw.
-  /// @throws start_error
-  [[nodiscard]] static process start(std::function<int()> const& body);
 };
 
 /// To the child and all that it has started, unless they left its group.
