@@ -110,3 +110,54 @@ TEST_CASE("loaders in many threads share the blocks") {
   }
   CHECK(sum == 1000 * 999 / 2);
 }
+
+TEST_CASE("share_out: blocks stay where they lie, as far as parts are even") {
+  auto const begins = [](std::vector<file_block> const& share) {
+    std::vector<std::uint64_t> all;
+    for (auto const& one : share) all.push_back(one.begin);
+    return all;
+  };
+  auto const shares = rd::share_out({block(0, {b}), block(1), block(2, {a, b}), block(3, {a}), block(4, {b}), block(5, {b})}, 2);
+  REQUIRE(shares.size() == 2);
+  CHECK(begins(shares[0]) == std::vector<std::uint64_t>{1, 2, 3});
+  CHECK(begins(shares[1]) == std::vector<std::uint64_t>{0, 4, 5});
+  CHECK(rd::share_out({}, 3) == std::vector<std::vector<file_block>>(3));
+  CHECK(begins(rd::share_out({{"a.gz"}, {"b.gz"}, {"c", 0, 5}}, 3)[1]) == std::vector<std::uint64_t>{0});
+}
+
+TEST_CASE("share_out: what cannot be meant is refused by name") {
+  CHECK_THROWS_WITH(rd::share_out({block(0)}, 0), "share_out: nodes must be at least 1");
+  CHECK_THROWS_WITH(rd::share_out({{"f", 9, 3}}, 1), Catch::Contains("f ends at byte 3, expected none before its first, 9"));
+}
+
+TEST_CASE("share_out: each block once, no node more than its part and a block, and where it lies if nothing speaks against it") {
+  rubato::random_stream random(3, 0);
+  for (int round = 0; round < 300; ++round) {
+    auto const nodes = static_cast<std::uint32_t>(1 + random.below(6));
+    std::vector<file_block> blocks;
+    std::uint64_t all = 0, largest = 0;
+    for (std::uint64_t i = random.below(30); i != 0; --i) {
+      std::uint64_t const bytes = random.below(100);
+      file_block one{"f", all, all + bytes, {}};
+      for (std::uint64_t copies = random.below(3); copies != 0; --copies)
+        one.nodes.emplace_back(static_cast<std::uint32_t>(random.below(8)));  // perhaps none that loads
+      blocks.push_back(one);
+      all += bytes;
+      largest = std::max(largest, bytes);
+    }
+    auto const shares = rd::share_out(blocks, nodes);
+    CHECK(rd::share_out(blocks, nodes) == shares);
+    std::size_t dealt = 0;
+    for (auto const& share : shares) {
+      std::uint64_t bytes = 0;
+      for (auto const& one : share) {
+        bytes += one.end - one.begin;
+        CHECK(std::ranges::count(blocks, one) >= 1);
+      }
+      CHECK(bytes <= all / nodes + 1 + largest);
+      CHECK(std::ranges::is_sorted(share, {}, &file_block::begin));
+      dealt += share.size();
+    }
+    CHECK(dealt == blocks.size());
+  }
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -50,5 +51,14 @@ class file_assigner {
   queue elsewhere_;
   std::map<node_id, std::vector<std::size_t>> dealt_;
 };
+
+/// Which of these blocks each node is to load, by node: where processes have no memory in common, each makes a
+/// `file_assigner` of its own share, and all come to the same ones. Blocks that lie on a node stay there as long
+/// as it gets no more than its part of all bytes; the others go to who has least. In the order of the list.
+///
+/// No node gets more than its part and one block. A block that does not say its end counts as much as the largest
+/// that does. Cost: O(blocks x nodes). @throws option_error naming what was expected
+[[nodiscard]] std::vector<std::vector<file_block>> share_out(std::vector<file_block> const& blocks,
+                                                             std::uint32_t nodes);
 
 }  // namespace rubato::data
