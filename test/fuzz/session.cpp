@@ -124,7 +124,7 @@ bool concerns_others(frame const& f, std::uint64_t session_of_other) {
         return h.session == session_of_other;
       }
       case +wire::kind::request: return f.header.sender == 0;
-      case +wire::kind::initial: return f.header.table == guarded;
+      case +wire::kind::values: return f.header.table == guarded;
       case +wire::kind::commit: {
         if (f.header.sender == 0) return true;
         auto const parts = wire::from_bytes<wire::commit_meta>(f.meta).parts;
@@ -393,7 +393,7 @@ class run {
     send(s, std::move(f));
   }
   void initial() {
-    frame f = make_frame(wire::kind::initial, 1, 0);
+    frame f = make_frame(wire::kind::values, 1, 0);
     f.header.table = static_cast<std::uint16_t>(from_.below(5));
     constexpr std::array<std::array<std::uint64_t, 2>, 5> shapes{
         {{40, 3}, {wide_rows, wide_width}, {0, 2}, {0, 0}, {1, 1}}};

@@ -227,3 +227,24 @@ TEST_CASE("shard: says what it holds, and shows all that is folded to whoever is
   s.server.observe(0, state);
   CHECK(test::elements_of<double>(state, 0, 4) == std::vector<double>{1, 2, 3, 4});
 }
+
+TEST_CASE("shard: a stage that is begun again finds what it found when it began, however often") {
+  four_rows s(ssp{}, 2);
+  CHECK(s.commit(0, 0, {1, 2, 3, 4}) == refusal::none);
+  std::vector<double> const begun = s.parameters();
+  s.server.begin_stage(stage_id{2}, 0, false, recovery::keep);
+  for (int again = 0; again < 3; ++again) {
+    std::vector<double> const run{5, 6};
+    s.server.fold_run(0, 2, std::as_bytes(std::span(run)), 1.0);
+    CHECK(s.parameters() != begun);
+    s.server.begin_stage(stage_id{3}, 0, false, recovery::restore);
+    CHECK(s.parameters() == begun);
+  }
+  std::vector<double> const run{5, 6};
+  s.server.fold_run(0, 2, std::as_bytes(std::span(run)), 1.0);
+  std::vector<double> const later = s.parameters();
+  s.server.begin_stage(stage_id{4});
+  CHECK(s.parameters() == later);
+  s.server.begin_stage(stage_id{5}, 0, false, recovery::restore);  // nothing is kept any more: it stays as it is
+  CHECK(s.parameters() == later);
+}

@@ -37,6 +37,13 @@ TEST_CASE("a bad scenario is refused with a sentence", "[sim][scenario]") {
                     "crashes[1].worker must crash only once, but 1 is listed twice");
   CHECK_THROWS_WITH(check({.crashes = {{.at = -1s}}}),
                     "crashes[0].at must be at least 0 ns, but is -1000000000");
+  CHECK_NOTHROW(check({.machine_losses = {{.machine = 7, .at = 1s}}, .machine_of = {7, 7}}));
+  CHECK_THROWS_WITH(check({.machine_losses = {{.machine = 2}}, .machine_of = {7, 7}}),
+                    "machine_losses[0].machine must be one of machine_of, but is 2");
+  CHECK_THROWS_WITH(check({.machine_losses = {{.machine = 7}, {.machine = 7}}, .machine_of = {7}}),
+                    "machine_losses[1].machine must be lost only once, but 7 is listed twice");
+  CHECK_THROWS_WITH(check({.machine_losses = {{.machine = 7, .at = -1ns}}, .machine_of = {7}}),
+                    "machine_losses[0].at must be at least 0 ns, but is -1");
   CHECK_THROWS_WITH(check({.joins = {{.at = 1s}, {.at = -1ns}}}),
                     "joins[1].at must be at least 0 ns, but is -1");
   CHECK_THROWS_WITH(check({.detection_delay = -1ns}),

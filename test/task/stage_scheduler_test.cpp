@@ -92,6 +92,36 @@ TEST_CASE("stage_scheduler: a stage that is spread has workers on all nodes, as 
   CHECK_THROWS_WITH(s.ask(task_id{2}, spread(10), at(0s)), Contains("no room for 10 workers"));
 }
 
+TEST_CASE("stage_scheduler: a stage that is to be on one node waits until one has room for all of it") {
+  auto s = on_nodes({4, 6});
+  CHECK(s.capacity_of_one_node() == 6);
+  s.ask(task_id{0}, workers(3), at(0s));
+  CHECK(grants(s).at(0) == placement{3, 0});
+  s.ask(task_id{1}, workers(2), at(0s));
+  CHECK(grants(s).at(1) == placement{0, 2});
+  s.ask(task_id{2}, {.workers = 5, .one_node = true}, at(0s));  // 1 and 4 are free
+  CHECK(grants(s).empty());
+  s.finish(task_id{0});
+  CHECK(grants(s).empty());
+  s.finish(task_id{1});
+  CHECK(grants(s).at(2) == placement{0, 5});
+  CHECK_THROWS_WITH(s.ask(task_id{3}, {.workers = 7, .one_node = true}, at(0s)),
+                    Contains("no room for 7 workers on one node") && Contains("one at most 6"));
+  s.ask(task_id{3}, workers(7), at(0s));
+}
+
+TEST_CASE("stage_scheduler: the node that has a stage's tables comes before all others, if it has room") {
+  auto s = on_nodes({4, 4, 4});
+  auto const at_home = [](std::uint32_t n) { return rb::stage_demand{.workers = n, .home = node_id{1}, .data = {node_id{2}}}; };
+  for (std::uint32_t t = 0; t < 2; ++t) {
+    s.ask(task_id{0}, at_home(3), at(0s));
+    CHECK(grants(s).at(0) == placement{0, 3, 0});
+    if (t == 0) s.finish(task_id{0});
+  }
+  s.ask(task_id{1}, at_home(2), at(0s));
+  CHECK(grants(s).at(1) == placement{0, 0, 2});
+}
+
 TEST_CASE("stage_scheduler: history is a task's own") {
   auto s = on_nodes({2, 2});
   s.ask(task_id{0}, workers(2), at(0s));
@@ -221,6 +251,22 @@ TEST_CASE("stage_scheduler: nodes come and go") {
   CHECK(s.capacity() == 5);
   s.finish(task_id{1});
   CHECK(grants(s, 10s).contains(2));
+}
+
+TEST_CASE("stage_scheduler: says who asks for more than is left") {
+  auto s = on_nodes({4, 2});
+  s.ask(task_id{0}, workers(5), at(0s));
+  s.ask(task_id{1}, workers(2), at(0s));
+  s.ask(task_id{2}, {.where = {1, 0}}, at(0s));
+  CHECK_FALSE(s.is_hopeless(task_id{0}));
+  CHECK(s.has_node(node_id{0}));
+  (void)s.remove_node(node_id{0});
+  CHECK_FALSE(s.has_node(node_id{0}));
+  CHECK_FALSE(s.has_node(node_id{7}));
+  CHECK(s.is_hopeless(task_id{0}));
+  CHECK_FALSE(s.is_hopeless(task_id{1}));
+  CHECK(s.is_hopeless(task_id{2}));
+  CHECK_FALSE(s.is_hopeless(task_id{3}));  // does not ask
 }
 
 TEST_CASE("stage_scheduler: one that fits nowhere since a node was lost does not keep locks from others") {

@@ -494,6 +494,7 @@ TEST_CASE("a page of metrics whose process has no more files waits for some") {
   auto const naps = [&] {
     return std::stoul("0" + test::thread_status(status)["voluntary_ctxt_switches"]);
   };
+  (void)naps();  // clang's checks meet the file's class while there are files, see no_more_files
   visitor waiting;
   std::chrono::nanoseconds took{};
   std::chrono::nanoseconds passed{};

@@ -271,6 +271,8 @@ TEST_CASE("peers: options that cannot be meant are errors before anything starts
              Contains(code(errc::bad_option)) && Contains("server_delay"));
   CHECK_THAT(scenario_error({.server_machine_of = {0}}),
              Contains(code(errc::bad_option)) && Contains("server_machine_of"));
+  CHECK_THAT(scenario_error({.machine_losses = {{.machine = 0}}, .machine_of = {0}}),
+             Contains(code(errc::bad_option)) && Contains("machine_losses"));
   CHECK_THAT(scenario_error({.one_process_per_machine = true}),
              Contains(code(errc::bad_option)) && Contains("one_process_per_machine"));
   CHECK_THAT(scenario_error({.crashes = {{.worker = worker_id{3}, .at = 1ms}}}),

@@ -64,7 +64,9 @@ std::vector<control_message> samples() {
       order_done{some_order, std::nullopt},
       stage_over{stage, counters, 31},
       progress_note{stage, worker_id{2}, clock_index{8}},
-      begin_stage{stage, 2, true},
+      tables_wanted{stage, "127.0.0.1:4711", 17},
+      send_tables{stage, "127.0.0.1:4711", 17},
+      begin_stage{stage, 2, true, recovery::restore},
       run_begins{stage, 3, 1, {worker_id{0}, worker_id{9}}, time_point(duration(5)), true},
       worker_starts{stage, worker_id{1}, {clock_index{2}, version_index{3}}},
       server_order{some_order, 8},
@@ -78,7 +80,8 @@ std::vector<control_message> samples() {
                2,
                {time_point(duration(1))},
                {-1},
-               {"slower"}},
+               {"slower"},
+               {1, 4}},
       stop_run{stage, true, false, errc::lost, "server 1 was lost"},
       expel{3, 4},
       pace_command{stage, worker_id{1}, {std::byte{0}, std::byte{255}}},
@@ -147,6 +150,14 @@ TEST_CASE("control messages: fields keep their values and their places") {
   CHECK(w.metrics.wait == duration(-2));
   CHECK(w.metrics.steps == 1234567890123);
   CHECK(w.metrics.staleness == some_metrics().staleness);
+  auto const b = std::get<begin_stage>(decode_control(encode(begin_stage{stage, 2, false, recovery::keep})));
+  CHECK(b.recover == recovery::keep);
+  auto const r = std::get<ready>(decode_control(encode(ready{.step = 3, .workers = 4, .recover = recovery::restore})));
+  CHECK(r.step == 3);
+  CHECK(r.recover == recovery::restore);
+  run_over over;
+  over.lost_nodes = {1, 4};
+  CHECK(std::get<run_over>(decode_control(encode(over))).lost_nodes == std::vector<std::uint32_t>{1, 4});
 }
 
 TEST_CASE("control messages: cut short anywhere, or longer by a byte, they are frame errors") {
@@ -180,6 +191,9 @@ TEST_CASE("control messages: choices and truth values that do not exist are fram
   CHECK_FALSE(is_refused(with(e, code, static_cast<int>(errc::bad_frame))));
   CHECK(is_refused(with(e, code, static_cast<int>(errc::bad_frame) + 1)));
   CHECK(is_refused(with(e, code + 3, 0x80)));  // a negative one
+  bytes begin = encode(begin_stage{stage, 0, false, recovery::restore});
+  begin.at(begin.size() - 1) = std::byte{3};
+  CHECK(is_refused(begin));
 }
 
 TEST_CASE("meta of requests and refusals: choices that do not exist are frame errors") {

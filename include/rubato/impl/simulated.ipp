@@ -6,4 +6,5 @@
 #include "rubato/sim/impl/network.ipp"
 #include "rubato/sim/impl/scenario.ipp"
 #include "rubato/sim/impl/speed.ipp"
+#include "rubato/transport/fibers/impl/local_tables.ipp"
 #include "rubato/transport/fibers/impl/worker_fibers.ipp"

@@ -6,6 +6,7 @@
 
 #include "rubato/storage/dense_store.hpp"
 #include "rubato/storage/impl/chunk_memory.ipp"
+#include "rubato/storage/impl/on_demand_host.ipp"
 #include "rubato/storage/impl/swap_file.ipp"
 #include "rubato/storage/impl/table_change.ipp"
 #include "rubato/storage/multi_version_store.hpp"

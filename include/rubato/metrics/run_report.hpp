@@ -21,6 +21,8 @@ struct run_report {
   shard_counters servers;                ///< summed over the servers
   std::size_t versions_peak = 0;         ///< most versions alive at one time on one server
   std::uint64_t crashes = 0;             ///< workers lost
+  /// Nodes that are not there any more when it ends, ascending: processes, or machines of the simulator.
+  std::vector<std::uint32_t> lost_nodes;
   std::uint64_t events = 0;              ///< simulator only: events processed
   std::vector<pace_change> pace_changes; ///< what the pace's conductor decided, oldest first
 

@@ -21,7 +21,9 @@ using wire::to_string;
 /// What becomes of a run when a worker is lost.
 enum class on_loss : std::uint8_t {
   end,    ///< it ends with an error, everywhere
-  go_on,  ///< it goes on without the worker, and without one whose body throws
+  /// It goes on without the worker, and without one whose body throws; a stage of a task may begin again instead, see
+  /// `stage_options::restarts`.
+  go_on,
 };
 
 /// A process's place in a run of several processes.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "rubato/core/ids.hpp"
@@ -12,6 +13,8 @@
 #include "rubato/core/time.hpp"
 #include "rubato/metrics/run_report.hpp"
 #include "rubato/protocol/rules.hpp"
+#include "rubato/run/single_machine.hpp"
+#include "rubato/server/messages.hpp"
 #include "rubato/storage/table_change.hpp"
 #include "rubato/storage/table_description.hpp"
 
@@ -47,6 +50,15 @@ struct run_request {
   std::vector<std::uint32_t> placement{};
   /// Whether the run begins with the setup's changes of its protocol. Nobody else may read tables meanwhile.
   bool changes_tables = false;
+  /// In single-machine mode: the placement has one node, and the setup says `moved` of the protocol's changes.
+  /// Where all workers and servers live in one process nothing is to be moved.
+  std::optional<single_machine> local{};
+  /// In that mode: the next run is in it, too, and goes on with the tables: they do not go back yet.
+  bool keeps_tables = false;
+  /// Whether it can run again when a node is lost, or does. Where none can be lost nothing is kept.
+  recovery recover = recovery::none;
+  /// Since the engine of its task began; for the simulator, which loses machines at a time.
+  time_point began{};
   /// Of a task: which of its runs it is, from 1; processes that are at another one do not take part.
   std::uint32_t step = 0;
 };

@@ -105,6 +105,14 @@ struct membership_order {
   version_index version{};
 };
 
+/// What a run does about the tables as they are when it begins, after its changes: so that it can run again when a node
+/// is lost (004 §6.1).
+enum class recovery : std::uint8_t {
+  none,
+  keep,     ///< servers keep what they are
+  restore,  ///< they become what was kept, and it stays
+};
+
 /// A worker's report to the conductor of its pace.
 struct pace_report {
   worker_id from{};

@@ -31,7 +31,8 @@ class server_group {
   [[nodiscard]] shard const& server(server_id s) const noexcept { return *shards_[s.index()]; }
 
   /// Starts all clocks anew on every shard; see `shard::begin_stage`.
-  void begin_stage(stage_id stage, std::size_t protocol = 0, bool changes_tables = false);
+  void begin_stage(stage_id stage, std::size_t protocol = 0, bool changes_tables = false,
+                   recovery what = recovery::none);
   /// Tells every shard that no read asks for less than `mark`.
   void fold_below(stage_id stage, commit_cut const& mark, std::vector<worker_id>& released);
 

@@ -46,7 +46,9 @@ class shard {
   /// does what observers under synchronized reads have been shown of the log.
   /// @param protocol which of the plan's the stage follows
   /// @param changes_tables whether the plan's changes of that protocol are made first
-  void begin_stage(stage_id stage, std::size_t protocol = 0, bool changes_tables = false);
+  /// @param what of all tables, after that. O(parameters) where a store shares no chunks, and to restore
+  void begin_stage(stage_id stage, std::size_t protocol = 0, bool changes_tables = false,
+                   recovery what = recovery::none);
 
   /// Applies a worker's commit. `released` gets the workers that may go on because of it; a refused
   /// commit changes nothing but a counter.
@@ -122,6 +124,7 @@ class shard {
   void settle(guard_type& guard, std::vector<worker_id>& released);
   void end_stage(guard_type& guard);
   void change_tables(table_changes const& c);
+  void recover(recovery what);
   void fold_ready(guard_type& guard);
   void fold(std::span<held_commit const> commits);
   void fold_table(std::size_t table, std::span<held_commit const> commits);
@@ -141,6 +144,7 @@ class shard {
   mutable std::condition_variable_any folded_;  ///< nobody folds any more
   std::size_t versions_peak_ = 0;
   std::vector<std::unique_ptr<table_host>> hosts_;
+  std::vector<table_state> kept_;  ///< by table: as it was when the stage began, if that can run again
 };
 
 }  // namespace rubato

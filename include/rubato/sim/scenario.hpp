@@ -19,6 +19,13 @@ struct crash {
   duration at{0};
 };
 
+/// All workers of a machine stop for good, as in `crash`, and no stage of a task runs there any more. Servers on it
+/// are processes of their own, and go on.
+struct machine_loss {
+  std::uint32_t machine = 0;
+  duration at{0};  ///< since the task's engine began; where there is none, since the start of the run
+};
+
 /// One more worker joins at `at` since the start of the run. The first to join gets the rank after
 /// that of the last initial worker, and so on, in order of time, then of the list.
 struct join {
@@ -42,6 +49,7 @@ struct scenario {
   speed_options speed{};
   network_options network{};
   std::vector<crash> crashes{};
+  std::vector<machine_loss> machine_losses{};  ///< not for peers
   std::vector<join> joins{};
   /// What every message between a worker and a server takes longer, each way, by the server's
   /// number; none where the list ends. >= 0. Makes a delayed partition.

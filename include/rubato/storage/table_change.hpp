@@ -13,6 +13,7 @@
 namespace rubato {
 
 class table_host;
+class table_state;
 
 /// Table `to` becomes what table `from` is. Both are of the same element, rows, width and partition.
 struct table_copy {
@@ -45,11 +46,14 @@ struct table_changes {
   std::vector<std::size_t> cleared{};  ///< ascending
   std::vector<table_copy> copied{};
   std::vector<table_function> applied{};
+  bool moved = false;  ///< then the tables are with the workers, who bring them back: single-machine mode
 };
 
 /// `to` becomes what `from` is, velocity aside: that begins at zero. Nobody else may use either meanwhile.
 /// Cost: O(rows × width); memory for one chunk, or for the touched rows.
 void copy_table(table_host& to, table_host const& from, bool bounded, std::size_t row_bytes);
+/// `to` becomes what a state says, velocity aside. The same cost.
+void restore_table(table_host& to, table_state const& from, bool bounded, std::size_t row_bytes);
 /// The same cost.
 void apply_to_table(table_host& table, table_function const& f, bool bounded, std::size_t row_bytes);
 

@@ -14,6 +14,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/protocol/bsp.hpp"
 #include "rubato/protocol/rules.hpp"
+#include "rubato/run/single_machine.hpp"
 #include "rubato/storage/table_change.hpp"
 #include "rubato/task/parallelism_search.hpp"
 #include "rubato/task/stage_scheduler.hpp"
@@ -61,11 +62,19 @@ struct stage_options {
   placement where{};                   ///< how many workers on which node; empty: the scheduler chooses
   bool spread = false;                 ///< it spreads them over all nodes, instead of on as few as possible
   std::vector<node_id> data{};         ///< nodes that hold training data of it; empty: all are alike
+  std::optional<single_machine> local{};  ///< all workers on one node, which has the tables meanwhile
+  /// How often it is begun again, on the nodes that are left, when a node is lost that has workers of it: servers then
+  /// make its tables what they were. It takes their memory once more where all of them change; a `paged` table's lies
+  /// in memory as a whole. Velocity begins at zero. Over TCP with `net::on_loss::go_on`.
+  std::uint32_t restarts = 0;
   double priority = 0;                 ///< grows while it waits
   search_options search{};             ///< where the degree is automatic
 
   /// @throws option_error
   void check() const;
+  [[nodiscard]] bool changes_tables() const noexcept {
+    return !copied.empty() || !cleared.empty() || !applied.empty();
+  }
 };
 
 /// The iterations that a stage's body is to run, counted from 0 over the stage: `for (std::int64_t i : todo)`.

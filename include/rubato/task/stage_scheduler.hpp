@@ -22,7 +22,9 @@ using placement = std::vector<std::uint32_t>;
 struct stage_demand {
   std::uint32_t workers = 1;     ///< its degree; of no meaning where `where` is given
   placement where{};             ///< exactly there; empty: the scheduler chooses
+  bool one_node = false;         ///< all on one, or not at all
   bool spread = false;           ///< it chooses all nodes, as evenly as there is room, not as few as possible
+  std::optional<node_id> home{}; ///< the node that has its tables: the first of all that there is room on
   std::vector<node_id> data{};   ///< nodes that hold training data of it; empty: all are alike
   double priority = 0;           ///< before it has waited
 };
@@ -69,8 +71,15 @@ class stage_scheduler {
   /// It is lost. What waits and has room nowhere any more waits for another one to come. Returns the tasks whose
   /// stages had workers there: these hold the others' until `finish`. @pre it is there
   std::vector<task_id> remove_node(node_id n);
+  [[nodiscard]] bool has_node(node_id n) const noexcept {
+    return n.index() < nodes_.size() && nodes_[n.index()].here;
+  }
+  /// Whether a task asks for what no nodes that are there have, even if all of their workers were free.
+  [[nodiscard]] bool is_hopeless(task_id t) const;
   /// Workers that there are, free or not, on all nodes.
   [[nodiscard]] std::uint32_t capacity() const noexcept;
+  /// On the node that has the most.
+  [[nodiscard]] std::uint32_t capacity_of_one_node() const noexcept;
   [[nodiscard]] std::uint32_t free_workers() const noexcept;
 
   // ---- stages

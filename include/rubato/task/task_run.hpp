@@ -19,14 +19,14 @@ namespace rubato {
 /// Not synchronized.
 class task_run {
  public:
-  /// @param t has been opened; outlives this @param capacity the most workers that a stage can have
-  task_run(task_core& t, std::uint32_t capacity, time_point submitted);
+  /// @param t has been opened; outlives this @param nodes says how many workers a stage can have; as well
+  task_run(task_core& t, stage_scheduler const& nodes, time_point submitted);
 
   /// What the next stage, or part of one, asks of the scheduler; nothing when the task is done.
   [[nodiscard]] std::optional<stage_demand> next(time_point now);
   /// It runs there, from now on. Returns what is to be run.
   [[nodiscard]] run_request begin(placement where, time_point now);
-  /// It has run.
+  /// It has run. @throws lost_error when a node was lost, more often than the stage may begin again
   void ran(run_report const& r, time_point now);
 
   [[nodiscard]] task_report const& report() const noexcept { return report_; }
@@ -42,14 +42,18 @@ class task_run {
   [[nodiscard]] stage_description const& stage() const { return task_.stages()[task_.program()[step_].stage]; }
   [[nodiscard]] std::int64_t iterations_of_step() const;
   [[nodiscard]] part next_part() const;
+  [[nodiscard]] std::uint32_t capacity() const;
+  [[nodiscard]] bool goes_on_with_tables() const;
   void begin_step();
   void note_degree();
 
   task_core& task_;
-  std::uint32_t capacity_;
+  stage_scheduler const& nodes_;
+  std::uint32_t attempt_ = 0;  ///< of the part under way: how often it has been begun again
   std::size_t step_ = 0;
   parallelism_search* search_ = nullptr;  ///< of the step under way
   std::int64_t search_began_ = 0;         ///< iterations that it had done before
+  std::optional<node_id> home_;           ///< of the tables, in single-machine mode, between parts of a step
   std::map<std::size_t, parallelism_search> searches_;  ///< by stage
   task_report report_;
 };

@@ -50,6 +50,8 @@ struct simulated {
   /// The machines of `scenario.machine_of`, by number, each with room for as many workers as it has there. How
   /// fast a worker is goes by its rank in the run, wherever it is.
   [[nodiscard]] std::vector<std::uint32_t> nodes() const;
+  /// The numbers, as nodes, of those of these machines that are any, ascending.
+  [[nodiscard]] std::vector<std::uint32_t> nodes_of(std::span<std::uint32_t const> machines) const;
   /// By worker, the number of its machine, where nodes have so many workers.
   /// @throws option_error when there are not so many nodes
   [[nodiscard]] std::vector<std::uint32_t> machines_of(std::span<std::uint32_t const> placement) const;

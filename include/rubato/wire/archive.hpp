@@ -57,6 +57,11 @@ constexpr membership_order::kind last_of() {
   return membership_order::kind::drop;
 }
 
+template <>
+constexpr recovery last_of() {
+  return recovery::restore;
+}
+
 /// An archive of Boost.Serialization that writes little-endian bytes without any framing of its own:
 /// what both ends know is not sent. Classes are written by their `serialize`.
 class output_archive {

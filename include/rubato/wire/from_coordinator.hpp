@@ -21,9 +21,10 @@ struct begin_stage {
   stage_id stage{};
   std::uint32_t protocol = 0;          ///< which of those that all agreed on
   bool changes_tables = false;         ///< it begins with what all agreed on for that
+  recovery recover = recovery::none;
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & stage & protocol & changes_tables;
+    ar & stage & protocol & changes_tables & recover;
   }
 };
 /// To a worker process: it has these workers in the run.
@@ -76,10 +77,21 @@ struct run_over {
   std::vector<time_point> change_times;
   std::vector<std::int64_t> change_values;
   std::vector<std::string> change_reasons;
+  std::vector<std::uint32_t> lost_nodes;
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
     ar & stage & elapsed & updates & workers & servers & versions_peak & crashes & change_times &
-        change_values & change_reasons;
+        change_values & change_reasons & lost_nodes;
+  }
+};
+/// To worker processes: whoever has the tables is to send them there.
+struct send_tables {
+  stage_id stage{};
+  std::string address;
+  std::uint64_t session = 0;
+  template <class Archive>
+  void serialize(Archive& ar, unsigned) {
+    ar & stage & address & session;
   }
 };
 /// Something cannot go on: the run, or (`fatal`) all of it.

@@ -25,7 +25,8 @@ enum class kind : std::uint8_t {
   counted,
   control = reliable_bit | first_user_kind,
   commit,
-  initial,  ///< initial values of a table, before any run
+  values,   ///< of rows of a table: before any run, or of what a stage has had with it
+  moved_rows,  ///< from one worker process to another
 };
 
 [[nodiscard]] constexpr std::uint8_t operator+(kind k) noexcept {
@@ -89,6 +90,19 @@ struct reply_meta {
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
     ar & server_clock & included & version & folded_below & held & asked & rows;
+  }
+};
+
+/// The body holds the keys, of a table that is not bounded, then the values.
+struct moved_rows_meta {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  std::uint64_t keys = 0;
+  bool changed = false;
+
+  template <class Archive>
+  void serialize(Archive& ar, unsigned) {
+    ar & first & count & keys & changed;
   }
 };
 

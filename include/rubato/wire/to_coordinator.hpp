@@ -56,12 +56,23 @@ struct ready {
   bool changes_tables = false;         ///< it begins with what all agreed on for that
   std::uint32_t step = 0;     ///< of a task: which of its runs it is
   std::uint32_t workers = 0;  ///< that the run is to have in all processes; 0: as many as there are
+  recovery recover = recovery::none;
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & threads & has_loss & protocol & changes_tables & step & workers;
+    ar & threads & has_loss & protocol & changes_tables & step & workers & recover;
   }
 };
 /// One more worker for this process, in the run under way.
+/// Tables that another process has, in single-machine mode, are to be sent to this one.
+struct tables_wanted {
+  stage_id stage{};
+  std::string address;        ///< where it listens for them
+  std::uint64_t session = 0;  ///< what who sends them is to say
+  template <class Archive>
+  void serialize(Archive& ar, unsigned) {
+    ar & stage & address & session;
+  }
+};
 struct add_worker {
   stage_id stage{};
   template <class Archive>

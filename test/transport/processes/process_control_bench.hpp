@@ -69,6 +69,7 @@ inline std::string text(wire::expel const& m) {
   return "expel " + number(m.process) + "." + number(m.incarnation);
 }
 inline std::string text(wire::sample_loss const&) { return "sample"; }
+inline std::string text(wire::send_tables const& m) { return "send tables to " + m.address + " " + number(m.session); }
 inline std::string text(wire::pace_command const& m) { return "pace " + number(m.to.value()); }
 inline std::string text(wire::cut_grant const& m) {
   return "cut " + std::to_string(m.c_min.value());
@@ -112,12 +113,14 @@ struct bench {
   time_point now{};
   std::map<place, list> heard;
   std::map<std::uint32_t, std::deque<membership_order>> orders;
+  std::vector<std::uint32_t> lost_nodes;  ///< of the last run that is over
 
   void pump() {
     for (auto const& [to, message] : control.take()) {
       heard[to].push_back(std::visit([](auto const& m) { return text(m); }, message));
       if (auto const* o = std::get_if<wire::server_order>(&message))
         orders[to.number].push_back(o->order);
+      if (auto const* over = std::get_if<wire::run_over>(&message)) lost_nodes = over->lost_nodes;
     }
   }
   list told(place to) {

@@ -143,6 +143,24 @@ TEST_CASE("process_control: a server that is lost ends everything, in whatever p
   }
 }
 
+TEST_CASE("process_control: nobody goes on without the process that has the tables of a stage") {
+  bool const moves = GENERATE(true, false);
+  process_control::options const o{.workers = 2, .servers = 1, .when_lost = net::on_loss::go_on, .moves_tables = {moves}};
+  for (int phase = 0; phase < 3; ++phase) {
+    bench b(o, asp{}, phase == 0 ? stand::gathered : stand::running);
+    if (phase == 2) {  // it has given them back
+      b.ended(0, 0);
+      b.carry_out_all();
+    }
+    b.forget();
+    b.lose(worker(0));
+    INFO("moves tables: " << moves << ", phase " << phase);
+    CHECK(b.control.is_over() == (moves && phase == 1));
+    if (!b.control.is_over()) continue;
+    CHECK(b.told(worker(1)) == list{"fatal: worker 0 (process 1) was lost: cut off, with the tables of its stage"});
+  }
+}
+
 TEST_CASE("process_control: a farewell in the middle of a run is a loss") {
   bench b = running(1, 2);
   b.say(worker(0), wire::farewell{});

@@ -348,6 +348,64 @@ TEST_CASE("process_control: a stage whose workers are not there is not taken for
   }));
 }
 
+TEST_CASE("process_control: who is to have the tables of a stage says where, and all of the run hear it") {
+  bool const moves = GENERATE(true, false);
+  bench b({.workers = 2, .servers = 1, .moves_tables = {moves}}, asp{}, stand::running);
+  wire::tables_wanted const wanted{b.control.stage(), "here:1", 5};
+  if (!moves) {
+    CHECK_THAT(refusal_of([&] { b.say(worker(0), wanted); }), Contains("frame error") && Contains("send me the tables"));
+    return;
+  }
+  b.say(worker(1), wanted);
+  for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(worker(w)) == list{"send tables to here:1 5"});
+  b.say(worker(1), wire::tables_wanted{stage_id{77}, "there", 5});  // too late
+  CHECK(b.told(worker(0)).empty());
+  CHECK_THAT(refusal_of([&] { b.say(server(0), wanted); }), Contains("frame error"));
+  b.ended(1, 1);
+  CHECK_THAT(refusal_of([&] { b.say(worker(1), wanted); }), Contains("frame error"));
+}
+
+TEST_CASE("process_control: a stage that can be begun again stops when somebody is lost, and says who") {
+  auto const begin = [](bench& b, recovery what) {
+    for (std::uint32_t w = 0; w < 3; ++w)
+      b.say(worker(w), wire::ready{.threads = w == 2 ? 0U : 1U, .step = 1, .workers = 2, .recover = what});
+    b.carry_out_all();
+    b.forget();
+  };
+  for (recovery const what : {recovery::none, recovery::keep, recovery::restore})
+    for (std::uint32_t const lost : {0U, 2U}) {  // process 2 has no workers in it
+      INFO("recovery " << static_cast<int>(what) << ", process " << lost << " is lost");
+      bench b = gathered(1, 3, net::on_loss::go_on);
+      begin(b, what);
+      b.lose(worker(lost));
+      bool const stops = what != recovery::none && lost == 0;
+      auto const told = b.told(worker(1));
+      CHECK(std::ranges::any_of(told, [](auto const& s) { return s.find("stop") != std::string::npos; }) == stops);
+      for (std::uint32_t w = 0; w < 2; ++w)
+        if (w != lost) b.ended(w, w);
+      b.carry_out_all();
+      b.finish(0);
+      CHECK(b.told(worker(1)).back() == "over 1 crashes 1");
+      CHECK(b.lost_nodes == std::vector{lost});
+      CHECK_FALSE(b.control.is_over());
+    }
+}
+
+TEST_CASE("process_control: a stage that can be begun again begins again also without who was lost before it") {
+  for (recovery const what : {recovery::none, recovery::keep}) {
+    bench b = gathered(1, 2, net::on_loss::go_on);
+    b.lose(worker(1));
+    b.say(worker(0), wire::ready{.threads = 1, .step = 1, .workers = 2, .recover = what});
+    b.carry_out_all();
+    auto const told = b.told(worker(0));
+    auto const begins_with = [&](std::string const& text) {
+      return std::ranges::any_of(told, [&](std::string const& s) { return s.starts_with(text); });
+    };
+    CHECK(begins_with("failed: a stage of 2 workers") == (what == recovery::none));
+    CHECK(begins_with("stop: a stage of 2 workers") == (what == recovery::keep));
+  }
+}
+
 TEST_CASE("process_control: who is at another step of a task goes; who is new does not decide") {
   bench b = gathered(1, 2, net::on_loss::go_on);
   for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1, false, 0, false, 1, 2});

@@ -116,6 +116,13 @@ class worker_peer final : public net::link_user {
     link_.send(std::make_shared<detail::commit_frame const>(std::move(m)));
     link_.flush();
   }
+  /// Row `row` is to be this.
+  void give(std::uint64_t row, std::int64_t value) {
+    update u{.whole = false, .rows = {row}, .values = {}};
+    u.values.append(std::as_bytes(std::span(&value, 1)));
+    link_.send(std::make_shared<detail::values_frame const>(std::uint16_t{0}, std::move(u)));
+    link_.flush();
+  }
 
   void begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
              std::vector<std::span<std::byte>>& body) override {
@@ -234,8 +241,9 @@ class played_coordinator final : public net::link_user {
 /// A server in a run of two workers, in processes of their own. All of it in one thread.
 class played_run {
  public:
-  played_run(rules const& p, std::size_t rows, std::uint64_t held_max = std::uint64_t{1} << 30)
-      : plan_(p, 1, {describe(counting{.rows = rows})}) {
+  played_run(rules const& p, std::size_t rows, std::uint64_t held_max = std::uint64_t{1} << 30,
+             table_changes const& changes = {})
+      : plan_(std::vector<rules>{p}, 1, {describe(counting{.rows = rows})}, {changes}) {
     net::deployment place;
     place.as = net::role::server;
     place.rank = 0;

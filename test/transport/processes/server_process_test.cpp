@@ -352,3 +352,24 @@ TEST_CASE("server: a question that waits for a cut may come again, over the next
   at.run.settle();
   CHECK(at.run.first().answers().size() == 1);
 }
+
+// ---- single-machine mode
+
+TEST_CASE("server: values of rows are taken from a process that has the tables, and nobody else", "[tcp]") {
+  test::log_capture const log;
+  bool const moved = GENERATE(false, true);
+  played_run run(bsp{}, 3, 1 << 20, {.moved = moved});
+  net::asio_network elsewhere;
+  auto const stranger = run.connected(elsewhere, second_worker);
+  stranger->give(1, 5);
+  REQUIRE(run.until([&] { return run.stats().connections_lost == 1; }));
+  run.first().give(2, 7);
+  run.first().ask(run.to().identity(first_worker), clock_index{0});
+  if (moved) {
+    REQUIRE(run.until([&] { return run.first().answers().size() == 1; }));
+    CHECK(run.first().values(0) == std::vector<std::int64_t>{0, 0, 7});
+  } else {
+    REQUIRE(run.until([&] { return run.stats().connections_lost == 2; }));
+  }
+  CHECK_THAT(log.warnings(), Contains("worker process 1: values of rows came from a process that does not have the tables"));
+}

@@ -124,6 +124,7 @@ inline std::string text_of_changes(std::size_t protocol, table_changes const& c)
   for (table_copy const& one : c.copied) text += ", table " + std::to_string(one.to) + " from " + std::to_string(one.from);
   for (std::size_t const table : c.cleared) text += ", table " + std::to_string(table) + " at zero";
   for (table_function const& f : c.applied) text += ", a function of table " + std::to_string(f.table);
+  if (c.moved) text += ", tables that come back at their end";
   return text.empty() ? text : "; runs of protocol " + std::to_string(protocol) + " begin with" + text.substr(1);
 }
 

@@ -13,8 +13,8 @@ server_group::server_group(blueprint const& plan, threading t) : plan_(plan) {
     shards_.push_back(std::make_unique<shard>(plan, server_id{s}, t));
 }
 
-void server_group::begin_stage(stage_id stage, std::size_t protocol, bool changes_tables) {
-  for (auto& s : shards_) s->begin_stage(stage, protocol, changes_tables);
+void server_group::begin_stage(stage_id stage, std::size_t protocol, bool changes_tables, recovery what) {
+  for (auto& s : shards_) s->begin_stage(stage, protocol, changes_tables, what);
 }
 
 void server_group::fold_below(stage_id stage, commit_cut const& mark, std::vector<worker_id>& released) {

@@ -15,10 +15,11 @@ shard::shard(blueprint const& plan, server_id self, threading t)
   for (table_blueprint const& table : plan.tables()) hosts_.push_back(table.make_host(self, t));
 }
 
-void shard::begin_stage(stage_id stage, std::size_t protocol, bool changes_tables) {
+void shard::begin_stage(stage_id stage, std::size_t protocol, bool changes_tables, recovery what) {
   guard_type guard(lock_);
   end_stage(guard);
   if (changes_tables) change_tables(plan_.changes(protocol));
+  recover(what);
   protocol_ = protocol;
   rules const& p = plan_.protocol(protocol);
   control_.begin_stage(stage, p.admission, p.visibility, plan_.versioned(protocol));
@@ -34,6 +35,18 @@ void shard::change_tables(table_changes const& c) {
   for (std::size_t const table : c.cleared) hosts_[table]->clear();
   for (table_function const& f : c.applied)
     apply_to_table(*hosts_[f.table], f, bounded(f.table), row_bytes(f.table));
+}
+
+/// Where a store shares its chunks, what is kept takes memory for those that change.
+void shard::recover(recovery what) {
+  if (what == recovery::restore && kept_.size() == hosts_.size()) {
+    for (std::size_t i = 0; i < hosts_.size(); ++i)
+      restore_table(*hosts_[i], kept_[i], plan_.table(i).bounded(), plan_.table(i).row_bytes());
+    return;
+  }
+  kept_.clear();
+  if (what == recovery::none) return;
+  for (auto const& h : hosts_) h->snapshot(kept_.emplace_back(), {});
 }
 
 /// By the rules of the stage that ends.

@@ -68,6 +68,17 @@ void scenario::validate(std::size_t workers, std::size_t servers) const {
   for (std::size_t i = 0; i < joins.size(); ++i) {
     require_time(fmt::format("joins[{}].at", i), joins[i].at);
   }
+  std::set<std::uint32_t> lost;
+  for (std::size_t i = 0; i < machine_losses.size(); ++i) {
+    auto const& [machine, at] = machine_losses[i];
+    require_time(fmt::format("machine_losses[{}].at", i), at);
+    auto const placed = machine_of.begin() + static_cast<std::ptrdiff_t>(std::min(workers, machine_of.size()));
+    if (std::find(machine_of.begin(), placed, machine) == placed)
+      throw option_error(fmt::format("machine_losses[{}].machine must be one of machine_of, but is {}", i, machine));
+    if (!lost.insert(machine).second)
+      throw option_error(fmt::format("machine_losses[{}].machine must be lost only once, but {} is listed twice",
+                                     i, machine));
+  }
   std::set<worker_id> crashed;
   for (std::size_t i = 0; i < crashes.size(); ++i) {
     require_time(fmt::format("crashes[{}].at", i), crashes[i].at);

@@ -12,12 +12,16 @@ namespace rubato {
 namespace {
 
 /// The touched rows.
-update touched_rows_of(table_host const& table) {
-  table_state state;
-  table.snapshot(state, {});
+update touched_rows_of(table_state const& state) {
   update u{.whole = false, .rows = {state.keys().begin(), state.keys().end()}, .values = {}};
   if (!state.empty()) u.values.append({state.row_values(), state.chunk(0).size_bytes()});
   return u;
+}
+
+update touched_rows_of(table_host const& table) {
+  table_state state;
+  table.snapshot(state, {});
+  return touched_rows_of(state);
 }
 
 }  // namespace
@@ -28,6 +32,17 @@ void copy_table(table_host& to, table_host const& from, bool bounded, std::size_
   std::uint64_t row = 0;
   for (std::size_t i = 0; i < from.chunks(); ++i) {
     block_ref const rows = from.chunk(i);
+    to.assign_run(row, {rows.data(), rows.size_bytes()});
+    row += rows.size_bytes() / row_bytes;
+  }
+}
+
+void restore_table(table_host& to, table_state const& from, bool bounded, std::size_t row_bytes) {
+  to.clear();
+  if (!bounded) return to.assign(touched_rows_of(from));
+  std::uint64_t row = 0;
+  for (std::size_t i = 0; i < from.chunks(); ++i) {
+    block_ref const& rows = from.chunk(i);
     to.assign_run(row, {rows.data(), rows.size_bytes()});
     row += rows.size_bytes() / row_bytes;
   }

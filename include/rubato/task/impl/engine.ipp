@@ -50,6 +50,14 @@ stage_scheduler make_scheduler(std::vector<std::uint32_t> const& nodes, schedule
   return s;
 }
 
+/// Nobody runs there any more.
+void drop_nodes(stage_scheduler& s, std::vector<std::uint32_t> const& lost) {
+  for (std::uint32_t const n : lost)
+    if (s.has_node(node_id{n})) (void)s.remove_node(node_id{n});
+}
+
+lost_error no_room_left() { return lost_error("task: of the nodes that are left none have room for its next stage"); }
+
 /// Tasks that have a thread each.
 class engine_of_threads final : public engine_core {
  public:
@@ -100,15 +108,16 @@ class engine_of_threads final : public engine_core {
     submitted& s = tasks_[id.index()];
     try {
       await_others(guard, s);
-      s.run.emplace(*s.task, scheduler_.capacity(), now());
+      s.run.emplace(*s.task, scheduler_, now());
       while (auto const demand = s.run->next(now())) {
         scheduler_.ask(id, *demand, now());
-        await_workers(guard, s);
+        await_workers(guard, id, s);
         run_request request = s.run->begin(*std::exchange(s.where, std::nullopt), now());
         guard.unlock();
         run_report const r = s.task->opened().run(std::move(request));
         guard.lock();
         scheduler_.finish(id);
+        drop_nodes(scheduler_, r.lost_nodes);
         s.run->ran(r, now());
         changed_.notify_all();
       }
@@ -131,8 +140,9 @@ class engine_of_threads final : public engine_core {
   }
 
   /// Whoever waits schedules for all.
-  void await_workers(guard_type& guard, submitted const& s) {
+  void await_workers(guard_type& guard, task_id id, submitted const& s) {
     while (!s.where) {
+      if (scheduler_.is_hopeless(id)) throw no_room_left();
       if (scheduler_.due(now())) {
         auto granted = scheduler_.schedule(now());
         for (auto& g : granted) tasks_[g.task.index()].where = std::move(g.where);
@@ -207,9 +217,14 @@ class engine_in_turns final : public engine_core {
       ending const e = std::move(ends_.begin()->second);
       ends_.erase(ends_.begin());
       scheduler_.finish(e.task);
-      tasks_[e.task.index()].run->ran(e.report, now_);
-      ask(e.task);
+      drop_nodes(scheduler_, e.report.lost_nodes);
+      go_on(e.task, e.report);
     }
+    for (std::size_t i = 0; i < tasks_.size(); ++i)
+      if (!tasks_[i].over && scheduler_.is_hopeless(id_of(i))) {
+        scheduler_.withdraw(id_of(i));
+        fail(tasks_[i], std::make_exception_ptr(no_room_left()));
+      }
   }
 
   /// Its task goes, perhaps in the middle of it.
@@ -229,7 +244,16 @@ class engine_in_turns final : public engine_core {
       if (!tasks_[t.index()].over) return;
       if (tasks_[t.index()].failure) return fail(s, failed_before(t));
     }
-    s.run.emplace(*s.task, scheduler_.capacity(), now_);
+    s.run.emplace(*s.task, scheduler_, now_);
+    ask(id);
+  }
+
+  void go_on(task_id id, run_report const& r) {
+    try {
+      tasks_[id.index()].run->ran(r, now_);
+    } catch (...) {
+      return fail(tasks_[id.index()], std::current_exception());
+    }
     ask(id);
   }
 

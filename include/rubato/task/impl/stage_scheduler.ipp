@@ -47,7 +47,18 @@ std::vector<task_id> stage_scheduler::remove_node(node_id n) {
   return hit;
 }
 
+bool stage_scheduler::is_hopeless(task_id t) const {
+  auto const at = waiting_.find(t);
+  return at != waiting_.end() && !place(t, at->second.demand, room(true));
+}
+
 std::uint32_t stage_scheduler::capacity() const noexcept { return workers_of(room(true)); }
+
+std::uint32_t stage_scheduler::capacity_of_one_node() const noexcept {
+  std::uint32_t most = 0;
+  for (node const& n : nodes_) most = std::max(most, n.workers);
+  return most;
+}
 
 std::uint32_t stage_scheduler::free_workers() const noexcept {
   std::uint32_t free = 0;
@@ -63,8 +74,11 @@ void stage_scheduler::ask(task_id t, stage_demand demand, time_point now) {
   if (demand.workers == 0) throw option_error("stage: workers must be at least 1");
   if (!place(t, demand, room(true)))
     throw option_error("stage: there is no room for " + std::to_string(demand.workers) +
-                       (demand.where.empty() ? " workers" : " workers where it asks for them") +
-                       ", all nodes together have " + std::to_string(capacity()));
+                       (!demand.where.empty() ? " workers where it asks for them"
+                        : demand.one_node     ? " workers on one node"
+                                              : " workers") +
+                       ", all nodes together have " + std::to_string(capacity()) +
+                       (demand.one_node ? ", one at most " + std::to_string(capacity_of_one_node()) : ""));
   if (!demand.where.empty()) demand.where.resize(nodes_.size());  // with nobody on the others
   waiting_.emplace(t, request{std::move(demand), now, asked_++, {}});
 }
@@ -158,7 +172,7 @@ placement stage_scheduler::room(bool all) const {
   return p;
 }
 
-/// Nodes with training data first, then those that the task has used least recently.
+/// The node with the tables first, then those with training data, then those that the task has used least recently.
 std::vector<std::uint32_t> stage_scheduler::by_preference(task_id t, stage_demand const& d,
                                                           placement const& room) const {
   std::vector<std::uint32_t> order;
@@ -166,7 +180,7 @@ std::vector<std::uint32_t> stage_scheduler::by_preference(task_id t, stage_deman
     if (room[n] != 0) order.push_back(n);
   auto const rank = [&](std::uint32_t n) {
     bool const far = !d.data.empty() && std::ranges::find(d.data, node_id{n}) == d.data.end();
-    return std::tuple(far, last_use(t, node_id{n}), n);
+    return std::tuple(d.home != node_id{n}, far, last_use(t, node_id{n}), n);
   };
   std::ranges::sort(order, {}, rank);
   return order;
@@ -187,6 +201,7 @@ std::optional<placement> stage_scheduler::place(task_id t, stage_demand const& d
       where[n] = d.workers;
       return where;
     }
+  if (d.one_node) return std::nullopt;
   // On as few as possible: the largest first, the last where it just fits would save no node.
   std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::uint32_t n) { return room[n]; });
   std::uint32_t left = d.workers;

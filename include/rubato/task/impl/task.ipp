@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -21,7 +22,25 @@ void stage_options::check() const {
     throw option_error("stage: its placement has " + std::to_string(workers_of(where)) +
                        " workers, expected " + std::to_string(workers.workers()));
   }
+  if (!local) return;
+  local->check();
+  if (spread || std::ranges::count_if(where, [](std::uint32_t n) { return n != 0; }) > 1)
+    throw option_error("stage: single-machine mode, expected all of its workers on one node");
 }
+
+namespace {
+
+/// A velocity is the servers' own, and does not come along.
+void check_moves(run_setup const& s, std::size_t protocol) {
+  for (std::size_t i = 0; i < s.tables.size(); ++i) {
+    merge_rule const& merge = s.tables[i].merge ? *s.tables[i].merge : s.protocols[protocol].merge;
+    if (merge.decay())
+      throw option_error("stage: single-machine mode needs tables without velocity, but table " + std::to_string(i) +
+                         " has one");
+  }
+}
+
+}  // namespace
 
 task_core::~task_core() {
   if (at_end_) at_end_();
@@ -53,7 +72,8 @@ void task_core::open(std::function<std::unique_ptr<rubato::runtime>(run_setup)> 
   for (stage_description const& one : stages_) {
     stage_options const& o = one.options;
     s.protocols.push_back(o.protocol);
-    s.changes.push_back({.cleared = o.cleared, .copied = o.copied, .applied = o.applied});
+    s.changes.push_back({.cleared = o.cleared, .copied = o.copied, .applied = o.applied, .moved = o.local.has_value()});
+    if (o.local) check_moves(s, s.protocols.size() - 1);
   }
   runtime_ = open_it(std::move(s));
 }

@@ -2,31 +2,55 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "rubato/core/error.hpp"
 #include "rubato/task/task_run.hpp"
 
 namespace rubato {
 
-task_run::task_run(task_core& t, std::uint32_t capacity, time_point submitted)
-    : task_(t), capacity_(capacity) {
+task_run::task_run(task_core& t, stage_scheduler const& nodes, time_point submitted)
+    : task_(t), nodes_(nodes) {
   report_.submitted = report_.ended = submitted;
 }
 
 std::optional<stage_demand> task_run::next(time_point now) {
   if (step_ == task_.program().size()) return std::nullopt;
+  if (nodes_.capacity() == 0) throw lost_error("task: all nodes are lost, expected one for its next stage");
   stage_options const& o = stage().options;
   std::size_t const number = task_.program()[step_].stage;
   if (o.workers.is_automatic() && search_ == nullptr) begin_step();
-  part const p = next_part();
+  part p = next_part();
+  if (o.workers.is_automatic()) p.workers = std::min(p.workers, capacity());  // nodes may have been lost
   stage_report& s = report_.stages.emplace_back();
   s.stage = number;
   s.first = p.first;
   s.iterations = p.iterations;
   s.probes = p.probes;
   s.asked = now;
-  return stage_demand{
-      .workers = p.workers, .where = o.where, .spread = o.spread, .data = o.data, .priority = o.priority};
+  return stage_demand{.workers = p.workers,
+                      .where = o.where,
+                      .one_node = o.local.has_value(),
+                      .spread = o.spread,
+                      .home = home_,
+                      .data = o.data,
+                      .priority = o.priority};
+}
+
+/// The most workers that the stage can have.
+std::uint32_t task_run::capacity() const {
+  return stage().options.local ? nodes_.capacity_of_one_node() : nodes_.capacity();
+}
+
+/// Whether another part of the step follows, or a stage that goes on with the tables where they are, or gets them from
+/// there: they need not go back to the servers in between.
+bool task_run::goes_on_with_tables() const {
+  stage_report const& s = report_.stages.back();
+  if (s.first + s.iterations < iterations_of_step()) return true;
+  if (step_ + 1 == task_.program().size()) return false;
+  stage_options const& next = task_.stages()[task_.program()[step_ + 1].stage].options;
+  return stage().options.local->direct && next.local && !next.changes_tables() && next.restarts == 0;
 }
 
 run_request task_run::begin(placement where, time_point now) {
@@ -38,8 +62,16 @@ run_request task_run::begin(placement where, time_point now) {
   r.body = [&what, todo = iteration_range(s.first, s.first + s.iterations)](worker_core& w) { what.body(w, todo); };
   r.protocol = s.stage;
   r.placement = std::move(where);
+  r.local = what.options.local;
+  if (r.local) {
+    home_ = node_id{only_node(s.where)};
+    r.keeps_tables = goes_on_with_tables() && r.recover == recovery::none;
+  }
   r.step = static_cast<std::uint32_t>(report_.stages.size());
-  r.changes_tables = s.first == 0;  // the parts that follow go on with them
+  // The parts that follow go on with them.
+  r.changes_tables = s.first == 0 && attempt_ == 0 && what.options.changes_tables();
+  if (what.options.restarts != 0) r.recover = attempt_ == 0 ? recovery::keep : recovery::restore;
+  r.began = now;
   return r;
 }
 
@@ -47,6 +79,14 @@ void task_run::ran(run_report const& r, time_point now) {
   stage_report& s = report_.stages.back();
   s.run = r;
   s.ended = report_.ended = now;
+  s.lost = std::ranges::any_of(r.lost_nodes, [&](std::uint32_t n) { return n < s.where.size() && s.where[n] != 0; });
+  if (std::uint32_t const restarts = stage().options.restarts; s.lost && restarts != 0) {
+    if (attempt_++ == restarts)
+      throw lost_error("stage " + std::to_string(s.stage) + ": a node was lost, after it had begun again " +
+                       std::to_string(restarts) + " times");
+    return home_.reset();
+  }
+  attempt_ = 0;
   if (search_ != nullptr) {
     bool const searched = search_->searching();
     search_->ran(r.elapsed);
@@ -54,6 +94,7 @@ void task_run::ran(run_report const& r, time_point now) {
     if (search_->next()) return;
     search_ = nullptr;
   }
+  home_.reset();
   ++step_;
 }
 
@@ -65,7 +106,8 @@ std::int64_t task_run::iterations_of_step() const {
 void task_run::begin_step() {
   std::int64_t const iterations = iterations_of_step();
   auto const [at, first] =
-      searches_.try_emplace(task_.program()[step_].stage, stage().options.search, iterations, capacity_);
+      searches_.try_emplace(task_.program()[step_].stage, stage().options.search, iterations,
+                            capacity());
   search_ = &at->second;
   search_began_ = search_->done();
   if (!first) search_->run_again(iterations);

@@ -21,6 +21,7 @@
 #include "rubato/sim/network.hpp"
 #include "rubato/sim/speed.hpp"
 #include "rubato/transport/fibers/fiber_process.hpp"
+#include "rubato/transport/fibers/local_tables.hpp"
 #include "rubato/transport/simulated.hpp"
 #include "rubato/worker/endpoint.hpp"
 #include "rubato/worker/inquiry.hpp"
@@ -123,6 +124,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
       mark,     ///< the coordinator's word of what may be folded is at a server
       left,     ///< a worker's goodbye is at the coordinator
       crash,    ///< a worker dies
+      lose,     ///< a machine is lost, with all of its workers
       detect,   ///< the coordinator notices
       join,     ///< the scenario adds a worker
       note,     ///< a worker's report is at the conductor
@@ -169,12 +171,16 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
 
   void begin(run_request request);
   worker_fiber& make_participant();
+  void make_network();
+  [[nodiscard]] time_point bring_tables();
   void make_processes();
   [[nodiscard]] fiber_process* enter_process(std::uint32_t rank);
   void process_events();
   void handle(event const& e);
   void go_on(worker_fiber& p);
   void crash(std::uint32_t w);
+  void lose_machine(std::uint32_t machine);
+  void detect(std::uint32_t w);
   void kill(worker_fiber& p);
   void end_all();
   [[nodiscard]] bool any_alive() const noexcept;
@@ -226,10 +232,15 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
   run_control control_;
   sim::speed_model speed_;
   sim::network network_;
+  sim::network outside_;  ///< in single-machine mode: between the machine and the servers
+  std::optional<local_tables> local_;  ///< of the last stage in that mode, until another one has run elsewhere
+  bool tables_kept_ = false;           ///< they have not gone back after the last run
+  time_point prepared_{};              ///< when a run's workers can begin
   sim::event_queue<event> queue_;
   under_way under_way_;
   std::size_t of_conductor_ = 0;  ///< events under way that are its ticks and orders
   std::vector<std::uint32_t> machine_of_;  ///< of the run under way
+  std::vector<std::uint32_t> lost_machines_;  ///< in it, or before
   std::map<std::uint32_t, std::unique_ptr<fiber_process>> processes_;  ///< by machine, if it is for several workers
   std::vector<std::unique_ptr<worker_fiber>> participants_;
   std::vector<footprint> footprints_;  // by worker

@@ -19,9 +19,11 @@ namespace rubato::detail {
 /// The coordinator's process: `process_control` behind links to all others.
 class coordinator_process final : net::link_user {
  public:
-  /// `agreed`: what every process must say, or it is refused; empty: what the first one says.
+  /// `agreed`: what every process must say, or it is refused; empty: what the first one says. `moves_tables`: see
+  /// `process_control::options`.
   coordinator_process(std::unique_ptr<net::network> network, net::deployment const& place,
-                      std::span<rules const> protocols, std::string agreed = {});
+                      std::span<rules const> protocols, std::string agreed = {},
+                      std::vector<bool> moves_tables = {});
   ~coordinator_process() override;
 
   /// Where it listens.

@@ -62,11 +62,12 @@ class inbound_frames {
   /// that this server does not hold
   [[nodiscard]] asked_read& take_request();
 
-  // ---- initial values
+  // ---- values
 
-  void begin_initial(wire::frame_header const& header, std::span<std::byte const> meta,
+  void begin_values(wire::frame_header const& header, std::span<std::byte const> meta,
                      destinations& body);
-  void take_initial(std::uint16_t table, shard& server);
+  /// What the table begins with, all rows of a bounded one; or what rows are to be from now on.
+  void take_values(std::uint16_t table, shard& server, bool initial);
 
  private:
   [[nodiscard]] std::uint64_t rows_here(std::size_t table) const noexcept {

@@ -53,10 +53,10 @@ class commit_frame final : public net::reliable_frame {
   std::vector<std::byte> meta_;
 };
 
-/// Initial values of a table, for one server.
-class initial_frame final : public net::reliable_frame {
+/// Values of rows of a table, for one server to have.
+class values_frame final : public net::reliable_frame {
  public:
-  initial_frame(std::uint16_t table, update values);
+  values_frame(std::uint16_t table, update values);
 
   [[nodiscard]] wire::frame_header header() const override;
   [[nodiscard]] std::span<std::byte const> meta() const override { return meta_; }

@@ -38,6 +38,9 @@ class process_control final : run_control::carrier {
     std::uint32_t workers = 1;  ///< processes that a run begins with
     std::uint32_t servers = 1;
     net::on_loss when_lost = net::on_loss::end;
+    /// By protocol, whether its runs are in single-machine mode: the process that has the tables then cannot be
+    /// lost, as a server cannot. None where the list ends.
+    std::vector<bool> moves_tables{};
   };
   struct place {
     net::role as{};
@@ -127,6 +130,7 @@ class process_control final : run_control::carrier {
   void on(place from, wire::end_run const& m, time_point now);
   void on(place from, wire::pace_note const& m, time_point now);
   void on(place from, wire::loss_sample const& m, time_point now);
+  void on(place from, wire::tables_wanted const& m, time_point now);
   void on(place from, wire::cut_request const& m, time_point now);
   void on(place from, wire::cut_release const& m, time_point now);
   void on(place from, wire::farewell const& m, time_point now);
@@ -152,6 +156,9 @@ class process_control final : run_control::carrier {
   void lose_process(std::uint32_t number, std::string const& reason, bool expected, time_point now);
   [[nodiscard]] bool is_left() const noexcept;
   void close_when_left();
+  [[nodiscard]] bool can_run_again() const noexcept;
+  [[nodiscard]] bool has_lost_more() const;
+  [[nodiscard]] bool has_tables(process const& p) const;
   void fail(std::string const& sentence);
   void stop(bool failed, errc code, std::string const& sentence);
 
@@ -200,6 +207,7 @@ class process_control final : run_control::carrier {
   bool over_ = false;
   std::string failure_;
   wire::run_over report_{};
+  std::vector<std::uint32_t> known_lost_;  ///< as the last report said
   std::vector<outgoing> out_;
 };
 

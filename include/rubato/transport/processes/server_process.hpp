@@ -69,6 +69,7 @@ class server_process final : coordinator_user {
   void end_session(session& s);
   void forget_sessions();
   void count_connections();
+  [[nodiscard]] bool has_tables(session const& s) const;
   [[nodiscard]] std::uint64_t workers_in(session const& s) const;
   [[nodiscard]] bool speaks_for(session const& s, std::uint32_t worker) const;
 

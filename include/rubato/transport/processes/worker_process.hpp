@@ -16,6 +16,7 @@
 
 #include "rubato/run/worker_run.hpp"
 #include "rubato/transport/processes/link_fetcher.hpp"
+#include "rubato/transport/processes/local_model.hpp"
 #include "rubato/transport/processes/read_question.hpp"
 #include "rubato/transport/processes/worker_links.hpp"
 #include "rubato/transport/tcp.hpp"
@@ -104,6 +105,12 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   [[nodiscard]] process_cache* shared() noexcept { return shares_ ? &shared_->cache : nullptr; }
 
   // a run
+  [[nodiscard]] run_request in_single_machine_mode(run_request request);
+  [[nodiscard]] local_model::home home_of(server_tables& rows, process_endpoint& link);
+  [[nodiscard]] server_tables tables_of(worker_core& w, process_endpoint& link);
+  void run_here(worker_core& w, run_request stage, bool stays, bool moves);
+  void receive_tables(stage_id stage, local_model::home const& home);
+  void hand_over(worker_core& w);
   void begin(run_request request);
   void drive();
   void launch(std::unique_lock<std::mutex>& guard, std::shared_ptr<worker_thread> p);
@@ -134,6 +141,7 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   void on(wire::pace_command const& m);
   void on(wire::sample_loss const& m);
   void on(wire::cut_grant const& m);
+  void on(wire::send_tables const& m);
   void news();
   [[nodiscard]] std::shared_ptr<worker_thread> find(stage_id stage, worker_id w);
 
@@ -161,6 +169,7 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   std::optional<wire::end_run> early_end_;   ///< asked for before the run has begun here
   std::optional<wire::stop_run> stopped_;    ///< by a failure elsewhere
   std::optional<wire::run_over> over_;
+  wire::send_tables destination_;            ///< where this process's tables are to go
   bool loss_wanted_ = false;
   bool losses_end_ = false;
 
@@ -169,9 +178,20 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   std::uint32_t threads_here_ = 0;           ///< workers of this process that it begins with
 
   std::atomic<bool> has_news_ = false;
+  std::atomic<bool> has_destination_ = false;
   std::atomic<bool> any_refused_ = false;
 
   std::unique_ptr<worker_links> links_;  ///< it may call until it is gone
+  /// For stages in single-machine mode; none where no stage is.
+  std::unique_ptr<local_model> local_;
+  /// Where the tables are after a run in this mode.
+  struct kept_tables {
+    std::uint32_t node;
+    single_machine how;    ///< that they were made ready for
+    bool in_debt;          ///< the servers do not have what has been changed
+  };
+  std::optional<kept_tables> kept_;            ///< of the run under way, or the last one
+  std::optional<run_report> local_report_;     ///< of the run under way, where it is here
   /// What several threads share.
   struct sharing {
     sharing(blueprint const& plan, server_asker& links, std::uint64_t sparse_max)

@@ -85,6 +85,8 @@ inline sim::scenario checked_for_peers(sim::scenario const& s, std::size_t peers
     throw option_error("scenario: server_machine_of: there are no servers between peers");
   if (s.one_process_per_machine)
     throw option_error("scenario: one_process_per_machine: peers have nothing that they could share");
+  if (!s.machine_losses.empty())
+    throw option_error("scenario: machine_losses: peers have no stages, expected `crashes`");
   return s;
 }
 

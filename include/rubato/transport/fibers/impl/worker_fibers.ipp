@@ -164,7 +164,8 @@ worker_fibers::worker_fibers(simulated const& options, run_setup setup)
       servers_(plan(), threading::single),
       control_(plan().protocols(), options_.servers, *this),
       speed_(options_.scenario.speed, options_.workers),
-      network_(options_.scenario.network) {
+      network_(options_.scenario.network),
+      outside_(options_.scenario.network) {
   plan_.forget_initial_values();
 }
 
@@ -179,6 +180,9 @@ run_report worker_fibers::run(run_request request) {
     fail(std::current_exception());
   }
   end_all();
+  if (local_ && !request_.keeps_tables && !stopping() && !has_failed())
+    note_end(local_->give_back(servers_, outside_, ended()));
+  if (stopping() || has_failed() || !lost_machines_.empty()) local_.reset();
   life::end();
   return report();
 }
@@ -198,12 +202,12 @@ void worker_fibers::begin(run_request request) {
     count_ = static_cast<std::uint32_t>(machine_of_.size());
   }
   make_processes();
-  network_ = sim::network(options_.scenario.network, options_.scenario.server_delay, machine_of_,
-                          options_.scenario.server_machine_of);
+  make_network();
   crashes_ = 0;
   events_ = 0;
   stage_ = stage_id{stage_.value() + 1};
-  servers_.begin_stage(stage_, protocol(), request_.changes_tables);
+  servers_.begin_stage(stage_, protocol(), request_.changes_tables, request_.recover);
+  prepared_ = bring_tables();
   control_.begin(stage_, protocol());
   beginning_ = true;
   for (std::uint32_t i = 0; i < count_; ++i)
@@ -212,6 +216,11 @@ void worker_fibers::begin(run_request request) {
   await_conductor();
   for (auto const& c : options_.scenario.crashes)
     queue_.push(time_point(c.at), {event::crash, c.worker.value(), 0, 0});
+  lost_machines_.clear();
+  for (auto const& loss : options_.scenario.machine_losses) {
+    time_point const at = std::max(time_point(loss.at - request_.began.since_start()), now());
+    queue_.push(at, {event::lose, no_worker, 0, loss.machine});
+  }
   for (auto const& j : options_.scenario.joins)
     queue_.push(time_point(j.at), {event::join, 0, 0, 0});
 }
@@ -228,9 +237,37 @@ worker_fibers::worker_fiber& worker_fibers::make_participant() {
   return p;
 }
 
+/// In single-machine mode the tables are where the workers are, and it is another network that they come by.
+void worker_fibers::make_network() {
+  sim::scenario const& given = options_.scenario;
+  network_ = sim::network(given.network, given.server_delay, machine_of_, given.server_machine_of);
+  if (!request_.local) return local_.reset();
+  (void)only_node(request_.placement);
+  std::uint32_t const machine = machine_of_[0];
+  sim::network_options inside = given.network;
+  inside.header_bytes = 0;  // calls, no messages
+  network_ = sim::network(inside, {}, machine_of_, std::vector<std::uint32_t>(servers_.size(), machine));
+  // One more than there are workers, for the machine that the tables come from.
+  std::vector<std::uint32_t> ends = machine_of_;
+  ends.push_back(local_ ? local_->machine() : machine);
+  outside_ = sim::network(given.network, given.server_delay, ends, given.server_machine_of);
+}
+
+/// Returns when the tables are there.
+time_point worker_fibers::bring_tables() {
+  bool const in_debt = std::exchange(tables_kept_, request_.keeps_tables);
+  if (!request_.local) return now();
+  std::uint32_t const machine = machine_of_[0];
+  time_point ready = now();
+  bool const goes_on = local_ && !request_.changes_tables && (in_debt || local_->machine() == machine);
+  if (!goes_on) local_.emplace(plan(), *request_.local, machine, options_.scenario.seed);
+  else if (local_->machine() != machine) ready = local_->move_to(machine, worker_id{count_}, servers_, outside_, ready);
+  return local_->begin(*request_.local, servers_, outside_, ready);
+}
+
 void worker_fibers::make_processes() {
   processes_.clear();
-  if (!options_.scenario.one_process_per_machine) return;
+  if (!options_.scenario.one_process_per_machine || request_.local) return;
   std::map<std::uint32_t, std::uint32_t> workers_on;
   for (std::uint32_t const machine : machine_of_)
     if (++workers_on[machine] == 2)
@@ -286,7 +323,8 @@ void worker_fibers::handle(event const& e) {
     case event::left:
       return control_.leave(worker_id{e.worker}, participants_[e.worker]->handle().clock(), now());
     case event::crash: return crash(e.worker);
-    case event::detect: return control_.lose(worker_id{e.worker}, now());
+    case event::lose: return lose_machine(e.detail);
+    case event::detect: return detect(e.worker);
     case event::join:
       if (any_alive()) add_worker();
       return;
@@ -319,6 +357,31 @@ void worker_fibers::crash(std::uint32_t w) {
     if (p.alive) kill(p);
     p.link.dead_ = true;  // also one that has ended
   }
+}
+
+void worker_fibers::lose_machine(std::uint32_t machine) {
+  if (!any_alive()) return;  // later than the run
+  lost_machines_.push_back(machine);
+  for (std::size_t w = 0; w < std::min(machine_of_.size(), participants_.size()); ++w) {
+    if (machine_of_[w] != machine) continue;
+    worker_fiber& p = *participants_[w];
+    if (p.alive) kill(p);
+    p.link.dead_ = true;  // also one that has ended
+  }
+}
+
+/// A run that can begin again elsewhere does not go on without those who were lost with their machine.
+void worker_fibers::detect(std::uint32_t w) {
+  bool const with_machine =
+      w < machine_of_.size() && std::ranges::find(lost_machines_, machine_of_[w]) != lost_machines_.end();
+  if (with_machine && request_.recover != recovery::none) {
+    note_end(now());
+    return life::stop();
+  }
+  if (with_machine && request_.local)
+    return fail(std::make_exception_ptr(
+        lost_error("machine " + std::to_string(machine_of_[w]) + " was lost, with the tables of its stage")));
+  control_.lose(worker_id{w}, now());
 }
 
 void worker_fibers::kill(worker_fiber& p) {
@@ -357,6 +420,7 @@ void worker_fibers::take_commit(event const& e) {
   if (c.sent > participants_[e.worker]->crashed) return;  // cut off in the middle
   released_.clear();
   clock_index const next = c.message.stamp.next();
+  if (local_) local_->note(server_id{e.server}, c.message);
   refusal const r = servers_.server(server_id{e.server}).commit(std::move(c.message), released_);
   if (r != refusal::none && participants_[e.worker]->alive)
     throw error(errc::refused, "server " + std::to_string(e.server) + ": a commit of worker " +
@@ -379,6 +443,8 @@ void worker_fibers::take_request(event const& e) {
   if (!p.alive) return;
   server_id const s{e.server};
   read_slot& slot = *p.link.questions_[e.server].slot;
+  if (local_)
+    if (time_point const there = local_->bring(s, e.detail, slot, now()); there > now()) return queue_.push(there, e);
   slot.arrived = now();
   auto const [refused, done] = servers_.server(s).admit(e.detail, p.link.read_, slot);
   if (done) answer(p, s, slot);
@@ -537,7 +603,7 @@ void worker_fibers::start(worker_id w, starting_point const& at) {
   if (auto* const cache = p.link.shared(); cache != nullptr && p.alive)
     p.link.reader_ = cache->enlist(p.link.asked_, w, at.clock);
   // A joiner hears of its clock when all shards know it.
-  queue_.push(beginning_ ? now() : now() + 2 * control_latency(), {event::launch, w.value(), 0, 0});
+  queue_.push(beginning_ ? prepared_ : now() + 2 * control_latency(), {event::launch, w.value(), 0, 0});
 }
 
 void worker_fibers::grant(worker_id w, shared_cut const& cut, duration) {
@@ -620,6 +686,7 @@ run_report worker_fibers::report() const {
   servers_.add_counters(r);
   r.pace_changes.assign(control_.changes().begin(), control_.changes().end());
   r.crashes = crashes_;
+  r.lost_nodes = options_.nodes_of(lost_machines_);
   r.events = events_;
   return r;
 }
@@ -659,6 +726,16 @@ std::vector<std::uint32_t> simulated::machines_of(std::span<std::uint32_t const>
   std::vector<std::uint32_t> all;
   auto machine = machines.begin();
   for (std::uint32_t const count : placement) all.insert(all.end(), count, (machine++)->first);
+  return all;
+}
+
+std::vector<std::uint32_t> simulated::nodes_of(std::span<std::uint32_t const> machines) const {
+  std::vector<std::uint32_t> all;
+  std::uint32_t node = 0;
+  for (auto const& [machine, count] : machines_in(*this)) {
+    if (std::ranges::find(machines, machine) != machines.end()) all.push_back(node);
+    ++node;
+  }
   return all;
 }
 

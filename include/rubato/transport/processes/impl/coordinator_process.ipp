@@ -28,9 +28,12 @@ struct coordinator_process::guest {
 
 coordinator_process::coordinator_process(std::unique_ptr<net::network> network,
                                          net::deployment const& place, std::span<rules const> protocols,
-                                         std::string agreed)
+                                         std::string agreed, std::vector<bool> moves_tables)
     : place_(place),
-      control_(protocols, {.workers = place.workers, .servers = place.servers, .when_lost = place.when_lost}),
+      control_(protocols, {.workers = place.workers,
+                           .servers = place.servers,
+                           .when_lost = place.when_lost,
+                           .moves_tables = std::move(moves_tables)}),
       agreed_(std::move(agreed)),
       network_(std::move(network)),
       door_(*network_, connection_limits(place),

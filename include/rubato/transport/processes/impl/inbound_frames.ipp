@@ -133,9 +133,9 @@ asked_read& inbound_frames::take_request() {
   return question_;
 }
 
-// ---- initial values
+// ---- values
 
-void inbound_frames::begin_initial(wire::frame_header const& header, std::span<std::byte const> meta,
+void inbound_frames::begin_values(wire::frame_header const& header, std::span<std::byte const> meta,
                                    destinations& body) {
   auto const m = wire::from_bytes<wire::part_size>(meta);
   if (header.table >= parts_.size())
@@ -144,9 +144,9 @@ void inbound_frames::begin_initial(wire::frame_header const& header, std::span<s
   prepare(header.table, m, body);
 }
 
-void inbound_frames::take_initial(std::uint16_t table, shard& server) {
+void inbound_frames::take_values(std::uint16_t table, shard& server, bool initial) {
   update_buffer const values = std::move(parts_[table]);
-  if (plan_.table(table).bounded() && !values->whole)
+  if (initial && plan_.table(table).bounded() && !values->whole)
     throw wire::frame_error("initial values of some rows of a dense table");
   check_rows(table, values->rows, true);
   server.host(table).assign(*values);

@@ -58,20 +58,20 @@ void commit_frame::gather(std::vector<std::span<std::byte const>>& body) const {
   }
 }
 
-initial_frame::initial_frame(std::uint16_t table, update values)
+values_frame::values_frame(std::uint16_t table, update values)
     : table_(table), values_(std::move(values)) {
   meta_ = wire::to_bytes(
       wire::part_size{values_.whole, values_.rows.size(), values_.values.size_bytes()});
 }
 
-wire::frame_header initial_frame::header() const {
+wire::frame_header values_frame::header() const {
   wire::frame_header h;
-  h.kind = +wire::kind::initial;
+  h.kind = +wire::kind::values;
   h.table = table_;
   return h;
 }
 
-void initial_frame::gather(std::vector<std::span<std::byte const>>& body) const {
+void values_frame::gather(std::vector<std::span<std::byte const>>& body) const {
   body.push_back(wire::bytes_of(values_.rows));
   body.push_back(values_.values.bytes());
 }

@@ -216,8 +216,9 @@ void process_control::begin_when_ready(time_point now) {
 /// rest.
 std::optional<std::uint32_t> process_control::find_stray() const {
   for (auto const& [number, p] : processes_)
-    if (p.here && p.ready && (p.wants.protocol != wanted_.protocol || p.wants.changes_tables != wanted_.changes_tables ||
-                              p.wants.step != wanted_.step || p.wants.workers != wanted_.workers))
+    if (p.here && p.ready &&
+        (p.wants.protocol != wanted_.protocol || p.wants.changes_tables != wanted_.changes_tables ||
+         p.wants.recover != wanted_.recover || p.wants.step != wanted_.step || p.wants.workers != wanted_.workers))
       return number;
   return std::nullopt;
 }
@@ -244,7 +245,7 @@ void process_control::begin_stage(time_point now) {
   report_ = {};
   control_.begin(stage_, wanted_.protocol);
   for (server& s : servers_) s.stage_over = false;
-  tell_servers(wire::begin_stage{stage_, wanted_.protocol, wanted_.changes_tables});
+  tell_servers(wire::begin_stage{stage_, wanted_.protocol, wanted_.changes_tables, wanted_.recover});
   begun_with_ = 0;
   for (auto& [number, p] : processes_) {
     p.workers.clear();
@@ -258,8 +259,9 @@ void process_control::begin_stage(time_point now) {
   }
   // Those who are not there any more would have had the others.
   if (wanted_.workers != 0 && begun_with_ != wanted_.workers)
-    stop(true, errc::lost, "a stage of " + std::to_string(wanted_.workers) + " workers, but the processes that are "
-                           "there have " + std::to_string(begun_with_) + " for it");
+    stop(!can_run_again() || !has_lost_more(), errc::lost,
+         "a stage of " + std::to_string(wanted_.workers) + " workers, but the processes that are there have " +
+             std::to_string(begun_with_) + " for it");
   end_when_over();  // where nobody has workers in it
 }
 
@@ -412,6 +414,12 @@ void process_control::finish_stage(time_point now) {
   report_.stage = stage_;
   report_.elapsed = ended_ - began_;
   for (member const& m : members_) report_.workers.push_back(m.metrics);
+  for (std::uint32_t w = 0; w < options_.workers; ++w)
+    if (!is_here(w)) report_.lost_nodes.push_back(w);
+  auto& lost = report_.lost_nodes;
+  std::ranges::sort(lost);
+  lost.erase(std::unique(lost.begin(), lost.end()), lost.end());
+  known_lost_ = lost;
   for (pace_change const& c : control_.changes()) {
     report_.change_times.push_back(c.at);
     report_.change_values.push_back(c.value);
@@ -458,12 +466,17 @@ void process_control::lose_process(std::uint32_t number, std::string const& reas
   if (sampler_ == number) sampler_.reset();  // another one is asked
   std::string const sentence =
       "worker " + std::to_string(number) + " (process " + std::to_string(p.pid) + ") was lost: " + reason;
+  if (has_tables(p) && options_.when_lost == net::on_loss::go_on && !can_run_again())
+    return fail(sentence + ", with the tables of its stage");
   bool const takes_part = std::exchange(p.takes_part, false);
   if (takes_part) {
     report_.crashes += 1;
+    if (can_run_again()) report_.lost_nodes.push_back(number);  // also if another one has taken its place meanwhile
     if (options_.when_lost == net::on_loss::end) {
       if (!stopping_) ended_by_ = sentence;
       stop(true, errc::lost, sentence);
+    } else if (can_run_again() && !p.workers.empty()) {
+      stop(false, errc::lost, sentence);  // the others are to begin it again
     }
     for (worker_id const w : p.workers)
       if (members_[w.index()].now != standing::over) lose_worker(w, now);
@@ -478,6 +491,26 @@ void process_control::lose_process(std::uint32_t number, std::string const& reas
   end_when_over();
   close_when_left();
   begin_when_ready(now);
+}
+
+/// Whether the others begin the stage under way again when somebody is lost.
+bool process_control::can_run_again() const noexcept {
+  return wanted_.recover != recovery::none && options_.when_lost == net::on_loss::go_on;
+}
+
+/// Whether somebody has been lost of whom the last report has not said so.
+bool process_control::has_lost_more() const {
+  for (std::uint32_t w = 0; w < options_.workers; ++w)
+    if (!is_here(w) && std::ranges::find(known_lost_, w) == known_lost_.end()) return true;
+  return false;
+}
+
+/// Whether a stage in single-machine mode is under way there.
+bool process_control::has_tables(process const& p) const {
+  return phase_ == phase::running && p.takes_part && wanted_.protocol < options_.moves_tables.size() &&
+         options_.moves_tables[wanted_.protocol] && std::ranges::any_of(p.workers, [this](worker_id w) {
+           return members_[w.index()].now != standing::over;
+         });
 }
 
 /// Nobody is there; or only some who came too late for the last run, and those who were done with it
@@ -514,6 +547,13 @@ void process_control::on(place from, wire::loss_sample const& m, time_point) {
   if (!in_stage(m.stage) || sampler_ != from.number) return;
   sampler_.reset();
   control_.observe(m.loss, m.at);
+}
+
+void process_control::on(place from, wire::tables_wanted const& m, time_point) {
+  expect(from.as == net::role::worker, from, "send me the tables");
+  if (!in_stage(m.stage)) return;
+  expect(has_tables(processes_.at(from.number)), from, "send me the tables");
+  tell_run(wire::send_tables{m.stage, m.address, m.session});
 }
 
 time_point process_control::next_tick() const {

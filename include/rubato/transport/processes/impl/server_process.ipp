@@ -114,7 +114,7 @@ void server_process::begin(session& s, wire::frame_header const& header, std::sp
       return s.arriving.begin_commit(header, meta, *shard_, speaks_for(s, header.sender), body);
     case wire::kind::request:
       return s.arriving.begin_request(header, meta, stage_, plan_.protocol(protocol_).admission.bound(), body);
-    case wire::kind::initial: return s.arriving.begin_initial(header, meta, body);
+    case wire::kind::values: return s.arriving.begin_values(header, meta, body);
     case wire::kind::count: return expect_length(header, 0);
     default:
       throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
@@ -127,9 +127,10 @@ void server_process::end(session& s, wire::frame_header const& header) {
   switch (static_cast<wire::kind>(header.kind)) {
     case wire::kind::commit: return take_commit(s, header);
     case wire::kind::request: return take_request(s, s.arriving.take_request());
-    case wire::kind::initial:
-      if (stage_ != stage_id{}) throw wire::frame_error("initial values came after the first run began");
-      return s.arriving.take_initial(header.table, *shard_);
+    case wire::kind::values:
+      if (stage_ != stage_id{} && !has_tables(s))
+        throw wire::frame_error("values of rows came from a process that does not have the tables");
+      return s.arriving.take_values(header.table, *shard_, stage_ == stage_id{});
     default: return count(s, header.sequence);
   }
 }
@@ -173,6 +174,11 @@ std::uint64_t server_process::workers_in(session const& s) const {
 bool server_process::speaks_for(session const& s, std::uint32_t worker) const {
   auto const at = workers_of_.find(s.process);
   return at != workers_of_.end() && std::ranges::find(at->second, worker_id{worker}) != at->second.end();
+}
+
+/// Whether the stage is in single-machine mode, there.
+bool server_process::has_tables(session const& s) const {
+  return plan_.changes(protocol_).moved && workers_in(s) != 0;
 }
 
 // ---- commits
@@ -427,7 +433,7 @@ void server_process::on(wire::begin_stage const& m) {
   ending_ = false;
   waiting_.clear();
   workers_of_.clear();
-  shard_->begin_stage(stage_, protocol_, m.changes_tables);
+  shard_->begin_stage(stage_, protocol_, m.changes_tables, m.recover);
 }
 
 void server_process::on(wire::server_order const& m) {

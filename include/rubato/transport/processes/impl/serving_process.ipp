@@ -5,6 +5,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/net/asio_network.hpp"
+#include "rubato/transport/processes/local_model.hpp"
 #include "rubato/transport/processes/serving_process.hpp"
 #include "rubato/transport/processes/worker_process.hpp"
 
@@ -23,6 +24,8 @@ serving_process::serving_process(tcp const& options, run_setup setup)
     : place_(options.place),
       plan_(std::move(setup.protocols), place_.servers, std::move(setup.tables), std::move(setup.changes)) {
   std::string agreed = plan_.agreement();
+  std::vector<bool> moves_tables;
+  for (std::size_t p = 0; p < plan_.protocols().size(); ++p) moves_tables.push_back(plan_.changes(p).moved);
   plan_.forget_initial_values();  // they come from worker process 0
   if (place_.as == net::role::server)
     server_ = std::make_unique<server_process>(options.make_network(), plan_, std::move(agreed), place_,
@@ -30,7 +33,7 @@ serving_process::serving_process(tcp const& options, run_setup setup)
   else
     coordinator_ =
         std::make_unique<coordinator_process>(options.make_network(), place_, plan_.protocols(),
-                                                         std::move(agreed));
+                                                         std::move(agreed), std::move(moves_tables));
 }
 
 run_report serving_process::run(run_request) {
@@ -78,7 +81,7 @@ std::unique_ptr<tcp_runtime> tcp::open(run_setup setup) const {
   check();
   if (place.as == net::role::worker)
     return std::make_unique<detail::worker_process>(*this, std::move(setup));
-  return std::make_unique<detail::serving_process>(*this, std::move(setup));
+  return std::make_unique<detail::serving_process>(*this, detail::beside_local_models(std::move(setup)));
 }
 
 }  // namespace rubato

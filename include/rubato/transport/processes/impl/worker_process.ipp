@@ -166,7 +166,8 @@ void process_endpoint::give(conductor::order const& order) {
 // ---- a run
 
 worker_process::worker_process(tcp const& options, run_setup setup)
-    : worker_run(std::move(setup), options.place.servers), options_(options) {
+    : worker_run(beside_local_models(setup), options.place.servers), options_(options) {
+  if (moves_tables(setup)) local_ = std::make_unique<local_model>(setup, options_.threads, options_.seed);
   links_ = std::make_unique<worker_links>(static_cast<worker_links::user&>(*this), options_.make_network(), options_.place,
                                           plan().agreement(), options_.background);
   if (options_.threads > 1) shared_.emplace(plan(), *links_, options_.sparse_max);
@@ -183,21 +184,22 @@ void worker_process::send_initial_values() {
   for (std::size_t i = 0; i < plan().tables().size(); ++i)
     for (std::uint32_t s = 0; s < plan().servers(); ++s)
       if (update values = plan().table(i).initial_values(server_id{s}); !values.empty())
-        links_->post_and_wait(server_id{s}, std::make_shared<initial_frame const>(
+        links_->post_and_wait(server_id{s}, std::make_shared<values_frame const>(
                                                 static_cast<std::uint16_t>(i), std::move(values)));
 }
 
 run_report worker_process::run(run_request request) {
   life::begin();
   try {
-    begin(std::move(request));
+    begin(in_single_machine_mode(std::move(request)));
     auto const& placement = request_.placement;
     links_->tell(wire::ready{.threads = threads_here_,
                              .has_loss = evaluates_loss(),
                              .protocol = static_cast<std::uint32_t>(protocol()),
                              .changes_tables = request_.changes_tables,
                              .step = request_.step,
-                             .workers = std::accumulate(placement.begin(), placement.end(), 0U)});
+                             .workers = std::accumulate(placement.begin(), placement.end(), 0U),
+                             .recover = request_.recover});
     drive();
   } catch (...) {
     fail(std::current_exception());
@@ -209,6 +211,90 @@ run_report worker_process::run(run_request request) {
   return report();
 }
 
+/// For the others the node that has all workers has one, which deals with the servers. It has the tables, and runs
+/// the stage on them. Another node has one more, if it has kept them.
+run_request worker_process::in_single_machine_mode(run_request request) {
+  local_report_.reset();
+  auto const before = std::exchange(kept_, std::nullopt);
+  if (before && before->in_debt && (!request.local || request.changes_tables))
+    throw option_error("run: the last one has kept the tables, expected one in single-machine mode that goes on "
+                       "with them");
+  if (!request.local) return request;
+  std::uint32_t const node = only_node(request.placement);
+  bool const stays = before && before->node == node && !request.changes_tables;
+  bool const moves = !stays && before && before->in_debt;
+  kept_ = {node, stays || moves ? before->how : *request.local, request.keeps_tables};
+  run_request outer{.body = {},
+                    .protocol = request.protocol,
+                    .placement = request.placement,
+                    .changes_tables = request.changes_tables,
+                    .recover = request.recover,
+                    .step = request.step};
+  outer.placement[node] = 1;
+  if (moves) {
+    outer.placement.resize(std::max<std::size_t>(outer.placement.size(), before->node + 1));
+    outer.placement[before->node] = 1;
+  }
+  request.placement = {request.placement[node]};
+  request.changes_tables = false;
+  outer.body = [this, node, stays, moves, stage = std::move(request)](worker_core& w) {
+    if (rank() == node) run_here(w, stage, stays, moves);
+    else hand_over(w);
+  };
+  return outer;
+}
+
+/// What the one worker that the others know of does for those that they do not know of.
+local_model::home worker_process::home_of(server_tables& rows, process_endpoint& link) {
+  return {rows, [this](std::size_t table, std::byte* out) { read_whole(table, out); },
+          [this](std::size_t table, auto& keys, raw_array& values) { read_touched(table, keys, values); },
+          [&link] { link.checkpoint(); }};
+}
+
+server_tables worker_process::tables_of(worker_core& w, process_endpoint& link) {
+  return {link, plan(), w.identity(), [this](server_id s, std::size_t table, update values) {
+            links_->post(s, std::make_shared<values_frame const>(static_cast<std::uint16_t>(table), std::move(values)));
+          }};
+}
+
+void worker_process::run_here(worker_core& w, run_request stage, bool stays, bool moves) {
+  process_endpoint& link = find(w.identity().stage, w.id())->link;
+  server_tables rows = tables_of(w, link);
+  local_model::home const home = home_of(rows, link);
+  if (moves) receive_tables(w.identity().stage, home);
+  local_report_ = local_->run(std::move(stage), home, stays || moves);
+  links_->settle();
+}
+
+void worker_process::receive_tables(stage_id stage, local_model::home const& home) {
+  local_->expect(kept_->how);
+  try {
+    rows_receiver from(options_.make_network(), options_.place, plan(),
+                       [this](moved_rows const& r) { local_->take(r); });
+    links_->tell(wire::tables_wanted{stage, from.address(), from.session()});
+    from.receive(home.checkpoint);
+  } catch (...) {
+    local_->drop();
+    throw;
+  }
+}
+
+void worker_process::hand_over(worker_core& w) {
+  process_endpoint& link = find(w.identity().stage, w.id())->link;
+  links_->turns().wait([this] { return stopping() || has_destination_.load(std::memory_order_acquire); });
+  link.checkpoint();
+  wire::send_tables to;
+  {
+    std::lock_guard const guard(lock_);
+    to = destination_;
+  }
+  server_tables rows = tables_of(w, link);
+  local_model::home const home = home_of(rows, link);
+  rows_sender out(options_.make_network(), options_.place, to.address, to.session, home.checkpoint);
+  local_->hand_over(home, [&out](moved_rows&& r) { out.send(std::move(r)); });
+  out.finish();
+}
+
 void worker_process::begin(run_request request) {
   accept(std::move(request));
   auto const& placement = request_.placement;
@@ -217,7 +303,7 @@ void worker_process::begin(run_request request) {
                        std::to_string(options_.place.workers) + " worker processes");
   threads_here_ = options_.threads;
   if (!placement.empty()) threads_here_ = rank() < placement.size() ? placement[rank()] : 0;
-  shares_ = shared_ && !plan().synchronized(protocol());
+  shares_ = shared_ && !plan().synchronized(protocol()) && !kept_;
   if (shared_) shared_->cache.begin_stage(protocol());
   {
     std::lock_guard const guard(lock_);
@@ -227,6 +313,7 @@ void worker_process::begin(run_request request) {
     early_end_.reset();
     stopped_.reset();
     over_.reset();
+    has_destination_ = false;
     launched_ = 0;
     begun_ = false;
   }
@@ -301,6 +388,10 @@ void worker_process::join_threads() {
 std::uint32_t worker_process::add_worker() {
   std::lock_guard const one(adding_);
   std::unique_lock guard(lock_);
+  if (running_ != 0 && kept_) {  // the others know of one worker, whatever there are
+    guard.unlock();
+    return local_->add_worker();
+  }
   if (running_ == 0) throw usage_error(errc::stale_handle, "add_worker: no run is under way");
   std::size_t const before = participants_.size();
   stage_id const stage = stage_;
@@ -356,12 +447,19 @@ void worker_process::end_for_all(bool failed, errc code, std::string const& sent
 void worker_process::wake_all() noexcept {
   { std::lock_guard const guard(lock_); }
   changed_.notify_all();
+  if (local_) local_->stop();
   if (links_) links_->turns().wake();  // they may break while they are being made
 }
 
 run_report worker_process::report() {
   std::lock_guard const guard(lock_);
   if (stopped_) throw_stop();
+  if (local_report_) {  // more than the others know
+    local_report_->elapsed = over_->elapsed;
+    local_report_->crashes = over_->crashes;
+    local_report_->lost_nodes = over_->lost_nodes;
+    return *std::exchange(local_report_, std::nullopt);
+  }
   run_report r;
   r.elapsed = over_->elapsed;
   r.updates = over_->updates;
@@ -369,6 +467,7 @@ run_report worker_process::report() {
   r.servers = over_->servers;
   r.versions_peak = over_->versions_peak;
   r.crashes = over_->crashes;
+  r.lost_nodes = over_->lost_nodes;
   for (std::size_t i = 0; i < over_->change_times.size(); ++i)
     r.pace_changes.push_back({over_->change_times[i], over_->change_values.at(i),
                               reasons_.insert(over_->change_reasons.at(i)).first->c_str()});
@@ -445,6 +544,15 @@ void worker_process::on(wire::sample_loss const& m) {
   changed_.notify_all();
 }
 
+void worker_process::on(wire::send_tables const& m) {
+  {
+    std::lock_guard const guard(lock_);
+    if (m.stage != stage_) return;
+    destination_ = m;
+  }
+  has_destination_.store(true, std::memory_order_release);
+}
+
 void worker_process::on(wire::cut_grant const& m) {
   if (auto const p = find(m.to.stage, m.to.worker)) p->link.grant(m);
 }
@@ -459,6 +567,7 @@ void worker_process::commit_refused(worker_id w, stage_id stage, server_id by, r
 /// `links_` may not be there yet; it wakes those who wait for answers itself.
 void worker_process::broken(std::string const&) {
   note_stop();
+  if (local_) local_->stop();  // its workers may need nobody for long
   std::lock_guard const guard(lock_);
   news();
 }

@@ -1,0 +1,205 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Stages that are begun again when a node is lost.
+#include <rubato/task/task_run.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <rubato/core/error.hpp>
+#include <rubato/core/random.hpp>
+#include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/storage/dense.hpp>
+#include <rubato/storage/paged.hpp>
+#include <rubato/storage/sparse.hpp>
+#include <rubato/task/engine.hpp>
+#include <rubato/transport/in_process.hpp>
+#include <rubato/transport/simulated.hpp>
+
+#include "seeds.hpp"
+#include "task/counting.hpp"
+
+namespace rb = rubato;
+using namespace std::chrono_literals;
+using Catch::Contains;
+using rb::test::counting;
+using rb::test::counts;
+
+namespace {
+
+/// Machines with two workers each, on which a unit of work takes 1 ms. Losses are noticed after 10 ms.
+rb::simulated on_machines(std::uint32_t machines, std::vector<rb::sim::machine_loss> losses = {}) {
+  rb::simulated s{.workers = 2 * machines, .servers = 2};
+  s.scenario.machine_of = rb::sim::blocks(s.workers, machines);
+  s.scenario.speed.work_cost = 1ms;
+  s.scenario.machine_losses = std::move(losses);
+  s.scenario.detection_delay = 10ms;
+  return s;
+}
+
+struct stands {
+  std::vector<float> dense, paged;
+  std::map<std::uint64_t, float> sparse;
+  friend bool operator==(stands const&, stands const&) = default;
+};
+
+/// Three stages, the second of which begins with a table at zero, and with what they came to.
+stands trained(rb::simulated const& where, std::uint32_t restarts, rb::task_report* report = nullptr) {
+  constexpr std::size_t size = 30;
+  rb::engine engine{where};
+  std::vector<float> const start(size, 0.1F);
+  rb::task t{rb::dense<float, rb::sum>{.rows = size, .init = start},
+             rb::paged<float, rb::sum>{{.rows = size}, {.memory_limit = 64, .chunk_bytes = 16}},
+             rb::sparse<float, rb::sum>{.rows = 1000}};
+  auto const body = [](auto& w, rb::iteration_range todo) {
+    std::vector<float> x(size), u(size), one(1);
+    for (auto const i : todo) {
+      w.pull(x);
+      for (std::size_t k = 0; k < size; ++k)
+        u[k] = 0.37F * (static_cast<float>((k + w.rank() + static_cast<std::size_t>(i)) % 7) - x[k]) / 3.0F;
+      w.push(u);
+      std::vector<rb::key> const key{rb::key{static_cast<std::uint64_t>(i) * 3 + w.rank()}};
+      w[rb::table<1>].push(key, std::vector<float>{x[0]});
+      w[rb::table<2>].pull(key, one);
+      w[rb::table<2>].push(key, std::vector<float>{one[0] / 3 + x[1]});
+      w.step();
+    }
+  };
+  rb::stage_options o{.workers = 3, .iterations = 8, .restarts = restarts};
+  auto const first = t.stage(o, body);
+  o.cleared = {1};
+  o.copied = {};
+  auto const second = t.stage(o, body);
+  t.repeat(1, first, second, first);
+  rb::task_report const r = engine.submit(t).wait();
+  if (report != nullptr) *report = r;
+  stands end{t.parameters<0>(), t.parameters<1>(), {}};
+  auto const touched = t.parameters<2>();
+  for (std::size_t i = 0; i < touched.keys.size(); ++i) end.sparse[touched.keys[i]] = touched.values[i];
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("restart: a stage whose node is lost is begun again elsewhere, as if it had not begun") {
+  rb::task_report calm, stormy;
+  stands const expected = trained(on_machines(4), 1, &calm);
+  REQUIRE(calm.stages.size() == 3);
+  REQUIRE(calm.stages[1].where == rb::placement{0, 0, 2, 1});
+  rb::duration const middle = (calm.stages[1].began - calm.submitted) + calm.stages[1].run.elapsed / 2;
+  CHECK(trained(on_machines(4, {{.machine = 2, .at = middle}}), 1, &stormy) == expected);
+  REQUIRE(stormy.stages.size() == 4);
+  CHECK_FALSE(stormy.stages[0].lost);
+  CHECK(stormy.stages[1].lost);
+  CHECK(stormy.stages[1].run.lost_nodes == std::vector<std::uint32_t>{2});
+  CHECK(stormy.stages[1].run.crashes == 2);
+  CHECK(stormy.stages[1].ended == calm.submitted + middle + 10ms);  // when it is noticed
+  CHECK(stormy.stages[2].stage == 1);
+  for (std::size_t i = 2; i < 4; ++i) CHECK(stormy.stages[i].where[2] == 0);
+}
+
+TEST_CASE("restart: a machine that is lost between stages, or has none, is not used any more") {
+  rb::task_report calm, r;
+  stands const expected = trained(on_machines(4), 0, &calm);
+  // Machine 3 has workers of the first stage no more, and machine 0 none of the second.
+  rb::duration const second = calm.stages[1].began - calm.submitted;
+  CHECK(trained(on_machines(4, {{.machine = 0, .at = second + 1ms}}), 0, &r) == expected);
+  CHECK(r.stages.size() == 3);
+  CHECK(r.stages[1].run.lost_nodes == std::vector<std::uint32_t>{0});
+  CHECK_FALSE(r.stages[1].lost);
+  CHECK(r.stages[2].where[0] == 0);
+}
+
+TEST_CASE("restart: more losses than a stage may begin again end its task") {
+  rb::simulated const where = on_machines(4, {{.machine = 0, .at = 5ms}, {.machine = 2, .at = 20ms}});
+  CHECK_THROWS_AS(trained(where, 1), rb::lost_error);
+  CHECK_THROWS_WITH(trained(where, 1), Contains("stage 0: a node was lost, after it had begun again 1 times"));
+  CHECK(trained(where, 2) == trained(on_machines(4), 2));
+}
+
+TEST_CASE("restart: a stage that has no room any more fails, also while it waits for others") {
+  rb::engine engine{on_machines(2, {{.machine = 0, .at = 5ms}})};
+  rb::task running{counts{.rows = 1}}, waiting{counts{.rows = 1}}, later{counts{.rows = 1}};
+  auto const slow = [](auto& w, rb::iteration_range todo) {
+    for ([[maybe_unused]] auto i : todo) w.step();
+  };
+  running.run(running.stage({.workers = 4, .iterations = 20, .restarts = 3}, slow));
+  waiting.run(waiting.stage({.workers = 3}, slow));
+  later.run(later.stage({.workers = 2}, slow));
+  auto const one = engine.submit(running), two = engine.submit(waiting), three = engine.submit(later);
+  CHECK_THROWS_WITH(two.wait(), Contains("none have room for its next stage"));
+  CHECK_THROWS_WITH(one.wait(), Contains("no room for 4 workers, all nodes together have 2"));
+  CHECK(three.wait().stages.size() == 1);
+}
+
+TEST_CASE("restart: a task whose nodes are all lost fails, and says so") {
+  rb::engine engine{on_machines(2, {{.machine = 0, .at = 5ms}, {.machine = 1, .at = 6ms}})};
+  rb::task t{counts{.rows = 1}};
+  t.run(t.stage({.workers = rb::automatic, .iterations = 90, .restarts = 3}, counting{}));
+  CHECK_THROWS_AS(engine.submit(t).wait(), rb::lost_error);
+}
+
+TEST_CASE("restart: a degree that is searched for goes on with the workers that are left") {
+  rb::engine engine{on_machines(3, {{.machine = 0, .at = 25ms}})};
+  rb::task t{counts{.rows = 1}};
+  t.run(t.stage({.workers = rb::automatic, .protocol = rb::ssp{.staleness = 1}, .iterations = 90,
+                 .spread = true, .restarts = 1},
+                [](auto& w, rb::iteration_range todo) {
+                  for ([[maybe_unused]] auto i : todo) w.step(6.0 / w.count());
+                }));
+  auto const r = engine.submit(t).wait();
+  std::int64_t done = 0;
+  bool lost = false;
+  for (auto const& s : r.stages) {
+    if (!s.lost) done += s.iterations;
+    if (lost) CHECK(rb::workers_of(s.where) <= 4);
+    lost = lost || s.lost;
+  }
+  CHECK(lost);
+  CHECK(done == 90);
+}
+
+TEST_CASE("FLEX-2: over random losses and stages no update is lost or seen twice") {
+  for (std::uint64_t run = 0; run < rb::test::seed_count(300); ++run) {
+    std::uint64_t const seed = rb::test::first_seed() + run;
+    INFO("repeat with --seed " << seed);
+    rb::random_stream random(seed, 0);
+    std::vector<rb::sim::machine_loss> losses;
+    for (std::uint32_t m = 0; m < 4; ++m)
+      if (random.chance(0.4))
+        losses.push_back({.machine = m, .at = std::chrono::milliseconds(random.below(100))});
+    rb::simulated where = on_machines(5, losses);
+    where.scenario.seed = seed;
+    where.scenario.one_process_per_machine = random.chance(0.5);
+    rb::engine engine{where};
+    rb::task t{counts{.rows = 1}};
+    std::int64_t expected = 0;
+    for (std::uint64_t stages = 1 + random.below(5); stages != 0; --stages) {
+      auto const workers = static_cast<std::uint32_t>(1 + random.below(2));
+      auto const iterations = static_cast<std::int64_t>(1 + random.below(20));
+      rb::stage_options o{.workers = workers, .protocol = rb::ssp{.staleness = static_cast<std::int64_t>(random.below(3))},
+                          .iterations = iterations, .spread = random.chance(0.5), .restarts = 4};
+      if (random.chance(0.4)) {
+        o.spread = false;
+        o.local = rb::single_machine{};
+      }
+      t.run(t.stage(o, counting{expected}));
+      expected += workers * iterations;
+    }
+    (void)engine.submit(t).wait();
+    REQUIRE(t.parameters()[0] == expected);
+  }
+}
+
+TEST_CASE("restart: in process nothing is kept, as nothing is lost", "[threads]") {
+  rb::engine engine{rb::in_process{.workers = 2}};
+  rb::task t{counts{.rows = 1}};
+  t.run(t.stage({.workers = 2, .iterations = 10, .restarts = 2}, counting{}));
+  (void)engine.submit(t).wait();
+  CHECK(t.parameters()[0] == 20);
+}
