@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -31,10 +32,9 @@ constexpr std::uint64_t memory_bandwidth = 40 * gigabit;
 /// Of one value in one gradient: what `paper-cluster` takes for a machine of these years.
 constexpr duration per_value = 100ns;
 
-}  // namespace
-
-simulated machines_of_the_paper(std::uint32_t how_many) {
-  simulated s{.workers = how_many * cores, .servers = how_many};
+/// Workers by machine, and a server on each.
+simulated cluster_of(std::vector<std::uint32_t> machine_of) {
+  simulated s{.workers = static_cast<std::uint32_t>(machine_of.size()), .servers = machines};
   s.scenario.speed = {.work_cost = static_cast<std::int64_t>(values_in_one) * per_value,
                       .jitter = sim::lognormal{.sigma = 0.05}};
   auto const bandwidth = static_cast<std::uint64_t>(static_cast<double>(gigabit) / values_in_one);
@@ -43,10 +43,18 @@ simulated machines_of_the_paper(std::uint32_t how_many) {
       static_cast<std::uint64_t>(static_cast<double>(memory_bandwidth) / values_in_one);
   s.scenario.network.header_bytes =
       static_cast<std::uint64_t>(to_seconds(per_message) * static_cast<double>(bandwidth));
-  s.scenario.machine_of = sim::blocks(s.workers, how_many);
-  for (std::uint32_t m = 0; m < how_many; ++m) s.scenario.server_machine_of.push_back(m);
+  s.scenario.machine_of = std::move(machine_of);
+  for (std::uint32_t m = 0; m < machines; ++m) s.scenario.server_machine_of.push_back(m);
   s.scenario.one_process_per_machine = true;
   return s;
+}
+
+}  // namespace
+
+simulated machines_of_the_paper() { return cluster_of(sim::blocks(most_workers, machines)); }
+
+simulated workers_on_one_machine(std::uint32_t workers) {
+  return cluster_of(std::vector<std::uint32_t>(workers));
 }
 
 // ---- data
@@ -92,15 +100,12 @@ std::string shape::description() const {
 
 namespace {
 
-simulated simulation_of(place where) { return machines_of_the_paper(where == place::cluster ? machines : 1); }
-
 model::logistic_regression<float> const logistic{.l2 = 1e-6};
 model::support_vector_machine<float> const svm{.l2 = 1e-6};
 }  // namespace
 
-task_report experiment::sgd(learner what, std::vector<algorithm::sgd_phase> const& phases,
-                            place where) const {
-  engine e{simulation_of(where)};
+task_report experiment::sgd(learner what, std::vector<algorithm::sgd_phase> const& phases) const {
+  engine e{where_};
   auto t = algorithm::make_sgd_task(rows_.features());
   if (what == learner::logistic)
     algorithm::sgd(t, logistic, rows_, phases, algorithm::exchange::by_key);
@@ -110,14 +115,14 @@ task_report experiment::sgd(learner what, std::vector<algorithm::sgd_phase> cons
 }
 
 task_report experiment::svrg(algorithm::svrg_options const& options) const {
-  engine e{simulation_of(place::cluster)};
+  engine e{where_};
   auto t = algorithm::make_svrg_task(rows_.features());
   algorithm::svrg(t, logistic, rows_, options);
   return e.submit(t).wait();
 }
 
-task_report experiment::small_steps(algorithm::svrg_options const& options, place where) const {
-  engine e{simulation_of(where)};
+task_report experiment::small_steps(algorithm::svrg_options const& options) const {
+  engine e{where_};
   auto t = algorithm::make_svrg_task(rows_.features());
   stage_options stage = options.small_steps;
   stage.iterations = options.steps;
@@ -127,23 +132,10 @@ task_report experiment::small_steps(algorithm::svrg_options const& options, plac
   return e.submit(t).wait();
 }
 
-cost experiment::transfer(std::uint32_t vectors) const {
-  engine e{simulation_of(place::cluster)};
-  auto t = algorithm::make_svrg_task(rows_.features());
-  std::size_t const n = rows_.features();
-  t.run(t.stage({.workers = vectors}, [n](auto& w) {  // on one machine, as they fit
-    std::vector<float> x(n);
-    if (w.rank() == 0) w[table<0>].pull(x);
-    if (w.rank() == 1) w[table<1>].pull(x);
-    if (w.rank() == 2) w[table<2>].pull(x);
-    w.step(0);
-  }));
-  t.run(t.stage({}, [n](auto& w) {
-    w.push(std::vector<float>(n));
-    w.step(0);
-  }));
-  task_report const r = e.submit(t).wait();
-  return {to_seconds(r.elapsed()), to_seconds(r.worker_time())};
+single_machine scaled_down(preparation prepare) {
+  single_machine s{.prepare = prepare};
+  s.chunk_bytes = static_cast<std::size_t>(std::lround(static_cast<double>(s.chunk_bytes) / values_in_one));
+  return s;
 }
 
 stage_options with_workers(std::uint32_t workers, rules const& protocol) {
@@ -154,7 +146,22 @@ stage_options with_search(search_options const& search) {
   return {.workers = automatic, .spread = true, .search = search};
 }
 
+stage_options on_one_machine(degree workers, preparation prepare, search_options const& search) {
+  return {.workers = workers, .local = scaled_down(prepare), .search = search};
+}
+
 // ---- costs
+
+namespace {
+
+double iterations_of(task_report const& r, std::size_t stage) {
+  double sum = 0;
+  for (stage_report const& s : r.stages)
+    if (s.stage == stage) sum += static_cast<double>(s.iterations);
+  return sum;
+}
+
+}  // namespace
 
 cost& cost::operator+=(cost const& o) noexcept {
   seconds += o.seconds;
@@ -176,6 +183,22 @@ cost cost_of(task_report const& r, std::size_t stage, double iterations) {
   }
   if (others == 0) return searched;
   return searched += (left / others) * rest;
+}
+
+cost cost_of(task_report const& r, std::size_t stage) {
+  cost sum;
+  for (stage_report const& s : r.stages) {
+    double const seconds = to_seconds(s.ended - s.began);
+    if (s.stage == stage) sum += {seconds, seconds * workers_of(s.where)};
+  }
+  return sum;
+}
+
+cost cost_of(task_report const& shorter, task_report const& longer, std::size_t stage, double iterations) {
+  double const few = iterations_of(shorter, stage), many = iterations_of(longer, stage);
+  double const ahead = (iterations - many) / (many - few);
+  cost sum = (1 + ahead) * cost_of(longer, stage);
+  return sum += -ahead * cost_of(shorter, stage);
 }
 
 std::uint32_t degree_of(task_report const& r, std::size_t stage) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/reproduce/claims.hpp"
@@ -30,8 +31,10 @@ constexpr std::uint32_t machines = 20;
 constexpr std::uint32_t cores = 12;  ///< of a machine
 constexpr std::uint32_t most_workers = machines * cores;
 
-/// So many of 004's machines, each with a server and up to 12 workers, which are threads of one process.
-[[nodiscard]] simulated machines_of_the_paper(std::uint32_t how_many = machines);
+/// 004's machines, each with a server and up to 12 workers, which are threads of one process.
+[[nodiscard]] simulated machines_of_the_paper();
+/// The same with so many workers, all on the first machine.
+[[nodiscard]] simulated workers_on_one_machine(std::uint32_t workers);
 
 /// One of Table 1's sets, and how ours differs from it.
 struct shape {
@@ -60,45 +63,48 @@ struct cost {
   friend cost operator*(double n, cost c) noexcept { return {n * c.seconds, n * c.worker_seconds}; }
 };
 
-/// Where a stage runs.
-enum class place {
-  cluster,
-  /// Single-machine mode (004 §5.3): the model and who decides on waiting are in the machine of all workers.
-  /// Here a cluster of one machine and one server stands for it; fetching the model and bringing it back are
-  /// apart (`experiment::transfer`).
-  machine,
-};
-
 /// Trains on a set in the simulated cluster.
 class experiment {
  public:
-  experiment(shape const& s, reproduce_options const& options) : shape_(s), rows_(s.make(options.seed)) {}
+  experiment(shape const& s, reproduce_options const& options, simulated where = machines_of_the_paper())
+      : shape_(s), rows_(s.make(options.seed)), where_(std::move(where)) {}
 
   [[nodiscard]] shape const& of() const noexcept { return shape_; }
   [[nodiscard]] data::dataset const& rows() const noexcept { return rows_; }
 
-  [[nodiscard]] task_report sgd(learner what, std::vector<algorithm::sgd_phase> const& phases,
-                                place where = place::cluster) const;
+  [[nodiscard]] task_report sgd(learner what, std::vector<algorithm::sgd_phase> const& phases) const;
   /// Logistic regression. Stage 0 is the full gradient, 1 the small steps.
   [[nodiscard]] task_report svrg(algorithm::svrg_options const& options) const;
   /// Its small steps alone, in so many epochs and at any point: stage 0.
-  [[nodiscard]] task_report small_steps(algorithm::svrg_options const& options, place where) const;
-  /// What it takes one machine to fetch so many vectors of parameters, and then to bring one back.
-  [[nodiscard]] cost transfer(std::uint32_t vectors) const;
+  [[nodiscard]] task_report small_steps(algorithm::svrg_options const& options) const;
 
  private:
   shape shape_;
   data::dataset rows_;
+  simulated where_;
 };
+
+/// Chunks as large as by default, of stored values that stand for more.
+[[nodiscard]] single_machine scaled_down(preparation prepare);
 
 /// A stage of so many workers, over all machines there are (004 §7.4).
 [[nodiscard]] stage_options with_workers(std::uint32_t workers, rules const& protocol = bsp{});
 /// One whose degree is searched for.
 [[nodiscard]] stage_options with_search(search_options const& search);
+/// The same in single-machine mode (004 §5.3).
+[[nodiscard]] stage_options on_one_machine(degree workers, preparation prepare,
+                                           search_options const& search = {});
 
 /// What a stage took in all its runs together, had they had so many iterations: what came after the search
 /// goes on at the same pace. @pre the stage has run for longer than its search
 [[nodiscard]] cost cost_of(task_report const& r, std::size_t stage, double iterations);
+/// What it took in all its runs together.
+[[nodiscard]] cost cost_of(task_report const& r, std::size_t stage);
+/// What it would have taken with so many iterations, from two tasks in which it has run equally often, but
+/// for longer in one: what is done once in a run, as fetching the model, counts once.
+/// @pre searches have ended in both
+[[nodiscard]] cost cost_of(task_report const& shorter, task_report const& longer, std::size_t stage,
+                           double iterations);
 /// The degree at which it went on.
 [[nodiscard]] std::uint32_t degree_of(task_report const& r, std::size_t stage);
 

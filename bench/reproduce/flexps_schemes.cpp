@@ -12,10 +12,21 @@ namespace rubato::bench::pvldb18 {
 
 namespace {
 
-/// So many of an automatic stage are made; its search ends before.
-constexpr std::int64_t at_most = 150;
-/// So many small steps of an epoch.
+/// Of a stage of SGD. By the shorter one searches have ended and, in single-machine mode, all chunks have
+/// come.
+constexpr lengths of_phases{.shorter = 75, .longer = 150};
+/// So many small steps of an epoch tell the pace of a degree over all machines.
 constexpr std::int64_t small = 60;
+
+/// What a stage takes in all of its iterations, of which no more are made than the longer length.
+/// @param run of a task with so many @param found gets the degree at which it went on
+cost cost_of_all(std::int64_t iterations, lengths const& made,
+                 std::function<task_report(std::int64_t)> const& run, std::uint32_t* found = nullptr) {
+  task_report const r = run(std::min(iterations, made.longer));
+  if (found != nullptr) *found = degree_of(r, 0);
+  if (iterations <= made.longer) return cost_of(r, 0);
+  return cost_of(run(made.shorter), r, 0, static_cast<double>(iterations));
+}
 
 }  // namespace
 
@@ -31,7 +42,7 @@ constant_batch measure_constant_batch(experiment const& e, double batch, search_
   c.best = fixed.best_of_all(machines);
   c.optimal = fixed.at(c.best);
   auto const searched = [&](search_options const& how, std::uint32_t& degree) {
-    std::int64_t const made = std::min(static_cast<std::int64_t>(c.iterations), at_most);
+    std::int64_t const made = std::min(static_cast<std::int64_t>(c.iterations), of_phases.longer);
     auto const r = e.sgd(learner::svm, {{.batch = rows, .iterations = made, .stage = with_search(how)}});
     degree = degree_of(r, 0);
     return cost_of(r, 0, c.iterations);
@@ -88,42 +99,63 @@ search_options search_of(double iterations, std::size_t phase) {
 }  // namespace
 
 dynamic_workload measure_phases(experiment const& e, std::array<double, 3> const& batches) {
-  std::vector<stage_cost> stages;
-  std::vector<double> iterations;
-  std::vector<algorithm::sgd_phase> automatic;
-  cost const around = e.transfer(1);
-  for (double const batch : batches) {
-    double const all = iterations.emplace_back(std::round(1 / batch));
-    algorithm::sgd_phase const one{.batch = e.of().rows_for(batch * e.of().samples), .iterations = 4};
-    auto const at = [&e, one, all](std::uint32_t k, place where) {
-      algorithm::sgd_phase p = one;
-      p.stage = with_workers(k);
-      return cost_of(e.sgd(learner::svm, {p}, where), 0, all);
+  auto const phase_at = [&](std::size_t phase, stage_options const& stage) {
+    return [&e, stage, batch = e.of().rows_for(batches[phase] * e.of().samples)](std::int64_t iterations) {
+      return e.sgd(learner::svm, {{.batch = batch, .iterations = iterations, .stage = stage}});
     };
-    stages.push_back({[at](std::uint32_t k) { return at(k, place::cluster); },
-                      [at, around](std::uint32_t k) { return at(k, place::machine) += around; }});
-    automatic.push_back(one);
-    automatic.back().iterations = std::min(static_cast<std::int64_t>(all), at_most);
+  };
+  std::array<double, 3> iterations{};
+  std::ranges::transform(batches, iterations.begin(), [](double batch) { return std::round(1 / batch); });
+  std::vector<stage_cost> stages;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    double const all = iterations[i];
+    stages.push_back(
+        {[=](std::uint32_t k) { return cost_of(phase_at(i, with_workers(k))(4), 0, all); },
+         [=](std::uint32_t k) {
+           stage_options const stage = on_one_machine(k, preparation::on_demand);
+           return cost_of_all(static_cast<std::int64_t>(all), of_phases, phase_at(i, stage));
+         }});
   }
   dynamic_workload w = try_degrees(stages);
-  for (std::size_t phase = 0; phase < batches.size(); ++phase) {
-    bool const local = w.best[phase].local;
-    search_options search = search_of(iterations[phase], phase);
-    if (local) search.first = 1;
-    automatic[phase].stage = with_search(search);
-    task_report const r = e.sgd(learner::svm, {automatic[phase]}, local ? place::machine : place::cluster);
-    w.found.push_back({degree_of(r, 0), local});
-    w.automatic += cost_of(r, 0, iterations[phase]);
-    if (local) w.automatic += around;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    choice& found = w.found.emplace_back(choice{.local = w.best[i].local});
+    search_options search = search_of(iterations[i], i);
+    if (found.local) search.first = 1;
+    stage_options const stage =
+        found.local ? on_one_machine(automatic, preparation::on_demand, search) : with_search(search);
+    w.automatic += cost_of_all(static_cast<std::int64_t>(iterations[i]), of_phases, phase_at(i, stage),
+                               &found.workers);
   }
   return w;
 }
 
 // ---- SVRG
 
-dynamic_workload measure_svrg(experiment const& e, double batch) {
-  constexpr std::int64_t epochs = 10;
-  double const steps = epochs * std::round(2 / batch);
+namespace {
+
+constexpr std::int64_t epochs = 10;
+
+/// The whole task with searches for both degrees. A gradient is one iteration: a degree is tried in each
+/// epoch, and the rest goes on with what has been found.
+void measure_automatic(experiment const& e, algorithm::svrg_options o, double steps, lengths const& made,
+                       dynamic_workload& w) {
+  bool const local = w.best[1].local;
+  o.epochs = epochs;
+  o.full_gradient = with_search({.probe = 1, .first = machines, .growth = 2});
+  o.small_steps = local ? on_one_machine(automatic, preparation::on_demand) : with_search({});
+  o.steps = made.shorter;
+  task_report const shorter = e.svrg(o);
+  o.steps = made.longer;
+  task_report const longer = e.svrg(o);
+  w.found = {{degree_of(longer, 0), false}, {degree_of(longer, 1), local}};
+  w.automatic = cost_of(longer, 0);
+  w.automatic += cost_of(shorter, longer, 1, epochs * steps);
+}
+
+}  // namespace
+
+dynamic_workload measure_svrg(experiment const& e, double batch, lengths const& made) {
+  double const steps = std::round(2 / batch);
   algorithm::svrg_options const one{.epochs = 1,
                                     .batch = e.of().rows_for(batch * e.of().samples),
                                     .steps = small,
@@ -135,33 +167,22 @@ dynamic_workload measure_svrg(experiment const& e, double batch) {
     o.full_gradient = with_workers(k);
     return cost_of(e.svrg(o), 0, epochs);
   };
-  auto const steps_at = [&](std::uint32_t k, place where) {
+  auto const small_steps = [&](stage_options const& stage, std::int64_t n) {
     algorithm::svrg_options o = one;
-    o.small_steps = with_workers(k);
-    return cost_of(e.small_steps(o, where), 0, steps);
+    o.small_steps = stage;
+    o.steps = n;
+    return e.small_steps(o);
   };
-  cost const around = static_cast<double>(epochs) * e.transfer(3);
-  dynamic_workload w =
-      try_degrees({{full},
-                   {[&](std::uint32_t k) { return steps_at(k, place::cluster); },
-                    [&](std::uint32_t k) { return steps_at(k, place::machine) += around; }}});
-  algorithm::svrg_options o = one;
-  // A gradient is one iteration: a degree is tried in each epoch, and the rest goes on with what has been
-  // found.
-  o.epochs = 6;
-  o.full_gradient = with_search({.probe = 1, .first = machines, .growth = 2});
-  o.small_steps = with_search({});
-  bool const local = w.best[1].local;
-  if (local) o.steps = 1;
-  task_report const r = e.svrg(o);
-  w.found.push_back({degree_of(r, 0), false});
-  w.automatic += cost_of(r, 0, epochs);
-  o.steps = small;
-  task_report const steps_apart = local ? e.small_steps(o, place::machine) : r;
-  std::size_t const stage = local ? 0 : 1;
-  w.found.push_back({degree_of(steps_apart, stage), local});
-  w.automatic += cost_of(steps_apart, stage, steps);
-  if (local) w.automatic += around;
+  auto const spread = [&](std::uint32_t k) {
+    return cost_of(small_steps(with_workers(k), small), 0, epochs * steps);
+  };
+  auto const local = [&](std::uint32_t k) {
+    stage_options const stage = on_one_machine(k, preparation::on_demand);
+    return epochs * cost_of_all(static_cast<std::int64_t>(steps), made,
+                                [&](std::int64_t n) { return small_steps(stage, n); });
+  };
+  dynamic_workload w = try_degrees({{full}, {spread, local}});
+  measure_automatic(e, one, steps, made, w);
   return w;
 }
 

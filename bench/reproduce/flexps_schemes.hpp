@@ -40,6 +40,13 @@ struct stage_cost {
   std::function<cost(std::uint32_t)> local{};
 };
 
+/// So many iterations of a stage are made in two tasks, to tell what an iteration takes from what is done
+/// once.
+struct lengths {
+  std::int64_t shorter;  ///< by then nothing comes any more that comes once
+  std::int64_t longer;
+};
+
 /// What Figures 6 and 7 compare: a task of several stages.
 struct dynamic_workload {
   std::vector<choice> best;    ///< by stage: of the multiples of 10, or of 2 on a single machine
@@ -56,6 +63,6 @@ struct dynamic_workload {
 [[nodiscard]] dynamic_workload measure_phases(experiment const& e, std::array<double, 3> const& batches);
 
 /// Logistic regression by SVRG, ten epochs, with batches of this share of the samples, two scans in each.
-[[nodiscard]] dynamic_workload measure_svrg(experiment const& e, double batch);
+[[nodiscard]] dynamic_workload measure_svrg(experiment const& e, double batch, lengths const& made);
 
 }  // namespace rubato::bench::pvldb18

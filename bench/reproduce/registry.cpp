@@ -70,6 +70,8 @@ constexpr std::array all{
     reproduction{"flexps-figure6", "and table3: SVRG with degrees by stage and with one for all",
                  reproduce_flexps_figure6},
     reproduction{"flexps-figure7", "and table4: the same for SGD in three phases", reproduce_flexps_figure7},
+    reproduction{"flexps-figure10", "single-machine mode beside servers, 20 workers on one machine",
+                 reproduce_flexps_figure10},
     reproduction{"flexps-figure11", "ten stages beside one, with BSP, SSP and ASP",
                  reproduce_flexps_figure11},
     reproduction{"wide-area", "BSP and SSP over 20 ms and 100 Mbit/s: processes and the simulator",

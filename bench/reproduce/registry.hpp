@@ -96,6 +96,8 @@ void reproduce_flexps_figure5(reproduce_options const& options);
 void reproduce_flexps_figure6(reproduce_options const& options);
 /// The same, Figure 7 and Table 4: SGD in three phases.
 void reproduce_flexps_figure7(reproduce_options const& options);
+/// The same, Figure 10: single-machine mode beside servers.
+void reproduce_flexps_figure10(reproduce_options const& options);
 /// The same, Figure 11: many stages beside one.
 void reproduce_flexps_figure11(reproduce_options const& options);
 

@@ -132,11 +132,16 @@ class object_reader {
     r.read("worker", c.worker);
     r.read("at", c.at);
   }
+  static void members(object_reader& r, sim::machine_loss& l) {
+    r.read("machine", l.machine);
+    r.read("at", l.at);
+  }
   static void members(object_reader& r, sim::join& j) { r.read("at", j.at); }
   static void members(object_reader& r, sim::scenario& s) {
     r.read("speed", s.speed);
     r.read("network", s.network);
     r.read("crashes", s.crashes);
+    r.read("machine_losses", s.machine_losses);
     r.read("joins", s.joins);
     r.read("server_delay", s.server_delay);
     r.read("machine_of", s.machine_of);

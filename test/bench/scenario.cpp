@@ -48,6 +48,7 @@ TEST_CASE("a scenario file sets every member") {
     "server_delay": ["0s", "3ms"], "machine_of": [0, 4294967295, 0], "server_machine_of": [5],
     "one_process_per_machine": true,
     "crashes": [{"worker": 3, "at": 0.25}], "joins": [{"at": "10us"}],
+    "machine_losses": [{"machine": 1, "at": "2s"}],
     "detection_delay": "7ms", "seed": 18446744073709551615})",
                                          "s.json");
   CHECK(s.speed.work_cost == 250ns);
@@ -74,6 +75,9 @@ TEST_CASE("a scenario file sets every member") {
   REQUIRE(s.crashes.size() == 1);
   CHECK(s.crashes[0].worker == worker_id(3));
   CHECK(s.crashes[0].at == 250ms);
+  REQUIRE(s.machine_losses.size() == 1);
+  CHECK(s.machine_losses[0].machine == 1);
+  CHECK(s.machine_losses[0].at == 2s);
   REQUIRE(s.joins.size() == 1);
   CHECK(s.joins[0].at == 10us);
   CHECK(s.detection_delay == 7ms);
