@@ -237,6 +237,21 @@ TEST_CASE("blueprint: each protocol has its own merges, and all must go with the
   CHECK(words({rb::bsp{}, rb::asp{}}) != words({rb::bsp{}}));
 }
 
+TEST_CASE("blueprint: runs whose tables are with the workers have rules that must go with the tables, and are agreed on") {
+  auto const plan = [](rb::rules const& there, auto table) {
+    rb::table_changes changes;
+    changes.moved = there;
+    return rb::blueprint({rb::bsp{}}, 1, {rb::describe(table)}, {changes});
+  };
+  dense const good{.rows = 3};
+  CHECK_THROWS_WITH(plan(rb::dyn_sgd{}, good), Contains("table 0") && Contains("multi_version"));
+  CHECK_NOTHROW(plan(rb::dyn_sgd{}, rb::multi_version{good}));
+  CHECK_THROWS_WITH(plan(rb::bsp{}, rb::dense<std::int64_t>{.rows = 3}), Contains("exact merge"));
+  CHECK(plan(rb::ssp{.staleness = 1}, good).agreement() == plan(rb::ssp{.staleness = 1}, good).agreement());
+  CHECK(plan(rb::ssp{.staleness = 1}, good).agreement() != plan(rb::ssp{.staleness = 2}, good).agreement());
+  CHECK(plan(rb::bsp{}, good).agreement() != plan(with(rb::bsp{}, rb::sum{}), good).agreement());
+}
+
 // ---- what processes must agree on
 
 namespace {

@@ -104,6 +104,43 @@ TEST_CASE("engine: processes whose tasks differ do not train together", "[thread
   CHECK_THAT(said[0] + said[1], Contains("it is at another stage than the others"));
 }
 
+TEST_CASE("engine: over TCP stages after a process has left use the nodes that are left", "[threads]") {
+  std::int64_t end = 0;
+  rb::task_report report;
+  auto const said = processes("left", rb::net::on_loss::go_on).run([&](rb::tcp const& where, int worker) {
+    rb::engine engine{where};
+    rb::task t{counts{.rows = 1}};
+    auto const all = t.stage({.workers = 4, .iterations = 5}, counting{});
+    auto const two = t.stage({.workers = 2, .iterations = 3}, counting{});  // on the other node each time
+    t.run(all);
+    if (worker != 1) t.repeat(2, two, two);
+    rb::task_report const r = engine.submit(t).wait();
+    if (worker != 0) return;
+    end = t.parameters()[0];
+    report = r;
+  });
+  CHECK(said == std::vector<std::string>(2));
+  CHECK(end == 4 * 5 + 4 * 2 * 3);
+  REQUIRE(report.stages.size() >= 5);
+  rb::stage_report const* put_off = nullptr;
+  for (auto const& s : report.stages)
+    if (s.lost) put_off = &s;
+  if (put_off != nullptr) CHECK(put_off->run.completed == rb::completion::not_begun);
+}
+
+TEST_CASE("engine: over TCP a stage that has no room without a process that has left says so", "[threads]") {
+  auto const said = processes("no-room", rb::net::on_loss::go_on).run([&](rb::tcp const& where, int worker) {
+    rb::engine engine{where};
+    rb::task t{counts{.rows = 1}};
+    auto const all = t.stage({.workers = 4, .iterations = 5}, counting{});
+    t.run(all);
+    if (worker != 1) t.run(all);
+    (void)engine.submit(t).wait();
+  });
+  CHECK(said[1].empty());
+  CHECK_THAT(said[0], Contains("no room for 4 workers, all nodes together have 2; others have been lost"));
+}
+
 TEST_CASE("engine: over TCP it has one task, and says so") {
   rb::net::deployment place;
   place.coordinator.path = "/tmp/rubato-task-one-" + std::to_string(::getpid());

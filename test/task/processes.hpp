@@ -21,10 +21,11 @@ class processes {
  public:
   using program_type = std::function<void(tcp const&, int)>;
 
-  explicit processes(std::string const& name) {
+  explicit processes(std::string const& name, net::on_loss when_lost = net::on_loss::end) {
     place_.coordinator.path = "/tmp/rubato-task-" + name + "-" + std::to_string(::getpid());
     place_.servers = 2;
     place_.workers = 2;
+    place_.when_lost = when_lost;
     place_.silence = std::chrono::seconds(10);
     place_.patience = std::chrono::seconds(20);
   }

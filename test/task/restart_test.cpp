@@ -115,6 +115,35 @@ TEST_CASE("restart: a machine that is lost between stages, or has none, is not u
   CHECK(r.stages[2].where[0] == 0);
 }
 
+TEST_CASE("restart: a stage whose machine is known to be lost before it begins asks for another one, and spends no attempt") {
+  for (std::uint32_t const restarts : {0U, 1U}) {
+    rb::simulated where = on_machines(4, {{.machine = 0, .at = 0ms}, {.machine = 2, .at = 9ms}});
+    where.scenario.detection_delay = 0ms;
+    rb::task_report r;
+    if (restarts == 0) (void)trained(where, restarts, &r);
+    else CHECK(trained(where, restarts, &r) == trained(on_machines(4), 0));
+    REQUIRE(r.stages.size() >= 2);
+    CHECK(r.stages[0].lost);
+    CHECK(r.stages[0].run.completed == rb::completion::not_begun);
+    CHECK(r.stages[0].run.lost_nodes == std::vector<std::uint32_t>{0});
+    CHECK(r.stages[1].where[0] == 0);
+    CHECK(r.stages[1].stage == 0);
+  }
+}
+
+TEST_CASE("restart: a machine that is lost with the tables, between stages, ends their task and no other") {
+  rb::engine engine{on_machines(2, {{.machine = 0, .at = 30ms}})};
+  rb::task other{counts{.rows = 1}}, moving{counts{.rows = 1}};
+  other.run(other.stage({.workers = 2, .iterations = 50, .where = {0, 2}}, counting{}));
+  rb::stage_options here{.workers = 1, .iterations = 5, .where = {1}, .local = rb::single_machine{}};
+  rb::stage_options there{.workers = 1, .iterations = 5, .where = {0, 1}, .local = rb::single_machine{}};
+  moving.run(moving.stage(here, counting{}));
+  moving.run(moving.stage(there, counting{}));  // waits for the other task's
+  auto const one = engine.submit(other), two = engine.submit(moving);
+  CHECK_THROWS_WITH(two.wait(), Contains("machine 0 was lost, with the tables of its stage"));
+  CHECK(one.wait().stages.size() == 1);
+}
+
 TEST_CASE("restart: more losses than a stage may begin again end its task") {
   rb::simulated const where = on_machines(4, {{.machine = 0, .at = 5ms}, {.machine = 2, .at = 20ms}});
   CHECK_THROWS_AS(trained(where, 1), rb::lost_error);
@@ -133,7 +162,8 @@ TEST_CASE("restart: a stage that has no room any more fails, also while it waits
   later.run(later.stage({.workers = 2}, slow));
   auto const one = engine.submit(running), two = engine.submit(waiting), three = engine.submit(later);
   CHECK_THROWS_WITH(two.wait(), Contains("none have room for its next stage"));
-  CHECK_THROWS_WITH(one.wait(), Contains("no room for 4 workers, all nodes together have 2"));
+  CHECK_THROWS_WITH(one.wait(), Contains("no room for 4 workers, all nodes together have 2; others have been lost"));
+  CHECK_THROWS_AS(one.wait(), rb::lost_error);
   CHECK(three.wait().stages.size() == 1);
 }
 
@@ -164,6 +194,21 @@ TEST_CASE("restart: a degree that is searched for goes on with the workers that 
   CHECK(done == 90);
 }
 
+TEST_CASE("restart: parts that may begin again give the tables back, and others keep them") {
+  for (std::uint32_t const restarts : {0U, 1U}) {
+    rb::stage_scheduler nodes;
+    nodes.add_node(rb::node_id{0}, 2);
+    rb::task t{counts{.rows = 1}};
+    t.run(t.stage({.workers = rb::automatic, .iterations = 90, .local = rb::single_machine{}, .restarts = restarts},
+                  counting{}));
+    rb::task_run run(t, nodes, {});
+    REQUIRE(run.next({}).has_value());
+    rb::run_request const first = run.begin({1}, {});
+    CHECK(first.keeps_tables == (restarts == 0));
+    CHECK(first.recover == (restarts == 0 ? rb::recovery::none : rb::recovery::keep));
+  }
+}
+
 TEST_CASE("FLEX-2: over random losses and stages no update is lost or seen twice") {
   for (std::uint64_t run = 0; run < rb::test::seed_count(300); ++run) {
     std::uint64_t const seed = rb::test::first_seed() + run;
@@ -178,7 +223,7 @@ TEST_CASE("FLEX-2: over random losses and stages no update is lost or seen twice
     where.scenario.one_process_per_machine = random.chance(0.5);
     rb::engine engine{where};
     rb::task t{counts{.rows = 1}};
-    std::int64_t expected = 0;
+    std::int64_t at_least = 0;
     for (std::uint64_t stages = 1 + random.below(5); stages != 0; --stages) {
       auto const workers = static_cast<std::uint32_t>(1 + random.below(2));
       auto const iterations = static_cast<std::int64_t>(1 + random.below(20));
@@ -188,10 +233,14 @@ TEST_CASE("FLEX-2: over random losses and stages no update is lost or seen twice
         o.spread = false;
         o.local = rb::single_machine{};
       }
-      t.run(t.stage(o, counting{expected}));
-      expected += workers * iterations;
+      bool const searched = random.chance(0.3);  // in parts, between which tables may stay where they are
+      if (searched) o.workers = rb::automatic;
+      t.run(t.stage(o, counting{at_least}));
+      at_least += searched ? iterations : workers * iterations;
     }
-    (void)engine.submit(t).wait();
+    std::int64_t expected = 0;
+    for (auto const& s : engine.submit(t).wait().stages)
+      if (!s.lost) expected += rb::workers_of(s.where) * s.iterations;
     REQUIRE(t.parameters()[0] == expected);
   }
 }

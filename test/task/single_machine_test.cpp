@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -28,6 +29,7 @@
 #include <rubato/transport/in_process.hpp>
 #include <rubato/transport/simulated.hpp>
 #include <rubato/transport/tcp.hpp>
+#include <rubato/worker/endpoint.hpp>
 
 #include "seeds.hpp"
 #include "task/counting.hpp"
@@ -430,6 +432,68 @@ TEST_CASE("single_machine: over TCP a worker that is added works on the same tab
   CHECK(said == std::vector<std::string>(2));
   CHECK(added == 1);
   CHECK(ends == std::vector<std::int64_t>{2, 2});
+}
+
+TEST_CASE("single_machine: over TCP decorators stand before the stage's workers, and nobody else", "[threads]") {
+  std::atomic<int> decorated = 0;
+  auto const said = processes("decorated").run([&](rb::tcp const& where, int) {
+    rb::engine engine{rb::decorated{where, [&](rb::endpoint& inner, rb::worker_id) {
+                                      ++decorated;
+                                      return std::make_unique<rb::endpoint_decorator>(inner);
+                                    }}};
+    rb::task t{counts{.rows = 1}};
+    // The second one has a worker of the first's process that hands over the tables.
+    for (rb::placement const& place : {rb::placement{2, 0}, rb::placement{0, 2}})
+      t.run(t.stage({.workers = 2, .where = place, .local = single_machine{}}, counting{}));
+    t.run(t.stage({.workers = 4}, counting{}));
+    (void)engine.submit(t).wait();
+  });
+  CHECK(said == std::vector<std::string>(2));
+  CHECK(decorated == 2 + 2 + 4);
+}
+
+TEST_CASE("single_machine: over TCP a process at rest keeps no tables of another's stage", "[threads]") {
+  // Of each stage's end the servers have what the next one begins with, also where it was before.
+  std::vector<std::int64_t> ends(2);
+  auto const said = processes("at-rest").run([&](rb::tcp const& where, int worker) {
+    rb::engine engine{where};
+    rb::task t{counts{.rows = 100}};
+    auto const add = [](auto& w) {
+      std::vector<std::int64_t> all(100);
+      w.pull(all);
+      for (auto& x : all) x += 1;  // what is there doubles, and one more
+      w.push(all);
+      w.step();
+    };
+    auto const first = t.stage({.where = {1, 0}, .local = by_servers}, add);
+    auto const second = t.stage({.where = {0, 1}, .local = by_servers}, add);
+    auto const by_all = t.stage({.where = {0, 1}}, add);
+    t.repeat(1, first, second, first, by_all, first);
+    (void)engine.submit(t).wait();
+    if (worker >= 0) ends[static_cast<std::size_t>(worker)] = t.parameters()[99];
+  });
+  CHECK(said == std::vector<std::string>(2));
+  CHECK(ends == std::vector<std::int64_t>{31, 31});
+}
+
+TEST_CASE("single_machine: over TCP sparse tables go back in messages that servers take", "[threads]") {
+  std::uint64_t const rows = 3 * 4096 + 5;
+  std::vector<std::size_t> ends(2);
+  auto const said = processes("sparse-max").run([&](rb::tcp where, int worker) {
+    where.sparse_max = 4096 * 2 * sizeof(float) * 4;  // not all at once
+    rb::engine engine{where};
+    rb::task t{rb::sparse<float, rb::sum>{.rows = rows, .width = 2}};
+    t.run(t.stage({.where = {0, 1}, .local = single_machine{}}, [&](auto& w) {
+      std::vector<rb::key> keys;
+      for (std::uint64_t k = 0; k < rows; ++k) keys.push_back(rb::key{k});
+      w.push(keys, std::vector<float>(2 * rows, 1.0F));
+      w.step();
+    }));
+    (void)engine.submit(t).wait();
+    if (worker >= 0) ends[static_cast<std::size_t>(worker)] = t.parameters().keys.size();
+  });
+  CHECK(said == std::vector<std::string>(2));
+  CHECK(ends == std::vector<std::size_t>{rows, rows});
 }
 
 TEST_CASE("single_machine: over TCP a run that is ended elsewhere ends here, whatever its workers wait for", "[threads]") {

@@ -152,12 +152,16 @@ TEST_CASE("control messages: fields keep their values and their places") {
   CHECK(w.metrics.staleness == some_metrics().staleness);
   auto const b = std::get<begin_stage>(decode_control(encode(begin_stage{stage, 2, false, recovery::keep})));
   CHECK(b.recover == recovery::keep);
-  auto const r = std::get<ready>(decode_control(encode(ready{.step = 3, .workers = 4, .recover = recovery::restore})));
+  auto const r = std::get<ready>(decode_control(encode(ready{.step = 3, .workers = 4, .recover = recovery::restore, .keeper = 7U})));
+  CHECK(r.keeper == 7U);
   CHECK(r.step == 3);
   CHECK(r.recover == recovery::restore);
   run_over over;
   over.lost_nodes = {1, 4};
-  CHECK(std::get<run_over>(decode_control(encode(over))).lost_nodes == std::vector<std::uint32_t>{1, 4});
+  over.completed = completion::not_begun;
+  auto const o_back = std::get<run_over>(decode_control(encode(over)));
+  CHECK(o_back.lost_nodes == std::vector<std::uint32_t>{1, 4});
+  CHECK(o_back.completed == completion::not_begun);
 }
 
 TEST_CASE("control messages: cut short anywhere, or longer by a byte, they are frame errors") {

@@ -26,6 +26,8 @@
 #include <rubato/transport/simulated.hpp>
 #include <rubato/worker/endpoint.hpp>
 
+#include "idle_endpoint.hpp"
+
 using namespace rubato;
 
 namespace {
@@ -196,22 +198,11 @@ TEST_CASE("servers without rows: of a table that keeps versions they hear who ha
 namespace {
 
 /// Answers at once that everything is in.
-class agreeable final : public endpoint {
+class agreeable final : public test::idle_endpoint {
  public:
-  void post(server_id, commit_message&&) override {}
   void request(server_id, std::size_t, read_header const& read, read_slot& slot) override {
     slot.stamp = {.server_clock = read.clock, .included = read.clock};
   }
-  void wait() override {}
-  [[nodiscard]] time_point now() const override { return {}; }
-  void charge(double) override {}
-  void pause(time_point) override {}
-  void checkpoint() override {}
-  void request_cut(read_header const&, cut_slot&) override {}
-  void release_cut() override {}
-  void report_commit(clock_index) override {}
-  void report_loss(double) override {}
-  [[nodiscard]] std::optional<conductor::order> take_order() override { return std::nullopt; }
 };
 
 }  // namespace

@@ -14,4 +14,5 @@
 #include "rubato/transport/processes/impl/server_process.ipp"
 #include "rubato/transport/processes/impl/worker_links.ipp"
 #include "rubato/transport/processes/impl/worker_process.ipp"
+#include "rubato/transport/processes/impl/worker_process_local.ipp"
 #include "rubato/transport/processes/impl/serving_process.ipp"

@@ -12,6 +12,13 @@
 
 namespace rubato {
 
+/// Whether a run did what it was to do.
+enum class completion : std::uint8_t {
+  whole,
+  cut_off,    ///< a node was lost before its workers had ended
+  not_begun,  ///< a node that was to have workers is not there any more
+};
+
 /// What a run measured, over all workers that took part in it.
 struct run_report {
   bool virtual_time = false;
@@ -23,6 +30,7 @@ struct run_report {
   std::uint64_t crashes = 0;             ///< workers lost
   /// Nodes that are not there any more when it ends, ascending: processes, or machines of the simulator.
   std::vector<std::uint32_t> lost_nodes;
+  completion completed = completion::whole;
   std::uint64_t events = 0;              ///< simulator only: events processed
   std::vector<pace_change> pace_changes; ///< what the pace's conductor decided, oldest first
 

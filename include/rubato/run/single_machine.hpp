@@ -22,9 +22,14 @@ enum class preparation : std::uint8_t {
 /// If the next stage is in this mode, too, it goes on with what is there: on another node it gets it from this one.
 ///
 /// Training is the same, bit for bit under BSP, as with servers elsewhere. A table is kept as its own store keeps
-/// it, so a `paged` one stays within its memory limit. Tables that are not bounded come as a whole either way.
+/// it, so a `paged` one stays within its memory limit where all ask for it by key; a pull of a whole table takes the
+/// memory of the whole. Tables that are not bounded come as a whole either way, and go back in messages of 4096 rows,
+/// which must fit into `tcp::sparse_max`.
 /// Cost: what is touched is sent once in the beginning, and what is changed once in the end. Integral preparation
-/// takes the memory of the largest table once more while it comes. Source: 004 §5.3.
+/// takes the memory of the largest table once more while it comes; so does, in the end, what goes back under a
+/// protocol that reads cuts, or of a table in versions. Of a stage elsewhere a process hears as of one worker that
+/// commits nothing: its report has no more.
+/// Source: 004 §5.3.
 struct single_machine {
   preparation prepare = preparation::on_demand;
   /// What comes at a time: as many whole rows as fit, at least one.

@@ -42,8 +42,9 @@ class worker_participant : public participant {
   /// Makes the handle, and what stands between it and the endpoint: calls the user's code, so nothing may be
   /// locked.
   /// @param link the transport's endpoint; lives until `detach`
+  /// @param decorated whether the setup's wrappers stand there
   /// @throws option_error when a wrapper gives nothing, and what a wrapper throws
-  void attach(endpoint& link, std::uint64_t seed);
+  void attach(endpoint& link, std::uint64_t seed, bool decorated = true);
 
  private:
   worker_run& run_;

@@ -48,6 +48,9 @@ class table_blueprint {
   /// Buffers for commits.
   [[nodiscard]] update_pool const& pool() const noexcept { return pool_; }
 
+  /// Whether runs may follow this protocol. @throws option_error naming the table and what was expected
+  void check(std::size_t number, rules const& protocol) const;
+
   /// A server's part, with its part of the initial values.
   [[nodiscard]] std::unique_ptr<table_host> make_host(server_id s, threading t) const;
   /// A server's part of the initial values; empty where there are none.
@@ -59,7 +62,6 @@ class table_blueprint {
 
  private:
   void check(std::size_t number) const;
-  void check(std::size_t number, rules const& protocol, merge_rule const& merge) const;
 
   table_description description_;
   std::vector<merge_rule> merges_;  ///< by protocol

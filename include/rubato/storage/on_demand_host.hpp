@@ -27,7 +27,9 @@ struct row_run {
 /// A bounded table that somebody else has, in another host: its rows come in chunks, each when one of them is first
 /// used; and it is known which have been changed.
 ///
-/// Thread safety: that of a host; rows come for one thread at a time, while others go on with those that are here.
+/// Thread safety: that of a host; rows come for one thread at a time, while others go on with those that are here. Who
+/// holds a lock while it asks for rows, as a server does where reads are of a cut or of versions, holds it until they
+/// have come.
 /// Cost: that of the other host and, as long as some rows are not here, a shared lock and O(1) for each row that is
 /// used. Source: 004 §5.3 (on-demand and integral preparation).
 class on_demand_host final : public table_host {
@@ -63,13 +65,11 @@ class on_demand_host final : public table_host {
   void snapshot(table_state& out, table_view const& seen) const override;
   [[nodiscard]] std::size_t chunks() const override { return inner_->chunks(); }
   [[nodiscard]] block_ref chunk(std::size_t i) const override;
-  [[nodiscard]] std::size_t bytes() const override { return inner_->bytes(); }
+  [[nodiscard]] std::size_t bytes() const override;
   void add_version(version_index v, update const& u, double weight) override;
-  void expire(version_worth const& worth) override { inner_->expire(worth); }
-  void for_each_version(std::function<void(version_state const&)> const& f) const override {
-    inner_->for_each_version(f);
-  }
-  [[nodiscard]] std::size_t live_versions() const override { return inner_->live_versions(); }
+  void expire(version_worth const& worth) override;
+  void for_each_version(std::function<void(version_state const&)> const& f) const override;
+  [[nodiscard]] std::size_t live_versions() const override;
 
  private:
   static constexpr std::size_t bytes_at_a_time = std::size_t{1} << 20;  ///< of chunks: who asks names each row

@@ -4,11 +4,13 @@
 #include <concepts>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "rubato/core/element.hpp"
+#include "rubato/protocol/rules.hpp"
 
 namespace rubato {
 
@@ -46,7 +48,8 @@ struct table_changes {
   std::vector<std::size_t> cleared{};  ///< ascending
   std::vector<table_copy> copied{};
   std::vector<table_function> applied{};
-  bool moved = false;  ///< then the tables are with the workers, who bring them back: single-machine mode
+  /// In single-machine mode: the tables are with the workers, by these rules, and come back from there.
+  std::optional<rules> moved{};
 };
 
 /// `to` becomes what `from` is, velocity aside: that begins at zero. Nobody else may use either meanwhile.

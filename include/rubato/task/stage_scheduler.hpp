@@ -68,8 +68,8 @@ class stage_scheduler {
 
   /// A node with room for so many workers. @pre it is not there
   void add_node(node_id n, std::uint32_t workers);
-  /// It is lost. What waits and has room nowhere any more waits for another one to come. Returns the tasks whose
-  /// stages had workers there: these hold the others' until `finish`. @pre it is there
+  /// It is lost. What waits and has room nowhere any more stays until another one comes (`is_hopeless`). Returns the
+  /// tasks whose stages had workers there: these hold the others' until `finish`. @pre it is there
   std::vector<task_id> remove_node(node_id n);
   [[nodiscard]] bool has_node(node_id n) const noexcept {
     return n.index() < nodes_.size() && nodes_[n.index()].here;
@@ -85,7 +85,7 @@ class stage_scheduler {
   // ---- stages
 
   /// A task's next stage may run. A task has one stage at a time.
-  /// @throws option_error when there are not so many workers, free or not
+  /// @throws option_error when there are not so many workers, free or not; lost_error when nodes have been lost
   void ask(task_id t, stage_demand demand, time_point now);
   /// It does not ask any more.
   void withdraw(task_id t);
@@ -120,6 +120,7 @@ class stage_scheduler {
     placement lock{};  ///< where it will run, once it starves
   };
 
+  [[noreturn]] void throw_no_room(stage_demand const& d) const;
   [[nodiscard]] double priority_of(request const& r, time_point now) const noexcept;
   void note_starving(time_point now);
   /// Where it could run with this room on each node.
@@ -137,6 +138,7 @@ class stage_scheduler {
 
   schedule_options options_;
   std::vector<node> nodes_;
+  bool has_lost_nodes_ = false;
   std::map<task_id, request> waiting_;
   std::map<task_id, placement> running_;
   std::vector<task_id> starving_;  ///< longest first

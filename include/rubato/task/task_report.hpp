@@ -20,7 +20,9 @@ struct stage_report {
   std::int64_t iterations = 1;
   bool probes = false;         ///< a part that the search made
   placement where;             ///< workers by node
-  bool lost = false;           ///< a node of these was lost; what follows is the same once more if it may be
+  /// A node of these was lost before its workers had ended, or before any began (`run.completed`). What follows is
+  /// the same once more if it may be.
+  bool lost = false;
   time_point asked{};          ///< of the scheduler
   time_point began{};
   time_point ended{};

@@ -19,6 +19,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/core/time.hpp"
+#include "rubato/metrics/run_report.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/server/read_slot.hpp"
 #include "rubato/wire/frame.hpp"
@@ -60,6 +61,11 @@ constexpr membership_order::kind last_of() {
 template <>
 constexpr recovery last_of() {
   return recovery::restore;
+}
+
+template <>
+constexpr completion last_of() {
+  return completion::not_begun;
 }
 
 /// An archive of Boost.Serialization that writes little-endian bytes without any framing of its own:

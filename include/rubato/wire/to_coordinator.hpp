@@ -57,12 +57,12 @@ struct ready {
   std::uint32_t step = 0;     ///< of a task: which of its runs it is
   std::uint32_t workers = 0;  ///< that the run is to have in all processes; 0: as many as there are
   recovery recover = recovery::none;
+  std::optional<std::uint32_t> keeper{};  ///< the process that has the tables when it is over
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & threads & has_loss & protocol & changes_tables & step & workers & recover;
+    ar & threads & has_loss & protocol & changes_tables & step & workers & recover & keeper;
   }
 };
-/// One more worker for this process, in the run under way.
 /// Tables that another process has, in single-machine mode, are to be sent to this one.
 struct tables_wanted {
   stage_id stage{};
@@ -73,6 +73,7 @@ struct tables_wanted {
     ar & stage & address & session;
   }
 };
+/// One more worker for this process, in the run under way.
 struct add_worker {
   stage_id stage{};
   template <class Archive>

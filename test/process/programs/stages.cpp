@@ -35,7 +35,7 @@ void train(test::arguments const& given) {
   stage_options short_one{.workers = 2, .iterations = 10};
   stage_options long_one{.workers = 2, .iterations = 200, .restarts = 1};
   if (given.text("local") == "yes") {
-    long_one.workers = 1;
+    long_one.workers = automatic;  // one, in parts between which the tables may stay where they are
     long_one.local = single_machine{};
   }
   auto const quick = t.stage(short_one, [&](auto& w, iteration_range todo) { add(w, todo, false); });

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -19,6 +18,8 @@
 #include <rubato/storage/sparse.hpp>
 #include <rubato/storage/table_description.hpp>
 #include <rubato/worker/worker.hpp>
+
+#include "idle_endpoint.hpp"
 
 using namespace rubato;
 using namespace rubato::detail;
@@ -33,7 +34,7 @@ using numbers = std::vector<std::int64_t>;
 constexpr std::uint64_t rows = 12;
 
 /// Two servers, in memory: what a worker process has beyond its links.
-class servers_elsewhere final : public endpoint {
+class servers_elsewhere final : public test::idle_endpoint {
  public:
   explicit servers_elsewhere(run_setup const& setup)
       : plan_(setup.protocols, 2, setup.tables), servers_(plan_, threading::multiple),
@@ -69,17 +70,6 @@ class servers_elsewhere final : public endpoint {
     slot.values.resize_bytes(slot.rows.size() * sizeof(std::int64_t));
     servers_.server(to).host(table).read(slot.rows, slot.values.data(), {});
   }
-  void wait() override {}
-  void post(server_id, commit_message&&) override {}
-  [[nodiscard]] time_point now() const override { return {}; }
-  void charge(double) override {}
-  void pause(time_point) override {}
-  void checkpoint() override {}
-  void request_cut(read_header const&, cut_slot&) override {}
-  void release_cut() override {}
-  void report_commit(clock_index) override {}
-  void report_loss(double) override {}
-  [[nodiscard]] std::optional<conductor::order> take_order() override { return std::nullopt; }
 
   std::size_t brought = 0, given = 0, wholes = 0;  ///< rows; and tables in one go
   bool lost = false, stopped = false;
@@ -245,7 +235,7 @@ TEST_CASE("local_model: servers are told of runs that commit nothing") {
   run_setup s = setup();
   s.changes.resize(2);
   CHECK_FALSE(moves_tables(s));
-  s.changes[1].moved = true;
+  s.changes[1].moved = s.protocols[1];
   CHECK(moves_tables(s));
   run_setup const beside = beside_local_models(s);
   CHECK(beside.protocols[1].name == rules(bsp{}).name);

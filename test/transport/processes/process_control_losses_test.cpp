@@ -27,7 +27,7 @@ TEST_CASE("process_control: a lost worker is frozen, then dropped below what all
   b.carry_out_all();
   b.finish(0);
   b.finish(1);
-  CHECK(b.told(worker(1)) == list{"over 1 crashes 1"});
+  CHECK(b.told(worker(1)) == list{"over 1 crashes 1, cut off"});
   CHECK(b.told(worker(0)).empty());
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("process_control: under end a lost worker ends the run for the others,
   b.ended(1, 1);
   b.carry_out_all();
   b.finish(0);
-  CHECK(b.told(worker(1)) == list{"over 1 crashes 1"});
+  CHECK(b.told(worker(1)) == list{"over 1 crashes 1, cut off"});
 }
 
 TEST_CASE("process_control: a worker lost while it joins never starts") {

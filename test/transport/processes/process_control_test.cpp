@@ -338,16 +338,6 @@ TEST_CASE("process_control: who wants another stage than the others goes") {
   }
 }
 
-TEST_CASE("process_control: a stage whose workers are not there is not taken for run") {
-  bench b = gathered(1, 2, net::on_loss::go_on);
-  b.lose(worker(1));
-  b.say(worker(0), wire::ready{0, false, 0, false, 1, 3});  // 3 workers, all of them in process 1
-  auto const told = b.told(worker(0));
-  CHECK(std::ranges::any_of(told, [](std::string const& s) {
-    return s.find("a stage of 3 workers, but the processes that are there have 0") != std::string::npos;
-  }));
-}
-
 TEST_CASE("process_control: who is to have the tables of a stage says where, and all of the run hear it") {
   bool const moves = GENERATE(true, false);
   bench b({.workers = 2, .servers = 1, .moves_tables = {moves}}, asp{}, stand::running);
@@ -385,25 +375,72 @@ TEST_CASE("process_control: a stage that can be begun again stops when somebody 
         if (w != lost) b.ended(w, w);
       b.carry_out_all();
       b.finish(0);
-      CHECK(b.told(worker(1)).back() == "over 1 crashes 1");
+      CHECK(b.told(worker(1)).back() == (lost == 0 ? "over 1 crashes 1, cut off" : "over 1 crashes 1"));
       CHECK(b.lost_nodes == std::vector{lost});
       CHECK_FALSE(b.control.is_over());
     }
 }
 
-TEST_CASE("process_control: a stage that can be begun again begins again also without who was lost before it") {
-  for (recovery const what : {recovery::none, recovery::keep}) {
-    bench b = gathered(1, 2, net::on_loss::go_on);
+TEST_CASE("process_control: a stage whose lost process had ended its workers need not begin again") {
+  bench b = gathered(1, 2, net::on_loss::go_on);
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{.step = 1, .workers = 2, .recover = recovery::keep});
+  b.carry_out_all();
+  b.ended(0, 0);
+  b.carry_out_all();
+  b.forget();
+  b.lose(worker(0));
+  CHECK(b.told(worker(1)).empty());
+  b.ended(1, 1);
+  b.carry_out_all();
+  b.finish(0);
+  CHECK(b.told(worker(1)) == list{"over 1 crashes 1"});
+  CHECK(b.lost_nodes == std::vector{0U});
+}
+
+TEST_CASE("process_control: nobody goes on without the process that keeps the tables after its stage") {
+  process_control::options const o{.workers = 2, .servers = 1, .when_lost = net::on_loss::go_on, .moves_tables = {true}};
+  for (bool const keeps : {true, false})
+    for (int phase = 0; phase < 3; ++phase) {
+      INFO("keeps " << keeps << ", phase " << phase);
+      bench b(o, asp{}, stand::gathered);
+      for (std::uint32_t w = 0; w < 2; ++w)
+        b.say(worker(w), wire::ready{.threads = 1 - w, .step = 1, .workers = 1, .keeper = keeps ? std::optional(0U) : std::nullopt});
+      b.carry_out_all();
+      b.ended(0, 0);
+      if (phase > 0) b.carry_out_all();
+      if (phase > 1) b.finish(0);
+      b.forget();
+      b.lose(worker(0));
+      CHECK(b.control.is_over() == keeps);
+      if (keeps) CHECK(b.told(worker(1)) == list{"fatal: worker 0 (process 1) was lost: cut off, with the tables of its stage"});
+    }
+}
+
+TEST_CASE("process_control: a stage that had workers where somebody was lost before it is not begun, and says who") {
+  for (recovery const what : {recovery::none, recovery::keep, recovery::restore}) {
+    bench b = gathered(1, 3, net::on_loss::go_on);
     b.lose(worker(1));
     b.say(worker(0), wire::ready{.threads = 1, .step = 1, .workers = 2, .recover = what});
-    b.carry_out_all();
-    auto const told = b.told(worker(0));
-    auto const begins_with = [&](std::string const& text) {
-      return std::ranges::any_of(told, [&](std::string const& s) { return s.starts_with(text); });
-    };
-    CHECK(begins_with("failed: a stage of 2 workers") == (what == recovery::none));
-    CHECK(begins_with("stop: a stage of 2 workers") == (what == recovery::keep));
+    b.say(worker(2), wire::ready{.threads = 0, .step = 1, .workers = 2, .recover = what});
+    CHECK(b.told(server(0)) == list{"expel 1.0"});
+    for (std::uint32_t const w : {0U, 2U}) CHECK(b.told(worker(w)) == list{"not begun"});
+    CHECK(b.lost_nodes == std::vector{1U});
+    // They know, and ask for another one.
+    for (std::uint32_t const w : {0U, 2U})
+      b.say(worker(w), wire::ready{.threads = 1, .step = 2, .workers = 2, .recover = what});
+    CHECK(b.told(worker(2)) == list{"begins 1 of 2: 1"});
   }
+}
+
+TEST_CASE("process_control: a stage whose workers are not there, as is known, is not taken for run") {
+  bench b = gathered(1, 2, net::on_loss::go_on);
+  b.lose(worker(1));
+  for (std::uint32_t step = 1; step < 3; ++step) b.say(worker(0), wire::ready{.threads = 1, .step = step, .workers = 2});
+  b.carry_out_all();
+  list const told = b.told(worker(0));
+  REQUIRE(told.size() >= 2);
+  CHECK(told[0] == "not begun");
+  CHECK(std::ranges::any_of(told, [](auto const& s) { return s.starts_with("failed: a stage of 2 workers"); }));
 }
 
 TEST_CASE("process_control: who is at another step of a task goes; who is new does not decide") {

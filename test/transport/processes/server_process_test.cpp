@@ -358,7 +358,7 @@ TEST_CASE("server: a question that waits for a cut may come again, over the next
 TEST_CASE("server: values of rows are taken from a process that has the tables, and nobody else", "[tcp]") {
   test::log_capture const log;
   bool const moved = GENERATE(false, true);
-  played_run run(bsp{}, 3, 1 << 20, {.moved = moved});
+  played_run run(bsp{}, 3, 1 << 20, {.moved = moved ? std::optional<rules>(bsp{}) : std::nullopt});
   net::asio_network elsewhere;
   auto const stranger = run.connected(elsewhere, second_worker);
   stranger->give(1, 5);

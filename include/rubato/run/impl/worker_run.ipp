@@ -26,10 +26,12 @@ void worker_run::accept(run_request request) {
   request_ = std::move(request);
 }
 
-void worker_participant::attach(endpoint& link, std::uint64_t seed) {
+void worker_participant::attach(endpoint& link, std::uint64_t seed, bool decorated) {
   try {
     endpoint* outermost = &link;
-    for (auto const& wrap : run_.setup_.wrappers) {
+    std::span<run_setup::wrapper const> wrappers;
+    if (decorated) wrappers = run_.setup_.wrappers;
+    for (auto const& wrap : wrappers) {
       auto outer = wrap(*outermost, self_.worker);
       if (!outer)
         throw option_error("decorated: wrap() gives nothing for worker " +

@@ -124,7 +124,6 @@ inline std::string text_of_changes(std::size_t protocol, table_changes const& c)
   for (table_copy const& one : c.copied) text += ", table " + std::to_string(one.to) + " from " + std::to_string(one.from);
   for (std::size_t const table : c.cleared) text += ", table " + std::to_string(table) + " at zero";
   for (table_function const& f : c.applied) text += ", a function of table " + std::to_string(f.table);
-  if (c.moved) text += ", tables that come back at their end";
   return text.empty() ? text : "; runs of protocol " + std::to_string(protocol) + " begin with" + text.substr(1);
 }
 
@@ -148,12 +147,13 @@ table_blueprint::table_blueprint(std::size_t number, table_description descripti
       where_(description_.partition, {description_.rows, servers}, description_.bounded) {
   for (rules const& p : protocols) {
     merges_.push_back(description_.merge.value_or(p.merge));
-    check(number, p, merges_.back());
+    check(number, p);
   }
   check(number);
 }
 
-void table_blueprint::check(std::size_t number, rules const& protocol, merge_rule const& merge) const {
+void table_blueprint::check(std::size_t number, rules const& protocol) const {
+  merge_rule const& merge = description_.merge ? *description_.merge : protocol.merge;
   auto const refuse = [number](std::string const& what) { detail::refuse_table(number, what); };
   if (is_integral(description_.element) && !merge.exact())
     refuse("a table of integers needs an exact merge: write dense<T, sum> or sparse<T, sum>");
@@ -255,6 +255,8 @@ void blueprint::check(table_changes const& c) const {
                                         to_string(tables_[f.table].element()));
     if (!f.change) detail::refuse_table(f.table, "a function is applied to it that is empty");
   }
+  if (c.moved)
+    for (std::size_t i = 0; i < tables_.size(); ++i) tables_[i].check(i, *c.moved);
 }
 
 /// Rows are copied where they are, so they must be at the same places.
@@ -292,7 +294,12 @@ std::string blueprint::agreement() const {
       text += (p == 0 ? ", merge " : " or ") + detail::text_of_merge(t.merge(p));
     text += ", placement " + std::to_string(detail::places_of(t) % 100'000);
   }
-  for (std::size_t p = 0; p < changes_.size(); ++p) text += detail::text_of_changes(p, changes_[p]);
+  for (std::size_t p = 0; p < changes_.size(); ++p) {
+    text += detail::text_of_changes(p, changes_[p]);
+    if (auto const& r = changes_[p].moved)
+      text += "; runs of protocol " + std::to_string(p) + " have the tables where the workers are: " +
+              detail::text_of_protocol(*r) + ", merge " + detail::text_of_merge(r->merge);
+  }
   return text;
 }
 

@@ -37,7 +37,8 @@ void shard::change_tables(table_changes const& c) {
     apply_to_table(*hosts_[f.table], f, bounded(f.table), row_bytes(f.table));
 }
 
-/// Where a store shares its chunks, what is kept takes memory for those that change.
+/// Where a store shares its chunks, what is kept takes memory for those that change. A first attempt has nothing to go
+/// back to, also if it is asked to.
 void shard::recover(recovery what) {
   if (what == recovery::restore && kept_.size() == hosts_.size()) {
     for (std::size_t i = 0; i < hosts_.size(); ++i)

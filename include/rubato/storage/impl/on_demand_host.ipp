@@ -208,6 +208,26 @@ block_ref on_demand_host::chunk(std::size_t i) const {
   return inner_->chunk(i);
 }
 
+std::size_t on_demand_host::bytes() const {
+  std::size_t n = 0;
+  use([&] { n = inner_->bytes(); });
+  return n;
+}
+
+void on_demand_host::expire(version_worth const& worth) {
+  use([&] { inner_->expire(worth); });
+}
+
+void on_demand_host::for_each_version(std::function<void(version_state const&)> const& f) const {
+  use([&] { inner_->for_each_version(f); });
+}
+
+std::size_t on_demand_host::live_versions() const {
+  std::size_t n = 0;
+  use([&] { n = inner_->live_versions(); });
+  return n;
+}
+
 /// Its rows are folded into the others when the version is over.
 void on_demand_host::add_version(version_index v, update const& u, double weight) {
   bring(u);

@@ -24,20 +24,9 @@ update touched_rows_of(table_host const& table) {
   return touched_rows_of(state);
 }
 
-}  // namespace
-
-void copy_table(table_host& to, table_host const& from, bool bounded, std::size_t row_bytes) {
-  to.clear();
-  if (!bounded) return to.assign(touched_rows_of(from));
-  std::uint64_t row = 0;
-  for (std::size_t i = 0; i < from.chunks(); ++i) {
-    block_ref const rows = from.chunk(i);
-    to.assign_run(row, {rows.data(), rows.size_bytes()});
-    row += rows.size_bytes() / row_bytes;
-  }
-}
-
-void restore_table(table_host& to, table_state const& from, bool bounded, std::size_t row_bytes) {
+/// @tparam Source a host or a state: both have chunks of whole rows
+template <class Source>
+void set_table(table_host& to, Source const& from, bool bounded, std::size_t row_bytes) {
   to.clear();
   if (!bounded) return to.assign(touched_rows_of(from));
   std::uint64_t row = 0;
@@ -46,6 +35,16 @@ void restore_table(table_host& to, table_state const& from, bool bounded, std::s
     to.assign_run(row, {rows.data(), rows.size_bytes()});
     row += rows.size_bytes() / row_bytes;
   }
+}
+
+}  // namespace
+
+void copy_table(table_host& to, table_host const& from, bool bounded, std::size_t row_bytes) {
+  set_table(to, from, bounded, row_bytes);
+}
+
+void restore_table(table_host& to, table_state const& from, bool bounded, std::size_t row_bytes) {
+  set_table(to, from, bounded, row_bytes);
 }
 
 void apply_to_table(table_host& table, table_function const& f, bool bounded, std::size_t row_bytes) {

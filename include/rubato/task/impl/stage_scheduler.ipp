@@ -44,6 +44,7 @@ std::vector<task_id> stage_scheduler::remove_node(node_id n) {
   for (auto& [t, r] : waiting_)  // they choose anew among those that are left
     if (n.index() < r.lock.size() && r.lock[n.index()] != 0) unlock(r);
   nodes_[n.index()] = {};
+  has_lost_nodes_ = true;
   return hit;
 }
 
@@ -72,15 +73,19 @@ void stage_scheduler::ask(task_id t, stage_demand demand, time_point now) {
   RUBATO_ASSERT(!waiting_.contains(t) && !running_.contains(t));
   if (!demand.where.empty()) demand.workers = workers_of(demand.where);
   if (demand.workers == 0) throw option_error("stage: workers must be at least 1");
-  if (!place(t, demand, room(true)))
-    throw option_error("stage: there is no room for " + std::to_string(demand.workers) +
-                       (!demand.where.empty() ? " workers where it asks for them"
-                        : demand.one_node     ? " workers on one node"
-                                              : " workers") +
-                       ", all nodes together have " + std::to_string(capacity()) +
-                       (demand.one_node ? ", one at most " + std::to_string(capacity_of_one_node()) : ""));
+  if (!place(t, demand, room(true))) throw_no_room(demand);
   if (!demand.where.empty()) demand.where.resize(nodes_.size());  // with nobody on the others
   waiting_.emplace(t, request{std::move(demand), now, asked_++, {}});
+}
+
+void stage_scheduler::throw_no_room(stage_demand const& d) const {
+  std::string const sentence =
+      "stage: there is no room for " + std::to_string(d.workers) +
+      (!d.where.empty() ? " workers where it asks for them" : d.one_node ? " workers on one node" : " workers") +
+      ", all nodes together have " + std::to_string(capacity()) +
+      (d.one_node ? ", one at most " + std::to_string(capacity_of_one_node()) : "");
+  if (has_lost_nodes_) throw lost_error(sentence + "; others have been lost");
+  throw option_error(sentence);
 }
 
 void stage_scheduler::withdraw(task_id t) {

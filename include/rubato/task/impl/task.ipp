@@ -72,7 +72,8 @@ void task_core::open(std::function<std::unique_ptr<rubato::runtime>(run_setup)> 
   for (stage_description const& one : stages_) {
     stage_options const& o = one.options;
     s.protocols.push_back(o.protocol);
-    s.changes.push_back({.cleared = o.cleared, .copied = o.copied, .applied = o.applied, .moved = o.local.has_value()});
+    s.changes.push_back({.cleared = o.cleared, .copied = o.copied, .applied = o.applied});
+    if (o.local) s.changes.back().moved = o.protocol;
     if (o.local) check_moves(s, s.protocols.size() - 1);
   }
   runtime_ = open_it(std::move(s));

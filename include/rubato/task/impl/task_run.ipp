@@ -63,14 +63,12 @@ run_request task_run::begin(placement where, time_point now) {
   r.protocol = s.stage;
   r.placement = std::move(where);
   r.local = what.options.local;
-  if (r.local) {
-    home_ = node_id{only_node(s.where)};
-    r.keeps_tables = goes_on_with_tables() && r.recover == recovery::none;
-  }
+  if (what.options.restarts != 0) r.recover = attempt_ == 0 ? recovery::keep : recovery::restore;
+  // What servers keep for another attempt must be all that there is.
+  r.keeps_tables = r.local && r.recover == recovery::none && goes_on_with_tables();
   r.step = static_cast<std::uint32_t>(report_.stages.size());
   // The parts that follow go on with them.
   r.changes_tables = s.first == 0 && attempt_ == 0 && what.options.changes_tables();
-  if (what.options.restarts != 0) r.recover = attempt_ == 0 ? recovery::keep : recovery::restore;
   r.began = now;
   return r;
 }
@@ -79,7 +77,8 @@ void task_run::ran(run_report const& r, time_point now) {
   stage_report& s = report_.stages.back();
   s.run = r;
   s.ended = report_.ended = now;
-  s.lost = std::ranges::any_of(r.lost_nodes, [&](std::uint32_t n) { return n < s.where.size() && s.where[n] != 0; });
+  s.lost = r.completed != completion::whole;
+  if (r.completed == completion::not_begun) return;  // nor was an attempt spent
   if (std::uint32_t const restarts = stage().options.restarts; s.lost && restarts != 0) {
     if (attempt_++ == restarts)
       throw lost_error("stage " + std::to_string(s.stage) + ": a node was lost, after it had begun again " +
@@ -87,6 +86,7 @@ void task_run::ran(run_report const& r, time_point now) {
     return home_.reset();
   }
   attempt_ = 0;
+  if (stage().options.local) home_ = node_id{only_node(s.where)};
   if (search_ != nullptr) {
     bool const searched = search_->searching();
     search_->ran(r.elapsed);
@@ -106,8 +106,7 @@ std::int64_t task_run::iterations_of_step() const {
 void task_run::begin_step() {
   std::int64_t const iterations = iterations_of_step();
   auto const [at, first] =
-      searches_.try_emplace(task_.program()[step_].stage, stage().options.search, iterations,
-                            capacity());
+      searches_.try_emplace(task_.program()[step_].stage, stage().options.search, iterations, capacity());
   search_ = &at->second;
   search_began_ = search_->done();
   if (!first) search_->run_again(iterations);

@@ -169,6 +169,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
   void mark(shared_cut const& below) override;
   void command(worker_id w, conductor::order const& order) override;
 
+  [[nodiscard]] std::optional<std::vector<std::uint32_t>> lost_before(run_request const& request) const;
   void begin(run_request request);
   worker_fiber& make_participant();
   void make_network();
@@ -241,6 +242,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
   std::size_t of_conductor_ = 0;  ///< events under way that are its ticks and orders
   std::vector<std::uint32_t> machine_of_;  ///< of the run under way
   std::vector<std::uint32_t> lost_machines_;  ///< in it, or before
+  completion completed_ = completion::whole;
   std::map<std::uint32_t, std::unique_ptr<fiber_process>> processes_;  ///< by machine, if it is for several workers
   std::vector<std::unique_ptr<worker_fiber>> participants_;
   std::vector<footprint> footprints_;  // by worker

@@ -32,13 +32,13 @@ class local_model {
   local_model(run_setup const& setup, std::uint32_t threads, std::uint64_t seed);
 
   /// Runs a stage, with tables that come from their home and, unless it `keeps_tables`, go back to it; `keep`: with
-  /// those of the last stage.
-  /// Of a run that is stopped all goes back. What was here is worth nothing when it throws. As `runtime::run`. @pre `stage.local`
+  /// those of the last stage. Of a run that is stopped all goes back. What was here is worth nothing when it throws.
+  /// As `runtime::run`. @pre `stage.local`
   run_report run(run_request stage, home const& from, bool keep);
   /// Before a stage that goes on with the tables of another process, which were made ready like this: what comes from
   /// there is put in by `take`, until `run` with `keep`.
   void expect(single_machine const& how);
-  /// @throws error with errc::bad_frame for what no such process has
+  /// @throws wire::frame_error for what no such process has
   void take(moved_rows const& rows);
   /// What is here after the last stage goes to another process, piece by piece, and is not here any more.
   void hand_over(home const& from, std::function<void(moved_rows&& rows)> const& give);

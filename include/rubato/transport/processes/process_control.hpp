@@ -141,6 +141,8 @@ class process_control final : run_control::carrier {
   void on(place from, Message const&, time_point);
 
   void begin_when_ready(time_point now);
+  [[nodiscard]] bool lacks_workers() const noexcept;
+  void put_off();
   void begin_stage(time_point now);
   [[nodiscard]] std::optional<std::uint32_t> find_stray() const;
   void dismiss(std::uint32_t number, errc code, std::string const& sentence, bool expected, time_point now);
@@ -158,6 +160,8 @@ class process_control final : run_control::carrier {
   void close_when_left();
   [[nodiscard]] bool can_run_again() const noexcept;
   [[nodiscard]] bool has_lost_more() const;
+  [[nodiscard]] std::vector<std::uint32_t> lost_now() const;
+  [[nodiscard]] bool is_at_work(process const& p) const;
   [[nodiscard]] bool has_tables(process const& p) const;
   void fail(std::string const& sentence);
   void stop(bool failed, errc code, std::string const& sentence);
@@ -195,6 +199,7 @@ class process_control final : run_control::carrier {
   stage_id stage_{0};
   wire::ready wanted_{};          ///< what the stage is to be
   std::uint32_t begun_with_ = 0;  ///< workers of the stage
+  std::optional<std::uint32_t> keeper_;  ///< that has tables which the servers do not have, from a stage on
   std::uint32_t active_ = 0;      ///< workers that have not ended
   time_point began_{};
   time_point ended_{};

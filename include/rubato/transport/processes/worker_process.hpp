@@ -106,6 +106,7 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
 
   // a run
   [[nodiscard]] run_request in_single_machine_mode(run_request request);
+  void drop_tables() noexcept;
   [[nodiscard]] local_model::home home_of(server_tables& rows, process_endpoint& link);
   [[nodiscard]] server_tables tables_of(worker_core& w, process_endpoint& link);
   void run_here(worker_core& w, run_request stage, bool stays, bool moves);
@@ -181,9 +182,9 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   std::atomic<bool> has_destination_ = false;
   std::atomic<bool> any_refused_ = false;
 
-  std::unique_ptr<worker_links> links_;  ///< it may call until it is gone
   /// For stages in single-machine mode; none where no stage is.
   std::unique_ptr<local_model> local_;
+  std::unique_ptr<worker_links> links_;  ///< it may call until it is gone
   /// Where the tables are after a run in this mode.
   struct kept_tables {
     std::uint32_t node;

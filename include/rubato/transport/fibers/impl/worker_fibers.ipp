@@ -156,6 +156,10 @@ simulated const& checked(simulated const& options) {
   options.scenario.validate(options.workers, options.servers);
   return options;
 }
+
+lost_error lost_tables(std::uint32_t machine) {
+  return lost_error("machine " + std::to_string(machine) + " was lost, with the tables of its stage");
+}
 }  // namespace
 
 worker_fibers::worker_fibers(simulated const& options, run_setup setup)
@@ -172,6 +176,13 @@ worker_fibers::worker_fibers(simulated const& options, run_setup setup)
 worker_fibers::~worker_fibers() = default;
 
 run_report worker_fibers::run(run_request request) {
+  if (auto lost = lost_before(request)) {
+    run_report r;
+    r.virtual_time = true;
+    r.lost_nodes = std::move(*lost);
+    r.completed = completion::not_begun;
+    return r;
+  }
   life::begin();
   try {
     begin(std::move(request));
@@ -182,9 +193,24 @@ run_report worker_fibers::run(run_request request) {
   end_all();
   if (local_ && !request_.keeps_tables && !stopping() && !has_failed())
     note_end(local_->give_back(servers_, outside_, ended()));
-  if (stopping() || has_failed() || !lost_machines_.empty()) local_.reset();
+  bool const is_lost = local_ && std::ranges::count(lost_machines_, local_->machine()) != 0;
+  if (stopping() || has_failed() || is_lost) local_.reset();
   life::end();
   return report();
+}
+
+/// The nodes of which it is known that they are lost, where the run was to have workers on one.
+/// @throws lost_error when one has tables that are nowhere else
+std::optional<std::vector<std::uint32_t>> worker_fibers::lost_before(run_request const& request) const {
+  std::vector<std::uint32_t> machines;
+  for (auto const& loss : options_.scenario.machine_losses)
+    if (time_point(loss.at + options_.scenario.detection_delay) <= request.began) machines.push_back(loss.machine);
+  if (tables_kept_ && local_ && std::ranges::count(machines, local_->machine()) != 0)
+    throw lost_tables(local_->machine());
+  auto nodes = options_.nodes_of(machines);
+  auto const has_workers = [&](std::uint32_t n) { return n < request.placement.size() && request.placement[n] != 0; };
+  if (std::ranges::none_of(nodes, has_workers)) return std::nullopt;
+  return nodes;
 }
 
 void worker_fibers::begin(run_request request) {
@@ -217,6 +243,7 @@ void worker_fibers::begin(run_request request) {
   for (auto const& c : options_.scenario.crashes)
     queue_.push(time_point(c.at), {event::crash, c.worker.value(), 0, 0});
   lost_machines_.clear();
+  completed_ = completion::whole;
   for (auto const& loss : options_.scenario.machine_losses) {
     time_point const at = std::max(time_point(loss.at - request_.began.since_start()), now());
     queue_.push(at, {event::lose, no_worker, 0, loss.machine});
@@ -365,7 +392,10 @@ void worker_fibers::lose_machine(std::uint32_t machine) {
   for (std::size_t w = 0; w < std::min(machine_of_.size(), participants_.size()); ++w) {
     if (machine_of_[w] != machine) continue;
     worker_fiber& p = *participants_[w];
-    if (p.alive) kill(p);
+    if (p.alive) {
+      kill(p);
+      completed_ = completion::cut_off;
+    }
     p.link.dead_ = true;  // also one that has ended
   }
 }
@@ -379,8 +409,7 @@ void worker_fibers::detect(std::uint32_t w) {
     return life::stop();
   }
   if (with_machine && request_.local)
-    return fail(std::make_exception_ptr(
-        lost_error("machine " + std::to_string(machine_of_[w]) + " was lost, with the tables of its stage")));
+    return fail(std::make_exception_ptr(lost_tables(machine_of_[w])));
   control_.lose(worker_id{w}, now());
 }
 
@@ -687,6 +716,7 @@ run_report worker_fibers::report() const {
   r.pace_changes.assign(control_.changes().begin(), control_.changes().end());
   r.crashes = crashes_;
   r.lost_nodes = options_.nodes_of(lost_machines_);
+  r.completed = completed_;
   r.events = events_;
   return r;
 }

@@ -136,10 +136,10 @@ asked_read& inbound_frames::take_request() {
 // ---- values
 
 void inbound_frames::begin_values(wire::frame_header const& header, std::span<std::byte const> meta,
-                                   destinations& body) {
+                                  destinations& body) {
   auto const m = wire::from_bytes<wire::part_size>(meta);
   if (header.table >= parts_.size())
-    throw wire::frame_error("initial values of a table that there is not");
+    throw wire::frame_error("values of table " + std::to_string(header.table) + ", which there is not");
   expect_length(header, check(header.table, m));
   prepare(header.table, m, body);
 }

@@ -20,7 +20,9 @@ namespace {
 constexpr std::size_t touched_at_a_time = 4096;
 }  // namespace
 
-bool moves_tables(run_setup const& setup) { return std::ranges::any_of(setup.changes, &table_changes::moved); }
+bool moves_tables(run_setup const& setup) {
+  return std::ranges::any_of(setup.changes, [](table_changes const& c) { return c.moved.has_value(); });
+}
 
 run_setup beside_local_models(run_setup setup) {
   for (std::size_t p = 0; p < setup.changes.size(); ++p)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -209,7 +210,30 @@ void process_control::begin_when_ready(time_point now) {
     chosen = std::ranges::find_if(processes_, [](auto const& entry) { return entry.second.here; });
   wanted_ = chosen->second.wants;
   if (auto const stray = find_stray()) return dismiss(*stray, errc::refused, elsewhere, false, now);
+  begun_with_ = 0;
+  for (auto const& [number, p] : processes_)
+    if (p.here) begun_with_ += p.threads;
+  // Those who are not there any more would have had the others.
+  if (lacks_workers() && has_lost_more() && options_.when_lost == net::on_loss::go_on) return put_off();
   begin_stage(now);
+}
+
+bool process_control::lacks_workers() const noexcept {
+  return wanted_.workers != 0 && begun_with_ != wanted_.workers;
+}
+
+/// Nobody begins it. Those who are there learn who is not, and ask for what they can do without.
+void process_control::put_off() {
+  known_lost_ = lost_now();
+  wire::run_over said;
+  said.stage = stage_;
+  said.lost_nodes = known_lost_;
+  said.completed = completion::not_begun;
+  for (auto& [number, p] : processes_) {
+    if (!p.here) continue;
+    p.ready = false;
+    tell(worker_place(number), said);
+  }
 }
 
 /// All run the same stages one after the other. Who is at another one would train by other rules than the
@@ -218,7 +242,8 @@ std::optional<std::uint32_t> process_control::find_stray() const {
   for (auto const& [number, p] : processes_)
     if (p.here && p.ready &&
         (p.wants.protocol != wanted_.protocol || p.wants.changes_tables != wanted_.changes_tables ||
-         p.wants.recover != wanted_.recover || p.wants.step != wanted_.step || p.wants.workers != wanted_.workers))
+         p.wants.recover != wanted_.recover || p.wants.step != wanted_.step || p.wants.workers != wanted_.workers ||
+         p.wants.keeper != wanted_.keeper))
       return number;
   return std::nullopt;
 }
@@ -246,20 +271,18 @@ void process_control::begin_stage(time_point now) {
   control_.begin(stage_, wanted_.protocol);
   for (server& s : servers_) s.stage_over = false;
   tell_servers(wire::begin_stage{stage_, wanted_.protocol, wanted_.changes_tables, wanted_.recover});
-  begun_with_ = 0;
+  keeper_ = wanted_.keeper;
   for (auto& [number, p] : processes_) {
     p.workers.clear();
     p.takes_part = false;
-    if (p.here) begun_with_ += p.threads;
   }
   for (auto& [number, p] : processes_) {
     if (!p.here) continue;
     p.workers = new_workers(number, p.threads);
     admit(number, p.workers, now);
   }
-  // Those who are not there any more would have had the others.
-  if (wanted_.workers != 0 && begun_with_ != wanted_.workers)
-    stop(!can_run_again() || !has_lost_more(), errc::lost,
+  if (lacks_workers())
+    stop(true, errc::lost,
          "a stage of " + std::to_string(wanted_.workers) + " workers, but the processes that are there have " +
              std::to_string(begun_with_) + " for it");
   end_when_over();  // where nobody has workers in it
@@ -414,9 +437,8 @@ void process_control::finish_stage(time_point now) {
   report_.stage = stage_;
   report_.elapsed = ended_ - began_;
   for (member const& m : members_) report_.workers.push_back(m.metrics);
-  for (std::uint32_t w = 0; w < options_.workers; ++w)
-    if (!is_here(w)) report_.lost_nodes.push_back(w);
   auto& lost = report_.lost_nodes;
+  std::ranges::copy(lost_now(), std::back_inserter(lost));
   std::ranges::sort(lost);
   lost.erase(std::unique(lost.begin(), lost.end()), lost.end());
   known_lost_ = lost;
@@ -466,8 +488,9 @@ void process_control::lose_process(std::uint32_t number, std::string const& reas
   if (sampler_ == number) sampler_.reset();  // another one is asked
   std::string const sentence =
       "worker " + std::to_string(number) + " (process " + std::to_string(p.pid) + ") was lost: " + reason;
-  if (has_tables(p) && options_.when_lost == net::on_loss::go_on && !can_run_again())
-    return fail(sentence + ", with the tables of its stage");
+  bool const has_them = keeper_ == number || (has_tables(p) && !can_run_again());
+  if (has_them && options_.when_lost == net::on_loss::go_on) return fail(sentence + ", with the tables of its stage");
+  bool const is_cut_off = is_at_work(p);
   bool const takes_part = std::exchange(p.takes_part, false);
   if (takes_part) {
     report_.crashes += 1;
@@ -475,9 +498,10 @@ void process_control::lose_process(std::uint32_t number, std::string const& reas
     if (options_.when_lost == net::on_loss::end) {
       if (!stopping_) ended_by_ = sentence;
       stop(true, errc::lost, sentence);
-    } else if (can_run_again() && !p.workers.empty()) {
+    } else if (can_run_again() && is_cut_off) {
       stop(false, errc::lost, sentence);  // the others are to begin it again
     }
+    if (is_cut_off) report_.completed = completion::cut_off;
     for (worker_id const w : p.workers)
       if (members_[w.index()].now != standing::over) lose_worker(w, now);
     ended_ = now;
@@ -500,17 +524,29 @@ bool process_control::can_run_again() const noexcept {
 
 /// Whether somebody has been lost of whom the last report has not said so.
 bool process_control::has_lost_more() const {
+  return std::ranges::any_of(lost_now(), [this](std::uint32_t w) {
+    return std::ranges::find(known_lost_, w) == known_lost_.end();
+  });
+}
+
+std::vector<std::uint32_t> process_control::lost_now() const {
+  std::vector<std::uint32_t> lost;
   for (std::uint32_t w = 0; w < options_.workers; ++w)
-    if (!is_here(w) && std::ranges::find(known_lost_, w) == known_lost_.end()) return true;
-  return false;
+    if (!is_here(w)) lost.push_back(w);
+  return lost;
+}
+
+/// Whether some of its workers have not ended.
+bool process_control::is_at_work(process const& p) const {
+  return p.takes_part && std::ranges::any_of(p.workers, [this](worker_id w) {
+           return members_[w.index()].now != standing::over;
+         });
 }
 
 /// Whether a stage in single-machine mode is under way there.
 bool process_control::has_tables(process const& p) const {
-  return phase_ == phase::running && p.takes_part && wanted_.protocol < options_.moves_tables.size() &&
-         options_.moves_tables[wanted_.protocol] && std::ranges::any_of(p.workers, [this](worker_id w) {
-           return members_[w.index()].now != standing::over;
-         });
+  return phase_ == phase::running && is_at_work(p) && wanted_.protocol < options_.moves_tables.size() &&
+         options_.moves_tables[wanted_.protocol];
 }
 
 /// Nobody is there; or only some who came too late for the last run, and those who were done with it

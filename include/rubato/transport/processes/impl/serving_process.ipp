@@ -25,7 +25,7 @@ serving_process::serving_process(tcp const& options, run_setup setup)
       plan_(std::move(setup.protocols), place_.servers, std::move(setup.tables), std::move(setup.changes)) {
   std::string agreed = plan_.agreement();
   std::vector<bool> moves_tables;
-  for (std::size_t p = 0; p < plan_.protocols().size(); ++p) moves_tables.push_back(plan_.changes(p).moved);
+  for (std::size_t p = 0; p < plan_.protocols().size(); ++p) moves_tables.push_back(plan_.changes(p).moved.has_value());
   plan_.forget_initial_values();  // they come from worker process 0
   if (place_.as == net::role::server)
     server_ = std::make_unique<server_process>(options.make_network(), plan_, std::move(agreed), place_,

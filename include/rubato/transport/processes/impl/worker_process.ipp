@@ -21,7 +21,8 @@ struct worker_process::worker_thread final : worker_participant {
   worker_thread(worker_thread const&) = delete;
   worker_thread& operator=(worker_thread const&) = delete;
   ~worker_thread() override { detach(); }
-  void attach() { worker_participant::attach(link, process.options_.seed); }
+  /// In single-machine mode it is nobody's worker, and decorators are for those that are.
+  void attach() { worker_participant::attach(link, process.options_.seed, !process.kept_); }
   void live() override {
     process.links_->turns().wait(
         [this] { return may_start.load(std::memory_order_acquire) || process.stopping(); });
@@ -190,6 +191,7 @@ void worker_process::send_initial_values() {
 
 run_report worker_process::run(run_request request) {
   life::begin();
+  auto const kept_before = kept_;
   try {
     begin(in_single_machine_mode(std::move(request)));
     auto const& placement = request_.placement;
@@ -199,7 +201,8 @@ run_report worker_process::run(run_request request) {
                              .changes_tables = request_.changes_tables,
                              .step = request_.step,
                              .workers = std::accumulate(placement.begin(), placement.end(), 0U),
-                             .recover = request_.recover});
+                             .recover = request_.recover,
+                             .keeper = kept_ && kept_->in_debt ? std::optional(kept_->node) : std::nullopt});
     drive();
   } catch (...) {
     fail(std::current_exception());
@@ -208,91 +211,9 @@ run_report worker_process::run(run_request request) {
   join_threads();
   life::end();
   if (links_->is_broken()) links_->why_broken().raise();
-  return report();
-}
-
-/// For the others the node that has all workers has one, which deals with the servers. It has the tables, and runs
-/// the stage on them. Another node has one more, if it has kept them.
-run_request worker_process::in_single_machine_mode(run_request request) {
-  local_report_.reset();
-  auto const before = std::exchange(kept_, std::nullopt);
-  if (before && before->in_debt && (!request.local || request.changes_tables))
-    throw option_error("run: the last one has kept the tables, expected one in single-machine mode that goes on "
-                       "with them");
-  if (!request.local) return request;
-  std::uint32_t const node = only_node(request.placement);
-  bool const stays = before && before->node == node && !request.changes_tables;
-  bool const moves = !stays && before && before->in_debt;
-  kept_ = {node, stays || moves ? before->how : *request.local, request.keeps_tables};
-  run_request outer{.body = {},
-                    .protocol = request.protocol,
-                    .placement = request.placement,
-                    .changes_tables = request.changes_tables,
-                    .recover = request.recover,
-                    .step = request.step};
-  outer.placement[node] = 1;
-  if (moves) {
-    outer.placement.resize(std::max<std::size_t>(outer.placement.size(), before->node + 1));
-    outer.placement[before->node] = 1;
-  }
-  request.placement = {request.placement[node]};
-  request.changes_tables = false;
-  outer.body = [this, node, stays, moves, stage = std::move(request)](worker_core& w) {
-    if (rank() == node) run_here(w, stage, stays, moves);
-    else hand_over(w);
-  };
-  return outer;
-}
-
-/// What the one worker that the others know of does for those that they do not know of.
-local_model::home worker_process::home_of(server_tables& rows, process_endpoint& link) {
-  return {rows, [this](std::size_t table, std::byte* out) { read_whole(table, out); },
-          [this](std::size_t table, auto& keys, raw_array& values) { read_touched(table, keys, values); },
-          [&link] { link.checkpoint(); }};
-}
-
-server_tables worker_process::tables_of(worker_core& w, process_endpoint& link) {
-  return {link, plan(), w.identity(), [this](server_id s, std::size_t table, update values) {
-            links_->post(s, std::make_shared<values_frame const>(static_cast<std::uint16_t>(table), std::move(values)));
-          }};
-}
-
-void worker_process::run_here(worker_core& w, run_request stage, bool stays, bool moves) {
-  process_endpoint& link = find(w.identity().stage, w.id())->link;
-  server_tables rows = tables_of(w, link);
-  local_model::home const home = home_of(rows, link);
-  if (moves) receive_tables(w.identity().stage, home);
-  local_report_ = local_->run(std::move(stage), home, stays || moves);
-  links_->settle();
-}
-
-void worker_process::receive_tables(stage_id stage, local_model::home const& home) {
-  local_->expect(kept_->how);
-  try {
-    rows_receiver from(options_.make_network(), options_.place, plan(),
-                       [this](moved_rows const& r) { local_->take(r); });
-    links_->tell(wire::tables_wanted{stage, from.address(), from.session()});
-    from.receive(home.checkpoint);
-  } catch (...) {
-    local_->drop();
-    throw;
-  }
-}
-
-void worker_process::hand_over(worker_core& w) {
-  process_endpoint& link = find(w.identity().stage, w.id())->link;
-  links_->turns().wait([this] { return stopping() || has_destination_.load(std::memory_order_acquire); });
-  link.checkpoint();
-  wire::send_tables to;
-  {
-    std::lock_guard const guard(lock_);
-    to = destination_;
-  }
-  server_tables rows = tables_of(w, link);
-  local_model::home const home = home_of(rows, link);
-  rows_sender out(options_.make_network(), options_.place, to.address, to.session, home.checkpoint);
-  local_->hand_over(home, [&out](moved_rows&& r) { out.send(std::move(r)); });
-  out.finish();
+  run_report r = report();
+  if (r.completed == completion::not_begun) kept_ = kept_before;
+  return r;
 }
 
 void worker_process::begin(run_request request) {
@@ -458,6 +379,7 @@ run_report worker_process::report() {
     local_report_->elapsed = over_->elapsed;
     local_report_->crashes = over_->crashes;
     local_report_->lost_nodes = over_->lost_nodes;
+    local_report_->completed = over_->completed;
     return *std::exchange(local_report_, std::nullopt);
   }
   run_report r;
@@ -468,6 +390,7 @@ run_report worker_process::report() {
   r.versions_peak = over_->versions_peak;
   r.crashes = over_->crashes;
   r.lost_nodes = over_->lost_nodes;
+  r.completed = over_->completed;
   for (std::size_t i = 0; i < over_->change_times.size(); ++i)
     r.pace_changes.push_back({over_->change_times[i], over_->change_values.at(i),
                               reasons_.insert(over_->change_reasons.at(i)).first->c_str()});
@@ -528,7 +451,7 @@ void worker_process::on(wire::stop_run const& m) {
 
 void worker_process::on(wire::run_over const& m) {
   std::lock_guard const guard(lock_);
-  if (m.stage != stage_) return;
+  if (m.stage != stage_ && m.completed != completion::not_begun) return;
   over_ = m;
   news();
 }
