@@ -21,6 +21,9 @@ enum class preparation : std::uint8_t {
 /// pushes and admission stay within the node; what has been changed goes back to the servers when the stage ends.
 /// If the next stage is in this mode, too, it goes on with what is there: on another node it gets it from this one.
 ///
+/// The paper's modes are degrees and protocols of it: one worker is the sequential one, several under a protocol that
+/// waits (`bsp`, `ssp`) are SPMT, several under `asp` Hogwild.
+///
 /// Training is the same, bit for bit under BSP, as with servers elsewhere. A table is kept as its own store keeps
 /// it, so a `paged` one stays within its memory limit where all ask for it by key; a pull of a whole table takes the
 /// memory of the whole. Tables that are not bounded come as a whole either way, and go back in messages of 4096 rows,

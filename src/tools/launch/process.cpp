@@ -42,6 +42,7 @@ std::vector<char*> pointers_to(std::vector<std::string> const& texts) {
 struct plan {
   char* const* command = nullptr;
   char* const* environment = nullptr;
+  std::function<int()> const* body = nullptr;  // instead of a command
   int output = -1;
   int errors = -1;
   int failure = -1;
@@ -72,6 +73,10 @@ void handle_signals_as_usual() noexcept {
                      ::dup2(p.output, STDOUT_FILENO) >= 0 && ::dup2(p.errors, STDERR_FILENO) >= 0;
   if (wired) {
     blocked.end();
+    if (p.body != nullptr) {
+      ::close(p.failure);  // as exec would
+      ::_exit((*p.body)());
+    }
     ::execvpe(p.command[0], p.command, p.environment);
   }
   int const reason = errno;
@@ -148,6 +153,10 @@ process process::start(std::vector<std::string> const& command,
   auto const arguments = pointers_to(command);
   auto const variables = pointers_to(environment);
   return start_as({.command = arguments.data(), .environment = variables.data()}, command.front());
+}
+
+process process::start(std::function<int()> const& body) {
+  return start_as({.body = &body}, "a copy of this process");
 }
 
 void send(pid_t child, int signal) noexcept { ::kill(-child, signal); }

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <csignal>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -73,6 +74,10 @@ struct process {
   /// @throws start_error
   [[nodiscard]] static process start(std::vector<std::string> const& command,
                                      std::vector<std::string> const& environment);
+  /// The same for a copy of this process, which has one thread only: the child calls `body` and ends
+  /// with what it returns as exit code, without destroying anything. `body` must not throw.
+  /// @throws start_error
+  [[nodiscard]] static process start(std::function<int()> const& body);
 };
 
 /// To the child and all that it has started, unless they left its group.
