@@ -17,6 +17,8 @@ TEST_CASE("worker_metrics: adding up leaves nothing out") {
   a.commits = 5;
   a.pulls = 6;
   a.fetches = 7;
+  a.requests = 13;
+  a.process_hits = 14;
   a.pushes = 8;
   a.bytes_sent = 9;
   a.bytes_received = 10;
@@ -33,6 +35,8 @@ TEST_CASE("worker_metrics: adding up leaves nothing out") {
   CHECK(sum.commits == 10);
   CHECK(sum.pulls == 12);
   CHECK(sum.fetches == 14);
+  CHECK(sum.requests == 26);
+  CHECK(sum.process_hits == 28);
   CHECK(sum.pushes == 16);
   CHECK(sum.bytes_sent == 18);
   CHECK(sum.bytes_received == 20);

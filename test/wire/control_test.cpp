@@ -36,6 +36,8 @@ worker_metrics some_metrics() {
   m.compute = duration(11);
   m.wait = duration(-2);
   m.steps = 1234567890123;
+  m.requests = 6;
+  m.process_hits = 7;
   m.bytes_received = 5;
   m.staleness.front() = 8;
   m.staleness.back() = 9;
@@ -149,6 +151,8 @@ TEST_CASE("control messages: fields keep their values and their places") {
       decode_control(encode(worker_ended{stage, worker_id{1}, clock_index{4}, some_metrics()})));
   CHECK(w.metrics.wait == duration(-2));
   CHECK(w.metrics.steps == 1234567890123);
+  CHECK(w.metrics.requests == 6);
+  CHECK(w.metrics.process_hits == 7);
   CHECK(w.metrics.staleness == some_metrics().staleness);
   auto const b = std::get<begin_stage>(decode_control(encode(begin_stage{stage, 2, false, recovery::keep})));
   CHECK(b.recover == recovery::keep);

@@ -25,4 +25,5 @@
 #include "rubato/run/impl/life.ipp"
 #include "rubato/run/impl/run_control.ipp"
 #include "rubato/run/impl/worker_run.ipp"
+#include "rubato/transport/threads/impl/thread_process.ipp"
 #include "rubato/transport/threads/impl/worker_threads.ipp"

@@ -18,8 +18,12 @@ struct worker_metrics {
 
   std::uint64_t steps = 0;        ///< local steps
   std::uint64_t commits = 0;      ///< updates sent
-  std::uint64_t pulls = 0;        ///< reads by the training body
-  std::uint64_t fetches = 0;      ///< reads that went to a server
+  // Reads by level (001 §3): pulls of which its own cache had not all are fetches, and a fetch asks each server that
+  // has some of it, unless its process's cache answers for that one.
+  std::uint64_t pulls = 0;         ///< reads by the training body
+  std::uint64_t fetches = 0;       ///< reads that went beyond the worker's own cache
+  std::uint64_t requests = 0;      ///< questions to servers
+  std::uint64_t process_hits = 0;  ///< questions that were not asked: its process had the answer, or had asked already
   std::uint64_t pushes = 0;
   std::uint64_t bytes_sent = 0;       ///< payload, without framing
   std::uint64_t bytes_received = 0;
@@ -38,6 +42,8 @@ struct worker_metrics {
     commits += o.commits;
     pulls += o.pulls;
     fetches += o.fetches;
+    requests += o.requests;
+    process_hits += o.process_hits;
     pushes += o.pushes;
     bytes_sent += o.bytes_sent;
     bytes_received += o.bytes_received;

@@ -37,6 +37,7 @@ struct read_slot {
   std::vector<std::span<std::byte>> scattered;
   time_point arrived{};                       ///< when the request was at the server
   time_point admitted{};                      ///< when the protocol let it go on
+  bool by_process = false;  ///< no server was asked for it: the reader's process had it, or had asked already
 
   [[nodiscard]] std::size_t request_bytes() const noexcept {
     return asked == selection::rows ? rows.size() * sizeof(std::uint64_t) : 0;

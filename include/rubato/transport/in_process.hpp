@@ -22,6 +22,10 @@ struct in_process {
   /// worker sleeps for the difference: for trying out heterogeneity on one machine.
   std::vector<double> slowness = {};
   std::uint64_t seed = 1;  ///< of the workers' random streams
+  /// What one worker has fetched others may use, and many that miss the same rows ask a server once: the process cache
+  /// of 001 §3, as of threads over TCP. Not under partition synchronization. Servers are as near as the cache is here,
+  /// so it is of use for what is to run in several processes, and for counting what that will ask for.
+  bool process_cache = false;
 
   using runtime_type = runtime;
   using peer_runtime_type = peer_runtime;

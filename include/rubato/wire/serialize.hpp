@@ -34,8 +34,8 @@ void serialize(Archive& ar, shard_counters& c, unsigned) {
 }
 template <class Archive>
 void serialize(Archive& ar, worker_metrics& m, unsigned) {
-  ar & m.compute & m.send & m.wait & m.steps & m.commits & m.pulls & m.fetches & m.pushes &
-      m.bytes_sent & m.bytes_received & m.staleness;
+  ar & m.compute & m.send & m.wait & m.steps & m.commits & m.pulls & m.fetches & m.requests &
+      m.process_hits & m.pushes & m.bytes_sent & m.bytes_received & m.staleness;
 }
 
 }  // namespace rubato

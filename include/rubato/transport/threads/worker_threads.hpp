@@ -18,6 +18,7 @@
 #include "rubato/server/read_slot.hpp"
 #include "rubato/server/server_group.hpp"
 #include "rubato/transport/in_process.hpp"
+#include "rubato/transport/threads/thread_process.hpp"
 #include "rubato/worker/endpoint.hpp"
 
 namespace rubato::detail {
@@ -42,8 +43,14 @@ class thread_endpoint final : public endpoint {
   void report_commit(clock_index now_at) override;
   void report_loss(double loss) override;
   [[nodiscard]] std::optional<conductor::order> take_order() override;
+  [[nodiscard]] bool shares_reads() const noexcept override;
 
   // ---- called by others
+
+  /// It takes part from this clock on.
+  void enlist(clock_index at);
+  /// It waits for nothing any more.
+  void withdraw();
 
   void give(conductor::order const& order);
   /// Under the lock of what grants cuts.
@@ -54,6 +61,8 @@ class thread_endpoint final : public endpoint {
   void wake();
 
  private:
+  void wait_for_process();
+
   struct waiting {
     read_header read;
     server_id server;
@@ -66,6 +75,8 @@ class thread_endpoint final : public endpoint {
   double slowness_;
   time_point idle_until_;
   std::vector<waiting> pending_;
+  inquiry asked_;              ///< of the process, where it shares what it fetches
+  std::optional<std::size_t> reader_;  ///< of its cache, from its start on
   cut_slot* cut_ = nullptr;    ///< that has been asked for
   bool cut_pending_ = false;   ///< and was not granted at once
   bool cut_waits_ = false;     ///< nor since; under the lock of what grants cuts
@@ -131,6 +142,7 @@ class worker_threads final : public runtime, worker_run, run_control::carrier {
 
   in_process options_;
   server_group servers_;
+  std::unique_ptr<thread_process> process_;  ///< of the run under way, where workers share what they fetch
   stage_id stage_{};
   std::uint32_t count_ = 0;  ///< workers that the run began with
   std::chrono::steady_clock::time_point began_{};

@@ -126,6 +126,7 @@ void cached_part::request(std::unique_lock<std::mutex>& guard, std::size_t reade
                           read_header const& read, read_slot& slot) {
   auto const by = std::make_shared<pending>(pending{reader, read, &slot, 1, {}});
   slot.arrived = slot.admitted = {};
+  slot.by_process = true;
   wishes open;
   switch (slot.asked) {
     case selection::nothing:
@@ -262,6 +263,7 @@ void cached_part::join_rows(std::shared_ptr<pending> const& by, wishes& open) {
 
 /// A request of the cache's own, on behalf of this reader.
 cached_part::fetch& cached_part::begin_fetch(std::shared_ptr<pending> const& by, wishes open) {
+  by->slot->by_process = false;
   auto made = std::make_unique<fetch>(*this, *by, need(by->read), left());
   fetch& f = *made;
   for (wish& one : open) {

@@ -281,7 +281,10 @@ void reader::request(std::size_t table, std::span<server_id const> from, stalene
   header_.clock = clock_;
   header_.bound = s;
   mark_ = {.at = clock_, .need = need(s), .fetch = metrics_.fetches + 1};
-  for (server_id const server : from) link_.request(server, table, header_, slot(table, server));
+  for (server_id const server : from) {
+    slot(table, server).by_process = false;
+    link_.request(server, table, header_, slot(table, server));
+  }
 }
 
 /// Waits for the answers. The time since `before` is counted, and all that was sent since
@@ -296,6 +299,7 @@ void reader::collect(std::size_t table, std::span<server_id const> from, time_po
     version_ = std::max(version_, answer.stamp.version);
     held = std::max(held, answer.admitted - answer.arrived);
     acknowledge(server, answer.stamp.included);
+    ++(answer.by_process ? metrics_.process_hits : metrics_.requests);
     metrics_.bytes_sent += answer.request_bytes();
     metrics_.bytes_received += answer.reply_bytes();
   }

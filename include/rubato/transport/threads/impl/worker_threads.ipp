@@ -20,6 +20,14 @@ struct worker_threads::worker_thread final : worker_participant {
   worker_thread(worker_thread const&) = delete;
   worker_thread& operator=(worker_thread const&) = delete;
   ~worker_thread() override { detach(); }
+  void live() override {
+    link.enlist(start.clock);
+    worker_participant::live();
+  }
+  void end() override {
+    link.withdraw();  // a prefetch may be under way
+    worker_participant::end();
+  }
   thread_endpoint link;
 };
 
@@ -34,13 +42,28 @@ void thread_endpoint::checkpoint() {
   if (run_.stopping()) throw run_stopped{};
 }
 
+bool thread_endpoint::shares_reads() const noexcept { return run_.process_ != nullptr; }
+
+void thread_endpoint::enlist(clock_index at) {
+  if (run_.process_) reader_ = run_.process_->cache().enlist(asked_, self_, at);
+}
+
+/// Others may wait for what was asked in its name.
+void thread_endpoint::withdraw() {
+  if (!reader_) return;
+  run_.process_->cache().forget(*reader_);
+  run_.process_->settle(self_, [this] { return run_.stopping(); });
+}
+
 void thread_endpoint::post(server_id to, commit_message&& commit) {
   checkpoint();
   released_.clear();
   clock_index const next = commit.stamp.next();
+  if (reader_) run_.process_->cache().posting(*reader_, to, next);
   if (refusal const r = run_.servers_.server(to).commit(std::move(commit), released_); r != refusal::none)
     throw error(errc::refused, "server " + std::to_string(to.value()) +
                                    ": a commit was refused, for " + to_string(r));
+  if (reader_) run_.process_->cache().posted(*reader_, to, next);
   run_.release(released_);
   if (run_.plan().synchronized(run_.protocol()))
     run_.control([&] { run_.control_.progress(to, self_, next, now()); });
@@ -48,6 +71,7 @@ void thread_endpoint::post(server_id to, commit_message&& commit) {
 
 void thread_endpoint::request(server_id to, std::size_t table, read_header const& read, read_slot& slot) {
   checkpoint();
+  if (reader_) return run_.process_->cache().request(*reader_, to, table, read, slot);
   slot.arrived = slot.admitted = time_point::min();
   auto const [refused, done] = run_.servers_.server(to).admit(table, read, slot);
   if (refused != refusal::none)
@@ -85,6 +109,7 @@ void thread_endpoint::release_cut() {
 
 /// Sleeps until every waiting request has been released, then reads for itself.
 void thread_endpoint::wait() {
+  if (reader_) return wait_for_process();
   bool const cut_is_missing = std::exchange(cut_pending_, false);
   std::size_t const missing = pending_.size() + (cut_is_missing ? 1 : 0);
   if (missing == 0) return;
@@ -101,6 +126,16 @@ void thread_endpoint::wait() {
   }
   pending_.clear();
   idle_until_ = now();
+}
+
+void thread_endpoint::wait_for_process() {
+  run_.process_->wait(asked_, [this] { return run_.stopping(); });
+  if (asked_.missing.load(std::memory_order_acquire) != 0) run_.process_->cache().forget(*reader_);
+  checkpoint();
+  idle_until_ = now();
+  if (auto const e = std::exchange(asked_.failure, nullptr)) std::rethrow_exception(e);
+  if (refusal const r = asked_.refused.exchange(refusal::none); r != refusal::none)
+    throw error(errc::refused, std::string("a read was refused, for ") + to_string(r));
 }
 
 void thread_endpoint::charge(double) {
@@ -205,6 +240,11 @@ void worker_threads::begin(run_request request) {
   servers_.begin_stage(stage_, protocol(), request_.changes_tables);
   control_.begin(stage_, protocol());
   began_ = std::chrono::steady_clock::now();
+  std::unique_ptr<thread_process> shared;
+  if (options_.process_cache && !plan().synchronized(protocol()))
+    shared = std::make_unique<thread_process>(plan(), protocol(), servers_, [this] { return now(); });
+  std::lock_guard const guard(lock_);
+  process_ = std::move(shared);
 }
 
 /// A new participant, known to all shards, its thread not yet started. One thread at a time does this, and
@@ -264,6 +304,7 @@ void worker_threads::join_threads() {
 
 void worker_threads::wake_all() noexcept {
   std::lock_guard const guard(lock_);
+  if (process_) process_->wake();
   for (auto& p : participants_) p->link.wake();
 }
 
@@ -273,7 +314,9 @@ worker_threads::worker_thread& worker_threads::at(worker_id w) {
 }
 
 void worker_threads::release(std::span<worker_id const> workers) {
-  for (worker_id const w : workers) at(w).link.release_one();
+  for (worker_id const w : workers)
+    if (process_) process_->released(w);
+    else at(w).link.release_one();
 }
 
 run_report worker_threads::report() const {

@@ -1,0 +1,120 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <tuple>
+#include <utility>
+
+#include "rubato/transport/threads/thread_process.hpp"
+
+namespace rubato::detail {
+
+thread_process::thread_process(blueprint const& plan, std::size_t protocol, server_group& servers,
+                               std::function<time_point()> now)
+    : servers_(servers), now_(std::move(now)), answering_(servers.size()), cache_(plan, *this) {
+  cache_.begin_stage(protocol);
+}
+
+/// It is counted before the server hears of it, which may release it at once, and before its worker may leave.
+void thread_process::ask(server_fetch& f) {
+  {
+    std::lock_guard const guard(lock_);
+    tickets_[f.read.from.worker].waiting.push_back(&f);
+  }
+  ask_server(f);
+  ask_later_ones();
+}
+
+void thread_process::ask_in_turn(server_fetch& f) {
+  std::lock_guard const guard(lock_);
+  tickets_[f.read.from.worker].waiting.push_back(&f);
+  later_.push_back(&f);
+}
+
+void thread_process::ask_later_ones() {
+  while (true) {
+    server_fetch* next = nullptr;
+    {
+      std::lock_guard const guard(lock_);
+      if (later_.empty()) return;
+      next = later_.front();
+      later_.pop_front();
+    }
+    ask_server(*next);
+  }
+}
+
+void thread_process::ask_server(server_fetch& f) {
+  worker_id const asker = f.read.from.worker;
+  f.slot.arrived = f.slot.admitted = now_();
+  std::vector<server_fetch*> ready;
+  {
+    std::lock_guard const one(answering_[f.server.index()]);
+    refusal refused = refusal::none;
+    bool done = false;
+    try {
+      std::tie(refused, done) = servers_.server(f.server).admit(f.table, f.read, f.slot);
+    } catch (...) {
+      (void)forget(asker, f);
+      throw;
+    }
+    if (refused == refusal::none && !done) return;
+    ready = forget(asker, f);
+    f.done(refused);
+  }
+  read(ready);
+  wake();
+}
+
+/// It was answered at once, so the others may be all that wait.
+std::vector<server_fetch*> thread_process::forget(worker_id asker, server_fetch& f) {
+  std::lock_guard const guard(lock_);
+  tickets& t = tickets_[asker];
+  std::erase(t.waiting, &f);
+  return take_ready(t);
+}
+
+void thread_process::released(worker_id w) {
+  std::vector<server_fetch*> ready;
+  {
+    std::lock_guard const guard(lock_);
+    tickets& t = tickets_[w];
+    ++t.released;
+    ready = take_ready(t);
+  }
+  read(ready);
+  ask_later_ones();
+}
+
+std::vector<server_fetch*> thread_process::take_ready(tickets& t) {
+  if (!t.all_released()) return {};
+  t.released = 0;
+  return std::exchange(t.waiting, {});
+}
+
+void thread_process::read(std::vector<server_fetch*> const& ready) {
+  if (ready.empty()) return;
+  for (server_fetch* const f : ready) {
+    std::lock_guard const one(answering_[f->server.index()]);
+    f->slot.admitted = now_();
+    servers_.server(f->server).read_released(f->table, f->read, f->slot);
+    f->done(refusal::none);
+  }
+  wake();
+}
+
+void thread_process::wait(inquiry const& asked, std::function<bool()> const& stopping) {
+  std::unique_lock guard(lock_);
+  changed_.wait(guard, [&] { return asked.missing.load(std::memory_order_acquire) == 0 || stopping(); });
+}
+
+void thread_process::settle(worker_id w, std::function<bool()> const& stopping) {
+  std::unique_lock guard(lock_);
+  changed_.wait(guard, [&] { return tickets_[w].waiting.empty() || stopping(); });
+}
+
+void thread_process::wake() {
+  { std::lock_guard const guard(lock_); }
+  changed_.notify_all();
+}
+
+}  // namespace rubato::detail
