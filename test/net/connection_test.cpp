@@ -175,8 +175,8 @@ TEST_CASE("what is no frame closes its connection, and no other", "[net]") {
     CHECK_THAT(reason_against(bad), Contains("magic"));
   }
   SECTION("version") {
-    bad[4] = std::byte{3};
-    CHECK_THAT(reason_against(bad), Contains("a frame of version 3, expected 2"));
+    bad[4] = std::byte{2};
+    CHECK_THAT(reason_against(bad), Contains("a frame of version 2, expected 3"));
   }
   SECTION("reserved field") {
     bad[28] = std::byte{1};
