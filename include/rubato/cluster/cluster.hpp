@@ -19,7 +19,9 @@
 #include "rubato/storage/sparse.hpp"
 #include "rubato/storage/sparse_snapshot.hpp"
 #include "rubato/storage/table_description.hpp"
+#include "rubato/storage/table_list.hpp"
 #include "rubato/transport/concepts.hpp"
+#include "rubato/worker/table_list_worker.hpp"
 #include "rubato/worker/worker.hpp"
 
 namespace rubato {
@@ -58,6 +60,53 @@ struct checked_together<rules, Tables...> {};
 
 }  // namespace detail
 
+namespace detail {
+
+/// What a cluster does whatever its tables are.
+template <class Runtime>
+class cluster_base {
+ public:
+  using runtime_type = Runtime;
+
+  /// The updates that the servers have received in this run so far.
+  [[nodiscard]] std::uint64_t updates() const { return runtime_->updates(); }
+
+  /// Starts one more worker with the body of the run under way; returns its rank.
+  std::uint32_t add_worker() { return runtime_->add_worker(); }
+  /// Ends the run under way: every worker's next call unwinds its body, and `run` returns.
+  void stop() { runtime_->stop(); }
+  /// Time since the run began, wall or virtual.
+  [[nodiscard]] time_point now() const { return runtime_->now(); }
+  /// The workers that a run begins with.
+  [[nodiscard]] std::uint32_t workers() const noexcept { return runtime_->workers(); }
+  /// The servers' side, for reports and observers. @throws usage_error where it is in other processes
+  [[nodiscard]] server_group const& servers() const { return runtime_->servers(); }
+  [[nodiscard]] runtime_type& runtime() noexcept { return *runtime_; }
+
+ protected:
+  explicit cluster_base(std::unique_ptr<Runtime> r) noexcept : runtime_(std::move(r)) {}
+  ~cluster_base() = default;
+  cluster_base(cluster_base&&) noexcept = default;
+  cluster_base& operator=(cluster_base&&) noexcept = default;
+
+  template <parameter T>
+  void read_whole(std::size_t table, std::size_t elements, std::vector<T>& out) const {
+    out.resize(elements);
+    runtime_->read_whole(table, reinterpret_cast<std::byte*>(out.data()));
+  }
+  template <parameter T>
+  void read_touched(std::size_t table, sparse_snapshot<T>& out) const {
+    raw_array values;
+    runtime_->read_touched(table, out.keys, values);
+    auto const typed = values.template as<T>();
+    out.values.assign(typed.begin(), typed.end());
+  }
+
+  std::unique_ptr<Runtime> runtime_;
+};
+
+}  // namespace detail
+
 /// A transport, a protocol and tables put together: what a user makes first.
 ///
 ///     rubato::cluster cluster{rubato::in_process{.workers = 4, .servers = 2},
@@ -72,7 +121,9 @@ struct checked_together<rules, Tables...> {};
 /// worker bodies may call `observe`, `updates`, `add_worker`, `stop` and `now` during a run, and in
 /// process and over TCP any other thread as well.
 template <class Transport, class Protocol, class... Tables>
-class cluster {
+class cluster : public detail::cluster_base<typename Transport::runtime_type> {
+  using base = detail::cluster_base<typename Transport::runtime_type>;
+  using base::runtime_;
   static_assert(transport<Transport>, "a transport needs runtime_type and open(run_setup), see transport/concepts.hpp");
   static_assert(sizeof...(Tables) != 0, "a cluster needs at least one table");
   static_assert((table_spec<Tables> && ...),
@@ -83,7 +134,6 @@ class cluster {
   using table_type = std::tuple_element_t<I, std::tuple<Tables...>>;
 
  public:
-  using runtime_type = typename Transport::runtime_type;
   /// What bodies are given: the same for all transports and protocols.
   using worker_type = worker<table_handle<typename Tables::value_type, Tables::bounded>...>;
   /// What a table's parameters are read into: a vector, or a `sparse_snapshot`.
@@ -93,12 +143,12 @@ class cluster {
                                          sparse_snapshot<typename table_type<I>::value_type>>;
 
   cluster(Transport const& transport, Protocol p, Tables... tables)
-      : elements_{static_cast<std::size_t>(tables.rows) * tables.width...},
-        runtime_(transport.open({.protocols = {rules(std::move(p))},
-                                 .tables = {describe(tables)...},
-                                 .make_worker = [](worker_setup const& s) -> std::unique_ptr<worker_core> {
-                                   return std::make_unique<worker_type>(s);
-                                 }})) {}
+      : base(transport.open({.protocols = {rules(std::move(p))},
+                             .tables = {describe(tables)...},
+                             .make_worker = [](worker_setup const& s) -> std::unique_ptr<worker_core> {
+                               return std::make_unique<worker_type>(s);
+                             }})),
+        elements_{static_cast<std::size_t>(tables.rows) * tables.width...} {}
 
   /// Runs `body(worker)` on every worker and returns what was measured when all have ended. A
   /// worker whose body returns leaves the run; what it had pushed and not committed is committed
@@ -143,33 +193,11 @@ class cluster {
     return out;
   }
 
-  /// The updates that the servers have received in this run so far.
-  [[nodiscard]] std::uint64_t updates() const { return runtime_->updates(); }
-
-  /// Starts one more worker with the body of the run under way; returns its rank.
-  std::uint32_t add_worker() { return runtime_->add_worker(); }
-  /// Ends the run under way: every worker's next call unwinds its body, and `run` returns.
-  void stop() { runtime_->stop(); }
-  /// Time since the run began, wall or virtual.
-  [[nodiscard]] time_point now() const { return runtime_->now(); }
-  /// The workers that a run begins with.
-  [[nodiscard]] std::uint32_t workers() const noexcept { return runtime_->workers(); }
-  /// The servers' side, for reports and observers. @throws usage_error where it is in other processes
-  [[nodiscard]] server_group const& servers() const { return runtime_->servers(); }
-  [[nodiscard]] runtime_type& runtime() noexcept { return *runtime_; }
-
  private:
   template <std::size_t I>
   void read(result_type<I>& out) const {
-    if constexpr (table_type<I>::bounded) {
-      out.resize(elements_[I]);
-      runtime_->read_whole(I, reinterpret_cast<std::byte*>(out.data()));
-    } else {
-      raw_array values;
-      runtime_->read_touched(I, out.keys, values);
-      auto const typed = values.template as<typename table_type<I>::value_type>();
-      out.values.assign(typed.begin(), typed.end());
-    }
+    if constexpr (table_type<I>::bounded) base::read_whole(I, elements_[I], out);
+    else base::read_touched(I, out);
   }
 
   template <class Sequence>
@@ -181,7 +209,70 @@ class cluster {
 
   std::array<std::size_t, sizeof...(Tables)> elements_;  ///< of tables that hold every row
   typename results_of<std::index_sequence_for<Tables...>>::type results_;
-  std::unique_ptr<runtime_type> runtime_;
+};
+
+/// The same with tables that the program chooses while it runs. Bodies are given a `table_list_worker`, and who asks
+/// for a table says of what elements it is.
+template <class Transport, class Protocol>
+class cluster<Transport, Protocol, table_list> : public detail::cluster_base<typename Transport::runtime_type> {
+  static_assert(transport<Transport>, "a transport needs runtime_type and open(run_setup), see transport/concepts.hpp");
+  static_assert(sizeof(detail::checked_together<Protocol>) != 0);
+
+  using base = detail::cluster_base<typename Transport::runtime_type>;
+  using base::runtime_;
+
+ public:
+  using worker_type = table_list_worker;
+
+  /// @throws option_error where there is no table, or one that the protocol cannot do with
+  cluster(Transport const& transport, Protocol p, table_list tables)
+      : base(transport.open({.protocols = {rules(std::move(p))},
+                             .tables = tables.descriptions(),
+                             .make_worker = [](worker_setup const& s) -> std::unique_ptr<worker_core> {
+                               return std::make_unique<table_list_worker>(s);
+                             }})),
+        tables_(std::move(tables)) {}
+
+  /// As with tables whose types are known.
+  template <class Body>
+  run_report run(Body body) {
+    return runtime_->run({.body = [&body](worker_core& w) { body(static_cast<table_list_worker&>(w)); }});
+  }
+  /// The same for a pace that goes by the loss, which `loss()` says.
+  template <class Body, class Loss>
+    requires std::convertible_to<std::invoke_result_t<Loss&>, double>
+  run_report run(Body body, Loss loss) {
+    return runtime_->run({.body = [&body](worker_core& w) { body(static_cast<table_list_worker&>(w)); },
+                          .loss = [&loss]() -> double { return loss(); }});
+  }
+
+  /// The folded state of dense table `i`, as with tables whose types are known: after a run, and during one.
+  /// @throws usage_error where it is no such table
+  template <parameter T>
+  [[nodiscard]] std::vector<T> dense(std::size_t i) const {
+    table_description const& d = expect<T, true>(i);
+    std::vector<T> out;
+    base::read_whole(i, static_cast<std::size_t>(d.rows) * d.width, out);
+    return out;
+  }
+  /// The touched rows of sparse table `i`. @throws usage_error where it is no such table
+  template <parameter T>
+  [[nodiscard]] sparse_snapshot<T> sparse(std::size_t i) const {
+    (void)expect<T, false>(i);
+    sparse_snapshot<T> out;
+    base::read_touched(i, out);
+    return out;
+  }
+
+ private:
+  template <parameter T, bool Bounded>
+  table_description const& expect(std::size_t i) const {
+    auto const description_of = [this](std::size_t k) -> auto const& { return tables_.descriptions()[k]; };
+    detail::expect_table(i, tables_.size(), description_of, element_type_of<T>(), Bounded);
+    return tables_.descriptions()[i];
+  }
+
+  table_list tables_;
 };
 
 }  // namespace rubato
