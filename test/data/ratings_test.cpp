@@ -66,6 +66,41 @@ TEST_CASE("ratings: those of nobody, of nothing, that are no number, or there tw
   CHECK(rd::ratings(0, 0, {}).size() == 0);
 }
 
+TEST_CASE("ratings: split holds out a share at random, of the same users and items", "[data]") {
+  auto const all = rd::make_synthetic_ratings({.users = 40, .items = 30, .per_user = 10});
+  auto const [train, test] = all.split(0.3, 7);
+  CHECK(test.size() == 120);
+  CHECK(train.size() == 280);
+  std::size_t without = 0, order_kept = 0;
+  for (std::size_t u = 0; u < 40; ++u) {
+    std::map<std::uint32_t, float> whole, parts;
+    for (auto const& e : all.of_user(u)) whole[e.other] = e.value;
+    for (auto const* const part : {&train, &test})
+      for (auto const& e : part->of_user(u)) CHECK(parts.insert({e.other, e.value}).second);
+    CHECK(parts == whole);
+    without += test.of_user(u).empty() ? 1 : 0;
+    order_kept += test.of_user(u).size() == 3 ? 1 : 0;
+  }
+  CHECK((without < 5 && order_kept < 25));  // of ratings, not of users, nor the same of each
+  auto const held = [&](std::uint64_t seed) {
+    std::vector<std::uint32_t> items;
+    auto const parts = all.split(0.3, seed);
+    for (std::size_t u = 0; u < 40; ++u)
+      for (auto const& e : parts.test.of_user(u)) items.push_back(e.other);
+    return items;
+  };
+  CHECK(held(7) == held(7));
+  CHECK(held(7) != held(8));
+  for (double const share : {0.0, 1.0}) {
+    auto const parts = all.split(share, 1);
+    CHECK(parts.test.size() == (share == 0 ? 0 : 400));
+    CHECK(parts.test.users() == 40);
+    CHECK(parts.train.items() == 30);
+  }
+  CHECK_THROWS_WITH(all.split(1.5, 1), Contains("split: a test share of 1.5") && Contains("expected 0 to 1"));
+  CHECK_THROWS_AS(all.split(std::nan(""), 1), rb::option_error);
+}
+
 TEST_CASE("synthetic ratings: as many as asked for, the same for the same seed, of unit variance", "[data]") {
   rd::ratings_options o{.users = 300, .items = 80, .factors = 3, .per_user = 40};
   auto const all = rd::make_synthetic_ratings(o);

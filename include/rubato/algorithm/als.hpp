@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "rubato/algorithm/factor_objective.hpp"
+#include "rubato/algorithm/line_range.hpp"
 #include "rubato/algorithm/stage_setting.hpp"
 #include "rubato/core/random.hpp"
 #include "rubato/core/table.hpp"
@@ -58,18 +60,6 @@ template <std::floating_point Real = float>
 [[nodiscard]] als_task<Real> make_als_task(data::ratings const& all, std::size_t factors) {
   return als_task<Real>({.rows = all.users(), .width = factors}, {.rows = all.items(), .width = factors});
 }
-
-/// The lines, of users or items, whose factors worker `rank` of `count` computes.
-struct line_range {
-  std::size_t first;
-  std::size_t last;
-
-  [[nodiscard]] static constexpr line_range of(std::size_t lines, std::uint32_t rank,
-                                               std::uint32_t count) noexcept {
-    auto const begin_of = [&](std::uint64_t r) { return static_cast<std::size_t>(lines * r / count); };
-    return {begin_of(rank), begin_of(rank + std::uint64_t{1})};
-  }
-};
 
 /// What the workers of a stage do that computes the factors of one side from those of the other: for line i
 /// with ratings r_j by n lines j, x = (Σ y_j y_jᵀ + λ n I)⁻¹ Σ r_j y_j. The table has been cleared, and each
@@ -231,22 +221,7 @@ als_stages als(als_task<Real>& t, data::ratings const& all, als_options const& o
 template <std::floating_point Real>
 [[nodiscard]] double als_objective(data::ratings const& all, std::span<Real const> users,
                                    std::span<Real const> items, double l2) {
-  std::size_t const k = all.users() == 0 ? 0 : users.size() / all.users();
-  auto const product = [k](Real const* a, Real const* b) {
-    double total = 0;
-    for (std::size_t f = 0; f < k; ++f) total += static_cast<double>(a[f]) * static_cast<double>(b[f]);
-    return total;
-  };
-  double total = 0;
-  for (std::size_t u = 0; u < all.users(); ++u) {
-    Real const* const x = users.data() + u * k;
-    for (auto const& e : all.of_user(u)) {
-      Real const* const y = items.data() + e.other * k;
-      double const off = static_cast<double>(e.value) - product(x, y);
-      total += off * off + l2 * (product(x, x) + product(y, y));
-    }
-  }
-  return total;
+  return factor_objective(all, users, items, l2);
 }
 
 }  // namespace rubato::algorithm

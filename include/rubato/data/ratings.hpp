@@ -18,6 +18,8 @@ struct rating {
   friend bool operator==(rating const&, rating const&) = default;
 };
 
+struct held_out_ratings;
+
 /// Ratings of items by users: a sparse matrix, found by its rows and by its columns, both in ascending order.
 /// Immutable, used concurrently; copies share their memory, 16 bytes a rating.
 class ratings {
@@ -42,6 +44,11 @@ class ratings {
   /// @pre `i` is below `items()`
   [[nodiscard]] std::span<entry const> of_item(std::size_t i) const noexcept { return state_->by_item.of(i); }
 
+  /// Cuts at random into disjoint parts of the same users and items; round(test_share × size()) ratings are held
+  /// out. What is drawn depends on the seed and on which ratings there are. Cost: O(size log size)
+  /// @throws option_error when `test_share` is not in [0, 1]
+  [[nodiscard]] held_out_ratings split(double test_share, std::uint64_t seed) const;
+
  private:
   struct lines {
     std::vector<std::size_t> first;  ///< of a line's entries; one more than there are lines
@@ -57,6 +64,12 @@ class ratings {
   };
 
   std::shared_ptr<state const> state_;
+};
+
+/// What `ratings::split` returns.
+struct held_out_ratings {
+  ratings train;
+  ratings test;
 };
 
 /// What synthetic ratings should look like.

@@ -8,6 +8,7 @@
 #include "rubato/data/impl/file_block.ipp"
 #include "rubato/data/impl/idx.ipp"
 #include "rubato/data/impl/libsvm.ipp"
+#include "rubato/data/impl/movielens.ipp"
 #include "rubato/data/impl/ratings.ipp"
 #include "rubato/data/impl/synthetic.ipp"
 #include "rubato/data/impl/synthetic_chiller.ipp"

@@ -19,6 +19,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/data/impl/gzip_file.hpp"
+#include "rubato/data/impl/quoted.hpp"
 
 namespace rubato::data {
 namespace {
@@ -156,17 +157,6 @@ class label_rule {
  private:
   std::vector<label_kind> kinds_;  // those still possible; never empty
 };
-
-/// Input as it may be shown: in quotes, cut short, nothing that could upset a terminal.
-std::string quoted(std::string_view text) {
-  constexpr std::size_t shown_max = 32;
-  std::string out = "'";
-  for (char const c : text.substr(0, shown_max)) {
-    auto const byte = static_cast<unsigned char>(c);
-    out += byte >= 0x20 && byte < 0x7f ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
-  }
-  return out + (text.size() > shown_max ? "...'" : "'");
-}
 
 class parser {
  public:

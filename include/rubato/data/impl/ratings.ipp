@@ -84,6 +84,21 @@ ratings::ratings(std::size_t users, std::size_t items, std::vector<rating> all) 
   state_ = std::make_shared<state const>(std::move(s));
 }
 
+held_out_ratings ratings::split(double test_share, std::uint64_t seed) const {
+  if (!(test_share >= 0 && test_share <= 1))
+    throw option_error("split: a test share of " + std::to_string(test_share) + ", expected 0 to 1");
+  auto const tests = static_cast<std::size_t>(std::floor(test_share * static_cast<double>(size()) + 0.5));
+  std::vector<char> held(size());
+  std::fill_n(held.begin(), std::min(tests, size()), char{1});
+  random_stream(seed).shuffle(std::span(held));
+  std::vector<rating> train, test;
+  auto next = held.begin();
+  for (std::size_t u = 0; u < users(); ++u)
+    for (entry const& e : of_user(u))
+      (*next++ != 0 ? test : train).push_back({static_cast<std::uint32_t>(u), e.other, e.value});
+  return {ratings(users(), items(), std::move(train)), ratings(users(), items(), std::move(test))};
+}
+
 ratings make_synthetic_ratings(ratings_options const& o) {
   check_options(o);
   random_stream random(o.seed);
