@@ -107,7 +107,7 @@ struct noted_worker {
     calls.emplace_back("pull");
     pulled = keys;
     for (std::size_t i = 0; i < keys.size(); ++i)
-      std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(keys[i] * rank), rank, out.begin() + i * rank);
+      std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(keys[i] * rank), rank, out.data() + i * rank);
   }
   void push(std::vector<std::uint64_t> const& keys, std::span<float const> delta) {
     calls.emplace_back("push");
@@ -158,11 +158,19 @@ TEST_CASE("mf: ML-100K by four workers, as good on held-out ratings as the plain
   check("threads, bsp", threads, rb::bsp{});
   check("threads, ssp", threads, rb::ssp{.staleness = 3});
   check("threads, asp", threads, rb::asp{});
-  // 5 multiplications of each of 8 factors in 0.2 us; the network about as fast as the workers.
-  rb::simulated const there{.workers = 4, .servers = 2, .scenario = {.speed = {.work_cost = 5ns, .slowness = {1, 1, 2, 1}}}};
+  rb::sim::speed_options const speed{.work_cost = 5ns, .slowness = {1, 1, 2, 1}};  // per multiplication
+  rb::simulated const there{.workers = 4, .servers = 2, .scenario = {.speed = speed}};
   check("simulated, bsp", there, rb::bsp{});
   check("simulated, ssp", there, rb::ssp{.staleness = 3});
   check("simulated, asp", there, rb::asp{});
+  // A clock of all ratings is like a plain sweep if the rate is small, and goes too far if it is not (mf_options).
+  ra::mf_options whole{.rank = 8, .learning_rate = 0.01, .l2 = 0.1, .sweeps = 20, .batch = 1};
+  auto const in_whole_sweeps = [&, &train = train, &test = test] {
+    return ra::rmse(test, mf_trained<float>(train, whole, there, rb::bsp{}));
+  };
+  CHECK(in_whole_sweeps() == Approx(expected).epsilon(0.01));
+  whole.learning_rate = 0.02;
+  CHECK(in_whole_sweeps() > 1.03 * expected);
 }
 
 TEST_CASE("mf: ratings of known rank are explained down to their noise, at rank 100 as well", "[algorithm]") {
@@ -286,6 +294,6 @@ TEST_CASE("mf: options that cannot be meant are refused by name", "[algorithm]")
   for (double const x : {0.0, 1.5, -0.1, nan, 1e-7}) CHECK_THROWS_WITH(made({.batch = x}), Contains("batch must be"));
   ra::mf_model<float> model(all, {.rank = 3});
   CHECK_THROWS_WITH(ra::mf_part<float>(all, model, {.rank = 4}, 0, 1), Contains("another rank"));
-  CHECK_THROWS_WITH(ra::mf_part<float>(rd::ratings(60, 41, {}), model, {.rank = 3}, 0, 1), Contains("other users, items"));
-  CHECK_THROWS_WITH(ra::mf_part<float>(rd::ratings(61, 40, {}), model, {.rank = 3}, 0, 1), Contains("other users, items"));
+  for (rd::ratings const& other : {rd::ratings(60, 41, {}), rd::ratings(61, 40, {})})
+    CHECK_THROWS_WITH(ra::mf_part<float>(other, model, {.rank = 3}, 0, 1), Contains("other users, items"));
 }

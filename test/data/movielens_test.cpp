@@ -27,7 +27,7 @@ namespace rb = rubato;
 namespace rd = rubato::data;
 using rubato_test::real_data;
 using rubato_test::scratch_file;
-using ids = std::vector<std::uint64_t>;
+using id_list = std::vector<std::uint64_t>;
 
 namespace {
 
@@ -65,8 +65,8 @@ std::string movielens_text(std::string_view separator, std::string_view end = "\
 }
 
 void check_movielens(rd::identified_ratings const& got) {
-  CHECK(got.user_ids == ids{2, 7});
-  CHECK(got.item_ids == ids{9, 50, std::numeric_limits<std::uint64_t>::max()});
+  CHECK(got.user_ids == id_list{2, 7});
+  CHECK(got.item_ids == id_list{9, 50, std::numeric_limits<std::uint64_t>::max()});
   CHECK(got.all.users() == 2);
   CHECK(got.all.items() == 3);
   CHECK(listed(got.all) == std::vector<rd::rating>{{0, 2, 4.5F}, {1, 0, 1.0F}, {1, 1, 3.0F}});

@@ -16,7 +16,8 @@ struct mf_options {
   /// moves its own copy of an item's factors, and servers add these moves up (001's merge is the sum). So one step
   /// over all ratings of an item may go too far where one worker's would not: η × ratings of an item that are under
   /// way × |L_user|² should stay below about 1. Under way are those of a clock of all workers, and of up to s more
-  /// under SSP(s). Take a smaller η or smaller batches where an item has very many.
+  /// under SSP(s). Take a smaller η or smaller batches where an item has very many: on ML-100K, where one has 583,
+  /// η = 0.02 is too much for four workers with batch 1, and 0.01, or batch 0.1, is as good as one worker.
   double learning_rate = 0.01;
   double decay = 0;          ///< α: sweep s, from 0, has the rate η / sqrt(α s + 1), as model::decayed_rate
   double l2 = 0.05;          ///< λ; a line with n ratings has λ n times its square as a regulariser
