@@ -48,9 +48,9 @@ enum class mf_loop { plain, by_differences };
 
 template <class Real>
 Real mf_dot(Real const* a, Real const* b, std::size_t n) {
-  Real sums[8] = {}, total = 0;
-  for (std::size_t i = 0; i < n / 8 * 8; ++i) sums[i % 8] += a[i] * b[i];
-  for (Real const s : sums) total += s;
+  Real s[8] = {};
+  for (std::size_t i = 0; i < n / 8 * 8; ++i) s[i % 8] += a[i] * b[i];
+  Real total = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
   for (std::size_t i = n / 8 * 8; i < n; ++i) total += a[i] * b[i];
   return total;
 }

@@ -30,10 +30,10 @@ Real dot(Real const* a, Real const* b, std::size_t n) noexcept {
   std::size_t i = 0;
   for (; i + sums <= n; i += sums)
     for (std::size_t j = 0; j < sums; ++j) part[j] += a[i + j] * b[i + j];
-  Real total = 0;
-  for (Real const p : part) total += p;
-  for (; i < n; ++i) total += a[i] * b[i];
-  return total;
+  for (std::size_t half = sums / 2; half != 0; half /= 2)
+    for (std::size_t j = 0; j < half; ++j) part[j] += part[j + half];
+  for (; i < n; ++i) part[0] += a[i] * b[i];
+  return part[0];
 }
 
 }  // namespace detail
