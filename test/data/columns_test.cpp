@@ -13,8 +13,8 @@ namespace rd = rubato::data;
 
 namespace {
 
-using indices = std::vector<std::uint32_t>;
-using values = std::vector<float>;
+using column_rows = std::vector<std::uint32_t>;
+using column_values = std::vector<float>;
 using column_entries = std::vector<std::pair<std::uint32_t, float>>;
 
 column_entries entries_of(rd::columns const& c, std::size_t j) {
@@ -27,9 +27,9 @@ column_entries entries_of(rd::columns const& c, std::size_t j) {
 
 TEST_CASE("columns: what rows store, by column and ascending row", "[data]") {
   rd::dataset_builder builder(5);
-  builder.add(1, indices{0, 2}, values{1, 2});
-  builder.add(1, indices{}, values{});
-  builder.add(-1, indices{2, 3}, values{-3, 0});
+  builder.add(1, column_rows{0, 2}, column_values{1, 2});
+  builder.add(1, column_rows{}, column_values{});
+  builder.add(-1, column_rows{2, 3}, column_values{-3, 0});
   auto const rows = builder.build();
   rd::columns const c(rows);
   CHECK(c.size() == 5);
@@ -47,7 +47,7 @@ TEST_CASE("columns: what rows store, by column and ascending row", "[data]") {
 
 TEST_CASE("columns: of a view its rows alone, counted from its first; of nothing none", "[data]") {
   rd::dataset_builder builder;
-  for (std::uint32_t i = 0; i < 6; ++i) builder.add(1, indices{i % 2}, values{static_cast<float>(i)});
+  for (std::uint32_t i = 0; i < 6; ++i) builder.add(1, column_rows{i % 2}, column_values{static_cast<float>(i)});
   auto const rows = builder.build();
   rd::columns const c(rows.rows().slice(3, 2));
   CHECK(c.rows() == 2);
