@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include "rubato/data/impl/bag_of_words.ipp"
 #include "rubato/data/impl/columns.ipp"
 #include "rubato/data/impl/compact.ipp"
 #include "rubato/data/impl/dataset.ipp"
