@@ -6,7 +6,7 @@
 
 namespace rubato::algorithm {
 
-/// A stretch of lines, of users or items: those of worker `rank` of `count`, or batch `rank` of `count`.
+/// A stretch of lines, of users, items or documents: those of worker `rank` of `count`, or batch `rank` of `count`.
 struct line_range {
   std::size_t first;
   std::size_t last;  ///< the first that is not in it
