@@ -21,6 +21,7 @@
 
 #include "algorithm/algorithms.hpp"
 #include "data/real_data.hpp"
+#include "seeds.hpp"
 
 namespace rb = rubato;
 namespace ra = rubato::algorithm;
@@ -276,6 +277,10 @@ TEST_CASE("lasso: workers without columns do nothing, columns without values sta
 }
 
 TEST_CASE("lasso: a9a, with its labels as numbers", "[algorithm]") {
+  if (rb::test::sanitized()) {  // others run the same code
+    WARN("left out under a sanitizer, for the time it takes");
+    return;
+  }
   auto const path = rubato_test::real_data("a9a");
   if (!path) return;
   auto const all = rd::read_libsvm(*path);
