@@ -61,7 +61,7 @@ template <class Cluster>
 class observer {
  public:
   observer(Cluster const& cluster, training const& job, shared_progress const& all)
-      : cluster_(cluster), job_(job), all_(all), curve_(job) {}
+      : cluster_(cluster), job_(job), all_(all), objective_(*job.work), curve_(job) {}
   observer(observer const&) = delete;
   observer& operator=(observer const&) = delete;
   ~observer() { stop(); }
@@ -77,7 +77,7 @@ class observer {
   /// @pre it has been stopped
   [[nodiscard]] std::vector<curve_point> finish(run_report const& report,
                                                 std::vector<float> const& parameters) {
-    return curve_.finish(to_seconds(report.elapsed), report.updates, parameters);
+    return curve_.finish(to_seconds(report.elapsed), report.updates, objective_(parameters));
   }
 
  private:
@@ -96,12 +96,13 @@ class observer {
     // What has been sent may still be on its way.
     std::uint64_t const updates = cluster_.updates();
     double const now = to_seconds(cluster_.now().since_start());
-    curve_.look(now, updates, [this] { return cluster_.observe(); });
+    curve_.look(now, updates, [this] { return objective_.of(cluster_.observe()); });
   }
 
   Cluster const& cluster_;
   training const& job_;
   shared_progress const& all_;
+  remembered_objective objective_;
   recorder curve_;
   std::jthread thread_;
 };

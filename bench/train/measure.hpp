@@ -42,11 +42,12 @@ template <class Cluster>
   training const& job = what.job;
   std::optional<std::int64_t> const& clocks = what.length.clocks;
   recorder curve(job);
+  remembered_objective objective(*job.work);
+  auto const observe = [&] { return objective.of(cluster.observe()); };
   auto const look = [&] {
     std::uint64_t const updates = whole_updates(cluster.servers());
     double const now = to_seconds(cluster.now().since_start());
-    if (curve.due(now, updates) && curve.look(now, updates, [&] { return cluster.observe(); }))
-      cluster.stop();
+    if (curve.due(now, updates) && curve.look(now, updates, observe)) cluster.stop();
   };
   // The simulator can look at every event; threads look when they have committed.
   constexpr bool simulating = requires { cluster.runtime().on_event(look); };
@@ -69,7 +70,7 @@ template <class Cluster>
   run_report const report = cluster.run(body, remembered_objective(*job.work));
   auto const& parameters = cluster.parameters();
   fill_in(r, job, report,
-          curve.finish(to_seconds(report.elapsed), whole_updates(cluster.servers()), parameters),
+          curve.finish(to_seconds(report.elapsed), whole_updates(cluster.servers()), objective(parameters)),
           parameters);
   return r;
 }

@@ -9,13 +9,12 @@
 namespace rubato::bench {
 namespace {
 
-/// Parameters that are kept for later must not fill the memory, whatever the model's size.
+/// What is kept for later must not fill the memory, whatever the model's size.
 constexpr std::size_t kept_bytes_max = std::size_t{512} << 20;
 
-std::size_t affordable_points(training const& job) {
+std::size_t affordable_points(training const& job, std::size_t look_bytes) {
   if (job.transport == transport_kind::simulated) return job.points;
-  std::size_t const one = std::max<std::size_t>(1, job.work->parameters() * sizeof(float));
-  return std::clamp<std::size_t>(kept_bytes_max / one, 1, job.points);
+  return std::clamp<std::size_t>(kept_bytes_max / std::max<std::size_t>(1, look_bytes), 1, job.points);
 }
 
 }  // namespace
@@ -31,16 +30,19 @@ std::uint64_t checkpoints::at(std::uint64_t k) const noexcept {
   return k / per_clock_ * updates_in_clock_ + (part + per_clock_ - 1) / per_clock_;
 }
 
-recorder::recorder(training const& job, std::uint64_t updates_in_clock)
+recorder::recorder(training const& job, std::uint64_t updates_in_clock, curve_start from)
     : job_(job),
-      checkpoints_(updates_in_clock, job.clocks, affordable_points(job)),
+      checkpoints_(updates_in_clock, job.clocks, affordable_points(job, from.look_bytes)),
       next_updates_(checkpoints_.at(1)),
       next_seconds_(job.look_every.value_or(0)),
-      arrival_(job.target.value_or(-std::numeric_limits<double>::infinity()), updates_in_clock),
-      objective_(*job.work) {
-  auto const start = job.start();
-  curve_.push_back({.loss = objective_({start.begin(), start.end()})});
+      arrival_(job.target.value_or(-std::numeric_limits<double>::infinity()), updates_in_clock) {
+  curve_.push_back({.loss = from.loss});
 }
+
+recorder::recorder(training const& job, std::uint64_t updates_in_clock)
+    : recorder(job, updates_in_clock,
+               {.loss = job.work->objective(job.start()),
+                .look_bytes = job.work->parameters() * sizeof(float)}) {}
 
 void recorder::note(std::uint32_t rank, std::uint64_t steps, time_split const& spent) {
   std::lock_guard const guard(lock_);
@@ -52,7 +54,7 @@ void recorder::note(std::uint32_t rank, std::uint64_t steps, time_split const& s
   steps_[rank] = steps;
 }
 
-bool recorder::take(double seconds, std::uint64_t updates, std::vector<float> parameters) {
+bool recorder::take(double seconds, std::uint64_t updates, evaluation of_now) {
   curve_point p{.seconds = seconds, .updates = updates};
   for (time_split const& worker : spent_) {
     p.spent.compute += worker.compute;
@@ -66,22 +68,19 @@ bool recorder::take(double seconds, std::uint64_t updates, std::vector<float> pa
   next_updates_.store(checkpoints_.at(next_), std::memory_order_relaxed);
   if (job_.transport != transport_kind::simulated) {
     curve_.push_back(p);
-    kept_.push_back(std::move(parameters));
+    kept_.push_back(std::move(of_now));
     return false;
   }
-  p.loss = objective_(parameters);
+  p.loss = of_now();
   curve_.push_back(p);
   bool const arrived = arrival_.add(p);
   return (job_.stop.at_target && (arrived || !std::isfinite(p.loss))) ||
          (seconds > job_.stop.deadline && !arrival_.pending());
 }
 
-std::vector<curve_point> recorder::finish(double seconds, std::uint64_t updates,
-                                          std::vector<float> const& parameters) {
-  for (std::size_t i = 0; i < kept_.size(); ++i)
-    curve_[i + 1].loss = job_.work->objective(kept_[i]);
+std::vector<curve_point> recorder::finish(double seconds, std::uint64_t updates, double loss) {
+  for (std::size_t i = 0; i < kept_.size(); ++i) curve_[i + 1].loss = kept_[i]();
   kept_.clear();
-  double const loss = objective_(parameters);
   if (curve_.back().updates < updates || curve_.size() == 1)
     curve_.push_back({.seconds = seconds,
                       .updates = updates,

@@ -4,13 +4,18 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "bench/result/curve.hpp"
 #include "bench/train/training.hpp"
 
 namespace rubato::bench {
+
+/// The objective as it was at one moment of a run: computed when it is called, then or after the run.
+using evaluation = std::function<double()>;
 
 /// The objective, which is not computed again as long as the parameters stay what they are: under a
 /// barrier they do for many looks.
@@ -24,6 +29,10 @@ class remembered_objective {
       last_ = parameters;
     }
     return value_;
+  }
+  /// That of these parameters. Refers to this object.
+  [[nodiscard]] evaluation of(std::vector<float> parameters) {
+    return [this, w = std::move(parameters)] { return (*this)(w); };
   }
 
  private:
@@ -47,12 +56,20 @@ class checkpoints {
   std::uint64_t per_clock_;
 };
 
+/// Where a curve begins, and what it takes to draw it.
+struct curve_start {
+  double loss;             ///< of what training starts from
+  std::size_t look_bytes;  ///< of memory that an evaluation holds
+};
+
 /// Draws the curve of a run. In the simulator the objective is computed at once, for it costs no
-/// virtual time; elsewhere the parameters are kept and evaluated after the run, so that evaluation
-/// takes no time from the workers.
+/// virtual time; elsewhere evaluations are kept until the run is over, so that they take no time from
+/// the workers.
 class recorder {
  public:
   /// @param updates_in_clock what all workers together make in a clock
+  recorder(training const& job, std::uint64_t updates_in_clock, curve_start from);
+  /// Of a workload's parameters.
   recorder(training const& job, std::uint64_t updates_in_clock);
   explicit recorder(training const& job) : recorder(job, job.workers) {}
 
@@ -63,19 +80,19 @@ class recorder {
   }
   /// A worker has committed: so many local steps has it made, and its time so far went there.
   void note(std::uint32_t rank, std::uint64_t steps, time_split const& spent);
-  /// Looks at what `observe()` returns if that is (still) due. Returns whether the run may stop.
+  /// Looks at what `observe()` returns, an `evaluation`, if that is (still) due. Returns whether the
+  /// run may stop.
   template <class Observe>
   bool look(double seconds, std::uint64_t updates, Observe observe) {
     std::lock_guard const guard(lock_);
     if (!due(seconds, updates)) return false;
     return take(seconds, updates, observe());
   }
-  /// The curve, closed with the state at the end. Evaluates what has been kept.
-  [[nodiscard]] std::vector<curve_point> finish(double seconds, std::uint64_t updates,
-                                                std::vector<float> const& parameters);
+  /// The curve, closed with the objective at the end. Evaluates what has been kept.
+  [[nodiscard]] std::vector<curve_point> finish(double seconds, std::uint64_t updates, double loss);
 
  private:
-  bool take(double seconds, std::uint64_t updates, std::vector<float> parameters);
+  bool take(double seconds, std::uint64_t updates, evaluation of_now);
 
   training const& job_;
   checkpoints checkpoints_;
@@ -85,10 +102,9 @@ class recorder {
   std::mutex lock_;
   std::vector<curve_point> curve_;
   arrival arrival_;
-  remembered_objective objective_;
-  std::vector<time_split> spent_;         ///< by worker
-  std::vector<std::uint64_t> steps_;      ///< by worker
-  std::vector<std::vector<float>> kept_;  ///< but in the simulator: of each point but the first
+  std::vector<time_split> spent_;     ///< by worker
+  std::vector<std::uint64_t> steps_;  ///< by worker
+  std::vector<evaluation> kept_;      ///< but in the simulator: of each point but the first
 };
 
 }  // namespace rubato::bench

@@ -89,12 +89,13 @@ void train_peer(peer<float>& self, training const& job, Stepped stepped) {
 template <class Group>
 run_result measure_peers(Group& group, training const& job, run_result r) {
   recorder curve(job, peer_updates_in_clock(job));
+  remembered_objective objective(*job.work);
   std::atomic<std::uint64_t> updates = 0;
+  auto const observe = [&] { return objective.of(group.observe()); };
   auto const look = [&] {
     std::uint64_t const made = updates.load(std::memory_order_relaxed);
     double const now = to_seconds(group.now().since_start());
-    if (curve.due(now, made) && curve.look(now, made, [&] { return group.observe(); }))
-      group.stop();
+    if (curve.due(now, made) && curve.look(now, made, observe)) group.stop();
   };
   // The simulator can look at every event; threads look when they have made a step.
   constexpr bool simulating = requires { group.runtime().on_event(look); };
@@ -108,7 +109,8 @@ run_result measure_peers(Group& group, training const& job, run_result r) {
   });
   auto const parameters = group.parameters();
   fill_in(r, job, report,
-          curve.finish(to_seconds(report.elapsed), report.iterations(), parameters), parameters);
+          curve.finish(to_seconds(report.elapsed), report.iterations(), objective(parameters)),
+          parameters);
   return r;
 }
 
