@@ -8,19 +8,13 @@
 #include <fmt/format.h>
 
 #include "bench/compare/compare.hpp"
+#include "bench/compare/subject.hpp"
 #include "bench/report/page.hpp"
 #include "bench/result/json.hpp"
 #include "bench/result/ranking.hpp"
 
 namespace rubato::bench {
 namespace {
-
-/// "lr", "mlp of 6634 parameters"
-std::string description(workload const& work) {
-  std::string const name(work.name());
-  if (work.parameters() == work.features()) return name;
-  return fmt::format("{} of {} parameters", name, work.parameters());
-}
 
 /// "10 servers", "peers on ring-based", "10 servers or peers on ring-based"
 std::string who_holds(compare_settings const& s) {
@@ -44,18 +38,19 @@ std::string where(compare_settings const& s) {
   return "across processes";
 }
 
-std::string headline(compare_settings const& s, workload const& work, loaded_data const& data) {
+std::string headline(compare_settings const& s, subject const& what) {
   training const& job = s.job;
   std::string text =
-      fmt::format("{} on {}: {} rows, {} features; {} workers, {}, {}, HL {}, seed {}\n",
-                  description(work), data.name, data.train.size(), work.features(), job.workers,
-                  who_holds(s), where(s), job.scenario.speed.heterogeneity.level, job.seed);
+      fmt::format("{}; {} workers, {}, {}, HL {}, seed {}\n", what.description(), job.workers, who_holds(s), where(s),
+                  job.scenario.speed.heterogeneity.level, job.seed);
   for (std::string const& why : s.left_out) text += fmt::format("left out: {}\n", why);
   if (!job.target) return text + fmt::format("no target: {} clocks each\n", job.clocks);
   bool const automatic = s.target == compare_settings::target_kind::automatic;
   return text +
          fmt::format("target {:.4g}{}, at most {} clocks each\n", *job.target,
-                     automatic ? " (98% of the way from the start to what serial SGD finds)" : "",
+                     automatic ? s.app ? " (98% of the way from the start to what one worker finds in half as many clocks)"
+                                        : " (98% of the way from the start to what serial SGD finds)"
+                               : "",
                      job.clocks);
 }
 
@@ -64,11 +59,11 @@ std::string headline(compare_settings const& s, workload const& work, loaded_dat
 void run_compare(compare_options const& options) {
   compare_settings settings = interpret(options);
   if (!settings.report_dir.empty()) check_report_is_possible(settings.report_dir);
-  loaded_data const data = load_data(settings.data, settings.job.seed);
-  workload const work(settings.model, data.train, data.test);
-  set_target(settings, work);
-  std::string const head = headline(settings, work, data);
-  auto const results = ranked(compare(settings, work));
+  subject const what(settings);
+  what.put_into(settings.job);
+  set_target(settings);
+  std::string const head = headline(settings, what);
+  auto const results = ranked(compare(settings));
   std::string const why = explain(results);
   fmt::print("{}\n{}\n{}\n", head, comparison_table(results).to_string(), why);
   if (!settings.json_file.empty()) write_json(results, settings.json_file);

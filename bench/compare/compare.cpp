@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/application/application.hpp"
 #include "bench/compare/reference.hpp"
 
 namespace rubato::bench {
@@ -47,15 +48,16 @@ run_result run_tuned(protocol_choice const& protocol, training job,
   return r;
 }
 
-std::vector<run_result> compare(compare_settings const& settings, workload const& work) {
+std::vector<run_result> compare(compare_settings const& settings) {
   progress_bar progress(settings.protocols.size());
-  training job = settings.job;
-  job.work = &work;
+  training const& job = settings.job;
+  std::optional<double> rate = settings.learning_rate;
+  if (job.app != nullptr && !job.app->has_rate()) rate = 0;
   std::vector<run_result> results(settings.protocols.size());
   std::atomic<std::size_t> next = 0;
   auto const run_some = [&] {
     for (std::size_t i; (i = next++) < results.size(); progress.advance())
-      results[i] = run_tuned(settings.protocols[i], job, settings.learning_rate, settings.tuning, progress);
+      results[i] = run_tuned(settings.protocols[i], job, rate, settings.tuning, progress);
   };
   std::vector<std::future<void>> others(lanes(job, results.size()) - 1);
   for (std::future<void>& lane : others) lane = std::async(std::launch::async, run_some);
@@ -64,10 +66,10 @@ std::vector<run_result> compare(compare_settings const& settings, workload const
   return results;
 }
 
-void set_target(compare_settings& settings, workload const& work) {
+void set_target(compare_settings& settings) {
   constexpr double share_of_the_way = 0.98;
   if (settings.target == compare_settings::target_kind::automatic)
-    settings.job.target = find_reach(work).at(share_of_the_way);
+    settings.job.target = find_reach(settings.job).at(share_of_the_way);
 }
 
 }  // namespace rubato::bench

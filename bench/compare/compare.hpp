@@ -7,7 +7,6 @@
 #include "bench/compare/tune.hpp"
 #include "bench/result/run_result.hpp"
 #include "bench/setup/settings.hpp"
-#include "bench/train/workload.hpp"
 
 namespace rubato::bench {
 
@@ -16,11 +15,10 @@ namespace rubato::bench {
                                    std::optional<double> learning_rate, tune_options const& tuning,
                                    progress_bar& progress);
 
-/// Runs every protocol of the settings on the workload. Results are in the order of the protocols.
-[[nodiscard]] std::vector<run_result> compare(compare_settings const& settings,
-                                              workload const& work);
+/// Runs every protocol of the settings on what their job refers to. Results are in the order of the protocols.
+[[nodiscard]] std::vector<run_result> compare(compare_settings const& settings);
 
-/// Fills in the target that was asked for: 98% of the way that serial SGD gets.
-void set_target(compare_settings& settings, workload const& work);
+/// Fills in the target that was asked for: 98% of the way that one worker gets, see `find_reach`.
+void set_target(compare_settings& settings);
 
 }  // namespace rubato::bench

@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <vector>
 
+#include "bench/application/application.hpp"
+#include "bench/train/run.hpp"
 #include "rubato/model/learning_rate.hpp"
+#include "rubato/protocol/bsp.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -29,14 +33,38 @@ double serial_sgd(workload const& work, double sigma) {
   return lowest;
 }
 
-}  // namespace
-
-reach find_reach(workload const& work) {
+reach reach_of(workload const& work) {
   double const start = work.objective(work.initial());
   double lowest = start;
   for (double sigma = 1.0 / 64; sigma <= 64; sigma *= 4)
     lowest = std::min(lowest, serial_sgd(work, sigma));
   return {start, lowest};
 }
+
+double lowest_alone(training const& job, double rate) {
+  training alone = job;
+  alone.transport = transport_kind::simulated;
+  alone.scenario = {};
+  alone.workers = alone.servers = 1;
+  alone.clocks = (job.clocks + 1) / 2;
+  alone.points = 50;
+  alone.learning_rate = rate;
+  alone.target.reset();
+  double lowest = std::numeric_limits<double>::infinity();
+  for (curve_point const& p : run_protocol(bsp{}, alone).curve)
+    if (std::isfinite(p.loss)) lowest = std::min(lowest, p.loss);
+  return lowest;
+}
+
+reach reach_of(training const& job) {
+  reach found{job.app->first_objective(), std::numeric_limits<double>::infinity()};
+  if (!job.app->has_rate()) return {found.start, lowest_alone(job, 0)};
+  for (double rate = 1.0 / 1024; rate <= 1; rate *= 4) found.lowest = std::min(found.lowest, lowest_alone(job, rate));
+  return found;
+}
+
+}  // namespace
+
+reach find_reach(training const& job) { return job.app != nullptr ? reach_of(job) : reach_of(*job.work); }
 
 }  // namespace rubato::bench

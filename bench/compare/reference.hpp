@@ -1,12 +1,13 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include "bench/train/workload.hpp"
+#include "bench/train/training.hpp"
 
 namespace rubato::bench {
 
-/// What there is to gain in a workload: the objective of the initial parameters, and the lowest one
-/// that serial SGD finds from there in a few passes at any of several rates.
+/// What there is to gain: the objective of what training begins with, and the lowest one that is found from there by
+/// serial SGD in a few passes at any of several rates; or, of an application, by one worker that goes over the data
+/// half as often as those of the job, at any of several rates where it has one.
 struct reach {
   double start;
   double lowest;
@@ -14,6 +15,6 @@ struct reach {
   /// The objective at which `share` of the way is done.
   [[nodiscard]] double at(double share) const { return start - share * (start - lowest); }
 };
-[[nodiscard]] reach find_reach(workload const& work);
+[[nodiscard]] reach find_reach(training const& job);
 
 }  // namespace rubato::bench

@@ -16,6 +16,7 @@
 #include "bench/result/json.hpp"
 #include "bench/train/body.hpp"
 #include "bench/train/recorder.hpp"
+#include "bench/train/result_of.hpp"
 #include "bench/train/run.hpp"
 #include "bench/train/timing.hpp"
 #include "rubato/cluster/cluster.hpp"
@@ -166,7 +167,8 @@ run_result train_across_processes(server_run const& what, Table const& table, ru
     run_report const report = worker.run();
     curve.stop();
     std::vector<float> const parameters = group.observe();
-    fill_in(r, job, report, curve.finish(report, parameters), parameters);
+    fill_in(r, job, report, curve.finish(report, parameters));
+    fill_in_parameters(r, job, parameters);
     return to_json(r).dump();
   };
   return from_json(nlohmann::ordered_json::parse(

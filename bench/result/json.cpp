@@ -83,7 +83,7 @@ ordered_json object_of(run_result const& r) {
       {"min_obj", or_null(r.min_obj)},
       {"var_obj", or_null(r.var_obj)},
       {"curve", curve_of(r)},
-      {"accuracy", r.accuracy},
+      {"accuracy", or_null(r.accuracy)},
       {"staleness_histogram", r.staleness_histogram},
       {"versions_peak", r.versions_peak},
       {"trials", trials_of(r)},

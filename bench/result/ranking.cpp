@@ -40,7 +40,7 @@ text_table comparison_table(std::span<run_result const> best_first) {
   for (run_result const& r : best_first) {
     bool const reached = r.seconds_to_target.has_value();
     time_split const& time = r.counted_split;
-    t.rows.push_back({r.label, show_number(r.learning_rate),
+    t.rows.push_back({r.label, r.learning_rate == 0 ? "-" : show_number(r.learning_rate),
                       reached    ? show_seconds(*r.seconds_to_target)
                       : r.target ? "not in " + show_seconds(r.seconds)
                                  : "-",
@@ -49,7 +49,7 @@ text_table comparison_table(std::span<run_result const> best_first) {
                       show_seconds(r.counted_seconds_per_update()),
                       show_share(time.share(time.compute)), show_share(time.share(time.send)),
                       show_share(time.share(time.wait)), fmt::format("{:.5f}", r.final_loss),
-                      fmt::format("{:.2f}%", 100 * r.accuracy)});
+                      std::isnan(r.accuracy) ? "-" : fmt::format("{:.2f}%", 100 * r.accuracy)});
   }
   return t;
 }

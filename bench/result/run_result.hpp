@@ -60,7 +60,7 @@ struct run_result {
   std::vector<curve_point> curve{};
 
   // Beyond what the design fixes.
-  double accuracy = 0;         ///< on held-out data
+  double accuracy = 0;         ///< on held-out data; not a number where there is none
   time_split counted_split{};  ///< where time went up to the target, like the three below
   std::vector<std::uint64_t> staleness_histogram{};
   std::size_t versions_peak = 0;       ///< most versions alive on one server; 0 where none are kept

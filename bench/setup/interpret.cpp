@@ -15,13 +15,18 @@ void require(bool ok, std::string const& sentence) {
   if (!ok) throw option_error(sentence);
 }
 
-model_kind model_of(std::string const& name) {
-  std::string known;
-  for (auto const kind : {model_kind::lr, model_kind::svm, model_kind::mlp, model_kind::svr}) {
+std::optional<application_kind> application_of(std::string const& name) {
+  for (auto const kind :
+       {application_kind::mf, application_kind::lda, application_kind::lasso, application_kind::k_means})
     if (name == name_of(kind)) return kind;
-    known += (known.empty() ? "" : ", ") + std::string(name_of(kind));
-  }
-  throw option_error("--workload: there is no workload \"" + name + "\", expected one of " + known);
+  return std::nullopt;
+}
+
+model_kind model_of(std::string const& name) {
+  for (auto const kind : {model_kind::lr, model_kind::svm, model_kind::mlp, model_kind::svr})
+    if (name == name_of(kind)) return kind;
+  throw option_error("--workload: there is no workload \"" + name +
+                     "\", expected one of lr, svm, mlp, svr, mf, lda, lasso, kmeans");
 }
 
 transport_kind transport_of(std::string const& name) {
@@ -66,14 +71,29 @@ std::optional<double> number_or(std::string const& option, std::string const& te
 
 workload_options workload_of(compare_options const& o, std::uint64_t seed) {
   constexpr std::size_t rows_of_a_network = 5'000;
+  constexpr double usual_l2 = 1e-4;
   workload_options w{.model = model_of(o.workload),
-                     .l2 = o.l2,
+                     .l2 = o.l2.value_or(usual_l2),
                      .hidden = o.hidden,
                      .epsilon = o.epsilon,
                      .seed = seed};
   if (w.model == model_kind::mlp) w.evaluated_rows = rows_of_a_network;
   if (o.evaluated_rows) w.evaluated_rows = *o.evaluated_rows;
   return w;
+}
+
+application_options application_options_of(compare_options const& o, application_kind kind,
+                                           std::uint64_t seed) {
+  application_options a{.kind = kind,
+                        .rank = o.rank,
+                        .topics = o.topics,
+                        .lambda = o.lambda,
+                        .damping = o.damping,
+                        .clusters = o.clusters,
+                        .seed = seed};
+  if (o.l2) a.l2 = *o.l2;
+  if (o.evaluated_rows) a.evaluated_rows = *o.evaluated_rows;
+  return a;
 }
 
 sim::scenario scenario_of(compare_options const& o, std::size_t workers) {
@@ -145,7 +165,8 @@ training job_of(compare_options const& o) {
   job.decay = o.decay;
   job.batch = o.batch;
   job.momentum = o.momentum;
-  job.steps_per_commit = o.steps_per_commit.value_or(steps_of_a_pass(o.batch));
+  // A clock of 001's applications is a mini-batch.
+  job.steps_per_commit = o.steps_per_commit.value_or(application_of(o.workload) ? 1 : steps_of_a_pass(o.batch));
   job.clocks = o.clocks;
   job.points = o.points;
   job.stop.at_target = o.stop_at_target;
@@ -156,7 +177,10 @@ void check_numbers(compare_options const& o) {
   require(!o.staleness || *o.staleness >= 0, "--staleness: must be 0 or more");
   require(!o.heterogeneity || *o.heterogeneity >= 1, "--heterogeneity: must be 1 or more");
   require(o.decay >= 0, "--decay: must be 0 or more");
-  require(o.l2 >= 0, "--l2: must be 0 or more");
+  require(!o.l2 || *o.l2 >= 0, "--l2: must be 0 or more");
+  require(o.rank >= 1, "--rank: must be 1 or more");
+  require(o.topics >= 1, "--topics: must be 1 or more");
+  require(o.clusters >= 1, "--clusters: must be 1 or more");
   require(o.epsilon >= 0, "--epsilon: must be 0 or more");
   require(std::ranges::find(o.hidden, std::size_t{0}) == o.hidden.end(),
           "--hidden: each layer must have 1 unit or more");
@@ -189,6 +213,24 @@ void check_graph(compare_options const& o, std::uint32_t workers) {
   }
 }
 
+/// What makes no sense for an application, which has bodies, merges and data of its own.
+void check_application(compare_options const& o, compare_settings const& s) {
+  if (!s.app) return;
+  std::string const only = ": is for --workload lr, svm, mlp and svr, not " + o.workload;
+  require(o.momentum == 0, "--momentum" + only);
+  require(!o.global_momentum, "--global-momentum" + only);
+  require(!o.batch_tune, "--batch-tune" + only);
+  require(s.job.transport != transport_kind::tcp,
+          "--transport: --workload " + o.workload + " runs simulated or in-process, for its workers keep what is their own");
+  require(s.job.scenario.joins.empty(),
+          "--scenario: workers join, but those of --workload " + o.workload + " share the data by their number");
+  bool const on_rows = s.app->kind == application_kind::lasso || s.app->kind == application_kind::k_means;
+  require(on_rows || o.data.synthetic.empty(), "--synthetic: " + o.workload + " has synthetic data of its own");
+  require(on_rows || o.data.test_file.empty(), "--test: " + o.workload + " holds out ratings by itself, or nothing");
+  require(s.app->kind == application_kind::mf || o.learning_rate == "tune",
+          "--learning-rate: " + o.workload + " has none");
+}
+
 }  // namespace
 
 compare_settings interpret(compare_options const& o) {
@@ -197,10 +239,15 @@ compare_settings interpret(compare_options const& o) {
   s.protocols = parse_protocols(o.protocols, parameters_of(o));
   s.job = job_of(o);
   check_graph(o, s.job.workers);
-  s.left_out = leave_out_impossible(s.protocols, s.job);
-  s.model = workload_of(o, s.job.seed);
   s.data = o.data;
-  s.data.labels = labels_of(s.model.model);
+  if (auto const kind = application_of(o.workload)) {
+    s.app = application_options_of(o, *kind, s.job.seed);
+  } else {
+    s.model = workload_of(o, s.job.seed);
+    s.data.labels = labels_of(s.model.model);
+  }
+  check_application(o, s);
+  s.left_out = leave_out_impossible(s.protocols, s.job, s.app);
   s.scenario_name = o.scenario;
   s.learning_rate = number_or("--learning-rate", o.learning_rate, "tune");
   if (o.target == "none") {

@@ -13,7 +13,20 @@ void add_data_options(CLI::App& command, compare_options& o) {
   auto* const group = "What is trained";
   command
       .add_option("--workload", o.workload,
-                  "lr, svm, mlp (classes, not convex) or svr (regression); regularised by --l2")
+                  "a model on rows: lr, svm, mlp (classes, not convex) or svr (regression), regularised by --l2; or "
+                  "an application with tables of its own, under bsp, ssp and asp: mf (matrix factorization), lda "
+                  "(topics; the loss is minus the log-likelihood of a token), lasso or kmeans")
+      ->group(group);
+  command.add_option("--rank", o.rank, "mf only: factors of each user and item")->group(group);
+  command.add_option("--topics", o.topics, "lda only")->group(group);
+  command.add_option("--clusters", o.clusters, "kmeans only")->group(group);
+  command
+      .add_option("--lambda", o.lambda,
+                  "lasso only: weight of |w|; a tenth of the least with which all weights are 0 unless given")
+      ->group(group);
+  command
+      .add_option("--damping", o.damping,
+                  "lasso only: shortens moves, up to 1; what is safe for the protocol unless given")
       ->group(group);
   command
       .add_option("--hidden", o.hidden, "mlp only: units of each hidden layer, with commas between")
@@ -22,12 +35,13 @@ void add_data_options(CLI::App& command, compare_options& o) {
   command.add_option("--epsilon", o.epsilon, "svr only: errors up to this are free")->group(group);
   command
       .add_option("--evaluate-rows", o.evaluated_rows,
-                  "rows, drawn at random, that the objective is computed on; mlp 5000, else all")
+                  "rows, drawn at random, that the objective is computed on; mlp and kmeans 5000, else all")
       ->group(group);
   command
       .add_option("--data", o.data.file,
                   "training data: LIBSVM, or images in idx format (train-images-idx3-ubyte.gz, the "
-                  "labels beside it) or the directory they are in; plain or gzip")
+                  "labels beside it) or the directory they are in; for mf ratings as MovieLens writes them; for lda "
+                  "bag-of-words as UCI writes it; plain or gzip")
       ->group(group);
   command
       .add_option("--test", o.data.test_file,
@@ -38,13 +52,17 @@ void add_data_options(CLI::App& command, compare_options& o) {
       ->group(group);
   command
       .add_option("--synthetic", o.data.synthetic,
-                  "without --data: url or ctr (lr, svm), digits (mlp) or chiller (svr)")
+                  "without --data: url or ctr (lr, svm, lasso), digits (mlp, kmeans) or chiller (svr)")
       ->group(group);
-  command.add_option("--rows", o.data.rows, "of synthetic data")->group(group);
-  command.add_option("--features", o.data.features, "of synthetic url and ctr")->group(group);
-  command.add_option("--nonzeros", o.data.nonzeros, "of a row of synthetic url and ctr")
+  command.add_option("--rows", o.data.rows, "of synthetic data: also users of mf, documents of lda")->group(group);
+  command
+      .add_option("--features", o.data.features, "of synthetic url and ctr; items of mf, the vocabulary of lda")
       ->group(group);
-  command.add_option("--l2", o.l2, "weight of the regulariser")->group(group);
+  command
+      .add_option("--nonzeros", o.data.nonzeros,
+                  "of a row of synthetic url and ctr; ratings of a user, tokens of a document")
+      ->group(group);
+  command.add_option("--l2", o.l2, "weight of the regulariser; 1e-4 unless given, of mf 0.05")->group(group);
 }
 
 void add_training_options(CLI::App& command, compare_options& o) {
@@ -79,11 +97,12 @@ void add_training_options(CLI::App& command, compare_options& o) {
       ->group(group);
   command
       .add_option("--steps-per-commit", o.steps_per_commit,
-                  "mini-batches from commit to commit; one pass over the data unless given")
+                  "mini-batches from commit to commit; one pass over the data unless given, of an application 1")
       ->group(group);
   command
       .add_option("--clocks", o.clocks,
-                  "commits of --steps-per-commit steps of each worker, and a fast one then leaves; "
+                  "commits of --steps-per-commit steps of each worker, and a fast one then leaves; of mf and lda rounded "
+                  "up to whole sweeps over the data; "
                   "with ada_comm and adsp all go on until the slowest has made as many local "
                   "steps; peers, who send after each local step, make as many iterations")
       ->group(group);

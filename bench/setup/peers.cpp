@@ -60,11 +60,21 @@ std::optional<std::string> obstacle(protocol_choice const& protocol, training co
   return what;
 }
 
-std::vector<std::string> leave_out_impossible(std::vector<protocol_choice>& protocols,
-                                              training const& job) {
+std::optional<std::string> obstacle(protocol_choice const& protocol, application_options const& app) {
+  if (!protocol.entry->adds_up)
+    return fmt::format("{}: --workload {} runs under bsp, ssp and asp, whose servers add commits up as they are",
+                       protocol.label(), name_of(app.kind));
+  if (app.kind == application_kind::lasso && protocol.entry->run == run_asp && !app.damping)
+    return "asp: no --damping of the Lasso is known to be safe without a bound on staleness, so one must be given";
+  return std::nullopt;
+}
+
+std::vector<std::string> leave_out_impossible(std::vector<protocol_choice>& protocols, training const& job,
+                                              std::optional<application_options> const& app) {
+  if (app) std::erase_if(protocols, [](protocol_choice const& p) { return !p.by_name && !p.entry->adds_up; });
   std::vector<std::string> reasons;
   std::erase_if(protocols, [&](protocol_choice const& p) {
-    auto const what = obstacle(p, job);
+    auto const what = app ? obstacle(p, *app) : obstacle(p, job);
     if (what && p.by_name) throw option_error("--protocols: " + *what);
     if (what) reasons.push_back(*what);
     return what.has_value();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/application/application.hpp"
 #include "bench/train/protocols.hpp"
 #include "bench/train/training.hpp"
 
@@ -16,9 +17,16 @@ namespace rubato::bench {
 [[nodiscard]] std::optional<std::string> obstacle(protocol_choice const& protocol,
                                                   training const& job);
 
-/// Leaves out of "all" what cannot run, and says of each why.
+/// Why an application cannot run under a protocol, or nothing where it can: "asp: no damping of the
+/// Lasso is known to be safe without a bound on staleness".
+[[nodiscard]] std::optional<std::string> obstacle(protocol_choice const& protocol,
+                                                  application_options const& app);
+
+/// Leaves out of "all" what cannot run, and says of each why. What does not add commits up is left out for
+/// an application without a word.
 /// @throws option_error for what was asked for by name and cannot run
-[[nodiscard]] std::vector<std::string> leave_out_impossible(std::vector<protocol_choice>& protocols,
-                                                            training const& job);
+[[nodiscard]] std::vector<std::string> leave_out_impossible(
+    std::vector<protocol_choice>& protocols, training const& job,
+    std::optional<application_options> const& app = std::nullopt);
 
 }  // namespace rubato::bench

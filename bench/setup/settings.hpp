@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/application/application.hpp"
 #include "bench/compare/tune.hpp"
 #include "bench/train/load_data.hpp"
 #include "bench/train/protocols.hpp"
@@ -23,6 +24,8 @@ struct compare_options {
   std::string workload = "lr";
   std::vector<std::size_t> hidden{32};
   double epsilon = 0.1;
+  std::size_t rank = 8, topics = 20, clusters = 10;
+  std::optional<double> lambda{}, damping{};
   std::optional<std::size_t> evaluated_rows{};
   data_source data{};
   std::string transport = "simulated";
@@ -46,7 +49,7 @@ struct compare_options {
   std::optional<std::uint64_t> bandwidth{};
   std::string learning_rate = "tune";
   double decay = 0.2;
-  double l2 = 1e-4;
+  std::optional<double> l2{};
   double batch = 0.1;
   std::optional<std::int64_t> steps_per_commit{};
   std::int64_t clocks = 100;
@@ -67,7 +70,8 @@ struct compare_settings {
   std::vector<protocol_choice> protocols;
   std::vector<std::string> left_out;  ///< of "all", and why
   training job;  ///< of each run; the workload, learning rate and target are still to be filled in
-  workload_options model;
+  workload_options model;                 ///< of a model on rows
+  std::optional<application_options> app; ///< in its place
   data_source data;
   std::string scenario_name;
   std::optional<double> learning_rate;  ///< empty: to be tuned

@@ -64,8 +64,8 @@ struct run_length {
   std::optional<std::int64_t> clocks{};
 };
 
-/// Fills in what was measured.
+/// Fills in what was measured, but for what is made of the parameters.
 void fill_in(run_result& r, training const& job, run_report const& report,
-             std::vector<curve_point> curve, std::vector<float> const& parameters);
+             std::vector<curve_point> curve);
 
 }  // namespace rubato::bench

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "bench/result/run_result.hpp"
 #include "bench/train/body.hpp"
 #include "bench/train/recorder.hpp"
+#include "bench/train/result_of.hpp"
 #include "bench/train/run.hpp"
 #include "bench/train/training.hpp"
 #include "rubato/cluster/cluster.hpp"
@@ -36,6 +38,23 @@ class common_end {
 /// The updates that have reached every server: a point of the curve counts no half update.
 [[nodiscard]] std::uint64_t whole_updates(server_group const& servers);
 
+/// Whether all workers of a cluster live in one thread, in virtual time.
+template <class Cluster>
+inline constexpr bool is_simulated =
+    requires(Cluster& c) { c.runtime().on_event(std::function<void()>{}); };
+
+/// A function that looks at a run where a look is due, and stops it where the curve's rule says so. The simulator
+/// can call it at every event; threads call it when they have committed.
+/// @param observe returns an `evaluation`
+template <class Cluster, class Observe>
+[[nodiscard]] auto looking_at(Cluster& cluster, recorder& curve, Observe observe) {
+  return [&cluster, &curve, observe] {
+    std::uint64_t const updates = whole_updates(cluster.servers());
+    double const now = to_seconds(cluster.now().since_start());
+    if (curve.due(now, updates) && curve.look(now, updates, observe)) cluster.stop();
+  };
+}
+
 /// Runs the training body on a cluster in this process, and fills in what was measured.
 template <class Cluster>
 [[nodiscard]] run_result measure(Cluster& cluster, server_run const& what, run_result r) {
@@ -43,14 +62,8 @@ template <class Cluster>
   std::optional<std::int64_t> const& clocks = what.length.clocks;
   recorder curve(job);
   remembered_objective objective(*job.work);
-  auto const observe = [&] { return objective.of(cluster.observe()); };
-  auto const look = [&] {
-    std::uint64_t const updates = whole_updates(cluster.servers());
-    double const now = to_seconds(cluster.now().since_start());
-    if (curve.due(now, updates) && curve.look(now, updates, observe)) cluster.stop();
-  };
-  // The simulator can look at every event; threads look when they have committed.
-  constexpr bool simulating = requires { cluster.runtime().on_event(look); };
+  auto const look = looking_at(cluster, curve, [&] { return objective.of(cluster.observe()); });
+  constexpr bool simulating = is_simulated<Cluster>;
   if constexpr (simulating) cluster.runtime().on_event(look);
   common_end end(job);
   auto const body = [&](training_worker& worker) {
@@ -70,8 +83,8 @@ template <class Cluster>
   run_report const report = cluster.run(body, remembered_objective(*job.work));
   auto const& parameters = cluster.parameters();
   fill_in(r, job, report,
-          curve.finish(to_seconds(report.elapsed), whole_updates(cluster.servers()), objective(parameters)),
-          parameters);
+          curve.finish(to_seconds(report.elapsed), whole_updates(cluster.servers()), objective(parameters)));
+  fill_in_parameters(r, job, parameters);
   return r;
 }
 

@@ -14,9 +14,9 @@ namespace {
 using enum protocol_number;
 
 constexpr std::array entries{
-    protocol_entry{.name = "bsp", .number = none, .run = run_bsp, .tunes_batches = true},
-    protocol_entry{.name = "ssp", .number = staleness, .run = run_ssp},
-    protocol_entry{.name = "asp", .number = none, .run = run_asp},
+    protocol_entry{.name = "bsp", .number = none, .run = run_bsp, .adds_up = true, .tunes_batches = true},
+    protocol_entry{.name = "ssp", .number = staleness, .run = run_ssp, .adds_up = true},
+    protocol_entry{.name = "asp", .number = none, .run = run_asp, .adds_up = true},
     protocol_entry{.name = "con_sgd", .number = staleness, .run = run_con_sgd},
     protocol_entry{
         .name = "dyn_sgd", .number = staleness, .run = run_dyn_sgd, .keeps_versions = true},

@@ -72,6 +72,7 @@ struct protocol_entry {
   protocol_number number;
   run_result (*run)(training const& job, protocol_parameters const& with);
   bool keeps_versions = false;
+  bool adds_up = false;  ///< commits as they are, which is what applications need
   bool tunes_batches = false;
   protocol_family family = protocol_family::servers;
   bool needs_backups = false;  ///< does not wait for `peer_parameters::backups` of the updates

@@ -3,16 +3,31 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "bench/application/application.hpp"
 #include "bench/train/result_of.hpp"
+#include "rubato/core/error.hpp"
 #include "rubato/core/time.hpp"
 #include "rubato/protocol/pace.hpp"
 
 namespace rubato::bench {
 namespace {
 
+run_result run_application(server_run const& what, run_result r) {
+  if (what.storage == storage_kind::multi_version || !what.length.clocks)
+    throw option_error(fmt::format("--workload {}: expected a protocol that adds commits up and sends them after as "
+                                   "many steps each time, not {}",
+                                   what.job.app->name(), what.protocol.name));
+  if (what.job.transport == transport_kind::tcp)
+    throw option_error(fmt::format("--workload {}: expected --transport simulated or in-process", what.job.app->name()));
+  return what.job.app->run(what.protocol, what.job, std::move(r));
+}
+
 run_result run(server_run const& what) {
   run_result r = describe(what.job, what.protocol.name, what.protocol.admission.bound());
   r.storage = what.storage == storage_kind::multi_version ? "multi_version" : "dense";
+  if (what.job.app != nullptr) return run_application(what, std::move(r));
   switch (what.job.transport) {
     case transport_kind::simulated:
       return run_simulated(what, std::move(r));
@@ -46,7 +61,7 @@ run_result describe(training const& job, std::string_view protocol, staleness s)
   run_result r;
   r.protocol = protocol;
   r.transport = name_of(job.transport);
-  r.workload = job.work->name();
+  r.workload = job.app != nullptr ? job.app->name() : job.work->name();
   r.workers = job.workers;
   r.servers = job.servers;
   if (s != staleness::infinite()) r.staleness = s.clocks();
@@ -59,7 +74,7 @@ run_result describe(training const& job, std::string_view protocol, staleness s)
 }
 
 void fill_in(run_result& r, training const& job, run_report const& report,
-             std::vector<curve_point> curve, std::vector<float> const& parameters) {
+             std::vector<curve_point> curve) {
   r.seconds = to_seconds(report.elapsed);
   r.updates = report.updates;
   r.seconds_per_update = r.updates == 0 ? 0 : r.seconds / static_cast<double>(r.updates);
@@ -76,18 +91,16 @@ void fill_in(run_result& r, training const& job, run_report const& report,
   r.implicit_momentum = report.implicit_momentum();
   for (pace_change const& c : report.pace_changes)
     r.pace_changes.push_back({to_seconds(c.at.since_start()), c.value, c.reason});
-  fill_in_end(r, job, job.workers, std::move(curve), parameters);
+  fill_in_curve(r, job, job.workers, std::move(curve));
 }
 
-void fill_in_end(run_result& r, training const& job, std::uint64_t updates_in_clock,
-                 std::vector<curve_point> curve, std::vector<float> const& parameters) {
+void fill_in_curve(run_result& r, training const& job, std::uint64_t updates_in_clock,
+                   std::vector<curve_point> curve) {
   r.curve = std::move(curve);
   r.final_loss = r.curve.back().loss;
   end_of_run const end = last_five_clocks(r.curve);
   r.min_obj = end.min_obj;
   r.var_obj = end.var_obj;
-  r.accuracy = job.work->accuracy(parameters);
-  r.parameters = parameters;
   if (!job.target) return;
   if (auto const reached = reaches(r.curve, *job.target, updates_in_clock)) {
     r.seconds_to_target = reached->seconds;
@@ -96,6 +109,11 @@ void fill_in_end(run_result& r, training const& job, std::uint64_t updates_in_cl
     r.counted_split = reached->spent;
     r.clocks_to_target = (reached->updates + updates_in_clock - 1) / updates_in_clock;
   }
+}
+
+void fill_in_parameters(run_result& r, training const& job, std::vector<float> const& parameters) {
+  r.accuracy = job.work->accuracy(parameters);
+  r.parameters = parameters;
 }
 
 }  // namespace rubato::bench

@@ -50,7 +50,7 @@ time_split split_of(peer_metrics const& m) {
 
 /// Fills in what was measured.
 void fill_in(run_result& r, training const& job, peer_report const& report,
-             std::vector<curve_point> curve, std::vector<float> const& parameters) {
+             std::vector<curve_point> curve) {
   r.seconds = to_seconds(report.elapsed);
   r.steps = r.updates = report.iterations();
   r.seconds_per_update = r.updates == 0 ? 0 : r.seconds / static_cast<double>(r.updates);
@@ -63,7 +63,7 @@ void fill_in(run_result& r, training const& job, peer_report const& report,
   }
   r.bytes_received = r.bytes_sent;  // by each other
   r.counted_split = {.compute = r.compute_seconds, .wait = r.wait_seconds};
-  fill_in_end(r, job, peer_updates_in_clock(job), std::move(curve), parameters);
+  fill_in_curve(r, job, peer_updates_in_clock(job), std::move(curve));
 }
 
 /// The training body of a peer: `train` without a server. Those that jump go on with their next
@@ -109,8 +109,8 @@ run_result measure_peers(Group& group, training const& job, run_result r) {
   });
   auto const parameters = group.parameters();
   fill_in(r, job, report,
-          curve.finish(to_seconds(report.elapsed), report.iterations(), objective(parameters)),
-          parameters);
+          curve.finish(to_seconds(report.elapsed), report.iterations(), objective(parameters)));
+  fill_in_parameters(r, job, parameters);
   return r;
 }
 

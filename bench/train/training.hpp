@@ -35,9 +35,14 @@ struct stop_rule {
   double deadline = std::numeric_limits<double>::infinity();
 };
 
+class application;
+
 /// Everything that one run depends on, but the protocol.
 struct training {
+  // What is trained: one of these, which outlives the runs.
   workload const* work = nullptr;
+  application const* app = nullptr;
+
   transport_kind transport = transport_kind::simulated;
   std::uint32_t workers = 30;
   std::uint32_t servers = 10;

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/compare/compare.hpp"
+#include "bench/compare/subject.hpp"
 #include "bench/report/page.hpp"
 #include "bench/result/json.hpp"
 #include "bench/result/ranking.hpp"
@@ -36,9 +37,10 @@ compare_settings small(std::string const& protocols, std::string const& more = "
   return interpret(options);
 }
 
-std::vector<run_result> run(compare_settings const& s) {
-  loaded_data const data = load_data(s.data, s.job.seed);
-  return compare(s, workload(s.model, data.train, data.test));
+std::vector<run_result> run(compare_settings s) {
+  subject const what(s);
+  what.put_into(s.job);
+  return compare(s);
 }
 
 /// Three workers, one of them three times slower. A mini-batch takes a fast one about 1 ms, and an

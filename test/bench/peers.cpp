@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/compare/compare.hpp"
+#include "bench/compare/subject.hpp"
 #include "bench/result/json.hpp"
 #include "bench/result/ranking.hpp"
 #include "bench/setup/settings.hpp"
@@ -43,9 +44,10 @@ compare_settings small(std::string const& more) {
       more);
 }
 
-std::vector<run_result> run(compare_settings const& s) {
-  loaded_data const data = load_data(s.data, s.job.seed);
-  return compare(s, workload(s.model, data.train, data.test));
+std::vector<run_result> run(compare_settings s) {
+  subject const what(s);
+  what.put_into(s.job);
+  return compare(s);
 }
 
 std::vector<std::string> labels(compare_settings const& s) {

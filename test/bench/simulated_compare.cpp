@@ -1,5 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "bench/compare/compare.hpp"
+#include "bench/compare/subject.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -28,9 +29,10 @@ compare_settings small(std::string const& more = "") {
   return interpret(options);
 }
 
-std::vector<run_result> run(compare_settings const& s) {
-  loaded_data const data = load_data(s.data, s.job.seed);
-  return compare(s, workload(s.model, data.train, data.test));
+std::vector<run_result> run(compare_settings s) {
+  subject const what(s);
+  what.put_into(s.job);
+  return compare(s);
 }
 
 }  // namespace
@@ -128,11 +130,11 @@ TEST_CASE("a run that may stop at its target does") {
 
 TEST_CASE("the automatic target is close to what serial SGD finds") {
   compare_settings s = small("--target auto");
-  loaded_data const data = load_data(s.data, s.job.seed);
-  workload const work(s.model, data.train, data.test);
-  set_target(s, work);
+  subject const what(s);
+  what.put_into(s.job);
+  set_target(s);
   REQUIRE(s.job.target);
-  CHECK(*s.job.target < work.objective(work.initial()));
+  CHECK(*s.job.target < s.job.work->objective(s.job.work->initial()));
 }
 
 TEST_CASE("networks and regressions are trained as linear classifiers are") {
@@ -147,12 +149,12 @@ TEST_CASE("networks and regressions are trained as linear classifiers are") {
     compare_options options;
     options.add_to(app);
     app.parse(line + std::string(" --servers 2 --target none"));
-    compare_settings const s = interpret(options);
-    loaded_data const data = load_data(s.data, s.job.seed);
-    workload const work(s.model, data.train, data.test);
-    for (run_result const& r : compare(s, work)) {
+    compare_settings s = interpret(options);
+    subject const what(s);
+    what.put_into(s.job);
+    for (run_result const& r : compare(s)) {
       INFO(r.label);
-      CHECK(r.curve.front().loss == work.objective(work.initial()));
+      CHECK(r.curve.front().loss == s.job.work->objective(s.job.work->initial()));
       CHECK(r.final_loss < 0.75 * r.curve.front().loss);
     }
   }
@@ -165,9 +167,7 @@ TEST_CASE("phones that come and go do not stop a run") {
   app.parse(
       "--workload mlp --hidden 8 --rows 1000 --workers 6 --servers 2 --target none --clocks 80 "
       "--protocols bsp,con_sgd --learning-rate 0.2 --scenario phones-come-and-go");
-  compare_settings const s = interpret(options);
-  loaded_data const data = load_data(s.data, s.job.seed);
-  for (run_result const& r : compare(s, workload(s.model, data.train, data.test))) {
+  for (run_result const& r : run(interpret(options))) {
     INFO(r.label);
     CHECK(r.seconds > 4);  // both have left and been replaced by then
     CHECK(r.final_loss < 0.8 * r.curve.front().loss);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "rubato/algorithm/line_range.hpp"
 #include "rubato/algorithm/stage_setting.hpp"
 #include "rubato/core/random.hpp"
 #include "rubato/data/bag_of_words.hpp"
@@ -92,6 +93,15 @@ class lda_state {
   /// so that it does not matter whose document it is. The first one is of the topics that tokens begin with.
   [[nodiscard]] random_stream next_sweep(std::size_t document) noexcept {
     return random_stream(options_.seed, document, sweeps_[document]++);
+  }
+
+  /// Takes over what some documents' tokens are of in another state: one that others still change, say, while this
+  /// one is looked at. @pre it is of the same documents, and nobody changes those meanwhile. O(tokens)
+  void take_over(lda_state const& other, line_range documents) {
+    std::size_t const first = first_[documents.first], last = first_[documents.last];
+    std::copy_n(other.topics_.data() + first, last - first, topics_.data() + first);
+    std::copy_n(other.sweeps_.data() + documents.first, documents.last - documents.first,
+                sweeps_.data() + documents.first);
   }
 
  private:

@@ -1,0 +1,80 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "bench/result/run_result.hpp"
+#include "bench/train/load_data.hpp"
+#include "bench/train/training.hpp"
+#include "rubato/protocol/rules.hpp"
+
+namespace rubato::bench {
+
+/// What parameter servers are for beyond a model of one dense vector (001 §2.1).
+enum class application_kind {
+  mf,       ///< matrix factorization by SGD
+  lda,      ///< topics by collapsed Gibbs sampling
+  lasso,    ///< parallel coordinate descent
+  k_means,  ///< clusters
+};
+[[nodiscard]] std::string_view name_of(application_kind kind) noexcept;
+
+/// What is trained, apart from the data.
+struct application_options {
+  application_kind kind = application_kind::mf;
+  std::size_t rank = 8;             ///< mf: factors of each user and item
+  double l2 = 0.05;                 ///< mf: weight of the regulariser
+  std::size_t topics = 20;          ///< lda
+  std::optional<double> lambda{};   ///< lasso; unless set a tenth of the least with which all weights are 0
+  std::optional<double> damping{};  ///< lasso, of a worker's moves; unless set what is safe for the protocol
+  std::size_t clusters = 10;        ///< k_means
+  /// k_means: the objective is that of so many rows, drawn once, where there are more.
+  std::size_t evaluated_rows = 5'000;
+  std::uint64_t seed = 1;  ///< of what training begins with, and of the topics that are drawn
+};
+
+/// An application: data, tables of its own that workers share, what they do with them, and an objective. Commits are
+/// added up as they are; a local step is a mini-batch.
+/// Thread safety: const access from any number of threads.
+class application {
+ public:
+  virtual ~application() = default;
+
+  [[nodiscard]] virtual application_kind kind() const noexcept = 0;
+  [[nodiscard]] std::string_view name() const noexcept { return name_of(kind()); }
+  /// "mf of rank 8 on u.data: 80000 ratings of 1682 items by 943 users"
+  [[nodiscard]] virtual std::string description() const = 0;
+  /// Whether there is a learning rate that could be tuned.
+  [[nodiscard]] bool has_rate() const noexcept { return kind() == application_kind::mf; }
+  /// The objective of what training begins with.
+  [[nodiscard]] virtual double first_objective() const = 0;
+
+  /// A run of `job.local_steps()` steps of each worker, rounded up to whole sweeps over its data (and one step more
+  /// that begins lda). Fills in what is measured. Its `accuracy` is on held-out data: R² for mf and lasso, the share
+  /// of the variance that clusters explain; of topics there is none, and it is not a number.
+  /// @pre in process or simulated, and nobody joins @throws option_error for what the algorithm's options refuse
+  [[nodiscard]] virtual run_result run(rules const& p, training const& job, run_result r) const = 0;
+};
+
+/// Reads or makes the data, of which a fifth is held out, and what is trained on it: ratings as `data::read_ratings`
+/// does for mf, documents as `data::read_bag_of_words` for lda, rows as `load_data` for lasso and k_means.
+/// @throws data_error, option_error
+[[nodiscard]] std::unique_ptr<application const> make_application(application_options const& options,
+                                                                  data_source const& from);
+
+// One source file each.
+[[nodiscard]] std::unique_ptr<application const> make_factorization(application_options const& options,
+                                                                    data_source const& from);
+[[nodiscard]] std::unique_ptr<application const> make_topics(application_options const& options,
+                                                             data_source const& from);
+[[nodiscard]] std::unique_ptr<application const> make_lasso(application_options const& options,
+                                                            data_source const& from);
+[[nodiscard]] std::unique_ptr<application const> make_clusters(application_options const& options,
+                                                               data_source const& from);
+
+}  // namespace rubato::bench
