@@ -33,14 +33,6 @@ double serial_sgd(workload const& work, double sigma) {
   return lowest;
 }
 
-reach reach_of(workload const& work) {
-  double const start = work.objective(work.initial());
-  double lowest = start;
-  for (double sigma = 1.0 / 64; sigma <= 64; sigma *= 4)
-    lowest = std::min(lowest, serial_sgd(work, sigma));
-  return {start, lowest};
-}
-
 double lowest_alone(training const& job, double rate) {
   training alone = job;
   alone.transport = transport_kind::simulated;
@@ -56,7 +48,7 @@ double lowest_alone(training const& job, double rate) {
   return lowest;
 }
 
-reach reach_of(training const& job) {
+reach reach_of(training const& job) {  // of an application
   reach found{job.app->first_objective(), std::numeric_limits<double>::infinity()};
   if (!job.app->has_rate()) return {found.start, lowest_alone(job, 0)};
   for (double rate = 1.0 / 1024; rate <= 1; rate *= 4) found.lowest = std::min(found.lowest, lowest_alone(job, rate));
@@ -65,6 +57,14 @@ reach reach_of(training const& job) {
 
 }  // namespace
 
-reach find_reach(training const& job) { return job.app != nullptr ? reach_of(job) : reach_of(*job.work); }
+reach find_reach(workload const& work) {
+  double const start = work.objective(work.initial());
+  double lowest = start;
+  for (double sigma = 1.0 / 64; sigma <= 64; sigma *= 4)
+    lowest = std::min(lowest, serial_sgd(work, sigma));
+  return {start, lowest};
+}
+
+reach find_reach(training const& job) { return job.app != nullptr ? reach_of(job) : find_reach(*job.work); }
 
 }  // namespace rubato::bench
