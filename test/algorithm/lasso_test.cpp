@@ -14,10 +14,12 @@
 #include <rubato/core/error.hpp>
 #include <rubato/core/random.hpp>
 #include <rubato/data/libsvm.hpp>
+#include <rubato/metrics/worker_metrics.hpp>
 #include <rubato/protocol/adsp.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/storage/kkt_filter.hpp>
 
 #include "algorithm/algorithms.hpp"
 #include "data/real_data.hpp"
@@ -72,12 +74,31 @@ struct lasso_result {
 template <class Transport = rb::simulated>
 lasso_result lasso_of(rd::dataset const& rows, ra::lasso_options const& o,
                       Transport const& where = rb::simulated{.workers = 4, .servers = 2},
-                      std::span<double const> init = {}) {
+                      std::span<double const> init = {}, rb::worker_metrics* descent = nullptr) {
   rb::engine engine{where};
   auto t = ra::make_lasso_task<double>(rows, init);
   ra::lasso(t, rows, o);
-  engine.submit(t).wait();
+  auto const report = engine.submit(t).wait();
+  if (descent != nullptr) *descent = report.stages.back().run.total();
   return {t.template parameters<0>(), t.template parameters<1>()};
+}
+
+/// What a filter makes of a simulated run: where it ends, and the shares of the other one's work and bytes.
+struct filtered_lasso {
+  lasso_result got;
+  double work, read, sent;
+};
+
+filtered_lasso with_filter(rd::dataset const& rows, ra::lasso_options o, rb::kkt_filter const& filter) {
+  rb::simulated const where{.workers = 4, .servers = 2};
+  rb::worker_metrics without, with;
+  o.filter = {};
+  lasso_of(rows, o, where, {}, &without);
+  o.filter = filter;
+  auto got = lasso_of(rows, o, where, {}, &with);
+  auto const share = [](auto part, auto whole) { return static_cast<double>(part) / static_cast<double>(whole); };
+  return {std::move(got), share(with.compute.count(), without.compute.count()),
+          share(with.bytes_received, without.bytes_received), share(with.bytes_sent, without.bytes_sent)};
 }
 
 double lasso_F(rd::dataset const& rows, doubles const& w, double lambda) {
@@ -176,9 +197,60 @@ TEST_CASE("lasso: four workers end at the optimum, with exact zeros and no updat
   check(lasso_of(rows, o, rb::in_process{.workers = 4, .servers = 2}));
 }
 
+TEST_CASE("lasso: a KKT filter saves work and bytes, and ends at the same optimum", "[algorithm]") {
+  auto const rows = lasso_rows();
+  double const best = lasso_F(rows, plain_lasso(rows, 0.1, 2000).w, 0.1);
+  auto const protocol = GENERATE(rb::rules(rb::bsp{}), rb::rules(rb::ssp{.staleness = 2}));
+  auto const batch = GENERATE(1.0, 0.2);
+  auto const how = GENERATE(ra::exchange::whole, ra::exchange::by_key);
+  INFO(protocol.name << ", batches of " << batch);
+  auto const [got, work, read, sent] = with_filter(rows,
+                                                   {.lambda = 0.1,
+                                                    .clocks = static_cast<std::int64_t>(500 / batch),
+                                                    .batch = batch,
+                                                    .how = how,
+                                                    .residual = {.workers = 3},
+                                                    .descent = {.workers = 4, .protocol = protocol}},
+                                                   {.passes = 10});
+  CHECK(lasso_F(rows, got.w, 0.1) == Approx(best).epsilon(1e-3));
+  CHECK(kkt_violation(rows, got.w, 0.1) < 1e-6);
+  for (std::size_t j = 0; j < got.w.size(); ++j) CHECK((got.w[j] != 0) == (j == 3 || j == 17 || j == 30));
+  check_residual(rows, got);
+  CHECK(work < 0.4);
+  CHECK(read < 0.9);  // who has one coordinate to move needs the whole residual for it
+  if (how == ra::exchange::by_key) {
+    CHECK(read < 0.5);
+    CHECK(sent < 0.6);
+  }
+}
+
+TEST_CASE("lasso: a KKT filter loses no coordinate that becomes active late", "[algorithm]") {
+  // Column 0 is orthogonal to the labels, and to the residual it is not once the other worker has moved column 1,
+  // which it does slowly: minimal are w_1 = 2 - 4 lambda and w_0 = -(2 - 6 lambda).
+  rd::dataset_builder builder(2);
+  builder.add(2, std::vector<std::uint32_t>{1}, std::vector<float>{1});
+  builder.add(0, std::vector<std::uint32_t>{0, 1}, std::vector<float>{1, 1});
+  auto const rows = builder.build();
+  auto const how = GENERATE(ra::exchange::whole, ra::exchange::by_key);
+  ra::lasso_options const every{.lambda = 0.1, .clocks = 15, .damping = 0.05, .how = how, .descent = {.workers = 2}};
+  ra::lasso_options some = every;
+  some.filter = {.passes = 20};
+  auto const where = rb::simulated{.workers = 2};
+  double const moved_once = lasso_of(rows, some, where).w[0];
+  CHECK(moved_once < 0);  // by the last pass, which goes over all
+  CHECK(lasso_of(rows, every, where).w[0] < 3 * moved_once);
+  some.clocks = 2000;
+  auto const got = lasso_of(rows, some, where);
+  CHECK(got.w[0] == Approx(-1.4));
+  CHECK(got.w[1] == Approx(1.6));
+  CHECK(kkt_violation(rows, got.w, 0.1) < 1e-9);
+  check_residual(rows, got);
+}
+
 TEST_CASE("lasso: under BSP the same, bit for bit, in threads and simulated", "[algorithm]") {
   auto const rows = lasso_rows();
-  ra::lasso_options const o{.lambda = 0.1, .clocks = 30, .batch = 0.3, .descent = {.workers = 4}};
+  auto const filter = GENERATE(rb::kkt_filter{}, rb::kkt_filter{.passes = 3});
+  ra::lasso_options const o{.lambda = 0.1, .clocks = 60, .batch = 0.3, .filter = filter, .descent = {.workers = 4}};
   CHECK(lasso_of(rows, o) == lasso_of(rows, o, rb::in_process{.workers = 4, .servers = 3}));
 }
 
@@ -298,6 +370,37 @@ TEST_CASE("lasso: a9a, with its labels as numbers", "[algorithm]") {
     CHECK(kkt_violation(rows, got.w, 0.01) < 1e-3);
     check_residual(rows, got, 1e-9);
   }
+  auto const [got, work, read, sent] = with_filter(
+      rows, {.lambda = 0.01, .clocks = 600, .residual = {.workers = 4}, .descent = {.workers = 4}}, {.passes = 10});
+  CHECK(lasso_F(rows, got.w, 0.01) == Approx(best).epsilon(1e-3));
+  CHECK(kkt_violation(rows, got.w, 0.01) < 1e-3);
+  check_residual(rows, got, 1e-9);
+  CHECK(work < 0.9);  // most of the stored values are in columns that stay
+  CHECK(read < 0.9);
+  CHECK(sent < 0.9);
+}
+
+TEST_CASE("lasso: a KKT filter saves most of the work on RCV1's text, of whose words few matter", "[algorithm]") {
+  if (rb::test::sanitized()) {  // others run the same code
+    WARN("left out under a sanitizer, for the time it takes");
+    return;
+  }
+  auto const path = rubato_test::real_data("rcv1_sample_train.libsvm.gz");
+  if (!path) return;
+  auto const rows = rd::read_libsvm(*path);
+  auto const [got, work, read, sent] =
+      with_filter(rows,
+                  {.lambda = 0.002,
+                   .clocks = 200,
+                   .how = ra::exchange::by_key,
+                   .residual = {.workers = 4},
+                   .descent = {.workers = 4}},
+                  {.passes = 10});
+  CAPTURE(work, read, sent);
+  CHECK(kkt_violation(rows, got.w, 0.002) < 1e-9);
+  CHECK(work < 0.25);
+  CHECK(read < 0.6);
+  CHECK(sent < 0.5);
 }
 
 TEST_CASE("lasso: options that cannot be meant are refused", "[algorithm]") {
@@ -313,6 +416,9 @@ TEST_CASE("lasso: options that cannot be meant are refused", "[algorithm]") {
   CHECK_THROWS_WITH(made({.rounds = 0}), Contains("rounds must be at least 1"));
   CHECK_THROWS_WITH(made({.batch = 0}), Contains("batch must be above 0 and at most 1"));
   CHECK_THROWS_WITH(made({.batch = 1.5}), Contains("batch must be above 0 and at most 1"));
+  CHECK_THROWS_WITH(made({.filter = {.passes = -1}}), Contains("kkt_filter: passes must be at least 0, but is -1"));
+  CHECK_THROWS_WITH(made({.filter = {.margin = 2}}), Contains("kkt_filter: margin must be in [0, 1]"));
+  CHECK_THROWS_WITH(made({.lambda = 0, .filter = {.passes = 5}}), Contains("above 0 where there is a filter"));
   CHECK_THROWS_WITH(made({.damping = 0}), Contains("damping must be above 0 and at most 1"));
   CHECK_THROWS_WITH(made({.damping = 2}), Contains("damping must be above 0 and at most 1"));
   CHECK_THROWS_WITH(made({.descent = {.protocol = rb::asp{}}}), Contains("damping must be given"));

@@ -9,6 +9,7 @@
 
 #include "rubato/algorithm/batch_part.hpp"
 #include "rubato/algorithm/stage_setting.hpp"
+#include "rubato/storage/kkt_filter.hpp"
 #include "rubato/task/stage.hpp"
 
 namespace rubato::algorithm {
@@ -28,6 +29,15 @@ struct lasso_options {
   /// columns of length 1: many where they hardly correlate, one where they are all alike.
   std::optional<double> damping{};
   exchange how = exchange::whole;  ///< of the residual: all of it, or the rows in which a batch of columns occurs
+  /// Which columns are left out for a while: those whose w_j is 0 and would stay so; off unless set. It saves the
+  /// work on them, and what is read for them: all of the residual in clocks that leave out a worker's whole batch,
+  /// and by key also the rows in which only they occur. On the 1000 rows and 47,117 features of RCV1's sample
+  /// (λ = 0.002, four workers, by key) passes = 10 saves 80% of the work, and half of what is read.
+  /// The first and the last pass of a round go over all columns; where the degree is searched for, those of each part
+  /// of the stage. So the result is as near to the optimum as without it if columns that become active have clocks
+  /// left to move in: more than `passes` passes of them. Without a bound on staleness, nothing keeps a worker without
+  /// active columns from ending, its last pass included, while others have clocks to go.
+  kkt_filter filter{};
   /// Degree, protocol and so on; iterations and cleared tables are the algorithm's.
   stage_options residual{};  ///< that computes it; its protocol is of no influence
   stage_options descent{};
@@ -62,6 +72,8 @@ struct lasso_options {
     detail::expect(!damping || (*damping > 0 && *damping <= 1), "lasso: damping must be above 0 and at most 1");
     detail::expect(damping || safe_damping(1, 1),
                    "lasso: damping must be given for a protocol without a bound on what a worker has not seen");
+    filter.check();
+    detail::expect(filter.off() || lambda > 0, "lasso: lambda must be above 0 where there is a filter");
     detail::expect_unset(residual, "lasso: residual");
     detail::expect_unset(descent, "lasso: descent");
     detail::expect(!residual.workers.is_automatic(),

@@ -30,6 +30,8 @@ class own_batches {
   }
 
   [[nodiscard]] part all() const noexcept { return own_; }
+  /// After how many iterations each batch has had its turn; at least 1.
+  [[nodiscard]] std::size_t batches() const noexcept { return batches_; }
   /// The batch of iteration `i`; empty where the worker owns nothing. @pre `i` is at least 0
   [[nodiscard]] part at_step(std::int64_t i) const noexcept {
     auto const [first, count] =
