@@ -25,7 +25,7 @@ namespace rubato {
 /// where w = 0 and |g| < λ − δ with a margin δ, and is looked at again some passes later, so that none is lost.
 /// Which those are, `algorithm::kkt_active_set` keeps.
 ///
-/// Source: 000 §6 and its [28], Li et al., "Scaling distributed machine learning with the parameter server", OSDI
+/// Source: 000 App. D and its [28], Li et al., "Scaling distributed machine learning with the parameter server", OSDI
 /// 2014, for the filter with a δ that the user gives; Yuan et al., "A comparison of optimization methods and
 /// software for large-scale L1-regularized linear classification", JMLR 2010, §4 (shrinking), for one that
 /// shrinks with the greatest violation of the pass before. δ here is the sum of both: other workers move g, too.
