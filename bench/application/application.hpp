@@ -32,6 +32,7 @@ struct application_options {
   std::size_t topics = 20;          ///< lda
   std::optional<double> lambda{};   ///< lasso; unless set a tenth of the least with which all weights are 0
   std::optional<double> damping{};  ///< lasso, of a worker's moves; unless set what is safe for the protocol
+  std::int64_t kkt_passes = 0;      ///< lasso: see `kkt_filter`; 0 leaves nothing out
   std::size_t clusters = 10;        ///< k_means
   /// k_means: the objective is that of so many rows, drawn once, where there are more.
   std::size_t evaluated_rows = 5'000;

@@ -46,9 +46,9 @@ double r_squared(data::dataset const& rows, std::span<double const> residual, do
 class lasso final : public application {
  public:
   lasso(application_options const& o, loaded_data data)
-      : data_(std::move(data)), x_(data_.train), labels_(labels_of(data_.train)), damping_(o.damping) {
+      : data_(std::move(data)), x_(data_.train), labels_(labels_of(data_.train)), damping_(o.damping), filter_{.passes = o.kkt_passes} {
     lambda_ = o.lambda ? *o.lambda : greatest_lambda(x_, labels_) / 10;
-    algorithm::lasso_options{.lambda = lambda_, .damping = damping_}.check();
+    algorithm::lasso_options{.lambda = lambda_, .damping = damping_, .filter = filter_}.check();
     if (labels_.empty() || x_.size() == 0)
       throw option_error("--data: " + data_.name + ": expected rows with values, of which a fifth is held out");
   }
@@ -61,8 +61,11 @@ class lasso final : public application {
   [[nodiscard]] double first_objective() const override { return objective(std::vector<double>(x_.size())); }
 
   [[nodiscard]] run_result run(rules const& p, training const& job, run_result r) const override {
-    algorithm::lasso_options o{
-        .lambda = lambda_, .clocks = job.local_steps(), .batch = job.batch, .damping = damping_};
+    algorithm::lasso_options o{.lambda = lambda_,
+                               .clocks = job.local_steps(),
+                               .batch = job.batch,
+                               .damping = damping_,
+                               .filter = filter_};
     o.descent.protocol = p;
     o.check();
     one_run run{*this, {x_, o}, job.local_steps()};
@@ -110,6 +113,7 @@ class lasso final : public application {
   data::columns x_;
   std::vector<double> labels_;
   std::optional<double> damping_;
+  kkt_filter filter_;
   double lambda_ = 0;
 };
 

@@ -89,6 +89,7 @@ application_options application_options_of(compare_options const& o, application
                         .topics = o.topics,
                         .lambda = o.lambda,
                         .damping = o.damping,
+                        .kkt_passes = o.kkt_passes,
                         .clusters = o.clusters,
                         .seed = seed};
   if (o.l2) a.l2 = *o.l2;

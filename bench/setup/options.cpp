@@ -21,6 +21,10 @@ void add_data_options(CLI::App& command, compare_options& o) {
   command.add_option("--topics", o.topics, "lda only")->group(group);
   command.add_option("--clusters", o.clusters, "kmeans only")->group(group);
   command
+      .add_option("--kkt-passes", o.kkt_passes,
+                  "lasso only: features that safely stay at 0 are left out for so many passes; 0 leaves none out")
+      ->group(group);
+  command
       .add_option("--lambda", o.lambda,
                   "lasso only: weight of |w|; a tenth of the least with which all weights are 0 unless given")
       ->group(group);

@@ -26,6 +26,7 @@ struct compare_options {
   double epsilon = 0.1;
   std::size_t rank = 8, topics = 20, clusters = 10;
   std::optional<double> lambda{}, damping{};
+  std::int64_t kkt_passes = 0;
   std::optional<std::size_t> evaluated_rows{};
   data_source data{};
   std::string transport = "simulated";

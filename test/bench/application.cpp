@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -171,6 +172,19 @@ TEST_CASE("an application refuses what it cannot be run with, and names the opti
   CHECK_THAT(bad_option("--workload kmeans --clusters 0"), Contains("--clusters"));
   CHECK_THROWS_AS(run_applications(application_settings("--workload kmeans --rows 50 --clusters 500")), option_error);
   CHECK_THROWS_AS(run_applications(application_settings("--workload lasso --rows 50 --lambda -1")), option_error);
+}
+
+TEST_CASE("a Lasso with a KKT filter ends where it does without, and computes less") {
+  auto const seconds_and_loss = [](std::string const& more) {
+    run_result const r = run_applications(
+        application_settings(std::string(few_rows) + "--protocols bsp --clocks 200 --batch 1 " + more))[0];
+    return std::pair(r.compute_seconds, r.final_loss);
+  };
+  auto const [all, loss] = seconds_and_loss("");
+  auto const [some, filtered_loss] = seconds_and_loss("--kkt-passes 10");
+  CHECK(some < 0.9 * all);
+  CHECK(filtered_loss == Approx(loss).epsilon(0.001));
+  CHECK_THROWS_AS(seconds_and_loss("--kkt-passes -1"), option_error);
 }
 
 TEST_CASE("data of an application is read from files, and what is wrong with them is said") {

@@ -27,7 +27,7 @@ namespace rubato {
 ///
 /// Source: 000 App. D and its [28], Li et al., "Scaling distributed machine learning with the parameter server", OSDI
 /// 2014, for the filter with a δ that the user gives; Yuan et al., "A comparison of optimization methods and
-/// software for large-scale L1-regularized linear classification", JMLR 2010, §4 (shrinking), for one that
+/// software for large-scale L1-regularized linear classification", JMLR 11, 2010, for one that
 /// shrinks with the greatest violation of the pass before. δ here is the sum of both: other workers move g, too.
 struct kkt_filter {
   /// Passes over the coordinates for which one is left out each time, at least 0; 0 leaves out none.
