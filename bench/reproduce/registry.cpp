@@ -74,6 +74,8 @@ constexpr std::array all{
                  reproduce_flexps_figure10},
     reproduction{"flexps-figure11", "ten stages beside one, with BSP, SSP and ASP",
                  reproduce_flexps_figure11},
+    reproduction{"ssp-theorem1", "SSP, ConSGD and DynSGD: measured regret and staleness beside the theorems' bounds",
+                 reproduce_ssp_theorem1},
     reproduction{"wide-area", "BSP and SSP over 20 ms and 100 Mbit/s: processes and the simulator",
                  reproduce_wide_area},
 };
