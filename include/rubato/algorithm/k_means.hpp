@@ -72,7 +72,7 @@ class k_means_clocks {
   void operator()(Worker& worker, iteration_range todo) const {
     own_batches const own(rows_.size(), worker.rank(), worker.count(), batch_);
     state s{.first = own.all().first,
-            .cluster_of = std::vector<std::int64_t>(own.all().count),
+            .cluster_of = std::vector<std::int64_t>(own.all().size()),
             .sums = std::vector<Real>(first_->size()),
             .counts = std::vector<std::int64_t>(clusters_)};
     std::vector<key> keys;
@@ -91,7 +91,7 @@ class k_means_clocks {
 
   /// Returns the work.
   template <class Worker>
-  double assign(Worker& worker, own_batches::part batch, state& s) const {
+  double assign(Worker& worker, line_range batch, state& s) const {
     worker[table<0>].pull(s.sums);
     worker[table<1>].pull(s.counts);
     nearest_centre const nearest(
@@ -100,7 +100,7 @@ class k_means_clocks {
     std::vector<std::vector<Real>> sums(clusters_);  // what is to be added; empty where nothing is
     std::vector<std::int64_t> counts(clusters_), moves;
     std::vector<key> moved;
-    for (std::size_t i = batch.first; i < batch.first + batch.count; ++i) {
+    for (std::size_t i = batch.first; i < batch.last; ++i) {
       std::int64_t& now = s.cluster_of[i - s.first];
       auto const next = static_cast<std::int64_t>(nearest.to(rows_[i]).centre) + 1;
       if (next == now) continue;
@@ -113,7 +113,7 @@ class k_means_clocks {
     push_sums(worker, sums);
     worker[table<1>].push(counts);
     worker[table<2>].push(moved, moves);
-    return static_cast<double>(rows_.rows().slice(batch.first, batch.count).nonzeros() * clusters_);
+    return static_cast<double>(rows_.rows().slice(batch.first, batch.size()).nonzeros() * clusters_);
   }
 
   /// Adds a row to a cluster, or with sign -1 takes it away.

@@ -10,7 +10,7 @@
 #include "rubato/algorithm/lasso_descent.hpp"
 #include "rubato/algorithm/lasso_objective.hpp"
 #include "rubato/algorithm/lasso_options.hpp"
-#include "rubato/algorithm/own_batches.hpp"
+#include "rubato/algorithm/line_range.hpp"
 #include "rubato/core/table.hpp"
 #include "rubato/data/columns.hpp"
 #include "rubato/data/dataset.hpp"
@@ -40,12 +40,12 @@ class lasso_fresh_residual {
 
   template <class Worker>
   void operator()(Worker& worker) const {
-    auto const [first, count] = own_batches(rows_.size(), worker.rank(), worker.count(), 1).all();
-    data::dataset_view const own = rows_.rows().slice(first, count);
+    auto const mine = line_range::of(rows_.size(), worker.rank(), worker.count());
+    data::dataset_view const own = rows_.rows().slice(mine.first, mine.size());
     std::vector<Real> w(rows_.features());
     worker[table<0>].pull(w);
     std::vector<key> keys;
-    for (std::size_t i = first; i < first + count; ++i) keys.emplace_back(i);
+    for (std::size_t i = mine.first; i < mine.last; ++i) keys.emplace_back(i);
     worker[table<1>].push(keys, lasso_residual(own, std::span<Real const>(w)));
     worker.step(static_cast<double>(own.nonzeros()));
   }

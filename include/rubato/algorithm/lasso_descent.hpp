@@ -40,9 +40,9 @@ class lasso_descent {
         options_.damping ? *options_.damping : *options_.safe_damping(worker.count(), x_.size());
     state s{.first = own.all().first,
             .sigma = 1 / damping,
-            .active = kkt_active_set(options_.filter, own.all().count, options_.lambda),
+            .active = kkt_active_set(options_.filter, own.all().size(), options_.lambda),
             .columns = {},
-            .w = std::vector<Real>(own.all().count),
+            .w = std::vector<Real>(own.all().size()),
             .residual = std::vector<Real>(x_.rows()),
             .change = std::vector<Real>(x_.rows())};
     std::vector<key> coordinates;
@@ -73,9 +73,9 @@ class lasso_descent {
     double work = 0;
   };
 
-  static void choose_columns(own_batches::part batch, state& s) {
+  static void choose_columns(line_range batch, state& s) {
     s.columns.clear();
-    for (std::size_t j = batch.first; j < batch.first + batch.count; ++j)
+    for (std::size_t j = batch.first; j < batch.last; ++j)
       if (s.active.contains(j - s.first)) s.columns.push_back(j);
   }
 

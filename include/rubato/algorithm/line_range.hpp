@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+
+#include "rubato/data/view.hpp"
 
 namespace rubato::algorithm {
 
@@ -11,12 +12,12 @@ struct line_range {
   std::size_t first;
   std::size_t last;  ///< the first that is not in it
 
-  /// Stretches cover all lines, and differ by one line at most. @pre lines × count fits into 64 bits
-  [[nodiscard]] static constexpr line_range of(std::size_t lines, std::uint32_t rank,
-                                               std::uint32_t count) noexcept {
-    auto const begin_of = [&](std::uint64_t r) { return static_cast<std::size_t>(lines * r / count); };
-    return {begin_of(rank), begin_of(rank + std::uint64_t{1})};
+  /// Stretches cover all lines, and differ by one line at most.
+  [[nodiscard]] static constexpr line_range of(std::size_t lines, std::size_t rank, std::size_t count) noexcept {
+    auto const [first, size] = data::detail::even_part(lines, count, rank);
+    return {first, first + size};
   }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return last - first; }
 };
 
 }  // namespace rubato::algorithm
