@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // The Lasso by parallel coordinate descent: four workers, who own a quarter of the features each, find the few of 200
 // that labels are made of. Under BSP w is the same, bit for bit, in process and simulated; under SSP nearly so.
+//   rubato-launch -n 2 -s 1 -- 172_lasso
+// does so across processes, too, where w is the same once more.
 // A KKT filter leaves out the other features for ten clocks at a time, and rows of the residual that only they need.
 #include <cstdint>
 #include <cstdio>
@@ -8,6 +10,7 @@
 #include <rubato/core/random.hpp>
 #include <rubato/rubato.hpp>
 #include <rubato/task/engine.hpp>
+#include <rubato/transport/tcp.hpp>
 #include <span>
 #include <vector>
 
@@ -33,12 +36,14 @@ rb::data::dataset measured() {
 
 rb::data::dataset const samples = measured();
 
+/// Prints what has come out where it is told a name.
 template <class Transport>
 std::vector<double> train(char const* where, Transport const& transport, rb::rules const& protocol) {
   rb::engine engine{transport};
   auto task = rb::algorithm::make_lasso_task(samples);
   rb::algorithm::lasso(task, samples, {.lambda = 0.01, .descent = {.workers = 4, .protocol = protocol}});
   engine.submit(task).wait();
+  if (where == nullptr) return {};
   std::vector<double> const w = task.parameters();
   std::printf("%s, %s: objective %.4f, w is not 0 at", where, protocol.name.c_str(),
               rb::algorithm::lasso_objective(samples, std::span<double const>(w), 0.01));
@@ -66,11 +71,15 @@ rb::worker_metrics train_filtered(rb::kkt_filter const& filter) {
 }
 
 int main() {
+  auto const across = rb::tcp::from_environment(2);
+  if (across.place.as != rb::net::role::worker || across.place.rank != 0)
+    return train(nullptr, across, rb::bsp{}), 0;  // serves, or is worker 2 and 3
   rb::in_process const threads{.workers = 4};
   rb::simulated const simulated{.workers = 4, .servers = 2};
   auto const here = train("in process", threads, rb::bsp{});
   auto const there = train("simulated", simulated, rb::bsp{});
-  std::printf("%s\n", here == there ? "the same w" : "another w");
+  auto const away = train("across processes", across, rb::bsp{});
+  std::printf("%s\n", here == there && here == away ? "the same w" : "another w");
   train("in process", threads, rb::ssp{.staleness = 2});
   train("simulated", simulated, rb::ssp{.staleness = 2});
 

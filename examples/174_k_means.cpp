@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // k-means with mini-batches: four workers put a tenth of their rows at a time into the clusters whose centres are
-// nearest, and push what that changes, so counts always add up. Under BSP the same in process and simulated.
+// nearest, and push what that changes, so counts always add up. Under BSP the same in process and simulated, and where
+//   rubato-launch -n 2 -s 1 -- 174_k_means
+// starts it, across processes.
 #include <cstdint>
 #include <cstdio>
 #include <numeric>
@@ -8,6 +10,7 @@
 #include <rubato/core/random.hpp>
 #include <rubato/rubato.hpp>
 #include <rubato/task/engine.hpp>
+#include <rubato/transport/tcp.hpp>
 #include <vector>
 
 namespace rb = rubato;
@@ -27,6 +30,7 @@ rb::data::dataset points() {
 rb::data::dataset const samples = points();
 std::vector<double> const start = rb::algorithm::k_means_plus_plus(samples, 4, 1);
 
+/// Prints what has come out where it is told a name.
 template <class Transport>
 std::vector<double> train(char const* where, Transport const& transport, rb::rules const& protocol) {
   rb::engine engine{transport};
@@ -34,6 +38,7 @@ std::vector<double> train(char const* where, Transport const& transport, rb::rul
   rb::algorithm::k_means(task, samples, start,
                          {.clocks = 30, .batch = 0.1, .stage = {.workers = 4, .protocol = protocol}});
   engine.submit(task).wait();
+  if (where == nullptr) return {};
   auto const counts = task.parameters<1>();
   std::vector<double> const centres = rb::algorithm::k_means_centres(task, start);
   std::printf("%s, %s: %d rows, mean squared distance %.2f, before %.2f\n", where, protocol.name.c_str(),
@@ -43,11 +48,15 @@ std::vector<double> train(char const* where, Transport const& transport, rb::rul
 }
 
 int main() {
+  auto const across = rb::tcp::from_environment(2);
+  if (across.place.as != rb::net::role::worker || across.place.rank != 0)
+    return train(nullptr, across, rb::bsp{}), 0;  // serves, or is worker 2 and 3
   rb::in_process const threads{.workers = 4};
   rb::simulated const simulated{.workers = 4, .servers = 2};
   auto const here = train("in process", threads, rb::bsp{});
   auto const there = train("simulated", simulated, rb::bsp{});
-  std::printf("%s\n", here == there ? "the same centres" : "other centres");
+  auto const away = train("across processes", across, rb::bsp{});
+  std::printf("%s\n", here == there && here == away ? "the same centres" : "other centres");
   train("in process", threads, rb::asp{});
   train("simulated", simulated, rb::asp{});
 }
