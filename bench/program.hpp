@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <new>
 
 namespace rubato::bench {
 
@@ -16,6 +17,9 @@ inline int run_program(CLI::App& program, int argc, char** argv) {
     return 0;
   } catch (CLI::ParseError const& e) {
     return program.exit(e);
+  } catch (std::bad_alloc const&) {
+    std::fprintf(stderr, "%s: there is not enough memory for what was asked\n", program.get_name().c_str());
+    return 1;
   } catch (std::exception const& e) {
     std::fprintf(stderr, "%s: %s\n", program.get_name().c_str(), e.what());
     return 1;

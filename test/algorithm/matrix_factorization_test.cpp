@@ -288,7 +288,8 @@ TEST_CASE("mf: options that cannot be meant are refused by name", "[algorithm]")
   auto const made = [&](ra::mf_options const& o) { ra::mf_model<float> const m(all, o); };
   double const nan = std::nan("");
   CHECK_THROWS_AS(made({.rank = 0}), rb::option_error);
-  CHECK_THROWS_WITH(made({.rank = 0}), Contains("rank must be at least 1"));
+  CHECK_THROWS_WITH(made({.rank = 0}), Contains("rank must be from 1 to 2^24"));
+  CHECK_THROWS_AS(made({.rank = (std::size_t{1} << 24) + 1}), rb::option_error);
   for (double const x : {0.0, -1.0, nan, HUGE_VAL})
     CHECK_THROWS_WITH(made({.learning_rate = x}), Contains("learning_rate must be finite and above 0"));
   for (double const x : {-1.0, nan, HUGE_VAL}) {

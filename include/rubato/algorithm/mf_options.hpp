@@ -11,7 +11,7 @@ namespace rubato::algorithm {
 
 /// Matrix factorization by stochastic gradient descent: what it does, and how.
 struct mf_options {
-  std::size_t rank = 8;  ///< K: factors of each user and each item; at least 1
+  std::size_t rank = 8;  ///< K: factors of each user and each item; from 1 to 2^24
   /// η, of half the gradient of a rating's part of the objective; finite and above 0. Within a clock each worker
   /// moves its own copy of an item's factors, and servers add these moves up (001's merge is the sum). So one step
   /// over all ratings of an item may go too far where one worker's would not: η × ratings of an item that are under
@@ -30,10 +30,12 @@ struct mf_options {
     return static_cast<std::uint32_t>(std::ceil(1 / batch * (1 - 1e-12)));  // 1 / (1.0 / n) may be above n
   }
 
+  static constexpr std::size_t rank_max = std::size_t{1} << 24;
+
   /// @throws option_error naming the option and what was expected
   void check() const {
     using detail::expect;
-    expect(rank >= 1, "mf: rank must be at least 1");
+    expect(rank >= 1 && rank <= rank_max, "mf: rank must be from 1 to 2^24");
     expect(learning_rate > 0 && std::isfinite(learning_rate), "mf: learning_rate must be finite and above 0");
     expect(decay >= 0 && std::isfinite(decay), "mf: decay must be finite and at least 0");
     expect(l2 >= 0 && std::isfinite(l2), "mf: l2 must be finite and at least 0");
