@@ -67,9 +67,10 @@ class accumulator {
 
   template <parameter T>
   void add_row(std::uint64_t row, T const* from) {
+    std::size_t const width = row_bytes_ / sizeof(T);
+    if (std::byte* const sum = find(row)) return detail::add_row(reinterpret_cast<T*>(sum), from, width);
     auto const [at, is_new] = row_of(row);
     auto* const to = reinterpret_cast<T*>(at);
-    std::size_t const width = row_bytes_ / sizeof(T);
     if (is_new)
       for (std::size_t i = 0; i < width; ++i) to[i] = T{} + from[i];
     else
@@ -79,6 +80,9 @@ class accumulator {
   /// The sum for a row; nullptr where nothing was pushed.
   [[nodiscard]] std::byte const* find(std::uint64_t row) const noexcept {
     return empty() ? nullptr : detail::find_row(*current_, slots_, row, row_bytes_);
+  }
+  [[nodiscard]] std::byte* find(std::uint64_t row) noexcept {
+    return const_cast<std::byte*>(std::as_const(*this).find(row));
   }
 
   [[nodiscard]] update const* current() const noexcept { return empty() ? nullptr : &*current_; }

@@ -19,22 +19,38 @@ class argument_check {
   argument_check(blueprint const& plan, std::uint32_t rank) : plan_(plan), rank_(rank) {}
 
   /// `given` elements are a whole table.
-  void whole(char const* call, std::size_t table, std::size_t given) const;
+  void whole(char const* call, std::size_t table, std::size_t given) const {
+    std::size_t const expected = plan_.table(table).elements();
+    if (given != expected) refuse_size(call, table, given, expected, "rows");
+  }
   /// `given` elements are this many rows.
-  void rows(char const* call, std::size_t table, std::size_t keys, std::size_t given) const;
+  void rows(char const* call, std::size_t table, std::size_t keys, std::size_t given) const {
+    std::size_t const expected = keys * plan_.table(table).width();
+    if (given != expected) refuse_size(call, table, given, expected, "keys");
+  }
   /// The table has all these rows.
-  void keys(char const* call, std::size_t table, std::span<std::uint64_t const> keys) const;
+  void keys(char const* call, std::size_t table, std::span<std::uint64_t const> keys) const {
+    locator const& rows = plan_.table(table).where();
+    for (std::uint64_t const k : keys)
+      if (!rows.contains(key{k})) refuse_key(call, table, k);
+  }
   /// The values are finite, if the user asked for the check.
   void finite(char const* call, std::size_t table, std::byte const* values, std::size_t count) const {
     if (plan_.table(table).description().check_finite) find_not_finite(call, table, values, count);
   }
   /// The staleness that a read asked for, or else the protocol's.
-  [[nodiscard]] staleness allowed(std::size_t table, std::optional<staleness> asked, staleness bound) const;
+  [[nodiscard]] staleness allowed(std::size_t table, std::optional<staleness> asked, staleness bound) const {
+    if (!asked) return bound;
+    if (*asked > bound) refuse_staleness(table, *asked, bound);
+    return *asked;
+  }
 
  private:
-  void find_not_finite(char const* call, std::size_t table, std::byte const* values, std::size_t count) const;
+  // Out of line, so that what is called for each row is short.
+  [[gnu::noinline]] void find_not_finite(char const* call, std::size_t table, std::byte const* values, std::size_t count) const;
   [[noreturn]] void refuse_size(char const* call, std::size_t table, std::size_t given,
                                 std::size_t expected, char const* of) const;
+  [[noreturn]] void refuse_staleness(std::size_t table, staleness asked, staleness bound) const;
   [[noreturn]] void refuse_key(char const* call, std::size_t table, std::uint64_t k) const;
   [[nodiscard]] std::string where(char const* call, std::size_t table) const;
 

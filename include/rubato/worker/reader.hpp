@@ -58,7 +58,21 @@ class reader {
   void pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values,
                     std::optional<staleness> asked);
   void pull_rows(std::size_t table, key_list keys, std::byte* out, std::size_t elements,
-                 std::optional<staleness> asked);
+                 std::optional<staleness> asked) {
+    end_prefetch();
+    check_.rows("pull", table, keys.size(), elements);
+    staleness const s = check_.allowed(table, asked, bound());
+    check_.keys("pull", table, keys);
+    if (keys.empty()) return;
+    replica& r = replica_of(table);
+    freshness const& fresh = usable(s);
+    missing_.clear();
+    rows_found const found = r.read_rows(keys, fresh, r.base_readable(fresh), out, missing_);
+    if (!missing_.empty() || (synchronized_ && found.mixed))
+      return complete_rows(table, keys, out, s, found.oldest);
+    enter(s);
+    count_read(found.oldest);
+  }
 
   // ---- prefetches: the requests of the next pull have been sent, and their answers may have come.
   // Not with synchronized reads, each of which is of a cut of its own.
@@ -86,13 +100,10 @@ class reader {
   }
   /// What the admission rule says at this clock; it is asked once, since it has no memory.
   [[nodiscard]] freshness const& usable(staleness s) noexcept {
-    if (fresh_.clock != clock_ || fresh_for_ != s) {
-      fresh_ = {clock_, admission_.need(clock_, s, self_.worker),
-                admission_.cache_need(clock_, s, self_.worker)};
-      fresh_for_ = s;
-    }
+    if (fresh_.clock != clock_ || fresh_for_ != s) ask_admission(s);
     return fresh_;
   }
+  void ask_admission(staleness s);
   [[nodiscard]] clock_index need(staleness s) noexcept { return usable(s).need; }
 
   void enter_anew(staleness s);
@@ -103,11 +114,16 @@ class reader {
   void collect(std::size_t table, std::span<server_id const> from, time_point before, duration send_before);
   void acknowledge(server_id server, clock_index included);
   void count_time(time_point before, duration held);
-  void count_read(clock_index server_clock);
+  void count_read(clock_index server_clock) {
+    ++metrics_.pulls;
+    if (!std::exchange(read_this_clock_, true)) count_staleness(server_clock);
+  }
+  void count_staleness(clock_index server_clock);
 
   void bring_base(std::size_t table, staleness s);
   void fetch_whole(std::size_t table, staleness s);
   void pull_scattered(std::size_t table, std::byte* out, staleness s);
+  void complete_rows(std::size_t table, key_list keys, std::byte* out, staleness s, clock_index oldest);
   void miss_all(key_list keys);
   void fetch_rows(std::size_t table, staleness s);
   void address_missing(std::size_t table);

@@ -10,22 +10,6 @@
 
 namespace rubato::detail {
 
-void argument_check::whole(char const* call, std::size_t table, std::size_t given) const {
-  table_blueprint const& t = plan_.table(table);
-  if (given != t.elements()) refuse_size(call, table, given, t.elements(), "rows");
-}
-
-void argument_check::rows(char const* call, std::size_t table, std::size_t keys, std::size_t given) const {
-  std::size_t const expected = keys * plan_.table(table).width();
-  if (given != expected) refuse_size(call, table, given, expected, "keys");
-}
-
-void argument_check::keys(char const* call, std::size_t table, std::span<std::uint64_t const> keys) const {
-  locator const& rows = plan_.table(table).where();
-  for (std::uint64_t const k : keys)
-    if (!rows.contains(key{k})) refuse_key(call, table, k);
-}
-
 void argument_check::refuse_key(char const* call, std::size_t table, std::uint64_t k) const {
   throw usage_error(errc::unknown_key, where(call, table) + "key " + std::to_string(k) +
                                            " is not in the table, expected one below " +
@@ -46,14 +30,10 @@ void argument_check::find_not_finite(char const* call, std::size_t table, std::b
   });
 }
 
-staleness argument_check::allowed(std::size_t table, std::optional<staleness> asked,
-                                  staleness bound) const {
-  if (!asked) return bound;
-  if (*asked > bound)
-    throw usage_error(errc::bad_staleness,
-                      where("pull", table) + "staleness " + std::to_string(asked->clocks()) +
-                          " is more than the protocol's " + std::to_string(bound.clocks()));
-  return *asked;
+void argument_check::refuse_staleness(std::size_t table, staleness asked, staleness bound) const {
+  throw usage_error(errc::bad_staleness,
+                    where("pull", table) + "staleness " + std::to_string(asked.clocks()) +
+                        " is more than the protocol's " + std::to_string(bound.clocks()));
 }
 
 void argument_check::refuse_size(char const* call, std::size_t table, std::size_t given,

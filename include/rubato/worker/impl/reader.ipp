@@ -46,6 +46,11 @@ void reader::end() {
   }
 }
 
+void reader::ask_admission(staleness s) {
+  fresh_ = {clock_, admission_.need(clock_, s, self_.worker), admission_.cache_need(clock_, s, self_.worker)};
+  fresh_for_ = s;
+}
+
 void reader::enter_anew(staleness s) {
   clock_index const needed = need(s);
   if (needed > known_ && !(end_prefetch() && needed <= known_)) {
@@ -100,29 +105,15 @@ void reader::pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, r
   metrics_.send += link_.now() - before;
 }
 
-void reader::pull_rows(std::size_t table, key_list keys, std::byte* out, std::size_t elements,
-                       std::optional<staleness> asked) {
-  end_prefetch();
-  replica& r = replica_of(table);
-  check_.rows("pull", table, keys.size(), elements);
-  staleness const s = check_.allowed(table, asked, bound());
-  check_.keys("pull", table, keys);
-  if (keys.empty()) return;
-  freshness const fresh = usable(s);
-  missing_.clear();
-  rows_found const found = r.read_rows(keys, fresh, r.base_readable(fresh), out, missing_);
-  clock_index oldest = found.oldest;
-  if (synchronized_ && (found.mixed || (!missing_.empty() && missing_.size() != keys.size()))) {
+/// Fetches what a read of rows has not found, or all of them where what it has found may not be used. `oldest`
+/// is the least server clock of those found.
+void reader::complete_rows(std::size_t table, key_list keys, std::byte* out, staleness s, clock_index oldest) {
+  if (synchronized_ && missing_.size() != keys.size()) {
     miss_all(keys);  // PS-1: rows of one read are of one cut
     oldest = clock_index::highest();
   }
-  if (missing_.empty()) {
-    enter(s);
-  } else {
-    fetch_rows(table, s);
-    oldest = std::min(oldest, r.accept_rows(missing_, mark_, out));
-  }
-  count_read(oldest);
+  fetch_rows(table, s);
+  count_read(std::min(oldest, replica_of(table).accept_rows(missing_, mark_, out)));
 }
 
 void reader::bring_base(std::size_t table, staleness s) {
@@ -326,9 +317,8 @@ void reader::count_time(time_point before, duration held) {
   metrics_.send += total - held;
 }
 
-void reader::count_read(clock_index server_clock) {
-  ++metrics_.pulls;
-  if (std::exchange(read_this_clock_, true)) return;
+/// Of the first read of a clock.
+void reader::count_staleness(clock_index server_clock) {
   auto const behind = static_cast<std::uint64_t>(
       std::max<std::int64_t>(0, distance(std::min(server_clock, clock_), clock_)));
   ++metrics_.staleness[std::min<std::uint64_t>(behind, metrics_.staleness.size() - 1)];

@@ -116,11 +116,18 @@ class replica_of final : public replica {
   }
 
   void push_rows(std::span<std::uint64_t const> keys, std::byte const* bytes) override {
-    where_.locate(keys, places_);
     auto const* delta = reinterpret_cast<T const*>(bytes);
+    if (where_.bounded()) {
+      layout const& rows = where_.rows();
+      for (std::uint64_t const k : keys) {
+        push_row(k, rows.locate(key{k}), delta);
+        delta += width_;
+      }
+      return;
+    }
+    where_.locate(keys, places_);  // many at once: a partition may be the user's
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      parts_[places_[i].server.index()].own.add_row(places_[i].local, delta);
-      rows_.add(keys[i], delta);
+      push_row(keys[i], places_[i], delta);
       delta += width_;
     }
   }
@@ -205,6 +212,11 @@ class replica_of final : public replica {
   }
 
  private:
+  void push_row(std::uint64_t k, layout::place const& at, T const* delta) {
+    parts_[at.server.index()].own.add_row(at.local, delta);
+    rows_.add(k, delta);
+  }
+
   void copy_row(std::byte const* from, std::byte* to) const noexcept {
     if (width_ == 1) std::memcpy(to, from, sizeof(T));
     else std::memcpy(to, from, row_bytes_);

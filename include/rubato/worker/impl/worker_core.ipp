@@ -33,10 +33,12 @@ struct worker_core::state {
         random(s.seed, s.self.worker.value(), s.self.incarnation.value()) {}
 
   void check_live() {
-    if (!live)
-      throw usage_error(errc::stale_handle, "worker " + std::to_string(rank) +
-                                                ": the handle was used after its run ended");
+    if (!live) refuse_stale();
     link.checkpoint();
+  }
+  [[noreturn]] void refuse_stale() const {
+    throw usage_error(errc::stale_handle,
+                      "worker " + std::to_string(rank) + ": the handle was used after its run ended");
   }
   void begin_clock(time_point now) {
     pushed = false;
