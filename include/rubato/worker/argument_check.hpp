@@ -47,7 +47,8 @@ class argument_check {
 
  private:
   // Out of line, so that what is called for each row is short.
-  [[gnu::noinline]] void find_not_finite(char const* call, std::size_t table, std::byte const* values, std::size_t count) const;
+  [[gnu::noinline]] void find_not_finite(char const* call, std::size_t table, std::byte const* values,
+                                         std::size_t count) const;
   [[noreturn]] void refuse_size(char const* call, std::size_t table, std::size_t given,
                                 std::size_t expected, char const* of) const;
   [[noreturn]] void refuse_staleness(std::size_t table, staleness asked, staleness bound) const;

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -52,6 +53,169 @@ rb::run_report read_one_row(rb::in_process const& where, rb::rules const& p, int
   });
 }
 
+constexpr std::int64_t clocks_each = 15;
+constexpr std::uint64_t common_rows = 6;  // to which all push; row common_rows + m is worker m's alone
+
+/// A cluster by chance, whose workers share what their processes fetch. In each of its two tables of integers
+/// a commit of worker m adds 1 to each common row and to its own.
+struct random_caches {
+  explicit random_caches(std::uint64_t number) : seed(number) {
+    rb::random_stream random(seed, 0);
+    workers = static_cast<std::uint32_t>(2 + random.below(4));
+    servers = static_cast<std::uint32_t>(1 + random.below(3));
+    s = static_cast<std::int64_t>(random.below(4));
+    strict = random.chance(0.4);
+    cached = random.chance(0.5) ? 0 : 1 + random.below(4);
+  }
+
+  [[nodiscard]] std::uint64_t rows() const { return common_rows + workers; }
+  [[nodiscard]] rb::rules protocol() const {
+    if (strict && s == 0) return with(rb::bsp{}, rb::sum{});
+    if (strict) return with(rb::ssp{.staleness = s}, rb::strict{});
+    return rb::ssp{.staleness = s};
+  }
+  /// Several threads on a machine, some slow, and messages that take their time.
+  [[nodiscard]] rb::simulated in_virtual_time() const {
+    using namespace std::chrono_literals;
+    rb::random_stream random(seed, 0x51);
+    rb::simulated where{.workers = workers, .servers = servers};
+    where.scenario.seed = seed;
+    where.scenario.speed.work_cost = 1ms;
+    where.scenario.speed.heterogeneity = {.level = 1.0 + 5 * random.uniform(), .slow_fraction = 0.4};
+    where.scenario.network.worker_link.latency = rb::stretch(3ms, random.uniform());
+    where.scenario.network.worker_link.jitter = rb::sim::lognormal{.sigma = 1};
+    where.scenario.one_process_per_machine = true;
+    for (std::uint32_t w = 0; w < workers; ++w)
+      where.scenario.machine_of.push_back(static_cast<std::uint32_t>(random.below(1 + workers / 3)));
+    return where;
+  }
+
+  std::uint64_t seed;
+  std::uint32_t workers, servers;
+  std::int64_t s;
+  bool strict;
+  std::uint64_t cached;  ///< rows in a cache; 0: all
+};
+
+/// What all workers of a run write to.
+struct caches_notes {
+  explicit caches_notes(std::size_t workers) : clocks(workers) {}
+  std::vector<std::atomic<std::int64_t>> clocks;  ///< at which each may be by now
+  std::atomic<int> wrong = 0;
+};
+
+/// Reads, prefetches and pushes at random, and knows what it may see.
+template <class Worker>
+class checking_worker {
+ public:
+  checking_worker(Worker& w, random_caches const& is, caches_notes& notes)
+      : worker_(w), is_(is), notes_(notes), random_(is.seed, 1 + w.rank()) {}
+
+  void run() {
+    for (; clock_ < clocks_each; ++clock_) {
+      read();
+      push(worker_[rb::table<0>]);
+      push(worker_[rb::table<1>]);
+      pushed_ = clock_ + 1;
+      if (random_.chance(0.4)) read();
+      notes_.clocks[worker_.rank()] = clock_ + 1;
+      worker_.step(2 * random_.uniform());
+    }
+    if (random_.chance(0.5)) worker_.prefetch();  // and leaves
+  }
+
+ private:
+  std::int64_t below(std::int64_t end) {
+    return static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(end)));
+  }
+  void read() {
+    if (random_.chance(0.2)) read_all();
+    if (random_.chance(0.1)) read_touched();
+    if (random_.chance(0.1)) worker_.prefetch();
+    if (random_.chance(0.7)) read_rows(worker_[rb::table<0>]);
+    if (random_.chance(0.5)) read_rows(worker_[rb::table<1>]);
+  }
+  void read_all() {
+    std::vector<std::int64_t> all(is_.rows());
+    worker_.pull(all);
+    for (std::uint64_t row = 0; row < all.size(); ++row) check(row, all[row], is_.s);
+  }
+  void read_touched() {
+    rb::sparse_snapshot<std::int64_t> touched;
+    worker_[rb::table<1>].pull(touched);
+    for (std::size_t i = 0; i < touched.keys.size(); ++i) check(touched.keys[i], touched.values[i], is_.s);
+  }
+  template <class Table>
+  void read_rows(Table t) {
+    std::vector<rb::key> keys;
+    for (std::uint64_t n = 1 + random_.below(3); n != 0; --n) keys.push_back(rb::key{random_.below(is_.rows())});
+    if (random_.chance(0.4)) t.prefetch(keys);
+    if (random_.chance(0.1)) return;
+    std::int64_t const bound = random_.chance(0.3) ? below(is_.s + 1) : is_.s;
+    std::vector<std::int64_t> seen(keys.size());
+    t.pull(keys, seen, rb::staleness{bound});
+    for (std::size_t i = 0; i < keys.size(); ++i) check(keys[i].value(), seen[i], bound);
+  }
+  /// In one push, or row by row.
+  template <class Table>
+  void push(Table t) {
+    std::vector<rb::key> keys{rb::key{common_rows + worker_.rank()}};
+    for (std::uint64_t row = 0; row < common_rows; ++row) keys.push_back(rb::key{row});
+    if (random_.chance(0.5)) return t.push(keys, std::vector<std::int64_t>(keys.size(), 1));
+    for (rb::key const k : keys) t.push(std::array{k}, std::array<std::int64_t, 1>{1});
+  }
+
+  void check(std::uint64_t row, std::int64_t seen, std::int64_t bound) {
+    std::int64_t const least = std::max<std::int64_t>(0, clock_ - bound);                       // SSP-1
+    std::int64_t const most = std::min(clocks_each, clock_ + is_.s + (is_.strict ? 0 : 1));     // SSP-4
+    bool const common = row < common_rows, own = row == common_rows + worker_.rank();
+    std::int64_t const mine = common || own ? pushed_ : 0;                                      // SSP-2
+    std::int64_t const others = common ? is_.workers - 1 : own ? 0 : 1;
+    bool good = seen >= mine + others * least && seen <= mine + others * most;
+    for (auto const& c : notes_.clocks) good = good && c >= clock_ - bound;                     // SSP-3
+    if (!good) ++notes_.wrong;
+  }
+
+  Worker& worker_;
+  random_caches const& is_;
+  caches_notes& notes_;
+  rb::random_stream random_;
+  std::int64_t clock_ = 0;
+  std::int64_t pushed_ = 0;
+};
+
+/// Returns how many requests the caches of processes answered.
+template <class Transport>
+std::uint64_t check_caches(Transport const& where, random_caches const& is) {
+  caches_notes notes(is.workers);
+  rb::cluster c{where, is.protocol(), integers{.rows = is.rows(), .cached_rows = is.cached},
+                rb::sparse<std::int64_t, rb::sum>{.rows = 100, .cached_rows = is.cached}};
+  rb::worker_metrics const all = c.run([&](auto& w) { checking_worker(w, is, notes).run(); }).total();
+  REQUIRE(notes.wrong == 0);
+  auto const dense = c.template parameters<0>();
+  auto const sparse = c.template parameters<1>();
+  REQUIRE(sparse.keys.size() == is.rows());
+  for (std::uint64_t row = 0; row < is.rows(); ++row) {
+    std::int64_t const total = row < common_rows ? is.workers * clocks_each : clocks_each;
+    REQUIRE(dense[row] == total);
+    REQUIRE(sparse.values[row] == total);
+  }
+  REQUIRE(all.fetches <= all.requests + all.process_hits);
+  return all.process_hits;
+}
+
+template <class WhereOf>
+void check_caches_at_random(WhereOf where_of) {
+  std::uint64_t hits = 0;
+  for (std::uint64_t run = 0; run < rb::test::seed_count(500); ++run) {
+    std::uint64_t const seed = rb::test::first_seed() + run;
+    INFO("repeat with --seed " << seed);
+    random_caches const is(seed);
+    hits += check_caches(where_of(is), is);
+  }
+  if (rb::test::seed_count(500) >= 50) CHECK(hits > rb::test::seed_count(500));  // or nothing was shared
+}
+
 }  // namespace
 
 TEST_CASE("in process: under the barrier all threads that miss a row issue one request a clock", "[threads]") {
@@ -75,61 +239,12 @@ TEST_CASE("in process: without the cache, or where reads are of cuts, each asks 
   }
 }
 
-TEST_CASE("in process: through both caches reads keep SSP-1 and SSP-2, and totals are exact", "[threads]") {
-  for (std::uint64_t run = 0; run < rb::test::seed_count(200); ++run) {
-    std::uint64_t const seed = rb::test::first_seed() + run;
-    INFO("repeat with --seed " << seed);
-    rb::random_stream random(seed, 0);
-    auto const workers = static_cast<std::uint32_t>(2 + random.below(4));
-    auto const servers = static_cast<std::uint32_t>(1 + random.below(3));
-    auto const s = static_cast<std::int64_t>(random.below(4));
-    std::int64_t const clocks = 15;
-    std::uint64_t const cached = random.chance(0.5) ? 0 : 1 + random.below(4);
-    bool const barrier = random.chance(0.2);
-    rb::rules const p = barrier ? rb::rules(rb::bsp{}) : rb::rules(rb::ssp{.staleness = s});
-    std::atomic<int> wrong = 0;
-    rb::cluster c{one_process(workers, servers), with(p, rb::sum{}),
-                  integers{.rows = 6 + workers, .cached_rows = cached},
-                  rb::sparse<std::int64_t, rb::sum>{.rows = 100, .cached_rows = cached}};
-    // Rows 0 to 5 are everybody's, the others have one writer each; so has key 10 + rank.
-    auto const report = c.run([&](auto& w) {
-      rb::random_stream mine(seed, 1 + w.rank());
-      std::int64_t own = 0;
-      std::vector<std::int64_t> two(2), one(1), all(6 + workers);
-      for (std::int64_t i = 0; i < clocks; ++i) {
-        std::vector<rb::key> const keys{rb::key{mine.below(6)}, rb::key{6 + w.rank()}};
-        std::vector<rb::key> const sparse_key{rb::key{10 + w.rank()}};
-        if (mine.chance(0.3)) w.prefetch(keys);
-        std::int64_t const bound = barrier ? 0 : s;
-        std::int64_t const least = own + static_cast<std::int64_t>(workers - 1) * std::max<std::int64_t>(0, i - bound);
-        if (mine.chance(0.2)) {
-          w.pull(all);
-          for (std::size_t k = 0; k < 6; ++k) wrong += all[k] < least;
-          wrong += all[6 + w.rank()] != own;
-        } else if (mine.chance(0.8)) {
-          w.pull(keys, two);
-          wrong += two[0] < least;
-          wrong += two[1] != own;
-        }
-        if (mine.chance(0.5)) {
-          w[rb::table<1>].pull(sparse_key, one);
-          wrong += one[0] != own;
-        }
-        std::vector<std::int64_t> update(6 + workers);
-        for (std::size_t k = 0; k < 6; ++k) update[k] = 1;
-        update[6 + w.rank()] = 1;
-        w.push(update);
-        w[rb::table<1>].push(sparse_key, std::vector<std::int64_t>{1});
-        ++own;
-        w.step();
-      }
-      if (mine.chance(0.5)) w.prefetch();  // and leaves
-    });
-    REQUIRE(wrong == 0);
-    auto const end = c.template parameters<0>();
-    for (std::size_t k = 0; k < end.size(); ++k) REQUIRE(end[k] == (k < 6 ? workers * clocks : clocks));
-    REQUIRE(report.total().fetches <= report.total().requests + report.total().process_hits);
-  }
+TEST_CASE("in process: through both caches reads keep SSP-1 to SSP-4, and totals are exact", "[threads]") {
+  check_caches_at_random([](random_caches const& is) { return one_process(is.workers, is.servers); });
+}
+
+TEST_CASE("simulated: through both caches reads keep SSP-1 to SSP-4, and totals are exact") {
+  check_caches_at_random([](random_caches const& is) { return is.in_virtual_time(); });
 }
 
 TEST_CASE("in process: a thread that fails while others wait for what it asked for ends the run", "[threads]") {
