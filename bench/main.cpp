@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "bench/advise/command.hpp"
 #include "bench/compare/command.hpp"
 #include "bench/program.hpp"
 
@@ -52,6 +53,11 @@ int main(int argc, char** argv) {
       "compare", "Runs protocols on one workload and says which wins, by how much, and why");
   options.add_to(*compare);
   compare->callback([&options] { rubato::bench::run_compare(options); });
+  rubato::bench::advise_options wanted;
+  CLI::App* const advise = program.add_subcommand(
+      "advise", "Finds the protocol, staleness and rate for a scenario in the simulator, and says how sure it is");
+  wanted.add_to(*advise);
+  advise->callback([&wanted] { rubato::bench::run_advise(wanted); });
   for (command const& c : commands) program.add_subcommand(c.name, c.description);
   return rubato::bench::run_program(program, argc, argv);
 }

@@ -1,0 +1,83 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/advise/advice.hpp"
+#include "bench/advise/certainty.hpp"
+
+namespace rubato::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json number(double x) { return std::isfinite(x) ? ordered_json(x) : ordered_json(nullptr); }
+
+ordered_json choice(finalist const& f, std::span<candidate const> candidates) {
+  return {{"candidate", candidates[f.what.candidate].label},
+          {"learning_rate", f.what.learning_rate},
+          {"median_seconds_to_target", number(f.median_seconds())}};
+}
+
+ordered_json seconds_by_seed(finalist const& f) {
+  ordered_json all = ordered_json::array();
+  for (run_result const& r : f.runs)
+    all.push_back(r.seconds_to_target ? ordered_json(*r.seconds_to_target) : ordered_json(nullptr));
+  return all;
+}
+
+/// @param s its summary, of all its runs
+ordered_json details(finalist const& f, run_result const& s, std::span<candidate const> candidates) {
+  ordered_json o = choice(f, candidates);
+  o["seconds_by_seed"] = seconds_by_seed(f);
+  o["updates"] = s.counted_updates();
+  o["seconds_per_update"] = number(s.counted_seconds_per_update());
+  o["compute_share"] = s.counted_split.share(s.counted_split.compute);
+  o["send_share"] = s.counted_split.share(s.counted_split.send);
+  o["wait_share"] = s.counted_split.share(s.counted_split.wait);
+  o["final_loss"] = number(s.final_loss);
+  o["accuracy"] = number(s.accuracy);
+  return o;
+}
+
+ordered_json surety(duel const& d) {
+  if (d.winner.empty()) return nullptr;
+  certainty const c = certainty_of(d);
+  return {{"seeds", c.seeds},
+          {"wins", c.wins},
+          {"ties", c.ties},
+          {"p_value", c.p_value},
+          {"margin", number(c.margin)},
+          {"margin_least", number(c.least)},
+          {"margin_greatest", number(c.greatest)},
+          {"interval_level", c.interval_level}};
+}
+
+ordered_json round_json(search_round const& r) {
+  return {{"seed", r.seed},         {"deadline", number(r.deadline)}, {"runs", r.runs},
+          {"cost_steps", r.cost},   {"arrived", r.arrived},           {"behind", r.behind},
+          {"late", r.late},         {"diverged", r.diverged},         {"ended", r.ended},
+          {"readmitted", r.readmitted}, {"out", r.gone}};
+}
+
+}  // namespace
+
+ordered_json advice_json(search_result const& found, std::span<candidate const> candidates,
+                         search_options const& o) {
+  std::vector<finalist> const& f = found.finalists;
+  ordered_json all;
+  all["best"] = f.empty() ? ordered_json(nullptr) : choice(f[0], candidates);
+  all["runner_up"] = f.size() < 2 ? ordered_json(nullptr) : choice(f[1], candidates);
+  all["certainty"] = surety(found.last);
+  all["finalists"] = all["rounds"] = all["candidates"] = ordered_json::array();
+  auto const summary = summaries(found);
+  for (std::size_t i = 0; i < f.size(); ++i)
+    all["finalists"].push_back(details(f[i], summary[i], candidates));
+  for (search_round const& r : found.rounds) all["rounds"].push_back(round_json(r));
+  for (candidate const& c : candidates) all["candidates"].push_back(c.label);
+  all["rates"] = o.rates;
+  all["cost_steps"] = found.cost();
+  return all;
+}
+
+}  // namespace rubato::bench

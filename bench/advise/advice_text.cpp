@@ -1,0 +1,104 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "bench/advise/advice.hpp"
+#include "bench/advise/certainty.hpp"
+#include "bench/advise/runs.hpp"
+#include "bench/result/ranking.hpp"
+#include "bench/result/text.hpp"
+
+namespace rubato::bench {
+namespace {
+
+constexpr double settled = 0.1;  ///< the p-value below which one is said to be faster than the other
+
+/// "Faster on 5 of 5 new seeds: …"
+std::string how_sure(certainty const& c, std::string const& next) {
+  std::string text = fmt::format("Sure? On {} new seeds it is faster than {} on {}", c.seeds, next, c.wins);
+  if (c.ties > 0) text += fmt::format(" and as fast on {}", c.ties);
+  text += fmt::format(" (sign test: p = {:.2g}); the margin's median is {}", c.p_value, show_ratio(c.margin));
+  if (c.seeds > 1)
+    text += fmt::format(", between {} and {} with {} confidence", show_ratio(c.least),
+                        std::isfinite(c.greatest) ? show_ratio(c.greatest) : "any",
+                        show_share(c.interval_level));
+  if (c.margin < 1) return text + ". So they do not confirm the choice: take either.\n";
+  if (c.p_value > settled)
+    return text + (c.margin < 1.02 ? ". Between these two it hardly matters.\n"
+                                   : ". That does not settle it; more --seeds may.\n");
+  return text + ".\n";
+}
+
+/// "ssp(3) at rate 0.5"
+std::string name_of(arm const& a, std::span<candidate const> candidates) {
+  return fmt::format("{} at rate {}", candidates[a.candidate].label, show_number(a.learning_rate));
+}
+
+std::string recommendation(search_result const& found, std::span<candidate const> candidates,
+                           search_options const& o) {
+  finalist const& best = found.finalists.front();
+  std::string text = fmt::format("Take {}: {} to the target, the median of {} seeds", name_of(best.what, candidates),
+                                 show_seconds(best.median_seconds()), best.runs.size());
+  if (found.finalists.size() == 1) {
+    text += ". No other candidate gets there in four times the time.\n";
+  } else {
+    finalist const& next = found.finalists[1];
+    double const ratio = next.median_seconds() / best.median_seconds();
+    text += std::isfinite(ratio) ? fmt::format("; {} less than the runner-up, {} ({}).\n",
+                                               show_share(1 - 1 / ratio), name_of(next.what, candidates),
+                                               show_ratio(ratio))
+                                 : fmt::format("; the runner-up, {}, takes more than {}.\n",
+                                               name_of(next.what, candidates), show_ratio(o.slack));
+    text += how_sure(certainty_of(found.last), candidates[next.what.candidate].label);
+  }
+  if (o.rates.size() > 1 && (best.what.learning_rate == o.rates.front() || best.what.learning_rate == o.rates.back()))
+    text += "Its rate is at an end of those tried: one beyond may be better still.\n";
+  return text;
+}
+
+std::string nobody(search_result const& found) {
+  std::string text = "No candidate reaches the target at any rate in so many clocks: there is nothing to recommend.\n";
+  if (found.lowest && std::isfinite(found.lowest->final_loss))
+    text += fmt::format("{} at rate {} comes lowest, to {:.5g} in {}. More --clocks or a higher --target may help.\n",
+                        found.lowest->label, show_number(found.lowest->learning_rate),
+                        found.lowest->final_loss, show_seconds(found.lowest->seconds));
+  return text;
+}
+
+std::string dropped(search_round const& r) {
+  std::string text;
+  auto const add = [&](std::size_t n, char const* what) {
+    if (n > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n, what);
+  };
+  add(r.arrived, "arrived");
+  add(r.behind, "dropped behind others");
+  add(r.late, "dropped as too late");
+  add(r.diverged, "dropped as diverged");
+  add(r.ended, "dropped as ended above the target");
+  add(r.readmitted, "let in again");
+  for (std::size_t i = 0; i < r.gone.size(); ++i) text += (i == 0 ? "; out: " : ", ") + r.gone[i];
+  return text;
+}
+
+std::string course(search_result const& found) {
+  std::string text = "What was run, and what was dropped:\n";
+  std::size_t n = 0;
+  for (search_round const& r : found.rounds)
+    text += fmt::format("{:>3}. {:>4} runs on seed {}, {}, {} steps: {}\n", ++n, r.runs, r.seed + 1,
+                        std::isfinite(r.deadline) ? "up to " + show_seconds(r.deadline) : "to the target", r.cost,
+                        dropped(r));
+  return text + fmt::format("Cost: {} local steps\n", found.cost());
+}
+
+}  // namespace
+
+std::string advice_text(search_result const& found, std::span<candidate const> candidates,
+                        search_options const& o) {
+  if (found.finalists.empty()) return nobody(found) + '\n' + course(found);
+  auto const best_first = summaries(found);
+  return recommendation(found, candidates, o) + "Why? " + explain(best_first) + "\n\n" +
+         comparison_table(best_first).to_string() + '\n' + course(found);
+}
+
+}  // namespace rubato::bench

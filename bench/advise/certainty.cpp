@@ -1,0 +1,45 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/advise/certainty.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "bench/advise/runs.hpp"
+
+namespace rubato::bench {
+
+double sign_test(std::size_t k, std::size_t n) {
+  double at = std::exp2(-static_cast<double>(n));  // of i heads
+  double sum = 0;
+  for (std::size_t i = 0; i <= std::min(k, n - std::min(k, n)); ++i) {
+    sum += at;
+    at *= static_cast<double>(n - i) / static_cast<double>(i + 1);
+  }
+  return std::min(1.0, 2 * sum);
+}
+
+certainty certainty_of(duel const& d) {
+  certainty c{.seeds = d.winner.size()};
+  if (c.seeds == 0) return c;
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < c.seeds; ++i) {
+    double const ours = time_to_target(d.winner[i]);
+    double const theirs = time_to_target(d.runner_up[i]);
+    if (ours < theirs) ++c.wins;
+    if (ours == theirs) ++c.ties;
+    // Not a number where neither got there, or both at once: no difference.
+    ratios.push_back(ours == theirs ? 1 : theirs / ours);
+  }
+  std::size_t const decided = c.seeds - c.ties;
+  c.p_value = decided == 0 ? 1 : sign_test(c.wins, decided);
+  std::ranges::sort(ratios);
+  c.least = ratios.front();
+  c.greatest = ratios.back();
+  c.margin = median(ratios);
+  c.interval_level = 1 - std::exp2(1 - static_cast<double>(c.seeds));
+  return c;
+}
+
+}  // namespace rubato::bench

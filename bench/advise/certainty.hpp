@@ -1,0 +1,30 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "bench/advise/search.hpp"
+
+namespace rubato::bench {
+
+/// How sure it is that one candidate is faster than another, from runs that are paired by seed.
+struct certainty {
+  std::size_t wins = 0;      ///< seeds on which the winner was faster
+  std::size_t ties = 0;      ///< … as fast, or neither got there
+  std::size_t seeds = 0;
+  double p_value = 1;        ///< of a two-sided sign test: ties left out, the exact binomial distribution
+  double margin = 1;         ///< median over seeds of the runner-up's time over the winner's
+  double least = 1;          ///< the ratio of the seed where it is least, …
+  double greatest = 1;       ///< … and greatest; infinite where the runner-up did not get there
+  double interval_level = 0; ///< how likely the true median lies between these two: 1 - 2^(1 - seeds)
+};
+
+/// @returns a certainty of no seeds where there was no runner-up. O(seeds log seeds)
+[[nodiscard]] certainty certainty_of(duel const& d);
+
+/// The probability of at most `k` or at least `n - k` heads in `n` throws of a fair coin, whichever is less for
+/// one side, doubled; 1 at most.
+[[nodiscard]] double sign_test(std::size_t k, std::size_t n);
+
+}  // namespace rubato::bench

@@ -1,0 +1,70 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/advise/command.hpp"
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "bench/advise/advice.hpp"
+#include "bench/advise/check.hpp"
+#include "bench/advise/problem.hpp"
+#include "bench/compare/progress_bar.hpp"
+#include "rubato/core/error.hpp"
+
+namespace rubato::bench {
+namespace {
+
+/// Before anything runs, so that a name that cannot be written to does not cost the search.
+std::ofstream open(std::string const& file) {
+  std::ofstream out;
+  if (file.empty()) return out;
+  out.open(file);
+  if (!out) throw option_error("--json: cannot write " + file);
+  return out;
+}
+
+void write(std::ofstream& out, nlohmann::ordered_json const& json, std::string const& file) {
+  if (!out.is_open()) return;
+  out << json.dump(1) << '\n';
+  if (!out.flush()) throw option_error("--json: cannot write " + file);
+}
+
+std::string headline(problem const& p) {
+  advise_settings const& s = p.settings();
+  training const& job = s.base.job;
+  std::string text = fmt::format("{} on {}: {} rows, {} parameters; {} workers, {} servers, {}, HL {}, seed {}\n",
+                                 p.work().name(), p.data_name(), p.work().train().size(), p.work().parameters(),
+                                 job.workers, job.servers, s.base.scenario_name,
+                                 job.scenario.speed.heterogeneity.level, job.seed);
+  for (std::string const& why : s.base.left_out) text += fmt::format("left out: {}\n", why);
+  return text + fmt::format("{} candidates at {} rates; target {:.4g}, at most {} clocks each\n", p.candidates().size(),
+                            s.rates.size(), job.target.value_or(0), job.clocks);
+}
+
+void give_advice(advise_settings const& settings, std::ofstream& json) {
+  problem const p(settings);
+  search_options options = p.search_settings();
+  search_result const found = [&] {
+    progress_bar progress(1);
+    options.progress = [&](std::string const& what) { progress.show(what); };
+    return search(p.candidates(), options);
+  }();
+  fmt::print("{}\n{}", headline(p), advice_text(found, p.candidates(), options));
+  write(json, advice_json(found, p.candidates(), options), settings.base.json_file);
+}
+
+}  // namespace
+
+void run_advise(advise_options const& options) {
+  advise_settings const settings = interpret(options);
+  std::ofstream json = open(settings.base.json_file);
+  if (settings.check == 0) return give_advice(settings, json);
+  auto const all = check_on_random_scenarios(settings);
+  fmt::print("{}", check_text(all));
+  write(json, check_json(all), settings.base.json_file);
+}
+
+}  // namespace rubato::bench

@@ -1,0 +1,65 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include "bench/advise/problem.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "bench/advise/runs.hpp"
+#include "bench/compare/compare.hpp"
+#include "bench/train/timing.hpp"
+
+namespace rubato::bench {
+
+shuffled_workloads::shuffled_workloads(workload_options const& options, loaded_data data)
+    : options_(options),
+      data_(std::move(data)),
+      first_(std::make_shared<workload>(options_, data_.train, data_.test)) {}
+
+std::shared_ptr<workload const> shuffled_workloads::at(std::size_t seed) {
+  if (seed == 0) return first_;
+  std::lock_guard const guard(lock_);
+  if (kept_seed_ != seed) {
+    kept_ = std::make_shared<workload>(options_, data_.train.shuffled(options_.seed + seed), data_.test);
+    kept_seed_ = seed;
+  }
+  return kept_;
+}
+
+problem::problem(advise_settings settings)
+    : problem(settings, load_data(settings.base.data, settings.base.job.seed)) {}
+
+problem::problem(advise_settings settings, loaded_data data)
+    : settings_(std::move(settings)), data_name_(data.name), work_(settings_.base.model, std::move(data)) {
+  set_target(settings_.base, work_.first());
+  for (protocol_choice const& p : settings_.base.protocols)
+    candidates_.push_back({p.label(), [this, &p](double rate, std::size_t seed, stop_rule const& stop) {
+                             return run(p, rate, seed, stop);
+                           }});
+}
+
+run_result problem::run(protocol_choice const& protocol, double learning_rate, std::size_t seed,
+                        stop_rule const& stop) {
+  std::shared_ptr<workload const> const work = work_.at(seed);
+  training job = settings_.base.job;
+  job.work = work.get();
+  job.seed += seed;
+  job.scenario.seed += seed;
+  job.learning_rate = learning_rate;
+  job.stop = stop;
+  return protocol.run(job);
+}
+
+search_options problem::search_settings() const {
+  constexpr double first_clocks = 2;
+  training job = settings_.base.job;
+  job.work = &work_.first();
+  timing const t = timing_of(job);
+  double const clock =
+      static_cast<double>(job.steps_per_commit) * t.slowest_step() + t.exchange_seconds;
+  return {.rates = settings_.rates,
+          .seeds = settings_.seeds,
+          .first_deadline = std::max(1e-9, first_clocks * clock),
+          .lanes = usual_lanes()};
+}
+
+}  // namespace rubato::bench
