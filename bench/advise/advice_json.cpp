@@ -54,10 +54,18 @@ ordered_json surety(duel const& d) {
 }
 
 ordered_json round_json(search_round const& r) {
-  return {{"seed", r.seed},         {"deadline", number(r.deadline)}, {"runs", r.runs},
-          {"cost_steps", r.cost},   {"arrived", r.arrived},           {"behind", r.behind},
-          {"late", r.late},         {"diverged", r.diverged},         {"ended", r.ended},
-          {"readmitted", r.readmitted}, {"out", r.gone}};
+  return {{"seed", r.seed},
+          {"seeds", r.seeds},
+          {"deadline", number(r.deadline)},
+          {"runs", r.runs},
+          {"cost_steps", r.cost},
+          {"arrived", r.arrived},
+          {"behind", r.behind},
+          {"late", r.late},
+          {"diverged", r.diverged},
+          {"ended", r.ended},
+          {"readmitted", r.readmitted},
+          {"out", r.gone}};
 }
 
 }  // namespace

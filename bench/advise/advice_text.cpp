@@ -23,7 +23,7 @@ std::string how_sure(certainty const& c, std::string const& next) {
     text += fmt::format(", between {} and {} with {} confidence", show_ratio(c.least),
                         std::isfinite(c.greatest) ? show_ratio(c.greatest) : "any",
                         show_share(c.interval_level));
-  if (c.margin < 1) return text + ". So they do not confirm the choice: take either.\n";
+  if (c.margin < 1) return text + ". So they do not confirm the choice; more --seeds may settle it.\n";
   if (c.p_value > settled)
     return text + (c.margin < 1.02 ? ". Between these two it hardly matters.\n"
                                    : ". That does not settle it; more --seeds may.\n");
@@ -41,7 +41,7 @@ std::string recommendation(search_result const& found, std::span<candidate const
   std::string text = fmt::format("Take {}: {} to the target, the median of {} seeds", name_of(best.what, candidates),
                                  show_seconds(best.median_seconds()), best.runs.size());
   if (found.finalists.size() == 1) {
-    text += ". No other candidate gets there in four times the time.\n";
+    text += candidates.size() > 1 ? ". No other candidate gets there in four times the time.\n" : ".\n";
   } else {
     finalist const& next = found.finalists[1];
     double const ratio = next.median_seconds() / best.median_seconds();
@@ -77,15 +77,21 @@ std::string dropped(search_round const& r) {
   add(r.diverged, "dropped as diverged");
   add(r.ended, "dropped as ended above the target");
   add(r.readmitted, "let in again");
+  if (text.empty()) text = "all go on";
   for (std::size_t i = 0; i < r.gone.size(); ++i) text += (i == 0 ? "; out: " : ", ") + r.gone[i];
   return text;
+}
+
+std::string seeds_of(search_round const& r) {
+  if (r.seeds == 1) return fmt::format("seed {}", r.seed + 1);
+  return fmt::format("seeds {} to {}", r.seed + 1, r.seed + r.seeds);
 }
 
 std::string course(search_result const& found) {
   std::string text = "What was run, and what was dropped:\n";
   std::size_t n = 0;
   for (search_round const& r : found.rounds)
-    text += fmt::format("{:>3}. {:>4} runs on seed {}, {}, {} steps: {}\n", ++n, r.runs, r.seed + 1,
+    text += fmt::format("{:>3}. {} runs on {}, {}, {} steps: {}\n", ++n, r.runs, seeds_of(r),
                         std::isfinite(r.deadline) ? "up to " + show_seconds(r.deadline) : "to the target", r.cost,
                         dropped(r));
   return text + fmt::format("Cost: {} local steps\n", found.cost());

@@ -40,7 +40,7 @@ std::string headline(problem const& p) {
                                  job.workers, job.servers, s.base.scenario_name,
                                  job.scenario.speed.heterogeneity.level, job.seed);
   for (std::string const& why : s.base.left_out) text += fmt::format("left out: {}\n", why);
-  return text + fmt::format("{} candidates at {} rates; target {:.4g}, at most {} clocks each\n", p.candidates().size(),
+  return text + fmt::format("candidates: {}, rates: {}; target {:.4g}, at most {} clocks each\n", p.candidates().size(),
                             s.rates.size(), job.target.value_or(0), job.clocks);
 }
 

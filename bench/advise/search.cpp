@@ -32,6 +32,7 @@ duel fight(std::span<candidate const> candidates, search_options const& o,
     for (std::size_t i : {0, 1}) orders.push_back({finalists[i].what, seed});
   std::vector<run_result> results = run_all(candidates, orders, o.lanes);
   search_round round{.seed = o.seeds,
+                     .seeds = o.seeds,
                      .deadline = std::numeric_limits<double>::infinity(),
                      .runs = results.size(),
                      .cost = cost_of(results)};

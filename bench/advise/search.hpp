@@ -26,7 +26,8 @@ struct search_options {
 
 /// One round: arms that ran, and what became of them.
 struct search_round {
-  std::size_t seed = 0;
+  std::size_t seed = 0;   ///< the first
+  std::size_t seeds = 1;  ///< from there on
   double deadline = 0;  ///< in seconds; infinite where there was none
   std::size_t runs = 0;
   std::uint64_t cost = 0;      ///< local steps

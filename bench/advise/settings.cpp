@@ -34,8 +34,9 @@ std::vector<protocol_choice> spread(std::vector<protocol_choice> const& protocol
       add(p);
       continue;
     }
+    std::int64_t const least = std::ranges::min(o.staleness);
     for (std::int64_t const s : o.staleness) {
-      if (s >= o.base.clocks) continue;
+      if (s >= o.base.clocks && s != least) continue;
       p.with.staleness = p.with.peers.staleness = s;
       add(p);
     }
@@ -82,8 +83,6 @@ advise_settings interpret(advise_options const& o) {
     throw option_error("--target: advise goes by the time to a target, expected a loss or auto");
   s.base.job.stop.at_target = true;
   s.base.protocols = spread(s.base.protocols, o);
-  if (s.base.protocols.empty())
-    throw option_error("--staleness: none is below --clocks, expected one that is");
   s.rates = s.base.learning_rate ? std::vector{*s.base.learning_rate} : rate_grid();
   return s;
 }

@@ -33,7 +33,7 @@ struct advise_settings {
 };
 
 /// A protocol that takes a staleness and is named without one is tried at each of `staleness` that is below the number
-/// of clocks: at a higher one nobody is ever held up.
+/// of clocks, for at a higher one nobody is ever held up; at the least where none is.
 /// @throws option_error that names the option
 [[nodiscard]] advise_settings interpret(advise_options const& options);
 

@@ -90,7 +90,8 @@ TEST_CASE("the wide-area figure sets processes beside the simulator") {
 TEST_CASE("errors are one sentence and a status of failure") {
   for (char const* const bad : {"compare --protocols nosuch", "compare --data /no/such/file",
                                 "reproduce nosuch", "compare --scenario nosuch",
-                                "compare --transport tcp --protocols nosuch"}) {
+                                "compare --transport tcp --protocols nosuch",
+                                "advise --protocols nosuch", "advise --json /nosuch/file"}) {
     outcome const o = run(bad);
     INFO(o.output);
     CHECK(o.status != 0);
@@ -115,7 +116,7 @@ TEST_CASE("micro sets what it measures beside a limit") {
 TEST_CASE("help names every command") {
   outcome const o = run("--help");
   CHECK(o.status == 0);
-  CHECK_THAT(o.output, Contains("compare") && Contains("micro") && Contains("reproduce"));
+  CHECK_THAT(o.output, Contains("compare") && Contains("advise") && Contains("micro") && Contains("reproduce"));
   CHECK_THAT(run("micro --help").output, Contains("rubato-bench micro") && Contains("--filter"));
 }
 
