@@ -20,9 +20,9 @@ std::string how_sure(certainty const& c, std::string const& next) {
   if (c.ties > 0) text += fmt::format(" and as fast on {}", c.ties);
   text += fmt::format(" (sign test: p = {:.2g}); the margin's median is {}", c.p_value, show_ratio(c.margin));
   if (c.seeds > 1)
-    text += fmt::format(", between {} and {} with {} confidence", show_ratio(c.least),
+    text += fmt::format(", between {} and {} with {:.3g}% confidence", show_ratio(c.least),
                         std::isfinite(c.greatest) ? show_ratio(c.greatest) : "any",
-                        show_share(c.interval_level));
+                        100 * c.interval_level);
   if (c.margin < 1) return text + ". So they do not confirm the choice; more --seeds may settle it.\n";
   if (c.p_value > settled)
     return text + (c.margin < 1.02 ? ". Between these two it hardly matters.\n"
