@@ -20,9 +20,8 @@ namespace rubato::bench {
 [[nodiscard]] std::string advice_text(search_result const& found, std::span<candidate const> candidates,
                                       search_options const& options);
 
-/// The same as JSON: {"best", "runner_up", "certainty", "finalists", "rounds",
-/// "candidates", "rates", "cost_steps"}; best is null where nobody reached the target. Seeds count from 0. What
-/// is not finite is null.
+/// The same as JSON: {"best", "runner_up", "certainty", "finalists", "rounds", "candidates", "rates", "cost_steps"}; best
+/// is null where nobody reached the target. Seeds count from 0. What is not finite is null.
 [[nodiscard]] nlohmann::ordered_json advice_json(search_result const& found,
                                                  std::span<candidate const> candidates,
                                                  search_options const& options);

@@ -70,7 +70,8 @@ std::vector<comparison_with_all> check_on_random_scenarios(advise_settings const
 }
 
 std::string check_text(std::vector<comparison_with_all> const& all) {
-  text_table t{.head = {"scenario", "advice", "exhaustive search", "excess", "as good", "cost", "of all", "of all, cut"},
+  text_table t{.head = {"scenario", "advice", "exhaustive search", "excess", "as good", "cost", "of all",
+                        "of all, cut"},
                .rows = {}};
   std::uint64_t cost = 0, exhaustive = 0, cut = 0;
   for (comparison_with_all const& c : all) {
