@@ -30,9 +30,12 @@ std::string how_sure(certainty const& c, std::string const& next) {
   return text + ".\n";
 }
 
-/// "ssp(3) at rate 0.5"
+/// "ssp(3) at rate 0.5"; what is trained may have no rate, which is 0 then.
+std::string name_of(std::string const& label, double learning_rate) {
+  return learning_rate == 0 ? label : fmt::format("{} at rate {}", label, show_number(learning_rate));
+}
 std::string name_of(arm const& a, std::span<candidate const> candidates) {
-  return fmt::format("{} at rate {}", candidates[a.candidate].label, show_number(a.learning_rate));
+  return name_of(candidates[a.candidate].label, a.learning_rate);
 }
 
 std::string recommendation(search_result const& found, std::span<candidate const> candidates,
@@ -60,9 +63,8 @@ std::string recommendation(search_result const& found, std::span<candidate const
 std::string nobody(search_result const& found) {
   std::string text = "No candidate reaches the target at any rate in so many clocks: there is nothing to recommend.\n";
   if (found.lowest && std::isfinite(found.lowest->final_loss))
-    text += fmt::format("{} at rate {} comes lowest, to {:.5g} in {}. More --clocks or a higher --target may help.\n",
-                        found.lowest->label, show_number(found.lowest->learning_rate),
-                        found.lowest->final_loss, show_seconds(found.lowest->seconds));
+    text += fmt::format("{} comes lowest, to {:.5g} in {}. More --clocks or a higher --target may help.\n",
+                        name_of(found.lowest->label, found.lowest->learning_rate), found.lowest->final_loss, show_seconds(found.lowest->seconds));
   return text;
 }
 

@@ -25,7 +25,8 @@ std::size_t count(std::vector<comparison_with_all> const& all, bool (comparison_
 }
 
 std::string choice(std::string const& label, double rate) {
-  return label.empty() ? "none" : label + " " + show_number(rate);
+  if (label.empty()) return "none";
+  return rate == 0 ? label : label + " " + show_number(rate);
 }
 
 }  // namespace

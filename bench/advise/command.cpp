@@ -35,10 +35,8 @@ void write(std::ofstream& out, nlohmann::ordered_json const& json, std::string c
 std::string headline(problem const& p) {
   advise_settings const& s = p.settings();
   training const& job = s.base.job;
-  std::string text = fmt::format("{} on {}: {} rows, {} parameters; {} workers, {} servers, {}, HL {}, seed {}\n",
-                                 p.work().name(), p.data_name(), p.work().train().size(), p.work().parameters(),
-                                 job.workers, job.servers, s.base.scenario_name,
-                                 job.scenario.speed.heterogeneity.level, job.seed);
+  std::string text = fmt::format("{}; {} workers, {} servers, {}, HL {}, seed {}\n", p.description(), job.workers,
+                                 job.servers, s.base.scenario_name, job.scenario.speed.heterogeneity.level, job.seed);
   for (std::string const& why : s.base.left_out) text += fmt::format("left out: {}\n", why);
   return text + fmt::format("candidates: {}, rates: {}; target {:.4g}, at most {} clocks each\n", p.candidates().size(),
                             s.rates.size(), job.target.value_or(0), job.clocks);

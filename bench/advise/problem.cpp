@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "bench/advise/runs.hpp"
 #include "bench/compare/compare.hpp"
 #include "bench/train/timing.hpp"
@@ -25,12 +27,22 @@ std::shared_ptr<workload const> shuffled_workloads::at(std::size_t seed) {
   return kept_;
 }
 
-problem::problem(advise_settings settings)
-    : problem(settings, load_data(settings.base.data, settings.base.job.seed)) {}
-
-problem::problem(advise_settings settings, loaded_data data)
-    : settings_(std::move(settings)), data_name_(data.name), work_(settings_.base.model, std::move(data)) {
-  set_target(settings_.base, work_.first());
+problem::problem(advise_settings settings) : settings_(std::move(settings)) {
+  compare_settings& base = settings_.base;
+  if (base.app) {
+    app_ = make_application(*base.app, base.data);
+    description_ = app_->description();
+    base.job.app = app_.get();
+  } else {
+    loaded_data data = load_data(base.data, base.job.seed);
+    std::string const name = data.name;
+    work_ = std::make_unique<shuffled_workloads>(base.model, std::move(data));
+    workload const& work = work_->first();
+    description_ = fmt::format("{} on {}: {} rows, {} parameters", work.name(), name, work.train().size(),
+                               work.parameters());
+    base.job.work = &work;
+  }
+  set_target(base);
   for (protocol_choice const& p : settings_.base.protocols)
     candidates_.push_back({p.label(), [this, &p](double rate, std::size_t seed, stop_rule const& stop) {
                              return run(p, rate, seed, stop);
@@ -39,7 +51,7 @@ problem::problem(advise_settings settings, loaded_data data)
 
 run_result problem::run(protocol_choice const& protocol, double learning_rate, std::size_t seed,
                         stop_rule const& stop) {
-  std::shared_ptr<workload const> const work = work_.at(seed);
+  std::shared_ptr<workload const> const work = work_ ? work_->at(seed) : nullptr;
   training job = settings_.base.job;
   job.work = work.get();
   job.seed += seed;
@@ -51,8 +63,7 @@ run_result problem::run(protocol_choice const& protocol, double learning_rate, s
 
 search_options problem::search_settings() const {
   constexpr double first_clocks = 2;
-  training job = settings_.base.job;
-  job.work = &work_.first();
+  training const& job = settings_.base.job;
   timing const t = timing_of(job);
   double const clock =
       static_cast<double>(job.steps_per_commit) * t.slowest_step() + t.exchange_seconds;

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "bench/advise/candidate.hpp"
 #include "bench/advise/search.hpp"
 #include "bench/advise/settings.hpp"
+#include "bench/application/application.hpp"
 #include "bench/train/load_data.hpp"
 #include "bench/train/workload.hpp"
 
@@ -34,7 +36,7 @@ class shuffled_workloads {
 };
 
 /// What is to be chosen from, on one scenario with one set of data: the protocols of the settings, whose runs differ
-/// by seed in all that the simulator draws and in the order of the data.
+/// by seed in all that the simulator draws and in the order of a workload's data; an application's stay as they are.
 class problem {
  public:
   /// Loads the data and fills in the target. @throws data_error, option_error
@@ -46,17 +48,19 @@ class problem {
   [[nodiscard]] std::vector<candidate> const& candidates() const noexcept { return candidates_; }
   /// For these candidates: rates and seeds as asked for, first runs of two clocks of the slowest worker.
   [[nodiscard]] search_options search_settings() const;
-  [[nodiscard]] std::string const& data_name() const noexcept { return data_name_; }
-  [[nodiscard]] workload const& work() const noexcept { return work_.first(); }
+  /// "lr on synthetic url: 8000 rows, 2000 parameters"
+  [[nodiscard]] std::string const& description() const noexcept { return description_; }
 
  private:
-  problem(advise_settings settings, loaded_data data);
   [[nodiscard]] run_result run(protocol_choice const& protocol, double learning_rate, std::size_t seed,
                                stop_rule const& stop);
 
   advise_settings settings_;
-  std::string data_name_;
-  shuffled_workloads work_;
+  // One of these.
+  std::unique_ptr<shuffled_workloads> work_;
+  std::unique_ptr<application const> app_;
+
+  std::string description_;
   std::vector<candidate> candidates_;
 };
 

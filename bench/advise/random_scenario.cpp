@@ -20,6 +20,12 @@ std::size_t count(random_stream& random, std::size_t least, std::size_t greatest
   return least + random.below(greatest - least + 1);
 }
 
+/// Digits and chillers come with theirs.
+bool data_has_its_features(compare_settings const& s) {
+  if (s.app) return s.app->kind == application_kind::k_means;
+  return s.data.labels != label_use::signs;
+}
+
 }  // namespace
 
 void draw_scenario(advise_settings& settings, std::uint64_t seed) {
@@ -42,9 +48,13 @@ void draw_scenario(advise_settings& settings, std::uint64_t seed) {
   job.scenario = s;
   settings.base.model.seed = seed;
   settings.base.scenario_name = "drawn";
+  if (settings.base.app) settings.base.app->seed = seed;
   settings.base.data.rows = count(random, 400, 1600);
-  settings.base.data.features = count(random, 40, 320);
-  settings.base.data.nonzeros = count(random, 4, 16);
+  std::size_t const features = count(random, 40, 320), nonzeros = count(random, 4, 16);
+  if (!data_has_its_features(settings.base)) {
+    settings.base.data.features = features;
+    settings.base.data.nonzeros = nonzeros;
+  }
 }
 
 std::string describe_scenario(advise_settings const& settings) {
@@ -52,11 +62,11 @@ std::string describe_scenario(advise_settings const& settings) {
   auto const& speed = job.scenario.speed;
   auto const& link = job.scenario.network.worker_link;
   std::size_t const slow = speed.heterogeneity.level > 1 ? speed.heterogeneity.slow_workers(job.workers) : 0;
-  return fmt::format("{} workers, {} slow by {:.1f}, {} servers, {} latency, {:.0f} Mbit/s, {} a value{}; {} x {}",
+  return fmt::format("{} workers, {} slow by {:.1f}, {} servers, {} latency, {:.0f} Mbit/s, {} a value{}; {} rows{}",
                      job.workers, slow, speed.heterogeneity.level, job.servers, show_seconds(to_seconds(link.latency)),
                      static_cast<double>(link.bandwidth) * 8e-6, show_seconds(to_seconds(speed.work_cost)),
                      speed.random_slowdown.probability > 0 ? ", stalls" : "", settings.base.data.rows.value_or(0),
-                     settings.base.data.features.value_or(0));
+                     settings.base.data.features ? fmt::format(" of {}", *settings.base.data.features) : "");
 }
 
 }  // namespace rubato::bench

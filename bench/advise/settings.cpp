@@ -14,6 +14,16 @@ namespace {
 constexpr std::size_t seeds_max = 100;
 constexpr std::size_t check_max = 1000;
 
+std::vector<std::string> usual_protocols() {
+  return {"bsp", "ssp", "asp", "con_sgd", "dyn_sgd", "fixed_ada_comm", "ada_comm", "adsp"};
+}
+
+/// Unless others are asked for, all that an application can run under.
+advise_options for_application(advise_options o) {
+  if (is_application(o.base.workload) && o.base.protocols == usual_protocols()) o.base.protocols = {"all"};
+  return o;
+}
+
 bool takes_staleness(protocol_choice const& p) {
   return p.entry->number == protocol_number::staleness ||
          p.entry->number == protocol_number::peer_staleness;
@@ -46,9 +56,7 @@ std::vector<protocol_choice> spread(std::vector<protocol_choice> const& protocol
 
 }  // namespace
 
-advise_options::advise_options() {
-  base.protocols = {"bsp", "ssp", "asp", "con_sgd", "dyn_sgd", "fixed_ada_comm", "ada_comm", "adsp"};
-}
+advise_options::advise_options() { base.protocols = usual_protocols(); }
 
 void advise_options::add_to(CLI::App& command) {
   base.add_to(command);
@@ -72,7 +80,8 @@ void advise_options::add_to(CLI::App& command) {
       ->group(group);
 }
 
-advise_settings interpret(advise_options const& o) {
+advise_settings interpret(advise_options const& options) {
+  advise_options const o = for_application(options);
   if (o.seeds < 1 || o.seeds > seeds_max)
     throw option_error("--seeds: must be from 1 to " + std::to_string(seeds_max));
   if (o.check > check_max) throw option_error("--check: must be from 0 to " + std::to_string(check_max));
@@ -83,7 +92,9 @@ advise_settings interpret(advise_options const& o) {
     throw option_error("--target: advise goes by the time to a target, expected a loss or auto");
   s.base.job.stop.at_target = true;
   s.base.protocols = spread(s.base.protocols, o);
-  s.rates = s.base.learning_rate ? std::vector{*s.base.learning_rate} : rate_grid();
+  s.rates = s.base.learning_rate                               ? std::vector{*s.base.learning_rate}
+            : s.base.app && !has_rate(s.base.app->kind) ? std::vector{0.0}
+                                                        : rate_grid();
   return s;
 }
 

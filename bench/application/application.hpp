@@ -23,6 +23,8 @@ enum class application_kind {
   k_means,  ///< clusters
 };
 [[nodiscard]] std::string_view name_of(application_kind kind) noexcept;
+/// Whether it has a learning rate that could be tuned.
+[[nodiscard]] constexpr bool has_rate(application_kind kind) noexcept { return kind == application_kind::mf; }
 
 /// What is trained, apart from the data.
 struct application_options {
@@ -50,10 +52,12 @@ class application {
   [[nodiscard]] std::string_view name() const noexcept { return name_of(kind()); }
   /// "mf of rank 8 on u.data: 80000 ratings of 1682 items by 943 users"
   [[nodiscard]] virtual std::string description() const = 0;
-  /// Whether there is a learning rate that could be tuned.
-  [[nodiscard]] bool has_rate() const noexcept { return kind() == application_kind::mf; }
+  [[nodiscard]] bool has_rate() const noexcept { return bench::has_rate(kind()); }
   /// The objective of what training begins with.
   [[nodiscard]] virtual double first_objective() const = 0;
+
+  /// A worker's work in a step, in the simulator's units, on average.
+  [[nodiscard]] virtual double step_work(training const& job) const = 0;
 
   /// A run of `job.local_steps()` steps of each worker, rounded up to whole sweeps over its data (and one step more
   /// that begins lda). Fills in what is measured. Its `accuracy` is on held-out data: R² for mf and lasso, the share

@@ -52,6 +52,10 @@ class clusters final : public application {
     return algorithm::k_means_objective(evaluated_.rows(), first_);
   }
 
+  [[nodiscard]] double step_work(training const& job) const override {
+    return static_cast<double>(data_.train.nonzeros() * count_) * job.batch / job.workers;
+  }
+
   [[nodiscard]] run_result run(rules const& p, training const& job, run_result r) const override {
     one_run run{*this, {data_.train, first_, job.batch}, job.local_steps()};
     return measure_application(run, p, job, std::move(r));

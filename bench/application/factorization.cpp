@@ -101,6 +101,10 @@ class factorization final : public application {
   }
   [[nodiscard]] double first_objective() const override { return mf_run(data_, options_of({})).start().loss; }
 
+  [[nodiscard]] double step_work(training const& job) const override {
+    return 5 * static_cast<double>(data_.parts.train.size() * options_.rank) * job.batch / job.workers;
+  }
+
   [[nodiscard]] run_result run(rules const& p, training const& job, run_result r) const override {
     mf_run run(data_, options_of(job));
     return measure_application(run, p, job, std::move(r));

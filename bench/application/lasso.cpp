@@ -60,6 +60,10 @@ class lasso final : public application {
   }
   [[nodiscard]] double first_objective() const override { return objective(std::vector<double>(x_.size())); }
 
+  [[nodiscard]] double step_work(training const& job) const override {
+    return static_cast<double>(data_.train.nonzeros()) * job.batch / job.workers;
+  }
+
   [[nodiscard]] run_result run(rules const& p, training const& job, run_result r) const override {
     algorithm::lasso_options o{.lambda = lambda_,
                                .clocks = job.local_steps(),

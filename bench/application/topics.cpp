@@ -86,6 +86,10 @@ class topics final : public application {
   }
   [[nodiscard]] double first_objective() const override { return first_loss_; }
 
+  [[nodiscard]] double step_work(training const& job) const override {
+    return static_cast<double>(data_.all.tokens()) * static_cast<double>(options_.topics) * job.batch / job.workers;
+  }
+
   [[nodiscard]] run_result run(rules const& p, training const& job, run_result r) const override {
     algorithm::lda_options o = options_of(job.batch);
     o.sweeps = sweeps_of(job, o.clocks_per_sweep());

@@ -234,6 +234,8 @@ void check_application(compare_options const& o, compare_settings const& s) {
 
 }  // namespace
 
+bool is_application(std::string const& workload) { return application_of(workload).has_value(); }
+
 compare_settings interpret(compare_options const& o) {
   check_numbers(o);
   compare_settings s;

@@ -82,6 +82,9 @@ struct compare_settings {
   std::string report_dir;
 };
 
+/// Whether a `--workload` is an application.
+[[nodiscard]] bool is_application(std::string const& workload);
+
 /// Checks the options against each other. @throws option_error that names the option
 [[nodiscard]] compare_settings interpret(compare_options const& options);
 

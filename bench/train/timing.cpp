@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "bench/application/application.hpp"
 #include "bench/setup/edge.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/sim/speed.hpp"
@@ -35,15 +36,18 @@ double tried_step_seconds(training const& job) {
 }
 
 double simulated_step_seconds(training const& job) {
+  if (job.app != nullptr) return job.app->step_work(job) * to_seconds(job.scenario.speed.work_cost);
   auto const row = static_cast<double>(job.work->train().nonzeros()) /
                    static_cast<double>(job.work->train().size());
   double const units = row * static_cast<double>(rows_of_a_batch(job));
   return units * to_seconds(job.scenario.speed.work_cost);
 }
 
-/// A commit and a pull carry all parameters once each way, over the worker's card and the servers'.
+/// A commit and a pull carry all parameters once each way, over the worker's card and the servers'. What an application
+/// carries differs from step to step, and is left out.
 double simulated_exchange_seconds(training const& job) {
   sim::network_options const& n = job.scenario.network;
+  if (job.app != nullptr) return 2 * to_seconds(n.worker_link.latency);
   auto const bytes = static_cast<double>(job.work->parameters() * sizeof(float));
   double per_byte = 0;
   if (n.worker_link.bandwidth != 0) per_byte = 1 / static_cast<double>(n.worker_link.bandwidth);

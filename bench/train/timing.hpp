@@ -14,6 +14,7 @@ namespace rubato::bench {
 
 /// How long things take in a run: in the simulator what the scenario says, without what is random,
 /// queues and other workers' traffic; in process what a few steps take that are tried here.
+/// Of an application only in the simulator.
 struct timing {
   std::vector<double> step_seconds;  ///< of a mini-batch, by worker
   double exchange_seconds = 0;       ///< of a commit and the pull after it

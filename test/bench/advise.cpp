@@ -71,6 +71,32 @@ TEST_CASE("the same seed gives the same advice on any number of cores, another s
   CHECK(json_of(other, other.search_settings()) != first);
 }
 
+TEST_CASE("advice is given for applications, too: under what they can run, without rates where there are none") {
+  char const* const few = "--workload lda --rows 60 --features 50 --nonzeros 20 --clocks 60 --target auto ";
+  advise_settings const s = advised(std::string(few) + "--staleness 1,3 --heterogeneity 4");
+  CHECK(labels(s) == std::vector<std::string>{"bsp", "ssp(1)", "ssp(3)", "asp"});
+  CHECK(s.rates == std::vector{0.0});
+  problem const p(s);
+  search_options const options = p.search_settings();
+  search_result const found = search(p.candidates(), options);
+  REQUIRE_FALSE(found.finalists.empty());
+  std::string const text = advice_text(found, p.candidates(), options);
+  CHECK_THAT(text, Contains("Take ") && !Contains("rate 0") && !Contains("at an end of those tried"));
+  CHECK(labels(advised("--workload lasso --staleness 1")) == std::vector<std::string>{"bsp", "ssp(1)"});
+  CHECK(advised("--workload mf").rates.size() > 1);
+}
+
+TEST_CASE("random scenarios are drawn for what comes with its features as well") {
+  for (char const* const workload : {"kmeans", "mlp", "mf"}) {
+    INFO(workload);
+    advise_settings s = advised(std::string("--protocols bsp --clocks 2 --workload ") + workload);
+    s.base.data.features = s.base.data.nonzeros = std::nullopt;
+    draw_scenario(s, 3);
+    CHECK(s.base.data.features.has_value() == (workload == std::string("mf")));
+    CHECK_FALSE(problem(s).description().empty());
+  }
+}
+
 TEST_CASE("seeds differ in the order of the data, and the first has that of compare") {
   advise_settings const s = advised("--protocols bsp");
   loaded_data data = load_data(s.base.data, s.base.job.seed);
