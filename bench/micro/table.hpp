@@ -28,6 +28,7 @@ int run_micro(std::vector<micro_row> const& rows, int repetitions, double min_ti
 std::vector<micro_row> register_memory();     ///< pulls, pushes and commits in process
 std::vector<micro_row> register_rows();       ///< single rows, sparse tables
 std::vector<micro_row> register_caches();     ///< of workers and processes
+std::vector<micro_row> register_topics();     ///< LDA, beside a plain sampler
 std::vector<micro_row> register_versions();   ///< tables that keep versions
 std::vector<micro_row> register_peers();      ///< peers without a server
 std::vector<micro_row> register_stages();     ///< stages of a task
