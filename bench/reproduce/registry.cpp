@@ -76,6 +76,8 @@ constexpr std::array all{
                  reproduce_flexps_figure11},
     reproduction{"ssp-theorem1", "SSP, ConSGD and DynSGD: measured regret and staleness beside the theorems' bounds",
                  reproduce_ssp_theorem1},
+    reproduction{"ssp-figure3", "SSP, BSP and ASP: LDA, MF and Lasso on 8 to 32 machines; waiting, quantity, quality",
+                 reproduce_ssp_figure3},
     reproduction{"wide-area", "BSP and SSP over 20 ms and 100 Mbit/s: processes and the simulator",
                  reproduce_wide_area},
 };

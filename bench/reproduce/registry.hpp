@@ -103,6 +103,8 @@ void reproduce_flexps_figure11(reproduce_options const& options);
 
 /// SSP paper, Theorem 1, and theorems 1 and 2 of the ConSGD paper: measured regret beside its bounds.
 void reproduce_ssp_theorem1(reproduce_options const& options);
+/// SSP paper, Figure 3: convergence, where time goes, and quantity and quality of iterations by staleness.
+void reproduce_ssp_figure3(reproduce_options const& options);
 
 /// Of our own: BSP and SSP over a slow and narrow network, processes beside the simulator.
 void reproduce_wide_area(reproduce_options const& options);

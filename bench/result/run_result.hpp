@@ -68,6 +68,8 @@ struct run_result {
   std::vector<tuning_trial> trials{};  ///< empty where the rate was given
   std::uint64_t steps = 0;             ///< local steps of all workers
   std::optional<std::uint64_t> steps_to_target{};
+  std::uint64_t requests = 0;      ///< questions to servers; not in the JSON, like the next one
+  std::uint64_t process_hits = 0;  ///< questions that the worker's process had the answer to (001 §3)
   std::uint64_t jumped_over = 0;  ///< iterations that peers have left out
   double implicit_momentum = 0;            ///< what local steps between commits amount to (003 Eq. 3)
   std::vector<pace_decision> pace_changes{};  ///< of the pace's conductor, where there is one

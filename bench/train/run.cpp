@@ -86,6 +86,8 @@ void fill_in(run_result& r, training const& job, run_report const& report,
   r.bytes_sent = total.bytes_sent;
   r.bytes_received = total.bytes_received;
   r.steps = total.steps;
+  r.requests = total.requests;
+  r.process_hits = total.process_hits;
   r.staleness_histogram.assign(total.staleness.begin(), total.staleness.end());
   r.versions_peak = report.versions_peak;
   r.implicit_momentum = report.implicit_momentum();
