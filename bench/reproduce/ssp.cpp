@@ -81,13 +81,24 @@ problem topic_modeling(reproduce_options const& options) {
 }
 
 problem matrix_factorization(reproduce_options const& options) {
+  data_source from;
+  from.rows = 2560;
+  from.features = 1682;
+  from.nonzeros = 40;
   return {.name = "MF",
           .paper_data = "Netflix, 100M ratings of 18k items by 480k users, rank 100",
           .options = {.kind = application_kind::mf, .rank = 10, .seed = options.seed},
-          .from = data_or_synthetic(options, "ml-100k/u.data"),
+          .from = std::move(from),
           .seconds_per_unit = 0.3e-9,
           .of_the_paper = of_netflix,
-          .rates = {1.0 / 64, 1.0 / 32, 1.0 / 16, 1.0 / 8}};
+          .rates = {1.0 / 32, 1.0 / 16, 1.0 / 8}};
+}
+
+problem uneven_factorization(reproduce_options const& options) {
+  problem p = matrix_factorization(options);
+  p.name = "MF on ML-100K";
+  p.from = data_or_synthetic(options, "ml-100k/u.data");
+  return p;
 }
 
 problem lasso_regression(reproduce_options const& options) {
@@ -102,7 +113,7 @@ problem lasso_regression(reproduce_options const& options) {
           .from = std::move(from),
           .seconds_per_unit = 1e-9,
           .of_the_paper = of_synthetic_lasso,
-          .rates = {1.0 / 256, 1.0 / 64, 1.0 / 16},
+          .rates = {1.0 / 128, 1.0 / 64, 1.0 / 32, 1.0 / 16},
           .has_asp = false};
 }
 
@@ -273,14 +284,17 @@ outcome const& panel::best_ssp() const {
 
 panel run_panel(experiment const& e, conditions const& c, std::int64_t clocks,
                 std::vector<std::int64_t> const& stalenesses) {
-  training const job = e.job(c, clocks);
+  training job = e.job(c, clocks);
   std::vector<staleness> bounds(stalenesses.begin(), stalenesses.end());
   if (e.of().has_asp) bounds.push_back(staleness::infinite());
   std::size_t const rates = e.of().rates.size();
   std::vector<outcome> all;
-  for (staleness const s : bounds)
-    for (std::size_t r = 0; r < rates; ++r) all.push_back(e.run(s, r, job));
+  for (std::size_t r = 0; r < rates; ++r) all.push_back(e.run(bounds.front(), r, job));
   panel p{.runs = {}, .start = all.front().result.curve.front().loss, .lowest = lowest_of(all)};
+  job.clocks *= clocks_most;
+  job.stop.deadline = all.front().result.seconds;
+  for (std::size_t i = 1; i < bounds.size(); ++i)
+    for (std::size_t r = 0; r < rates; ++r) all.push_back(e.run(bounds[i], r, job));
   for (std::size_t i = 0; i < all.size(); i += rates) {
     auto const first = all.begin() + static_cast<std::ptrdiff_t>(i);
     p.runs.push_back(*std::min_element(first, first + static_cast<std::ptrdiff_t>(rates), [&](auto& a, auto& b) {

@@ -59,7 +59,11 @@ struct problem {
   bool has_asp = true;
 };
 [[nodiscard]] problem topic_modeling(reproduce_options const& options);
+/// On synthetic ratings, as many of each user: a worker has 1900 of Netflix's users, and so about as many ratings as
+/// any other.
 [[nodiscard]] problem matrix_factorization(reproduce_options const& options);
+/// On ML-100K, of which a worker has few users, and some workers have several times the ratings of others.
+[[nodiscard]] problem uneven_factorization(reproduce_options const& options);
 [[nodiscard]] problem lasso_regression(reproduce_options const& options);
 
 /// One run. Its protocol is SSP with its staleness, that is BSP for 0 (§5), or without a bound the asynchronous model.
@@ -111,13 +115,15 @@ class experiment {
   std::vector<std::unique_ptr<application const>> applications_;  ///< one, or one for each damping
 };
 
-/// Convergence under one set of conditions: a run for each staleness, the best of those with different rates.
+/// Convergence under one set of conditions: a run for each staleness, the best of those with different rates. BSP makes
+/// a number of clocks, the others as many as they can in the time that it takes, but `clocks_most` times as many at
+/// most.
 struct panel {
   std::vector<outcome> runs;  ///< ascending by staleness
   double start = 0;           ///< the objective that training begins with
-  double lowest = 0;          ///< of all runs, also those with other rates
+  double lowest = 0;          ///< that BSP gets to
 
-  /// The objective at which a share of the way to the lowest is done.
+  /// The objective at which a share of BSP's way is done.
   [[nodiscard]] double at(double share) const noexcept { return start - share * (start - lowest); }
   /// Of those with a staleness above 0 and a bound, the soonest at the target; the lowest end where none got there.
   [[nodiscard]] outcome const& best_ssp() const;
@@ -126,10 +132,11 @@ struct panel {
   [[nodiscard]] outcome const* asp() const;
 };
 
-/// The share of the way at which a run has arrived.
+/// The share of BSP's way at which a run has arrived.
 constexpr double target_share = 0.95;
+constexpr std::int64_t clocks_most = 4;
 
-/// @param stalenesses ascending from 0; the asynchronous model runs where the problem has it
+/// @param clocks of BSP @param stalenesses ascending from 0; the asynchronous model runs where the problem has it
 [[nodiscard]] panel run_panel(experiment const& e, conditions const& c, std::int64_t clocks,
                               std::vector<std::int64_t> const& stalenesses);
 

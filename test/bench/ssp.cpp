@@ -67,8 +67,13 @@ TEST_CASE("SSP: under stragglers BSP waits for longer than SSP, and both compute
   CHECK(p.runs[0].ratio() > p.runs[1].ratio());
   CHECK(p.runs[1].clocks_per_second() > p.runs[0].clocks_per_second());
   CHECK(p.asp()->wait() == 0);
+  // The others have BSP's time, and make more clocks in it.
+  CHECK(p.runs[0].result.updates == 4 * 9);
+  CHECK(p.runs[1].result.updates > 4 * 9);
+  CHECK(p.runs[1].result.seconds == Approx(p.runs[0].result.seconds).epsilon(0.1));
+  CHECK(p.lowest <= p.runs[0].result.final_loss);
   for (outcome const& o : p.runs) {
-    CHECK(o.compute() == Approx(p.runs[0].compute()));
+    CHECK(o.compute() == Approx(p.runs[0].compute()).epsilon(0.1));
     CHECK(o.transfer() > 0);
     CHECK(o.share_from_process() > 0);
     // Where time went is the run, but for workers that are done before the others.
@@ -76,7 +81,6 @@ TEST_CASE("SSP: under stragglers BSP waits for longer than SSP, and both compute
     CHECK(clock * o.clocks_per_second() > 0.5);
     CHECK(clock * o.clocks_per_second() <= 1.001);
     CHECK(o.result.final_loss < p.start);
-    CHECK(o.result.final_loss >= p.lowest);
   }
   conditions apart = two_with_stragglers;
   apart.has_process_cache = false;
