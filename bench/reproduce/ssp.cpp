@@ -91,7 +91,7 @@ problem matrix_factorization(reproduce_options const& options) {
           .from = std::move(from),
           .seconds_per_unit = 0.3e-9,
           .of_the_paper = of_netflix,
-          .rates = {1.0 / 32, 1.0 / 16, 1.0 / 8}};
+          .rates = {1.0 / 16, 1.0 / 8, 1.0 / 4}};
 }
 
 problem uneven_factorization(reproduce_options const& options) {

@@ -226,7 +226,7 @@ void introduce(std::vector<problem> const& all) {
       "Network time is all that is not computing: transfer of updates and rows, and waiting, for which a protocol\n"
       "holds a worker up. From process: questions to servers that the process cache answered. Targets are 80% and\n"
       "{:.0f}% of the way that BSP makes; others have its time, in which they may make more clocks. Rates of MF and\n"
-      "dampings of Lasso: for each protocol the one that is there the soonest, else ends lowest, of 1/32 to 1/8 and\n"
+      "dampings of Lasso: for each protocol the one that is there the soonest, else ends lowest, of 1/16 to 1/4 and\n"
       "of 1/128 to 1/16 by twos. LDA's objective is minus the log-likelihood of a token.\n\n",
       100 * target_share);
 }
