@@ -12,8 +12,7 @@ namespace rubato::detail {
 
 struct row_hash {
   [[nodiscard]] std::size_t operator()(std::uint64_t row) const noexcept {
-    std::uint64_t const mixed = row * 0x9e3779b97f4a7c15u;
-    return static_cast<std::size_t>(mixed ^ (mixed >> 32));
+    return static_cast<std::size_t>(mix64(row));
   }
 };
 

@@ -68,6 +68,7 @@ class accumulator {
   template <parameter T>
   void add_row(std::uint64_t row, T const* from) {
     std::size_t const width = row_bytes_ / sizeof(T);
+    // Counts are pushed to the same rows again and again: these are found without the call that may need memory.
     if (std::byte* const sum = find(row)) return detail::add_row(reinterpret_cast<T*>(sum), from, width);
     auto const [at, is_new] = row_of(row);
     auto* const to = reinterpret_cast<T*>(at);
