@@ -22,7 +22,7 @@ struct mf_options {
   double decay = 0;          ///< α: sweep s, from 0, has the rate η / sqrt(α s + 1), as model::decayed_rate
   double l2 = 0.05;          ///< λ; a line with n ratings has λ n times its square as a regulariser
   std::int64_t sweeps = 20;  ///< over all ratings; at least 1
-  double batch = 0.1;  ///< share of a worker's ratings in a clock, above 0; a sweep is ceil(1 / batch) clocks
+  double batch = 0.1;  ///< share of a worker's ratings in a clock, from 1e-6 to 1; a sweep is ceil(1 / batch) clocks
   std::uint64_t seed = 1;  ///< of the first factors, and of the order of ratings
 
   /// Clocks in which a worker goes over its ratings once. @pre checked
