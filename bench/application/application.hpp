@@ -56,12 +56,19 @@ class application {
   /// The objective of what training begins with.
   [[nodiscard]] virtual double first_objective() const = 0;
 
+  /// The local steps that each worker makes in a run: the job's, rounded up to whole sweeps over the data where a run
+  /// makes no less, and one more that begins lda.
+  [[nodiscard]] virtual std::int64_t steps(training const& job) const { return job.local_steps(); }
+  /// The commits of each worker in a run.
+  [[nodiscard]] std::int64_t commits(training const& job) const {
+    return (steps(job) + job.steps_per_commit - 1) / job.steps_per_commit;
+  }
   /// A worker's work in a step, in the simulator's units, on average.
   [[nodiscard]] virtual double step_work(training const& job) const = 0;
 
-  /// A run of `job.local_steps()` steps of each worker, rounded up to whole sweeps over its data (and one step more
-  /// that begins lda). Fills in what is measured. Its `accuracy` is on held-out data: R² for mf and lasso, the share
-  /// of the variance that clusters explain; of topics there is none, and it is not a number.
+  /// A run of `steps(job)` steps of each worker. Fills in what is measured. Its `accuracy` is on held-out data: R² for
+  /// mf and lasso, the share of the variance that clusters explain; not a number where there is nothing to hold out,
+  /// as for topics.
   /// @pre in process or simulated, and nobody joins @throws option_error for what the algorithm's options refuse
   [[nodiscard]] virtual run_result run(rules const& p, training const& job, run_result r) const = 0;
 };

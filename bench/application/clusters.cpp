@@ -1,5 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -99,7 +100,7 @@ class clusters final : public application {
 
   /// Of the held-out rows' variance.
   [[nodiscard]] double explained(std::vector<double> const& centres) const {
-    if (data_.test.empty()) return 0;
+    if (data_.test.empty()) return std::numeric_limits<double>::quiet_NaN();
     std::size_t const here = data_.train.features(), all = std::max(here, data_.test.features());
     algorithm::nearest_centre const nearest(widened(centres, here, all), all);
     algorithm::nearest_centre const mean(mean_row(data_.test), data_.test.features());
@@ -108,7 +109,7 @@ class clusters final : public application {
       left += nearest.to(row).squared_distance;
       variance += mean.to(row).squared_distance;
     }
-    return variance == 0 ? 0 : 1 - left / variance;
+    return variance == 0 ? std::numeric_limits<double>::quiet_NaN() : 1 - left / variance;
   }
 
   loaded_data data_;

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 #include <span>
 #include <tuple>
@@ -66,9 +67,11 @@ class mf_run {
 
   template <class Cluster>
   [[nodiscard]] double accuracy(Cluster const& cluster) {
+    model_.users = users_;
     model_.items = cluster.observe();
     double const all = squares_around(data_.parts.test, model_.mean);
-    return all == 0 ? 0 : 1 - algorithm::mf_objective(data_.parts.test, model_, 0) / all;
+    if (all == 0) return std::numeric_limits<double>::quiet_NaN();
+    return 1 - algorithm::mf_objective(data_.parts.test, model_, 0) / all;
   }
 
  private:
@@ -101,6 +104,10 @@ class factorization final : public application {
   }
   [[nodiscard]] double first_objective() const override { return mf_run(data_, options_of({})).start().loss; }
 
+  [[nodiscard]] std::int64_t steps(training const& job) const override {
+    algorithm::mf_options const o = options_of(job);
+    return o.sweeps * o.clocks_per_sweep();
+  }
   [[nodiscard]] double step_work(training const& job) const override {
     return 5 * static_cast<double>(data_.parts.train.size() * options_.rank) * job.batch / job.workers;
   }

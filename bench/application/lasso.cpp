@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <tuple>
@@ -40,17 +41,21 @@ double r_squared(data::dataset const& rows, std::span<double const> residual, do
   double errors = 0, around = 0;
   for (double const r : residual) errors += r * r;
   for (float const y : rows.labels()) around += (static_cast<double>(y) - mean) * (static_cast<double>(y) - mean);
-  return around == 0 ? 0 : 1 - errors / around;
+  return around == 0 ? std::numeric_limits<double>::quiet_NaN() : 1 - errors / around;
 }
 
 class lasso final : public application {
  public:
   lasso(application_options const& o, loaded_data data)
-      : data_(std::move(data)), x_(data_.train), labels_(labels_of(data_.train)), damping_(o.damping), filter_{.passes = o.kkt_passes} {
-    lambda_ = o.lambda ? *o.lambda : greatest_lambda(x_, labels_) / 10;
-    algorithm::lasso_options{.lambda = lambda_, .damping = damping_, .filter = filter_}.check();
+      : data_(std::move(data)),
+        x_(data_.train),
+        labels_(labels_of(data_.train)),
+        damping_(o.damping),
+        filter_{.passes = o.kkt_passes} {
     if (labels_.empty() || x_.size() == 0)
       throw option_error("--data: " + data_.name + ": expected rows with values, of which a fifth is held out");
+    lambda_ = o.lambda ? *o.lambda : greatest_lambda(x_, labels_) / 10;
+    algorithm::lasso_options{.lambda = lambda_, .damping = damping_, .filter = filter_}.check();
   }
 
   [[nodiscard]] application_kind kind() const noexcept override { return application_kind::lasso; }

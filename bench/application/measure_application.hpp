@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "bench/application/application.hpp"
 #include "bench/application/watched_worker.hpp"
 #include "bench/train/body.hpp"
 #include "bench/train/measure.hpp"
@@ -19,13 +20,15 @@ namespace rubato::bench {
 ///
 /// - `start()`: the curve's `curve_start`;
 /// - `body(worker)`: what a worker does;
-/// - `committed(rank, count)`: that worker has committed; called in its thread, and for all when the run is over.
-///   What it has beside the tables and others may look at is noted here;
+/// - `committed(rank, count)`: what that worker has pushed so far is committed, or will be as its body has ended;
+///   called in its thread. What it has beside the tables and others may look at is noted here;
 /// - `observe(cluster)`: an `evaluation` of the tables, and of what was noted; called in any worker's thread;
 /// - `accuracy(cluster)`: see `application::run`.
 template <class Cluster, class Run>
 [[nodiscard]] run_result measure_application_on(Cluster& cluster, Run& run, training const& job, run_result r) {
-  recorder curve(job, job.workers, run.start());
+  training counted = job;
+  counted.clocks = job.app->commits(job);
+  recorder curve(counted, job.workers, run.start());
   auto const look = looking_at(cluster, curve, [&] { return run.observe(cluster); });
   if constexpr (is_simulated<Cluster>) cluster.runtime().on_event(look);
   run_report const report = cluster.run([&](typename Cluster::worker_type& worker) {
@@ -36,8 +39,8 @@ template <class Cluster, class Run>
       if constexpr (!is_simulated<Cluster>) look();
     });
     run.body(watched);
+    run.committed(worker.rank(), worker.count());
   });
-  for (std::uint32_t i = 0; i < job.workers; ++i) run.committed(i, job.workers);
   double const loss = run.observe(cluster)();
   fill_in(r, job, report, curve.finish(to_seconds(report.elapsed), whole_updates(cluster.servers()), loss));
   r.accuracy = run.accuracy(cluster);
@@ -61,9 +64,9 @@ template <class Run>
       .workers = job.workers, .servers = job.servers, .slowness = slowness_of(job), .seed = job.seed});
 }
 
-/// In how many sweeps of so many clocks each the job's local steps are made, at least.
-[[nodiscard]] inline std::int64_t sweeps_of(training const& job, std::uint32_t clocks_per_sweep) {
-  return (job.local_steps() + clocks_per_sweep - 1) / clocks_per_sweep;
+/// In how many sweeps of so many local steps each the job's are made, at least.
+[[nodiscard]] inline std::int64_t sweeps_of(training const& job, std::uint32_t steps_per_sweep) {
+  return (job.local_steps() + steps_per_sweep - 1) / steps_per_sweep;
 }
 
 }  // namespace rubato::bench

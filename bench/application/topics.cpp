@@ -56,14 +56,19 @@ class lda_run {
   }
 
  private:
-  /// As long as not all tokens have topics it is that of the topics that they begin with.
+  /// That of the documents whose tokens have topics: all, but for those of a worker that was lost before its first
+  /// commit. As long as servers have not heard of them it is that of the topics that they begin with.
   [[nodiscard]] double objective(algorithm::lda_state const& state, std::vector<std::int32_t> const& words,
                                  std::vector<std::int64_t> const& totals) const {
-    auto const tokens = static_cast<std::int64_t>(state.documents().tokens());
-    if (std::accumulate(words.begin(), words.end(), std::int64_t{0}) < tokens ||
+    std::int64_t tokens = 0;
+    for (std::size_t d = 0; d < state.documents().documents(); ++d)
+      if (state.has_topics(d)) tokens += std::ssize(state.topics_of(d));
+    if (tokens == 0 || std::accumulate(words.begin(), words.end(), std::int64_t{0}) < tokens ||
         std::accumulate(totals.begin(), totals.end(), std::int64_t{0}) < tokens)
       return first_loss_;
-    return -algorithm::lda_log_likelihood(state, words, totals);
+    return -(algorithm::lda_log_likelihood_of_words(state, words, totals) +
+             algorithm::lda_log_likelihood_of_topics(state)) /
+           static_cast<double>(tokens);
   }
 
   double first_loss_;
@@ -86,6 +91,10 @@ class topics final : public application {
   }
   [[nodiscard]] double first_objective() const override { return first_loss_; }
 
+  [[nodiscard]] std::int64_t steps(training const& job) const override {
+    std::uint32_t const in_a_sweep = options_of(job.batch).clocks_per_sweep();
+    return 1 + sweeps_of(job, in_a_sweep) * in_a_sweep;
+  }
   [[nodiscard]] double step_work(training const& job) const override {
     return static_cast<double>(data_.all.tokens()) * static_cast<double>(options_.topics) * job.batch / job.workers;
   }

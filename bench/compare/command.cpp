@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/application/application.hpp"
 #include "bench/compare/compare.hpp"
 #include "bench/compare/subject.hpp"
 #include "bench/report/page.hpp"
@@ -38,20 +39,22 @@ std::string where(compare_settings const& s) {
   return "across processes";
 }
 
+/// Of the target.
+std::string where_from(compare_settings const& s) {
+  if (s.target != compare_settings::target_kind::automatic) return "";
+  return std::string(" (98% of the way from the start to what ") +
+         (s.app ? "one worker finds in half as many clocks)" : "serial SGD finds)");
+}
+
 std::string headline(compare_settings const& s, subject const& what) {
   training const& job = s.job;
   std::string text =
       fmt::format("{}; {} workers, {}, {}, HL {}, seed {}\n", what.description(), job.workers, who_holds(s), where(s),
                   job.scenario.speed.heterogeneity.level, job.seed);
   for (std::string const& why : s.left_out) text += fmt::format("left out: {}\n", why);
-  if (!job.target) return text + fmt::format("no target: {} clocks each\n", job.clocks);
-  bool const automatic = s.target == compare_settings::target_kind::automatic;
-  return text +
-         fmt::format("target {:.4g}{}, at most {} clocks each\n", *job.target,
-                     automatic ? s.app ? " (98% of the way from the start to what one worker finds in half as many clocks)"
-                                        : " (98% of the way from the start to what serial SGD finds)"
-                               : "",
-                     job.clocks);
+  std::int64_t const clocks = job.app != nullptr ? job.app->commits(job) : job.clocks;
+  if (!job.target) return text + fmt::format("no target: {} clocks each\n", clocks);
+  return text + fmt::format("target {:.4g}{}, at most {} clocks each\n", *job.target, where_from(s), clocks);
 }
 
 }  // namespace

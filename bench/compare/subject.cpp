@@ -7,7 +7,8 @@ namespace rubato::bench {
 namespace {
 
 std::string description_of(workload const& work, std::string const& data) {
-  std::string const size = work.parameters() == work.features() ? "" : fmt::format(" of {} parameters", work.parameters());
+  std::string const size =
+      work.parameters() == work.features() ? "" : fmt::format(" of {} parameters", work.parameters());
   return fmt::format("{}{} on {}: {} rows, {} features", work.name(), size, data, work.train().size(),
                      work.features());
 }

@@ -184,7 +184,8 @@ void print_regrets(std::vector<trial> const& all) {
     };
     t.rows.push_back({x.label, std::to_string(x.bound.workers), fmt::format("{:.0f}", x.updates.back()),
                       fmt::format("{:.3g}", x.regret()), bound_cell(x.bounded_by(), "{:.3g}"),
-                      bound_cell(x.regret() / x.bounded_by(), "{:.4f}"), x.exponent() ? fmt::format("{:.2f}", *x.exponent()) : "",
+                      bound_cell(x.regret() / x.bounded_by(), "{:.4f}"),
+                      x.exponent() ? fmt::format("{:.2f}", *x.exponent()) : "",
                       fmt::format("{:.2f}", x.run.region / (x.bound.diameter * x.bound.diameter)),
                       fmt::format("{:.2f} ({})", x.run.mean_staleness, x.run.most_staleness),
                       fmt::format("{:.2f} ({})", x.run.views.mean_lag, x.run.views.most_lag),

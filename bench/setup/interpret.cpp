@@ -175,6 +175,7 @@ training job_of(compare_options const& o) {
 }
 
 void check_numbers(compare_options const& o) {
+  constexpr std::int64_t clocks_max = 1'000'000'000'000, steps_max = 1'000'000;  // their product is a number
   require(!o.staleness || *o.staleness >= 0, "--staleness: must be 0 or more");
   require(!o.heterogeneity || *o.heterogeneity >= 1, "--heterogeneity: must be 1 or more");
   require(o.decay >= 0, "--decay: must be 0 or more");
@@ -188,7 +189,8 @@ void check_numbers(compare_options const& o) {
   require(!o.evaluated_rows || *o.evaluated_rows >= 1, "--evaluate-rows: must be 1 or more");
   require(o.data.pool >= 1, "--pool: must be 1 or more");
   require(o.batch > 0 && o.batch <= 1, "--batch: must be a fraction above 0 and at most 1");
-  require(!o.steps_per_commit || *o.steps_per_commit >= 1, "--steps-per-commit: must be 1 or more");
+  require(!o.steps_per_commit || (*o.steps_per_commit >= 1 && *o.steps_per_commit <= steps_max),
+          "--steps-per-commit: must be from 1 to 10^6");
   require(!o.local_steps || *o.local_steps >= 1, "--local-steps: must be 1 or more");
   require(!o.commit_rate || *o.commit_rate >= 1, "--commit-rate: must be 1 or more");
   require(!o.gap_max || *o.gap_max >= 1, "--max-gap: must be 1 or more");
@@ -199,7 +201,7 @@ void check_numbers(compare_options const& o) {
   require(o.momentum >= 0 && o.momentum < 1, "--momentum: must be 0 or more and below 1");
   require(!o.global_momentum || (*o.global_momentum >= 0 && *o.global_momentum < 1),
           "--global-momentum: must be 0 or more and below 1");
-  require(o.clocks >= 1, "--clocks: must be 1 or more");
+  require(o.clocks >= 1 && o.clocks <= clocks_max, "--clocks: must be from 1 to 10^12");
   require(o.points >= 1, "--points: must be 1 or more");
   require(!o.tune_budget || *o.tune_budget > 0, "--tune-budget: must be above 0 seconds");
   require(!o.protocols.empty(), "--protocols: names at least one protocol, or all");
@@ -222,12 +224,14 @@ void check_application(compare_options const& o, compare_settings const& s) {
   require(!o.global_momentum, "--global-momentum" + only);
   require(!o.batch_tune, "--batch-tune" + only);
   require(s.job.transport != transport_kind::tcp,
-          "--transport: --workload " + o.workload + " runs simulated or in-process, for its workers keep what is their own");
+          "--transport: --workload " + o.workload +
+              " runs simulated or in-process, for its workers keep what is their own");
   require(s.job.scenario.joins.empty(),
           "--scenario: workers join, but those of --workload " + o.workload + " share the data by their number");
   bool const on_rows = s.app->kind == application_kind::lasso || s.app->kind == application_kind::k_means;
   require(on_rows || o.data.synthetic.empty(), "--synthetic: " + o.workload + " has synthetic data of its own");
-  require(on_rows || o.data.test_file.empty(), "--test: " + o.workload + " holds out ratings by itself, or nothing");
+  require(on_rows || o.data.test_file.empty(),
+          "--test: --workload " + o.workload + " takes none: mf holds out a fifth of the ratings, lda nothing");
   require(s.app->kind == application_kind::mf || o.learning_rate == "tune",
           "--learning-rate: " + o.workload + " has none");
 }

@@ -95,7 +95,8 @@ void add_training_options(CLI::App& command, compare_options& o) {
       .add_option("--learning-rate", o.learning_rate,
                   "a number, or tune: a grid search for each protocol")
       ->group(group);
-  command.add_option("--decay", o.decay, "A of the rate SIGMA/sqrt(A*clock + 1); 0: a fixed rate")
+  command
+      .add_option("--decay", o.decay, "A of the rate SIGMA/sqrt(A*clock + 1), for mf by sweeps; 0: a fixed rate")
       ->group(group);
   command.add_option("--batch", o.batch, "fraction of a worker's data in a mini-batch")
       ->group(group);
@@ -105,14 +106,15 @@ void add_training_options(CLI::App& command, compare_options& o) {
       ->group(group);
   command
       .add_option("--clocks", o.clocks,
-                  "commits of --steps-per-commit steps of each worker, and a fast one then leaves; of mf and lda rounded "
-                  "up to whole sweeps over the data; "
+                  "commits of --steps-per-commit steps of each worker, and a fast one then leaves; of mf and lda "
+                  "rounded up to whole sweeps over the data; "
                   "with ada_comm and adsp all go on until the slowest has made as many local "
                   "steps; peers, who send after each local step, make as many iterations")
       ->group(group);
   command
       .add_option("--target", o.target,
-                  "a loss; auto: 98% of the way from the start to what serial SGD finds; or none")
+                  "a loss; auto: 98% of the way from the start to what serial SGD finds, or of an application one worker "
+                  "in half as many clocks; or none")
       ->group(group);
   command.add_flag("--stop-at-target", o.stop_at_target, "end a simulated run when it gets there")
       ->group(group);

@@ -12,27 +12,28 @@ namespace {
 /// What is kept for later must not fill the memory, whatever the model's size.
 constexpr std::size_t kept_bytes_max = std::size_t{512} << 20;
 
-std::size_t affordable_points(training const& job, std::size_t look_bytes) {
-  if (job.transport == transport_kind::simulated) return job.points;
-  return std::clamp<std::size_t>(kept_bytes_max / std::max<std::size_t>(1, look_bytes), 1, job.points);
+std::size_t affordable_looks(training const& job, std::size_t look_bytes) {
+  if (job.transport == transport_kind::simulated) return std::numeric_limits<std::size_t>::max();
+  return std::max<std::size_t>(1, kept_bytes_max / std::max<std::size_t>(1, look_bytes));
 }
 
 }  // namespace
 
-checkpoints::checkpoints(std::uint64_t updates_in_clock, std::int64_t clocks, std::size_t points)
+checkpoints::checkpoints(std::uint64_t updates_in_clock, std::int64_t clocks, std::size_t points, std::size_t most)
     : updates_in_clock_(updates_in_clock) {
   auto const n = static_cast<std::uint64_t>(std::max<std::int64_t>(1, clocks));
-  per_clock_ = std::clamp<std::uint64_t>(points / n, 1, updates_in_clock);
+  per_clock_ = std::clamp<std::uint64_t>(std::min(points, most) / n, 1, updates_in_clock);
+  if (most < n) stride_ = (n + most - 1) / most;
 }
 
 std::uint64_t checkpoints::at(std::uint64_t k) const noexcept {
   std::uint64_t const part = k % per_clock_ * updates_in_clock_;
-  return k / per_clock_ * updates_in_clock_ + (part + per_clock_ - 1) / per_clock_;
+  return k / per_clock_ * stride_ * updates_in_clock_ + (part + per_clock_ - 1) / per_clock_;
 }
 
 recorder::recorder(training const& job, std::uint64_t updates_in_clock, curve_start from)
     : job_(job),
-      checkpoints_(updates_in_clock, job.clocks, affordable_points(job, from.look_bytes)),
+      checkpoints_(updates_in_clock, job.clocks, job.points, affordable_looks(job, from.look_bytes)),
       next_updates_(checkpoints_.at(1)),
       next_seconds_(job.look_every.value_or(0)),
       arrival_(job.target.value_or(-std::numeric_limits<double>::infinity()), updates_in_clock) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -45,7 +46,9 @@ class remembered_objective {
 /// at its end, for it is there that a barrier lets all of a clock's updates in at once.
 class checkpoints {
  public:
-  checkpoints(std::uint64_t updates_in_clock, std::int64_t clocks, std::size_t points);
+  /// @param most no more looks than so many, where even one in each clock is too much; at least 1
+  checkpoints(std::uint64_t updates_in_clock, std::int64_t clocks, std::size_t points,
+              std::size_t most = std::numeric_limits<std::size_t>::max());
 
   /// The updates of the k-th look.
   [[nodiscard]] std::uint64_t at(std::uint64_t k) const noexcept;
@@ -54,6 +57,7 @@ class checkpoints {
  private:
   std::uint64_t updates_in_clock_;
   std::uint64_t per_clock_;
+  std::uint64_t stride_ = 1;  ///< clocks from one look to the next, where they are that far apart
 };
 
 /// Where a curve begins, and what it takes to draw it.

@@ -20,7 +20,8 @@ run_result run_application(server_run const& what, run_result r) {
                                    "many steps each time, not {}",
                                    what.job.app->name(), what.protocol.name));
   if (what.job.transport == transport_kind::tcp)
-    throw option_error(fmt::format("--workload {}: expected --transport simulated or in-process", what.job.app->name()));
+    throw option_error(
+        fmt::format("--workload {}: expected --transport simulated or in-process", what.job.app->name()));
   return what.job.app->run(what.protocol, what.job, std::move(r));
 }
 

@@ -63,8 +63,8 @@ std::string bad_option(std::string const& line) {
 /// A file that is gone with it.
 class application_file {
  public:
-  explicit application_file(std::string const& text)
-      : path_(std::filesystem::temp_directory_path() / ("rubato-application-" + std::to_string(getpid()))) {
+  application_file(std::string const& name, std::string const& text)
+      : path_(std::filesystem::temp_directory_path() / ("rubato-" + name + std::to_string(getpid()))) {
     std::ofstream(path_) << text;
   }
   application_file(application_file const&) = delete;
@@ -97,7 +97,9 @@ TEST_CASE("applications run under bsp, ssp and asp in each transport, and their 
     CHECK(std::ranges::is_sorted(r.curve, std::ranges::less{}, &curve_point::updates));
     CHECK(r.final_loss < 0.98 * first);
     if (transport == "simulated") CHECK(r.curve[r.curve.size() / 2].loss < first);
-    CHECK(r.compute_seconds + r.send_seconds + r.wait_seconds <= 4 * r.seconds * 1.0001);
+    double const counted = r.compute_seconds + r.send_seconds + r.wait_seconds;
+    CHECK(counted <= 4 * r.seconds * 1.0001);
+    if (transport == "simulated" && r.protocol == "bsp") CHECK(counted > 0.95 * 4 * r.seconds);  // all end together
     if (is_lda) CHECK(std::isnan(r.accuracy));
     else CHECK((r.accuracy > 0 && r.accuracy < 1));
   }
@@ -121,7 +123,7 @@ TEST_CASE("one worker's factorization is what the algorithm alone comes to") {
           {.users = 60, .items = 40, .factors = 8, .per_user = 12, .noise = 0.5, .seed = s.app->seed})
           .split(0.2, s.app->seed);
   algorithm::mf_options const o{
-      .rank = 8, .learning_rate = 0.05, .decay = s.job.decay, .l2 = 0.1, .sweeps = 4, .batch = 0.1, .seed = s.app->seed};
+      .rank = 8, .learning_rate = 0.05, .decay = s.job.decay, .l2 = 0.1, .sweeps = 4, .seed = s.app->seed};
   algorithm::mf_model model(parts.train, o);
   cluster c{in_process{}, bsp{}, model.item_table()};
   c.run([&](auto& worker) { algorithm::factorize(worker, parts.train, model, o); });
@@ -131,7 +133,32 @@ TEST_CASE("one worker's factorization is what the algorithm alone comes to") {
         Approx(algorithm::mf_objective(parts.train, model, 0.1) / static_cast<double>(parts.train.size())));
 }
 
-TEST_CASE("the automatic target is one that a worker alone gets to, and rates are tuned where there are any") {
+TEST_CASE("the automatic target of topics is one that a worker alone gets to in half of the clocks") {
+  compare_settings s = application_settings(std::string(few_documents) + "--target auto --protocols bsp");
+  subject const what(s);
+  what.put_into(s.job);
+  set_target(s);
+  run_result const alone = run_applications(
+      application_settings(std::string(few_documents) + "--protocols bsp --workers 1 --servers 1 --clocks 15"))[0];
+  double lowest = alone.final_loss;
+  for (curve_point const& p : alone.curve) lowest = std::min(lowest, p.loss);
+  REQUIRE(s.job.target);
+  CHECK(lowest <= *s.job.target);
+  CHECK(lowest > *s.job.target - 0.05 * (alone.curve.front().loss - lowest));
+}
+
+TEST_CASE("a worker that is lost before its first commit leaves topics to the others, and a curve to us") {
+  application_file const crash("crash.json", R"({"crashes": [{"worker": 1, "at": "1us"}]})");
+  for (char const* const line : {few_documents, few_ratings}) {
+    INFO(line);
+    run_result const r = run_applications(application_settings(line + std::string("--protocols asp --scenario ") +
+                                                               crash.name()))[0];
+    CHECK(r.final_loss < 0.98 * r.curve.front().loss);
+    CHECK(r.curve[r.curve.size() / 2].loss < r.curve.front().loss);
+  }
+}
+
+TEST_CASE("automatic targets are below the start, and rates are tuned where there are any") {
   for (std::string const line : {few_ratings, few_documents}) {
     INFO(line);
     compare_settings s = application_settings(line + "--learning-rate tune --target auto --protocols bsp");
@@ -148,8 +175,9 @@ TEST_CASE("the automatic target is one that a worker alone gets to, and rates ar
 }
 
 TEST_CASE("steps of whole sweeps are made, and may be committed several at a time") {
+  std::string const line = few_ratings;
   run_result const r = run_applications(
-      application_settings(std::string(few_ratings) + "--protocols bsp --clocks 7 --steps-per-commit 5 --batch 0.25"))[0];
+      application_settings(line + "--protocols bsp --clocks 7 --steps-per-commit 5 --batch 0.25"))[0];
   CHECK(r.steps == 4 * 36);  // 35, in sweeps of 4
   CHECK(r.updates == 4 * 8);
 }
@@ -188,12 +216,13 @@ TEST_CASE("a Lasso with a KKT filter ends where it does without, and computes le
 }
 
 TEST_CASE("data of an application is read from files, and what is wrong with them is said") {
-  application_file const ratings("1\t7\t3\t0\n1\t8\t4\t0\n2\t7\t5\t0\n2\t9\t1\t0\n3\t8\t2\t0\n");
-  compare_settings s = application_settings("--workload mf --protocols bsp --learning-rate 0.1 --clocks 10 --workers 2");
+  application_file const ratings("ratings", "1\t7\t3\t0\n1\t8\t4\t0\n2\t7\t5\t0\n2\t9\t1\t0\n3\t8\t2\t0\n");
+  compare_settings s =
+      application_settings("--workload mf --protocols bsp --learning-rate 0.1 --clocks 10 --workers 2");
   s.data.file = ratings.name();
   CHECK_THAT(subject(s).description(), Catch::Contains("4 ratings of 3 items by 3 users"));
   CHECK(run_applications(s)[0].updates == 20);
-  application_file const words("2\n3\n3\n1 1 2\n1 3 1\n2 2 4\n");
+  application_file const words("words", "2\n3\n3\n1 1 2\n1 3 1\n2 2 4\n");
   compare_settings t = application_settings("--workload lda --protocols bsp --clocks 10 --workers 3");
   t.data.file = words.name();
   CHECK_THAT(subject(t).description(), Catch::Contains("2 documents, 3 words, 7 tokens"));

@@ -69,3 +69,12 @@ TEST_CASE("there is a checkpoint in each clock at least, and one for each update
   CHECK(checkpoints(30, 1000, 10).at(1) == 30);
   CHECK(checkpoints(3, 2, 1000).at(1) == 1);
 }
+
+TEST_CASE("where looks cost memory there are no more than it has room for") {
+  checkpoints const few(10, 1000, 400, 7);
+  CHECK(few.at(6) <= 10'000);
+  CHECK(few.at(8) > 10'000);
+  CHECK(few.at(1) == 1430);  // the end of a clock
+  CHECK(few.ends_clock(1));
+  CHECK(checkpoints(10, 100, 400, 200).at(1) == 5);  // fewer than were asked for
+}
