@@ -110,7 +110,7 @@ void drop_zeros(row_map<T>& rows, std::size_t width) {
 }
 
 template <class T>
-row_map<T> rows_of(table_state const& state, bool bounded, std::uint64_t rows, std::size_t width) {
+row_map<T> rows_in(table_state const& state, bool bounded, std::uint64_t rows, std::size_t width) {
   row_map<T> out;
   if (bounded) {
     for (std::uint64_t r = 0; r < rows; ++r)
@@ -177,7 +177,7 @@ struct hosted {
     return read({row}, merge).front();
   }
   row_map<value_type> rows_of(table_state const& state) const {
-    return ::rows_of<value_type>(state, bounded, rows, width);
+    return ::rows_in<value_type>(state, bounded, rows, width);
   }
   Store const& store() const { return host.store(); }
 
