@@ -35,9 +35,14 @@ class race_track {
   }
 
   race_result finish() {
-    until_someone_arrives();
+    if (options_.rates.size() > 1) {
+      until_someone_arrives();
+    } else {
+      until_one_arrives();
+    }
     if (std::isfinite(best_)) {
-      if (deadline_ < options_.slack * best_) run_on(options_.slack * best_);
+      double const in_time = std::max(options_.first_deadline, options_.slack * best_);
+      if (deadline_ < in_time) run_on(in_time);
       find_a_runner_up();
       drop_the_late();
     }
@@ -59,13 +64,29 @@ class race_track {
     }
   }
 
-  /// Lets all that are running run up to the deadline.
+  /// Where each candidate has one rate, halving would drop nobody, and all runs would only be made again and again.
+  /// Instead the first in the list that gets there sets the others' deadline.
+  void until_one_arrives() {
+    for (racer& r : racers_) {
+      run_those({&r}, std::numeric_limits<double>::infinity());
+      if (std::isfinite(best_)) break;
+    }
+    deadline_ = 0;  // of the others
+  }
+
+  /// Lets all that are running, but for one candidate's, run up to the deadline.
   void run_on(double deadline, std::size_t but = std::numeric_limits<std::size_t>::max()) {
     std::vector<racer*> running;
     for (racer& r : racers_)
       if (r.now == state::running && r.what.candidate != but) running.push_back(&r);
+    deadline_ = deadline;
+    if (!running.empty()) run_those(running, deadline);
+  }
+
+  void run_those(std::vector<racer*> const& running, double deadline) {
     if (options_.progress)
-      options_.progress(fmt::format("{} runs of {}", running.size(), show_seconds(deadline)));
+      options_.progress(fmt::format("{} runs {}", running.size(),
+                                    std::isfinite(deadline) ? "of " + show_seconds(deadline) : "to the target"));
     std::vector<run_order> orders;
     for (racer const* r : running) orders.push_back({r->what, 0, deadline});
     std::vector<run_result> results = run_all(candidates_, orders, options_.lanes);
@@ -124,6 +145,21 @@ class race_track {
     return n > 0;
   }
 
+  /// The same for the one that came lowest of each candidate but one.
+  bool readmit_the_lowest(std::size_t but) {
+    std::vector<racer*> lowest(candidates_.size(), nullptr);
+    for (racer& r : racers_) {
+      racer*& own = lowest[r.what.candidate];
+      if (r.now == state::behind && r.what.candidate != but && (own == nullptr || r.loss < own->loss)) own = &r;
+    }
+    for (racer* const r : lowest)
+      if (r != nullptr) {
+        r->now = state::running;
+        ++result_.rounds.back().readmitted;
+      }
+    return std::ranges::any_of(lowest, [](racer const* r) { return r != nullptr; });
+  }
+
   void find_a_runner_up() {
     auto const first = std::ranges::find(racers_, state::arrived, &racer::now);
     std::size_t const only = first->what.candidate;
@@ -137,8 +173,20 @@ class race_track {
         return r.now == state::running && r.what.candidate != only;
       });
     };
-    while (!another() && hopeful() && deadline_ < runner_up_slack * best_)
-      run_on(std::min(2 * deadline_, runner_up_slack * best_), only);
+    double const limit = runner_up_slack * best_;
+    while (!another() && hopeful() && deadline_ < limit) run_on(std::min(2 * deadline_, limit), only);
+    // What came low at first need not get there, and a rate that was behind may: none is left untried.
+    while (!another()) {
+      give_up(only);
+      if (!readmit_the_lowest(only)) return;
+      run_on(std::max(deadline_, limit), only);
+    }
+  }
+
+  /// Those that have had as long as a runner-up may take.
+  void give_up(std::size_t but) {
+    for (racer& r : racers_)
+      if (r.now == state::running && r.what.candidate != but) drop_as_late(r);
   }
 
   /// Drops who has not arrived, and who has too late, but for a candidate's arm that only is to be runner-up.
@@ -150,14 +198,21 @@ class race_track {
       if (r.now == state::arrived && r.what.candidate != leader &&
           (second == nullptr || *r.run.seconds_to_target < *second->run.seconds_to_target))
         second = &r;
-    for (racer& r : racers_) {
-      bool const too_late = r.now == state::running ||
-                            (r.now == state::arrived && *r.run.seconds_to_target > limit && &r != second);
-      if (!too_late) continue;
-      r.now = state::late;
-      ++result_.rounds.back().late;
-      note_if_gone(r.what.candidate);
-    }
+    for (racer& r : racers_)
+      if (r.now == state::running ||
+          (r.now == state::arrived && *r.run.seconds_to_target > limit && &r != second))
+        drop_as_late(r);
+    for (racer& r : racers_)  // counted when they fell behind
+      if (r.now == state::behind) {
+        r.now = state::late;
+        note_if_gone(r.what.candidate);
+      }
+  }
+
+  void drop_as_late(racer& r) {
+    r.now = state::late;
+    ++result_.rounds.back().late;
+    note_if_gone(r.what.candidate);
   }
 
   [[nodiscard]] std::size_t best_candidate() const {
@@ -165,9 +220,12 @@ class race_track {
       if (r.now == state::arrived && *r.run.seconds_to_target == best_) return r.what.candidate;
     return 0;
   }
+  /// Who is only behind may be let in again.
   void note_if_gone(std::size_t candidate) {
     for (racer const& r : racers_)
-      if (r.what.candidate == candidate && (r.now == state::running || r.now == state::arrived)) return;
+      if (r.what.candidate == candidate &&
+          (r.now == state::running || r.now == state::arrived || r.now == state::behind))
+        return;
     std::vector<std::string>& gone = result_.rounds.back().gone;
     if (std::ranges::find(gone, candidates_[candidate].label) == gone.end())
       gone.push_back(candidates_[candidate].label);

@@ -17,7 +17,8 @@ struct race_result {
 };
 
 /// The first part of `search`. Arms that reached the target within `slack` times the best time go on; where all of
-/// them are of one candidate, the next best one within 4 times that time is let in, so that there is a runner-up.
+/// them are of one candidate, the next best one within 4 times that time is let in, so that there is a runner-up: also
+/// an arm that had fallen behind, so that without a runner-up no arm of another candidate gets there in that time.
 [[nodiscard]] race_result race(std::span<candidate const> candidates, search_options const& options);
 
 }  // namespace rubato::bench

@@ -35,7 +35,7 @@ struct search_round {
   std::size_t ended = 0;       ///< … because their runs ended above the target
   std::size_t behind = 0;      ///< … because others had come lower in the same time
   std::size_t late = 0;        ///< … because others had reached the target so much sooner
-  std::size_t readmitted = 0;  ///< were behind, and got another chance as nobody was left
+  std::size_t readmitted = 0;  ///< were behind, and got another chance as nobody, or no runner-up, was left
   std::size_t arrived = 0;     ///< reached the target
   std::vector<std::string> gone{};  ///< candidates that lost their last arm in it
 };
@@ -68,12 +68,14 @@ struct search_result {
   [[nodiscard]] std::uint64_t cost() const;  ///< in local steps
 };
 
-/// Finds the candidate and rate with the least time to the target, as the median over seeds, at a small part of
-/// what running everything costs.
+/// Finds the candidate and rate with the least time to the target, as the median over seeds: where rates are searched,
+/// at a small part of what running everything costs. With one rate for each candidate there is little to save, and the
+/// new seeds come on top.
 ///
 /// 1. A race on seed 0, by successive halving (Jamieson and Talwalkar, AISTATS 2016): all arms run for a short
 ///    time, those that came lowest by then twice as long, and so on, until some reach the target. The best arm of
-///    each candidate stays in, for a protocol may begin slowly. From then on the best time sets the deadline.
+///    each candidate stays in, for a protocol may begin slowly. From then on the best time sets the deadline. With
+///    one rate nothing is halved: the first in the list that reaches the target sets the deadline of all others.
 /// 2. Those that came in time run on the other seeds, one seed after the other, and leave when their median lags
 ///    behind (racing: Maron and Moore, NIPS 1993).
 /// 3. The two that are left run on as many new seeds.

@@ -160,6 +160,50 @@ TEST_CASE("rates that fell behind get a second chance when those ahead do not ge
   CHECK(readmitted > 0);
 }
 
+TEST_CASE("a runner-up is looked for among the rates that fell behind as well") {
+  // At the rates that come low first it gets nowhere; at 0.25 it is behind then, and takes 24 seconds.
+  candidate const trap = {"trap", [](double rate, std::size_t, stop_rule const& stop) {
+                            return known_run("trap", rate, stop, 100, [=](double t) {
+                              return rate > 0.25 ? std::max(0.1, 1 - t) : 1 - t / 24;
+                            });
+                          }};
+  std::vector<candidate> const all = {even("near", 8), trap};
+  search_result const found = search(all, known_options());
+  CHECK(winner_of(found, all) == "near");
+  REQUIRE(found.finalists.size() == 2);
+  CHECK(found.finalists[1].what == arm{1, 0.25});
+  CHECK(found.last.runner_up.size() == 3);
+  CHECK_THAT(advice_text(found, all, known_options()), !Contains("No other candidate"));
+}
+
+TEST_CASE("who is out is not let in again") {
+  std::vector<candidate> const all = {even("near", 8), shaped("flat", [](double t) { return std::max(0.1, 1 - t); })};
+  search_result const found = search(all, known_options());
+  std::size_t gone = 0;
+  for (std::size_t i = 0; i < found.rounds.size(); ++i) {
+    gone += static_cast<std::size_t>(std::ranges::count(found.rounds[i].gone, "flat"));
+    CHECK((gone == 0 || found.rounds[i].readmitted == 0));
+  }
+  CHECK(gone == 1);
+}
+
+TEST_CASE("with one rate each candidate runs once on the first seed, and choosing costs less than trying all") {
+  search_options options = known_options();
+  options.rates = {1};
+  options.seeds = 5;
+  std::vector<candidate> const all = {shaped("never", [](double) { return 1.0; }), even("a", 12), even("b", 10),
+                                      even("c", 11), even("d", 14), even("e", 40)};
+  search_result const found = search(all, options);
+  CHECK(winner_of(found, all) == "b");
+  REQUIRE(found.rounds.size() > 2);
+  CHECK(found.rounds[0].runs == 1);
+  CHECK(found.rounds[1].runs == 1);
+  CHECK(found.rounds[2].runs == 4);
+  CHECK(found.rounds[2].deadline == 18);
+  CHECK(found.rounds[3].seed == 1);
+  CHECK(found.cost() < search_exhaustively(all, options).cost);
+}
+
 TEST_CASE("the median over seeds decides, not the seed of the race") {
   candidate const lucky = {"lucky", [](double rate, std::size_t seed, stop_rule const& stop) {
                              double const arrival = seed == 0 ? 8 : 14;
