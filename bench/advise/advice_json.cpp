@@ -43,14 +43,17 @@ ordered_json details(finalist const& f, run_result const& s, std::span<candidate
 ordered_json surety(duel const& d) {
   if (d.winner.empty()) return nullptr;
   certainty const c = certainty_of(d);
+  auto const of_chance = [&](double x) { return c.seeds_differ ? number(x) : ordered_json(nullptr); };
   return {{"seeds", c.seeds},
           {"wins", c.wins},
           {"ties", c.ties},
-          {"p_value", c.p_value},
+          {"winner_missed", c.winner_missed},
+          {"runner_up_missed", c.runner_up_missed},
+          {"p_value", of_chance(c.p_value)},
           {"margin", number(c.margin)},
-          {"margin_least", number(c.least)},
-          {"margin_greatest", number(c.greatest)},
-          {"interval_level", c.interval_level}};
+          {"margin_least", of_chance(c.least)},
+          {"margin_greatest", of_chance(c.greatest)},
+          {"interval_level", of_chance(c.interval_level)}};
 }
 
 ordered_json round_json(search_round const& r) {

@@ -13,6 +13,9 @@ struct certainty {
   std::size_t wins = 0;      ///< seeds on which the winner was faster
   std::size_t ties = 0;      ///< … as fast, or neither got there
   std::size_t seeds = 0;
+  std::size_t winner_missed = 0;     ///< seeds on which the winner did not get to the target
+  std::size_t runner_up_missed = 0;  ///< … and the runner-up
+  bool seeds_differ = true;  ///< false where both made the same run on each of several seeds: nothing is drawn
   double p_value = 1;        ///< of a two-sided sign test: ties left out, the exact binomial distribution
   double margin = 1;         ///< median over seeds of the runner-up's time over the winner's
   double least = 1;          ///< the ratio of the seed where it is least, …

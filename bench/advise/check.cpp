@@ -47,13 +47,14 @@ comparison_with_all compare_with_all(problem& p) {
       return seconds <= (1 + comparison_with_all::tolerance) * all.best_seconds;
     }));
   }
-  c.excess = c.best.empty() ? 0 : std::numeric_limits<double>::infinity();
+  if (c.best.empty() && found.finalists.empty()) return c;
+  c.excess = std::numeric_limits<double>::infinity();
   if (found.finalists.empty()) return c;
   arm const& advised = found.finalists.front().what;
   c.advised = candidates[advised.candidate].label;
   c.advised_rate = advised.learning_rate;
-  c.excess = c.best.empty() ? std::numeric_limits<double>::infinity()
-                            : all.seconds_of(advised) / all.best_seconds - 1;
+  double const seconds = all.seconds_of(advised);
+  if (!c.best.empty()) c.excess = seconds == all.best_seconds ? 0 : seconds / all.best_seconds - 1;  // both may be 0
   return c;
 }
 
@@ -85,11 +86,16 @@ std::string check_text(std::vector<comparison_with_all> const& all) {
     exhaustive += c.exhaustive_cost;
     cut += c.exhaustive_cost_with_cuts;
   }
-  return t.to_string() +
-         fmt::format("\nThe same protocol in {} of {} scenarios; the same or one whose time is within {:.0f}% of the "
+  std::size_t const nobody = count(all, &comparison_with_all::nobody);
+  std::string const left_out =
+      nobody == 0 ? ""
+                  : fmt::format("Nobody gets there in {} of {} scenarios, which are left out.\n", nobody, all.size());
+  return t.to_string() + '\n' + left_out +
+         fmt::format("The same protocol in {} of {} scenarios; the same or one whose time is within {:.0f}% of the "
                      "best in {}.\nCost in local steps: {:.1f}% of an exhaustive search's, {:.1f}% of one's that cuts "
                      "off each run once it takes longer than the best so far.\n",
-                     count(all, &comparison_with_all::same_choice), all.size(), 100 * comparison_with_all::tolerance,
+                     count(all, &comparison_with_all::same_choice), all.size() - nobody,
+                     100 * comparison_with_all::tolerance,
                      count(all, &comparison_with_all::agrees), 100 * share(cost, exhaustive), 100 * share(cost, cut));
 }
 

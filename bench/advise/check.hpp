@@ -26,9 +26,11 @@ struct comparison_with_all {
   std::size_t equals = 0;
 
   static constexpr double tolerance = 0.02;
-  [[nodiscard]] bool same_choice() const { return advised == best; }
+  /// Neither search found anything: that says nothing of either.
+  [[nodiscard]] bool nobody() const { return advised.empty() && best.empty(); }
+  [[nodiscard]] bool same_choice() const { return !nobody() && advised == best; }
   /// The same choice, or one that is as good: by the exhaustive search's medians within the tolerance.
-  [[nodiscard]] bool agrees() const { return same_choice() || excess <= tolerance; }
+  [[nodiscard]] bool agrees() const { return !nobody() && (same_choice() || excess <= tolerance); }
 };
 
 [[nodiscard]] comparison_with_all compare_with_all(problem& p);

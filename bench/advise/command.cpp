@@ -17,17 +17,15 @@
 namespace rubato::bench {
 namespace {
 
-/// Before anything runs, so that a name that cannot be written to does not cost the search.
-std::ofstream open(std::string const& file) {
-  std::ofstream out;
-  if (file.empty()) return out;
-  out.open(file);
-  if (!out) throw option_error("--json: cannot write " + file);
-  return out;
+/// Before anything runs, so that a name that cannot be written to does not cost the search; what is there stays until
+/// there is something to put in its place.
+void check_writable(std::string const& file) {
+  if (!file.empty() && !std::ofstream(file, std::ios::app)) throw option_error("--json: cannot write " + file);
 }
 
-void write(std::ofstream& out, nlohmann::ordered_json const& json, std::string const& file) {
-  if (!out.is_open()) return;
+void write(std::string const& file, nlohmann::ordered_json const& json) {
+  if (file.empty()) return;
+  std::ofstream out(file);
   out << json.dump(1) << '\n';
   if (!out.flush()) throw option_error("--json: cannot write " + file);
 }
@@ -42,7 +40,7 @@ std::string headline(problem const& p) {
                             s.rates.size(), job.target.value_or(0), job.clocks);
 }
 
-void give_advice(advise_settings const& settings, std::ofstream& json) {
+void give_advice(advise_settings const& settings) {
   problem const p(settings);
   search_options options = p.search_settings();
   search_result const found = [&] {
@@ -51,18 +49,18 @@ void give_advice(advise_settings const& settings, std::ofstream& json) {
     return search(p.candidates(), options);
   }();
   fmt::print("{}\n{}", headline(p), advice_text(found, p.candidates(), options));
-  write(json, advice_json(found, p.candidates(), options), settings.base.json_file);
+  write(settings.base.json_file, advice_json(found, p.candidates(), options));
 }
 
 }  // namespace
 
 void run_advise(advise_options const& options) {
   advise_settings const settings = interpret(options);
-  std::ofstream json = open(settings.base.json_file);
-  if (settings.check == 0) return give_advice(settings, json);
+  check_writable(settings.base.json_file);
+  if (settings.check == 0) return give_advice(settings);
   auto const all = check_on_random_scenarios(settings);
   fmt::print("{}", check_text(all));
-  write(json, check_json(all), settings.base.json_file);
+  write(settings.base.json_file, check_json(all));
 }
 
 }  // namespace rubato::bench

@@ -176,9 +176,11 @@ class race_track {
     double const limit = runner_up_slack * best_;
     while (!another() && hopeful() && deadline_ < limit) run_on(std::min(2 * deadline_, limit), only);
     // What came low at first need not get there, and a rate that was behind may: none is left untried.
-    while (!another()) {
+    for (std::size_t n = 1; !another(); n *= 2) {
       give_up(only);
-      if (!readmit_the_lowest(only)) return;
+      bool any = false;
+      for (std::size_t i = 0; i < n && readmit_the_lowest(only); ++i) any = true;
+      if (!any) return;
       run_on(std::max(deadline_, limit), only);
     }
   }

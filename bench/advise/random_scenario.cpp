@@ -49,6 +49,7 @@ void draw_scenario(advise_settings& settings, std::uint64_t seed) {
   settings.base.model.seed = seed;
   settings.base.scenario_name = "drawn";
   if (settings.base.app) settings.base.app->seed = seed;
+  if (!settings.base.data.file.empty()) return;  // it has its rows
   settings.base.data.rows = count(random, 400, 1600);
   std::size_t const features = count(random, 40, 320), nonzeros = count(random, 4, 16);
   if (!data_has_its_features(settings.base)) {
@@ -62,10 +63,11 @@ std::string describe_scenario(advise_settings const& settings) {
   auto const& speed = job.scenario.speed;
   auto const& link = job.scenario.network.worker_link;
   std::size_t const slow = speed.heterogeneity.level > 1 ? speed.heterogeneity.slow_workers(job.workers) : 0;
-  return fmt::format("{} workers, {} slow by {:.1f}, {} servers, {} latency, {:.0f} Mbit/s, {} a value{}; {} rows{}",
+  return fmt::format("{} workers, {} slow by {:.1f}, {} servers, {} latency, {:.0f} Mbit/s, {} a value{}{}{}",
                      job.workers, slow, speed.heterogeneity.level, job.servers, show_seconds(to_seconds(link.latency)),
                      static_cast<double>(link.bandwidth) * 8e-6, show_seconds(to_seconds(speed.work_cost)),
-                     speed.random_slowdown.probability > 0 ? ", stalls" : "", settings.base.data.rows.value_or(0),
+                     speed.random_slowdown.probability > 0 ? ", stalls" : "",
+                     settings.base.data.rows ? fmt::format("; {} rows", *settings.base.data.rows) : "",
                      settings.base.data.features ? fmt::format(" of {}", *settings.base.data.features) : "");
 }
 

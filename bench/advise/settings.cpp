@@ -18,10 +18,36 @@ std::vector<std::string> usual_protocols() {
   return {"bsp", "ssp", "asp", "con_sgd", "dyn_sgd", "fixed_ada_comm", "ada_comm", "adsp"};
 }
 
-/// Unless others are asked for, all that an application can run under.
-advise_options for_application(advise_options o) {
-  if (is_application(o.base.workload) && o.base.protocols == usual_protocols()) o.base.protocols = {"all"};
+/// Unless others are asked for, the usual ones, or all that an application can run under.
+advise_options with_protocols(advise_options o) {
+  if (is_application(o.base.workload) && o.base.protocols.empty()) o.base.protocols = {"all"};
+  if (o.base.protocols.empty()) o.base.protocols = usual_protocols();
   return o;
+}
+
+/// What --check draws itself.
+void check_drawn_are_not_given(compare_options const& o) {
+  compare_options const unset;
+  auto const refuse = [](bool given, char const* option) {
+    if (given) throw option_error(std::string(option) + ": --check draws it, expected one of the two only");
+  };
+  refuse(o.scenario != unset.scenario, "--scenario");
+  refuse(o.workers.has_value(), "--workers");
+  refuse(o.servers.has_value(), "--servers");
+  refuse(o.heterogeneity.has_value(), "--heterogeneity");
+  refuse(o.bandwidth.has_value(), "--bandwidth");
+  refuse(!o.extra_delay.empty(), "--extra-delay");
+  refuse(o.data.rows.has_value(), "--rows");
+  refuse(o.data.features.has_value(), "--features");
+  refuse(o.data.nonzeros.has_value(), "--nonzeros");
+}
+
+/// Graphs have been checked against one number of workers, and others are drawn.
+void check_all_have_servers(std::vector<protocol_choice> const& protocols) {
+  for (protocol_choice const& p : protocols)
+    if (!p.has_servers())
+      throw option_error("--protocols: --check draws the number of workers, expected protocols with servers, not " +
+                         p.label());
 }
 
 bool takes_staleness(protocol_choice const& p) {
@@ -56,7 +82,7 @@ std::vector<protocol_choice> spread(std::vector<protocol_choice> const& protocol
 
 }  // namespace
 
-advise_options::advise_options() { base.protocols = usual_protocols(); }
+advise_options::advise_options() { base.protocols.clear(); }
 
 void advise_options::add_to(CLI::App& command) {
   base.add_to(command);
@@ -64,6 +90,9 @@ void advise_options::add_to(CLI::App& command) {
   for (char const* const name :
        {"--transport", "--tune-budget", "--stop-at-target", "--report", "--staleness"})
     command.remove_option(command.get_option(name));
+  std::string usual;
+  for (std::string const& name : usual_protocols()) usual += (usual.empty() ? "" : ",") + name;
+  command.get_option("--protocols")->default_str(usual + "; of an application all");
   auto* const group = "Choosing";
   command
       .add_option("--staleness", staleness,
@@ -81,15 +110,17 @@ void advise_options::add_to(CLI::App& command) {
 }
 
 advise_settings interpret(advise_options const& options) {
-  advise_options const o = for_application(options);
+  advise_options const o = with_protocols(options);
   if (o.seeds < 1 || o.seeds > seeds_max)
     throw option_error("--seeds: must be from 1 to " + std::to_string(seeds_max));
   if (o.check > check_max) throw option_error("--check: must be from 0 to " + std::to_string(check_max));
   if (o.staleness.empty() || std::ranges::min(o.staleness) < 0)
     throw option_error("--staleness: expected one number or more, each 0 or more");
+  if (o.check > 0) check_drawn_are_not_given(o.base);
   advise_settings s{.base = interpret(o.base), .rates = {}, .seeds = o.seeds, .check = o.check};
   if (s.base.target == compare_settings::target_kind::none)
     throw option_error("--target: advise goes by the time to a target, expected a loss or auto");
+  if (s.check > 0) check_all_have_servers(s.base.protocols);
   s.base.job.stop.at_target = true;
   s.base.protocols = spread(s.base.protocols, o);
   s.rates = s.base.learning_rate                               ? std::vector{*s.base.learning_rate}

@@ -15,7 +15,7 @@ namespace rubato::bench {
 struct advise_options {
   advise_options();
 
-  compare_options base;
+  compare_options base;  ///< no protocols: the usual ones
   std::vector<std::int64_t> staleness{1, 2, 3, 5, 10};  ///< that a protocol with one is tried at
   std::size_t seeds = 5;
   std::size_t check = 0;  ///< random scenarios to check the search on; 0: give advice

@@ -22,7 +22,8 @@ run_result summary(finalist const& f) {
   std::vector<run_result> const& runs = f.runs;
   run_result s = runs.front();
   double const seconds = f.median_seconds();
-  s.trials = {{s.learning_rate, s.seconds_to_target, s.final_loss}};  // its rate has been searched for
+  if (s.learning_rate != 0)  // its rate has been searched for
+    s.trials = {{s.learning_rate, s.seconds_to_target, s.final_loss}};
   s.seconds_to_target.reset();
   s.updates_to_target.reset();
   s.steps_to_target.reset();

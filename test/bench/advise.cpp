@@ -143,10 +143,55 @@ TEST_CASE("options of advice that cannot be meant are errors that name them") {
   CHECK_THAT(error("--target none"), Contains("--target"));
   CHECK_THAT(error("--protocols nosuch"), Contains("nosuch"));
   CHECK_THROWS_AS(advised("--transport tcp"), CLI::ParseError);
+  CHECK_THAT(error("--check 1"), Contains("--workers") && Contains("--check"));
+}
+
+TEST_CASE("a check refuses what it draws itself, and protocols whose graph has to fit the number of workers") {
+  auto const error = [](auto change) -> std::string {
+    advise_options options;
+    options.check = 1;
+    change(options);
+    try {
+      (void)interpret(options);
+    } catch (option_error const& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK(error([](advise_options&) {}).empty());
+  CHECK_THAT(error([](advise_options& o) { o.base.scenario = "homogeneous"; }), Contains("--scenario"));
+  CHECK_THAT(error([](advise_options& o) { o.base.heterogeneity = 2; }), Contains("--heterogeneity"));
+  CHECK_THAT(error([](advise_options& o) { o.base.data.rows = 100; }), Contains("--rows"));
+  CHECK_THAT(error([](advise_options& o) { o.base.protocols = {"bsp", "ad_psgd"}; }),
+             Contains("--protocols") && Contains("ad_psgd"));
+}
+
+TEST_CASE("scenarios in which nobody gets to the target speak neither for the advice nor against it") {
+  std::vector<comparison_with_all> const all = {{.scenario = "hard"},
+                                                {.scenario = "easy", .advised = "a", .best = "a"}};
+  CHECK_FALSE(all[0].agrees());
+  CHECK_FALSE(all[0].same_choice());
+  CHECK_THAT(check_text(all), Contains("Nobody gets there in 1 of 2") && Contains("in 1 of 1 scenarios") &&
+                                  Contains("of the best in 1."));
+}
+
+TEST_CASE("what has no rate is explained without one") {
+  advise_options options;
+  options.base.workload = "kmeans";
+  options.base.data.rows = 200;
+  options.base.workers = 4;
+  options.base.clocks = 20;
+  options.seeds = 1;
+  problem const p(interpret(options));
+  search_result const found = search(p.candidates(), p.search_settings());
+  REQUIRE(found.finalists.size() > 1);
+  CHECK(summaries(found).front().trials.empty());
+  CHECK_THAT(advice_text(found, p.candidates(), p.search_settings()), !Contains("nan"));
 }
 
 TEST_CASE("advice is checked on scenarios that are valid, differ, and are the same for the same seed") {
-  advise_settings const base = advised("--protocols bsp,con_sgd:3 --check 2 --seeds 1 --learning-rate 8 --target auto");
+  advise_settings base = advised("--protocols bsp,con_sgd:3 --seeds 1 --learning-rate 8 --target auto");
+  base.check = 2;
   std::vector<std::string> drawn;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     advise_settings one = base;

@@ -266,6 +266,41 @@ TEST_CASE("a runner-up far behind is measured all the same") {
   CHECK_THAT(advice_text(found, all, known_options()), Contains("3.00x sooner than far"));
 }
 
+namespace {
+
+/// Reaches the target after `seconds[seed]`, never where that is 0.
+candidate by_seed(std::string const& label, std::vector<double> const& seconds) {
+  return {label, [=](double rate, std::size_t seed, stop_rule const& stop) {
+            double const arrival = seconds.at(seed);
+            return known_run(label, rate, stop, 100, [=](double t) { return arrival == 0 ? 0.5 : 1 - t / arrival; });
+          }};
+}
+
+}  // namespace
+
+TEST_CASE("advice counts who did not get there, and shows no ratios with an infinite time") {
+  std::vector<candidate> const all = {by_seed("a", {8, 8, 8, 0}), by_seed("b", {10, 10, 0, 0})};
+  search_options options = known_options();
+  options.rates = {1};
+  options.seeds = 2;
+  std::string const text = advice_text(search(all, options), all, options);
+  CHECK_THAT(text, Contains("Take a at rate 1: 8 s") && Contains("it did not get there on 1 of 2") &&
+                       Contains("b did not get there on 2 of 2"));
+  CHECK_THAT(text, !Contains("median is -") && !Contains("any") && !Contains("0.00x"));
+}
+
+TEST_CASE("where runs do not differ by seed nothing is said of chance") {
+  std::vector<candidate> all = {even("near", 8), even("next", 10)};
+  search_options const options = known_options();
+  search_result const same = search(all, options);
+  CHECK_THAT(advice_text(same, all, options), Contains("nothing is known of chance") && !Contains("p ="));
+  CHECK(advice_json(same, all, options)["certainty"]["p_value"].is_null());
+  all[0] = by_seed("near", {8, 8, 8, 8, 7, 8});
+  search_result const drawn = search(all, options);
+  CHECK_THAT(advice_text(drawn, all, options), Contains("p =") && !Contains("nothing is known of chance"));
+  CHECK(advice_json(drawn, all, options)["certainty"]["p_value"].is_number());
+}
+
 TEST_CASE("the sign test is that of a fair coin") {
   CHECK(sign_test(5, 5) == Approx(2.0 / 32));
   CHECK(sign_test(0, 5) == Approx(2.0 / 32));
