@@ -175,8 +175,8 @@ class race_track {
     };
     double const limit = runner_up_slack * best_;
     while (!another() && hopeful() && deadline_ < limit) run_on(std::min(2 * deadline_, limit), only);
-    // What came low at first need not get there, and a rate that was behind may: none is left untried, the lowest of each
-    // candidate first, then two of each, and so on.
+    // What came low at first need not get there, and a rate that was behind may: none is left untried, the lowest of
+    // each candidate first, then two of each, and so on.
     for (std::size_t n = 1; !another(); n *= 2) {
       give_up(only);
       bool any = false;
