@@ -29,7 +29,7 @@ duel fight(std::span<candidate const> candidates, search_options const& o,
   if (o.progress) o.progress("the best two on new seeds");
   std::vector<run_order> orders;
   for (std::size_t seed = o.seeds; seed < 2 * o.seeds; ++seed)
-    for (std::size_t i : {0, 1}) orders.push_back({finalists[i].what, seed});
+    for (std::size_t const i : {std::size_t{0}, std::size_t{1}}) orders.push_back({finalists[i].what, seed});
   std::vector<run_result> results = run_all(candidates, orders, o.lanes);
   search_round round{.seed = o.seeds,
                      .seeds = o.seeds,
