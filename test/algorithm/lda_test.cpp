@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <rubato/core/error.hpp>
@@ -265,6 +266,19 @@ TEST_CASE("lda: on real documents four workers under SSP come as far as the sequ
   ra::lda_state untrained(all, {.topics = 20, .sweeps = 1});
   auto const first = sampled(untrained, rb::simulated{}, rb::bsp{});
   CHECK(log_likelihood(untrained, first) < 1.05 * expected);  // 1% is much less than what sampling gains
+}
+
+TEST_CASE("lda: a state takes over from another what it is told to, and nothing else", "[algorithm]") {
+  ra::lda_options const o{.topics = 4, .sweeps = 2};
+  ra::lda_state trained(few_documents().documents, o), looked_at(few_documents().documents, o);
+  sampled(trained, rb::simulated{.workers = 2}, rb::bsp{});
+  looked_at.take_over(trained, {10, 30});
+  for (std::size_t d = 0; d < 60; ++d) {
+    INFO(d);
+    bool const taken = d >= 10 && d < 30;
+    CHECK(looked_at.has_topics(d) == taken);
+    if (taken) CHECK(std::ranges::equal(std::as_const(looked_at).topics_of(d), std::as_const(trained).topics_of(d)));
+  }
 }
 
 TEST_CASE("lda: options that cannot be meant are refused", "[algorithm]") {
