@@ -1,28 +1,24 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-#include <cmath>
-
 #include <nlohmann/json.hpp>
 
 #include "bench/advise/advice.hpp"
 #include "bench/advise/certainty.hpp"
+#include "bench/result/json.hpp"
 
 namespace rubato::bench {
 namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json number(double x) { return std::isfinite(x) ? ordered_json(x) : ordered_json(nullptr); }
-
 ordered_json choice(finalist const& f, std::span<candidate const> candidates) {
   return {{"candidate", candidates[f.what.candidate].label},
           {"learning_rate", f.what.learning_rate},
-          {"median_seconds_to_target", number(f.median_seconds())}};
+          {"median_seconds_to_target", or_null(f.median_seconds())}};
 }
 
 ordered_json seconds_by_seed(finalist const& f) {
   ordered_json all = ordered_json::array();
-  for (run_result const& r : f.runs)
-    all.push_back(r.seconds_to_target ? ordered_json(*r.seconds_to_target) : ordered_json(nullptr));
+  for (run_result const& r : f.runs) all.push_back(or_null(r.seconds_to_target));
   return all;
 }
 
@@ -31,26 +27,26 @@ ordered_json details(finalist const& f, run_result const& s, std::span<candidate
   ordered_json o = choice(f, candidates);
   o["seconds_by_seed"] = seconds_by_seed(f);
   o["updates"] = s.counted_updates();
-  o["seconds_per_update"] = number(s.counted_seconds_per_update());
+  o["seconds_per_update"] = or_null(s.counted_seconds_per_update());
   o["compute_share"] = s.counted_split.share(s.counted_split.compute);
   o["send_share"] = s.counted_split.share(s.counted_split.send);
   o["wait_share"] = s.counted_split.share(s.counted_split.wait);
-  o["final_loss"] = number(s.final_loss);
-  o["accuracy"] = number(s.accuracy);
+  o["final_loss"] = or_null(s.final_loss);
+  o["accuracy"] = or_null(s.accuracy);
   return o;
 }
 
 ordered_json surety(duel const& d) {
   if (d.winner.empty()) return nullptr;
   certainty const c = certainty_of(d);
-  auto const of_chance = [&](double x) { return c.seeds_differ ? number(x) : ordered_json(nullptr); };
+  auto const of_chance = [&](double x) { return c.seeds_differ ? or_null(x) : ordered_json(nullptr); };
   return {{"seeds", c.seeds},
           {"wins", c.wins},
           {"ties", c.ties},
           {"winner_missed", c.winner_missed},
           {"runner_up_missed", c.runner_up_missed},
           {"p_value", of_chance(c.p_value)},
-          {"margin", number(c.margin)},
+          {"margin", or_null(c.margin)},
           {"margin_least", of_chance(c.least)},
           {"margin_greatest", of_chance(c.greatest)},
           {"interval_level", of_chance(c.interval_level)}};
@@ -59,7 +55,7 @@ ordered_json surety(duel const& d) {
 ordered_json round_json(search_round const& r) {
   return {{"seed", r.seed},
           {"seeds", r.seeds},
-          {"deadline", number(r.deadline)},
+          {"deadline", or_null(r.deadline)},
           {"runs", r.runs},
           {"cost_steps", r.cost},
           {"arrived", r.arrived},

@@ -10,6 +10,7 @@
 
 #include "bench/advise/random_scenario.hpp"
 #include "bench/compare/progress_bar.hpp"
+#include "bench/result/json.hpp"
 #include "bench/result/text.hpp"
 
 namespace rubato::bench {
@@ -107,7 +108,7 @@ nlohmann::ordered_json check_json(std::vector<comparison_with_all> const& all) {
                     {"advised_rate", c.advised_rate},
                     {"best", c.best},
                     {"best_rate", c.best_rate},
-                    {"excess", std::isfinite(c.excess) ? nlohmann::ordered_json(c.excess) : nullptr},
+                    {"excess", or_null(c.excess)},
                     {"as_good", c.equals},
                     {"cost_steps", c.cost},
                     {"exhaustive_cost_steps", c.exhaustive_cost},

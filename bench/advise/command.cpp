@@ -11,6 +11,7 @@
 #include "bench/advise/advice.hpp"
 #include "bench/advise/check.hpp"
 #include "bench/advise/problem.hpp"
+#include "bench/compare/compare.hpp"
 #include "bench/compare/progress_bar.hpp"
 #include "rubato/core/error.hpp"
 
@@ -37,7 +38,7 @@ std::string headline(problem const& p) {
                                  job.servers, s.base.scenario_name, job.scenario.speed.heterogeneity.level, job.seed);
   for (std::string const& why : s.base.left_out) text += fmt::format("left out: {}\n", why);
   return text + fmt::format("candidates: {}, rates: {}; target {:.4g}, at most {} clocks each\n", p.candidates().size(),
-                            s.rates.size(), job.target.value_or(0), job.clocks);
+                            s.rates.size(), job.target.value_or(0), commits_of(job));
 }
 
 void give_advice(advise_settings const& settings) {

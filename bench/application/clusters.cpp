@@ -10,16 +10,11 @@
 
 #include "bench/application/application.hpp"
 #include "bench/application/measure_application.hpp"
+#include "bench/train/workload.hpp"
 #include "rubato/algorithm/k_means.hpp"
 
 namespace rubato::bench {
 namespace {
-
-/// Of so many rows at most, drawn at random.
-data::dataset sample(data::dataset const& rows, std::size_t count, std::uint64_t seed) {
-  if (count >= rows.size()) return rows;
-  return rows.split(static_cast<double>(count) / static_cast<double>(rows.size()), seed).test;
-}
 
 /// Centres, which have `from` numbers each, with zeros for the features that they lack.
 std::vector<double> widened(std::vector<double> const& centres, std::size_t from, std::size_t to) {

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "bench/application/application.hpp"
 #include "bench/compare/compare.hpp"
 #include "bench/compare/subject.hpp"
 #include "bench/report/page.hpp"
@@ -52,7 +51,7 @@ std::string headline(compare_settings const& s, subject const& what) {
       fmt::format("{}; {} workers, {}, {}, HL {}, seed {}\n", what.description(), job.workers, who_holds(s), where(s),
                   job.scenario.speed.heterogeneity.level, job.seed);
   for (std::string const& why : s.left_out) text += fmt::format("left out: {}\n", why);
-  std::int64_t const clocks = job.app != nullptr ? job.app->commits(job) : job.clocks;
+  std::int64_t const clocks = commits_of(job);
   if (!job.target) return text + fmt::format("no target: {} clocks each\n", clocks);
   return text + fmt::format("target {:.4g}{}, at most {} clocks each\n", *job.target, where_from(s), clocks);
 }

@@ -66,6 +66,8 @@ std::vector<run_result> compare(compare_settings const& settings) {
   return results;
 }
 
+std::int64_t commits_of(training const& job) { return job.app != nullptr ? job.app->commits(job) : job.clocks; }
+
 void set_target(compare_settings& settings) {
   constexpr double share_of_the_way = 0.98;
   if (settings.target == compare_settings::target_kind::automatic)

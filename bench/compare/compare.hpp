@@ -18,6 +18,9 @@ namespace rubato::bench {
 /// Runs every protocol of the settings on what their job refers to. Results are in the order of the protocols.
 [[nodiscard]] std::vector<run_result> compare(compare_settings const& settings);
 
+/// How many commits each worker makes at most, of a protocol that makes the job's steps between them.
+[[nodiscard]] std::int64_t commits_of(training const& job);
+
 /// Fills in the target that was asked for: 98% of the way that one worker gets, see `find_reach`.
 void set_target(compare_settings& settings);
 

@@ -17,16 +17,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-template <class T>
-ordered_json or_null(std::optional<T> const& x) {
-  return x ? ordered_json(*x) : ordered_json(nullptr);
-}
-
-/// JSON knows no infinity: what has diverged is null.
-ordered_json or_null(double x) {
-  return std::isfinite(x) ? ordered_json(x) : ordered_json(nullptr);
-}
-
 ordered_json curve_of(run_result const& r) {
   ordered_json curve = ordered_json::array();
   for (curve_point const& p : r.curve)
@@ -62,7 +52,7 @@ ordered_json object_of(run_result const& r) {
       {"workload", r.workload},
       {"workers", r.workers},
       {"servers", r.servers},
-      {"staleness", or_null(r.staleness)},
+      {"staleness", r.staleness ? ordered_json(*r.staleness) : ordered_json(nullptr)},
       {"heterogeneity", r.heterogeneity},
       {"learning_rate", r.learning_rate},
       {"seed", r.seed},
@@ -193,6 +183,10 @@ run_result read_result(ordered_json const& object) {
 }
 
 }  // namespace
+
+ordered_json or_null(double x) { return std::isfinite(x) ? ordered_json(x) : ordered_json(nullptr); }
+ordered_json or_null(std::optional<double> const& x) { return x ? or_null(*x) : ordered_json(nullptr); }
+ordered_json or_null(std::optional<std::uint64_t> const& x) { return x ? ordered_json(*x) : ordered_json(nullptr); }
 
 ordered_json to_json(run_result const& result) { return object_of(result); }
 

@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -9,6 +11,12 @@
 #include "bench/result/run_result.hpp"
 
 namespace rubato::bench {
+
+/// JSON knows no infinity: what is not finite is null.
+[[nodiscard]] nlohmann::ordered_json or_null(double x);
+/// What is not there is null.
+[[nodiscard]] nlohmann::ordered_json or_null(std::optional<double> const& x);
+[[nodiscard]] nlohmann::ordered_json or_null(std::optional<std::uint64_t> const& x);
 
 /// One object per run, with the fields of the design in its order; then accuracy,
 /// staleness_histogram, versions_peak, trials and what else there is. What was not reached, and what

@@ -44,12 +44,12 @@ std::size_t classes_of(data::dataset const& train, data::dataset const& test) {
   return static_cast<std::size_t>(last) + 1;
 }
 
+}  // namespace
+
 data::dataset sample(data::dataset const& rows, std::size_t count, std::uint64_t seed) {
   if (count >= rows.size()) return rows;
   return rows.split(static_cast<double>(count) / static_cast<double>(rows.size()), seed).test;
 }
-
-}  // namespace
 
 std::string_view name_of(model_kind kind) noexcept {
   switch (kind) {

@@ -32,6 +32,9 @@ enum class label_use {
 };
 [[nodiscard]] label_use labels_of(model_kind kind) noexcept;
 
+/// So many rows at most, drawn once at random: what a long objective is computed on.
+[[nodiscard]] data::dataset sample(data::dataset const& rows, std::size_t count, std::uint64_t seed);
+
 /// What is trained, apart from the data.
 struct workload_options {
   model_kind model = model_kind::lr;

@@ -20,9 +20,10 @@ namespace detail {
 
 using row_slots = row_map<std::size_t>;  // row → index in a keyed update
 
-/// Where an update has a row's values; nullptr where it has none.
-[[nodiscard]] inline std::byte const* find_row(update const& u, row_slots const& slots,
-                                               std::uint64_t row, std::size_t row_bytes) noexcept {
+/// Where an update, const or not, has a row's values; nullptr where it has none.
+template <class Update>
+[[nodiscard]] auto find_row(Update& u, row_slots const& slots, std::uint64_t row,
+                            std::size_t row_bytes) noexcept -> decltype(u.values.data()) {
   if (u.whole) return u.values.data() + static_cast<std::size_t>(row) * row_bytes;
   auto const at = slots.find(row);
   return at == slots.end() ? nullptr : u.values.data() + at->second * row_bytes;
@@ -80,10 +81,10 @@ class accumulator {
 
   /// The sum for a row; nullptr where nothing was pushed.
   [[nodiscard]] std::byte const* find(std::uint64_t row) const noexcept {
-    return empty() ? nullptr : detail::find_row(*current_, slots_, row, row_bytes_);
+    return empty() ? nullptr : detail::find_row(std::as_const(*current_), slots_, row, row_bytes_);
   }
   [[nodiscard]] std::byte* find(std::uint64_t row) noexcept {
-    return const_cast<std::byte*>(std::as_const(*this).find(row));
+    return empty() ? nullptr : detail::find_row(*current_, slots_, row, row_bytes_);
   }
 
   [[nodiscard]] update const* current() const noexcept { return empty() ? nullptr : &*current_; }
