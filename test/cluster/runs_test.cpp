@@ -5,18 +5,25 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <vector>
 
+#include <rubato/protocol/adsp.hpp>
+#include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/con_sgd.hpp>
+#include <rubato/protocol/rules.hpp>
+#include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/transport/in_process.hpp>
 #include <rubato/transport/simulated.hpp>
 
 namespace rb = rubato;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -150,6 +157,52 @@ TEMPLATE_TEST_CASE("cluster: who ends early holds nobody up, and M is the number
   // Ranks 0 to 3 make 1, 3, 5 and 7 commits.
   CHECK(cluster->parameters() == doubles{30 + 2 * 36 + 2 * 42 + 2 * 48, 7});
   CHECK(report.updates == 16);
+}
+
+namespace {
+
+/// Five workers of 1 to 5 steps, each of which pushes 5: of weight 1/5, 15 in all.
+template <class Transport, class Protocol>
+double sum_of_unequal_workers(Protocol p) {
+  rb::cluster<Transport, Protocol, table> cluster(Transport{.workers = 5, .servers = 2}, p, table{.rows = 2});
+  cluster.run([](auto& worker) {
+    doubles w(2);
+    for (std::uint32_t c = 0; c <= worker.rank(); ++c) {
+      worker.pull(w);
+      worker.push(doubles{5.0, 5.0});
+      worker.step();
+    }
+  });
+  auto const& sums = cluster.parameters();
+  CHECK(sums[0] == sums[1]);
+  return sums[0];
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("cluster: outside of a barrier early finishers do not raise the others' weights (rules §4)", "",
+                   rb::in_process, rb::simulated) {
+  auto const run = [](rb::rules const& r) { return sum_of_unequal_workers<TestType>(r); };
+  CHECK(run(with(rb::ssp{.staleness = 2}, rb::average{})) == 15);
+  CHECK(run(with(rb::ssp{.staleness = 2}, rb::strict{}, rb::average{})) == 15);
+  CHECK(run(rb::con_sgd{.staleness = 2}) == 15);
+  CHECK(run(with(rb::asp{}, rb::stable_cut{}, rb::average{})) == 15);
+  CHECK(run(with(rb::adsp{}, rb::every_step{})) == 15);
+}
+
+TEST_CASE("cluster: a worker that is lost does not count in M, one that has returned does (rules §4)") {
+  rb::sim::scenario scenario;
+  scenario.speed.work_cost = 1s;
+  scenario.crashes = {{.worker = rb::worker_id{2}, .at = 500ms}};  // noticed after 100 ms
+  rb::cluster cluster(rb::simulated{.workers = 3, .servers = 1, .scenario = scenario},
+                      with(rb::asp{}, rb::average{}), table{.rows = 1});
+  cluster.run([](auto& worker) {
+    for (int c = 0; c < (worker.rank() == 0 ? 4 : 1); ++c) {
+      worker.push(doubles{2.0});
+      worker.step();
+    }
+  });
+  CHECK(cluster.parameters()[0] == 4 + 1);
 }
 
 TEMPLATE_TEST_CASE("cluster: a worker that a body adds joins at c_min, and is waited for from then "

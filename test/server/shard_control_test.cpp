@@ -132,8 +132,7 @@ TEST_CASE("shard_control: a new stage drops what a run that was ended early left
   CHECK(b.fold().empty());
 }
 
-TEST_CASE("shard_control: the info of a commit says who, when, and how many live workers there "
-          "are") {
+TEST_CASE("shard_control: the info of a commit says who, when, and how many workers there are") {
   eager_bench b({3}, 3);
   b.receive(1, 0);
   b.receive(1, 1);
@@ -308,6 +307,36 @@ TEST_CASE("shard_control: a lost worker's commit that is folded here only is cou
   b.control.drop(worker_id{1}, at(1));
   CHECK(b.control.counters().dropped == 0);
   CHECK(b.control.counters().partly_folded == 1);
+}
+
+TEST_CASE("shard_control: who has returned still counts in M, the lost do not (rules §4)") {
+  eager_bench b({3}, 4);
+  auto const m = [&b] { return b.control.info(worker_id{0}, at(0), {}).workers; };
+  b.control.drop(worker_id{1}, at(0));
+  CHECK(m() == 4);
+  b.control.freeze(worker_id{2});
+  CHECK(m() == 4);
+  b.control.drop(worker_id{2}, at(0));
+  CHECK(m() == 3);
+  b.control.drop(worker_id{3}, at(1));  // the goodbye overtook a commit
+  CHECK(m() == 3);
+  b.receive(3, 0);
+  CHECK(m() == 3);
+  b.control.enlist(worker_id{1}, incarnation_id{1});  // it comes back, and is one worker as before
+  CHECK(m() == 3);
+  b.control.freeze(worker_id{1});
+  b.control.drop(worker_id{1}, at(0));
+  CHECK(m() == 2);
+  b.control.begin_stage(stage_id{4});
+  b.control.enlist(worker_id{0}, {});
+  CHECK(m() == 1);
+}
+
+TEST_CASE("shard_control: who returned and was lost with commits under way still counts in M, as where they came") {
+  eager_bench b({3}, 2);
+  b.control.drop(worker_id{1}, at(2));
+  REQUIRE(b.control.abandon(worker_id{1}));
+  CHECK(b.control.info(worker_id{0}, at(0), {}).workers == 2);
 }
 
 TEST_CASE("shard_control: who waits and is lost is not released later") {

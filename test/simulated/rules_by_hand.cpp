@@ -128,7 +128,7 @@ TEST_CASE("A cached row never makes way for one of an older server clock", "[rul
   CHECK(rows.find(1)->mark.server_clock == clock_index{4});
 }
 
-TEST_CASE("What the last worker leaves behind is folded by the weight of one", "[rules]") {
+TEST_CASE("What is left behind when all are lost is folded by the weight of one", "[rules]") {
   shard_control control(bounded_staleness{1}, strict{});
   control.begin_stage(stage_id{1});
   for (std::uint32_t w = 0; w < 2; ++w) (void)control.enlist(worker_id{w}, {});
@@ -139,8 +139,7 @@ TEST_CASE("What the last worker leaves behind is folded by the weight of one", "
     control.complete(ahead, clock_index{stamp});
   }
   REQUIRE(control.take_ready().size() == 1);
-  control.drop(worker_id{0}, clock_index{2});
-  control.drop(worker_id{1}, clock_index{0});
+  for (std::uint32_t w = 0; w < 2; ++w) control.drop(worker_id{w}, control.freeze(worker_id{w}));
   auto const rest = control.take_ready();
   REQUIRE(rest.size() == 1);
   commit_info const info = rest.front().commits.front().info;

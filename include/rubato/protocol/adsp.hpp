@@ -27,7 +27,9 @@ struct adsp {
   std::int64_t first_rate = 1;                       ///< R, commits per check period, to begin with
   bool search = true;                                ///< false: `first_rate` throughout
   std::size_t samples = 36;                          ///< of the loss, per probe
-  std::optional<double> global_rate{};               ///< η; 1/M unless set
+  /// η; 1/M unless set. M is as for `average`: a worker that has finished early still counts, so that of five workers
+  /// the updates of the last one that works are worth 0.2 as before; the lost do not count (rules §4).
+  std::optional<double> global_rate{};
 
   [[nodiscard]] constexpr unbounded admission() const noexcept { return {}; }
   [[nodiscard]] constexpr eager visibility() const noexcept { return {}; }

@@ -88,7 +88,8 @@ struct commit_info {
   clock_index stamp;        ///< the worker's clock before the commit
   clock_index c_min;        ///< the slowest worker's clock at the fold
   clock_index c_max;        ///< the fastest worker's clock at the fold
-  std::uint32_t workers;    ///< M: the commits of this stamp under a barrier, else the live workers
+  /// M: under a barrier the commits of this stamp, else the live workers and those whose body has returned.
+  std::uint32_t workers;
   version_index version{};  ///< V(m): the version that the update belongs to; 0 where none are kept
 };
 

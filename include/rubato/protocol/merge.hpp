@@ -15,7 +15,10 @@ struct sum {
 static_assert(exact_merge<sum>);
 
 /// `w ← w + u/M`, so that M workers that each move their replica move the parameters by the mean.
-/// Under a barrier M is the number of commits folded for the stamp, otherwise the live workers.
+/// Under a barrier M is the number of commits folded for the stamp. Otherwise it is the workers of the run, without
+/// the lost: who has finished early still counts, else the others' updates would weigh more at the end of a run. Of
+/// five workers under SSP each update is worth 0.2 from the first to the last, also when four have returned.
+/// Source: rules §4.
 struct average {
   [[nodiscard]] constexpr double weight(commit_info const& c) const noexcept {
     return 1.0 / static_cast<double>(c.workers);
@@ -23,7 +26,8 @@ struct average {
 };
 static_assert(merge_policy<average> && !exact_merge<average>);
 
-/// `w ← w + λ·u`; λ is 1/M unless set. Source: 000 §4 (ConSGD's global learning rate).
+/// `w ← w + λ·u`; λ is 1/M unless set, with M as `average` has it: of five workers 0.2, also for the last one that
+/// works. Source: 000 §4 (ConSGD's global learning rate).
 struct scale {
   std::optional<double> lambda{};
 
@@ -33,7 +37,7 @@ struct scale {
 };
 static_assert(merge_policy<scale>);
 
-/// `w_{t+1} = w_t + η·u + μ(w_t − w_{t−1})`; η is 1/M unless set. Source: 003 Eq. 1.
+/// `w_{t+1} = w_t + η·u + μ(w_t − w_{t−1})`; η is 1/M unless set, with M as `average` has it. Source: 003 Eq. 1.
 struct momentum {
   double mu = 0.9;
   std::optional<double> eta{};

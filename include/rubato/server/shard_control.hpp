@@ -59,8 +59,10 @@ class shard_control {
   void count_refused() noexcept { ++counters_.refused; }
   void count_partly_folded() noexcept { ++counters_.partly_folded; }
 
-  /// What the merges are told about a commit that is folded as it arrives. When the last worker has
-  /// gone, what was held back is still folded: by its weight for one worker, at the clock left at.
+  /// What the merges are told about a commit that is folded as it arrives. Who has ended by itself in this stage
+  /// still counts in M: it has made its part of the updates, and the weights of the others' are not to rise at
+  /// the end of a run. The lost do not. When all were lost, what was held back is still folded: by its weight for
+  /// one worker, at the clock left at.
   [[nodiscard]] commit_info info(worker_id from, clock_index stamp, version_index version) const noexcept;
 
   /// Keeps a commit until visibility lets it be folded.
@@ -169,6 +171,7 @@ class shard_control {
     clock_index joined{};    ///< where its commits begin
     clock_index received{};  ///< all stamps below it have been received
     clock_index cut{};       ///< where a leaving worker's commits end
+    bool returned = false;   ///< gone because its body has returned
   };
 
   [[nodiscard]] refusal check(membership_order const& o) const noexcept;
@@ -190,6 +193,7 @@ class shard_control {
   epoch_id epoch_{};  ///< the last change of membership carried out
   progress progress_;
   std::vector<member> members_;
+  std::size_t returned_ = 0;  ///< workers that are gone because their bodies have returned
   waiting_room waiting_;
   commit_log log_;
   worker_versions versions_;

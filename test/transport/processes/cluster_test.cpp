@@ -25,6 +25,7 @@
 #include <rubato/net/network.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/rules.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/transport/processes/windowed_body.hpp>
 #include <rubato/transport/tcp.hpp>
@@ -34,6 +35,24 @@
 using namespace rubato;
 using namespace rubato::test;
 using namespace std::chrono_literals;
+
+TEST_CASE("tcp: early finishers do not raise the others' weights (rules §4)", "[tcp]") {
+  rules const p = with(ssp{.staleness = 2}, average{});
+  dense<double> const table{.rows = 2};
+  serving const run(two_by_two(), p, {describe(table)});
+  in_processes(processes, [&](std::uint32_t rank) {
+    cluster c{run.process(rank, 1), p, table};
+    c.run([](auto& w) {  // workers of 2 and 8 steps
+      std::vector<double> seen(2);
+      for (std::uint32_t s = 0; s < (w.rank() == 0 ? 2 : 8); ++s) {
+        w.pull(seen);
+        w.push(std::array{2.0, 2.0});
+        w.step();
+      }
+    });
+    expect(c.parameters() == std::vector<double>{10, 10}, "an update was worth other than 1/2");
+  });
+}
 
 // ---- joining
 

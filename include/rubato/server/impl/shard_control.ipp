@@ -18,6 +18,7 @@ void shard_control::begin_stage(stage_id stage) {
   mark_c_min_ = clock_index{0};
   marked_ = false;
   members_.clear();
+  returned_ = 0;
   waiting_.clear();
   taken_below_ = clock_index{0};
   folded_below_ = clock_index{0};
@@ -64,7 +65,7 @@ commit_info shard_control::info(worker_id from, clock_index stamp,
           .stamp = stamp,
           .c_min = progress_.floor(),
           .c_max = std::max(progress_.c_max(), progress_.floor()),
-          .workers = static_cast<std::uint32_t>(std::max<std::size_t>(progress_.live(), 1)),
+          .workers = static_cast<std::uint32_t>(std::max<std::size_t>(progress_.live() + returned_, 1)),
           .version = version};
 }
 
@@ -185,6 +186,7 @@ clock_index shard_control::enlist(worker_id w, incarnation_id incarnation) {
   clock_index const at = std::max(progress_.floor(), members_[w.index()].cut);
   if (progress_.contains(w)) progress_.leave(w);
   progress_.join(w, at);
+  if (members_[w.index()].returned) --returned_;
   members_[w.index()] = {standing::live, incarnation, at, at, {}};
   if (versioned_) versions_.join(w, {});  // the merge says how far it is
   return at;
@@ -231,8 +233,12 @@ bool shard_control::abandon(worker_id w) {
   return true;
 }
 
+/// Who is lost is frozen first; all others have ended by themselves.
 void shard_control::retire(worker_id w) {
-  members_[w.index()].state = standing::gone;
+  member& m = members_[w.index()];
+  m.returned = m.state != standing::frozen;
+  if (m.returned) ++returned_;
+  m.state = standing::gone;
   waiting_.remove(w);
   progress_.leave(w);
   if (versioned_) versions_.leave(w);
