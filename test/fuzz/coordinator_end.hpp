@@ -33,7 +33,7 @@ class coordinator_end {
         end_(fd, greeting().size() + 1, pump),
         orders_(1, synchronized) {
     bytes opening{std::byte{0}};
-    append(opening, greeting());
+    append(opening, greeting(net::role::coordinator));
     opening.push_back(std::byte{0});
     append(opening, encoded({.header = own_header(own::welcome), .meta = {}, .body = {}}));
     end_.send(opening);

@@ -75,9 +75,10 @@ struct frame {
 }
 
 /// A handshake without a token: what one end says, all at once.
-[[nodiscard]] inline bytes greeting() {
-  bytes b(38, std::byte{7});
-  std::memcpy(b.data(), "RBTO\1\0", 6);
+[[nodiscard]] inline bytes greeting(net::role as = net::role::worker) {
+  bytes b(39, std::byte{7});
+  std::memcpy(b.data(), "RBTO\2\0", 6);
+  b[6] = std::byte(as);
   return b;
 }
 

@@ -247,6 +247,11 @@ class raw_socket {
     });
     return all;
   }
+  /// Whether the other end has closed by now; what it has said is dropped.
+  [[nodiscard]] bool has_ended() {
+    while (!ended_ && !read().empty()) continue;
+    return ended_;
+  }
   /// Whether the other end closes; what it says before is dropped.
   [[nodiscard]] bool sees_end(net::network& network) {
     return run_until(network, [&] {
@@ -257,17 +262,19 @@ class raw_socket {
   /// Goes through the handshake without a token.
   void greet(net::network& network) {
     send(greeting());
-    auto const answer = read_exactly(network, 1 + 38);
-    REQUIRE(answer.size() == 39);
+    auto const answer = read_exactly(network, 1 + greeting().size());
+    REQUIRE(answer.size() == 1 + greeting().size());
     REQUIRE(answer[0] == std::byte{0});
     send(as_bytes(std::string_view("\0", 1)));
     REQUIRE(read_exactly(network, 1) == bytes{std::byte{0}});
   }
-  [[nodiscard]] static bytes greeting(unsigned version = 1, bool token = false) {
-    bytes result(38, std::byte{7});
+  /// Of a worker. One with a token has a tag that is wrong.
+  [[nodiscard]] static bytes greeting(unsigned version = 2, bool token = false) {
+    bytes result(token ? 71 : 39, std::byte{7});
     std::memcpy(result.data(), "RBTO", 4);
     result[4] = std::byte(version);
     result[5] = std::byte{token};
+    result[6] = std::byte(wire::role::worker);
     return result;
   }
   void close() {

@@ -13,6 +13,8 @@
 #include <fstream>
 #include <rubato/core/error.hpp>
 
+#include <rubato/net/impl/handshake.hpp>
+
 #include "ends.hpp"
 #include "no_more_files.hpp"
 
@@ -62,6 +64,11 @@ std::vector<std::string> inherited_sockets() {
       result.push_back(std::filesystem::read_symlink(entry.path()));
   }
   return result;
+}
+
+/// The first bytes of a process that knows the token.
+bytes greeting_by(std::string const& token) {
+  return net::handshake(net::handshake::role::connecting, token).output();
 }
 
 bool is_open(pair_of_ends& ends) {
@@ -156,18 +163,21 @@ TEST_CASE("a listener refuses what does not speak its protocol", "[net]") {
   auto const text = [](std::string_view of) {
     return bytes(as_bytes(of).begin(), as_bytes(of).end());
   };
-  CHECK_THAT(refusal_of(raw_socket::greeting(3)), Contains("another version: 3, expected 1"));
+  CHECK_THAT(refusal_of(raw_socket::greeting(3)), Contains("another version: 3, expected 2"));
   CHECK_THAT(refusal_of(text("GET / HTTP/1.0\r\n\r\n")),
              Contains("does not speak Rubato's protocol: it began with 'GET '"));
   CHECK_THAT(refusal_of(text("\x01\x02\x1b[\xff\xff\xff\xff")), Contains("'???['"));
-  CHECK_THAT(refusal_of(text("\x16\x03\x01\x02\x01\x01")),
+  CHECK_THAT(refusal_of(text("\x16\x03\x01\x02\x01\x01\x01")),
              Contains("the peer speaks TLS, this listener does not"));
   CHECK_THAT(refusal_of({}), Contains("the handshake took too long"));
   CHECK_THAT(refusal_of(raw_socket::greeting()), Contains("the handshake took too long"));
-  CHECK_THAT(refusal_of(raw_socket::greeting(1, true), token),
-             Contains("the handshake took too long"));
+  auto no_role = raw_socket::greeting();
+  no_role[6] = std::byte{3};
+  CHECK_THAT(refusal_of(no_role), Contains("the process that connects has no role that there is"));
+  CHECK_THAT(refusal_of(raw_socket::greeting(2, true), token), Contains("the token is wrong"));
+  CHECK_THAT(refusal_of(greeting_by("secret"), token), Contains("the handshake took too long"));
 
-  auto no_proof = raw_socket::greeting(1, true);
+  auto no_proof = greeting_by("secret");
   no_proof.resize(no_proof.size() + 1 + 32);  // go on, and a proof of zeros
   CHECK_THAT(refusal_of(no_proof, token), Contains("the token is wrong"));
 }
@@ -178,9 +188,9 @@ TEST_CASE("a proof that is sent back is worth nothing", "[net]") {
   ends.listening.token = "secret";
   ends.listen();
   raw_socket raw(ends.listener->bound());
-  raw.send(raw_socket::greeting(1, true));
-  auto const answer = raw.read_exactly(ends.network, 1 + 38 + 32);
-  REQUIRE(answer.size() == 71);
+  raw.send(greeting_by("secret"));
+  auto const answer = raw.read_exactly(ends.network, 1 + 39 + 32);
+  REQUIRE(answer.size() == 72);
   bytes reflected{std::byte{0}};
   reflected.insert(reflected.end(), answer.end() - 32, answer.end());
   raw.send(reflected);
@@ -203,9 +213,9 @@ TEST_CASE("a listener that sends a greeting back is refused", "[net]") {
   ends.connecting.token = "secret";
   ends.start_connect(net::address::parse("unix:" + path));
   int const fd = ::accept(mirror, nullptr, nullptr);
-  bytes greeting(39);
-  REQUIRE(ends.until([&] { return ::recv(fd, &greeting[1], 38, MSG_DONTWAIT) == 38; }));
-  REQUIRE(::send(fd, greeting.data(), greeting.size(), MSG_NOSIGNAL) == 39);
+  bytes greeting(40);
+  REQUIRE(ends.until([&] { return ::recv(fd, &greeting[1], 39, MSG_DONTWAIT) == 39; }));
+  REQUIRE(::send(fd, greeting.data(), greeting.size(), MSG_NOSIGNAL) == 40);
   REQUIRE(ends.until([&] { return ends.done_calls == 1; }));
   CHECK_THAT(ends.reason, Contains("the greeting was sent back"));
   ::close(fd);
@@ -314,77 +324,189 @@ TEST_CASE("too many connections are closed at once, and room comes back", "[net]
   REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
 }
 
-TEST_CASE("strangers leave room for others when their handshake took too long", "[net]") {
-  auto const [token, says] = GENERATE(table<std::string, bytes>(
-      {{"", {}}, {"secret", {}}, {"secret", raw_socket::greeting(1, true)}}));
+TEST_CASE("a listener without the token is told nothing of it but a tag, and whoever has none hears no proof", "[net]") {
   log_capture const log;
   pair_of_ends ends;
-  ends.limits.handshakes_max = 2;
-  ends.limits.handshake = 1s;
-  ends.listening.token = ends.connecting.token = token;
-  ends.open();
-  auto const times_refused = [&] {
-    return count_of("refused, since 2 handshakes are under way already", log.warnings());
-  };
-  auto const refuses_more = [&] {
-    for (int i = 0; i < 3; ++i) {
-      raw_socket surplus(ends.listener->bound());
-      CHECK(surplus.sees_end(ends.network));
-    }
-  };
-  {
-    raw_socket stranger(ends.listener->bound());
-    stranger.send(says);
-    raw_socket another(ends.listener->bound());
-    refuses_more();
-    CHECK(times_refused() == 1);
-    check_open(ends);
-    CHECK(stranger.sees_end(ends.network));
-    CHECK(another.sees_end(ends.network));
-    CHECK(count_of("the handshake took too long", log.warnings()) == 2);
-  }
-  ends.start_connect();
-  REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
-  raw_socket const stranger(ends.listener->bound());
-  raw_socket const another(ends.listener->bound());
-  refuses_more();
-  CHECK(times_refused() == 2);
+  ends.listening.token = "secret";
+  ends.listen();
+  raw_socket raw(ends.listener->bound());
+  raw.send(raw_socket::greeting(2, true));
+  auto const answer = raw.read_exactly(ends.network, 72);
+  REQUIRE(answer.size() > 3);
+  CHECK(answer[0] == std::byte{1});  // a sentence, and nothing else
+  CHECK(as_text(std::span(answer).subspan(3)) == "the token is wrong: it must be the same at both ends");
 }
 
-TEST_CASE("strangers of one machine leave room for others while their handshakes last", "[net]") {
+TEST_CASE("an end that is not what the other expects is refused, with or without a token", "[net]") {
   log_capture const log;
   pair_of_ends ends;
-  ends.limits.handshakes_per_address = 2;
-  ends.listen();
-  auto const at = ends.listener->bound();
-  char const* const there = "127.0.0.2";
-  auto const refuses_more = [&] {
-    for (int i = 0; i < 3; ++i) {
-      raw_socket surplus(at, there);
-      CHECK(surplus.sees_end(ends.network));
-    }
-  };
-  auto const times_refused = [&] {
-    return count_of("refused, since 2 handshakes with 127.0.0.2 are under way", log.warnings());
-  };
-  {
-    raw_socket const stranger(at, there);
-    raw_socket const another(at, there);
-    refuses_more();
-    CHECK(times_refused() == 1);
+  ends.listening.token = ends.connecting.token = GENERATE("", "secret");
+  SECTION("the one that connects") {
+    ends.limits.expected = wire::role::server;
+    ends.listen();
+    ends.limits.expected.reset();
     ends.start_connect();
-    REQUIRE(ends.until([&] { return ends.client && ends.accepted.size() == 1; }));
-    refuses_more();
-    CHECK(times_refused() == 1);
+    REQUIRE(ends.until([&] { return ends.done_calls == 1; }));
+    CHECK_THAT(ends.reason, Contains("the process that connects is a worker, expected a server"));
   }
-  REQUIRE(ends.until([&] { return count_of("closed the connection", log.warnings()) == 2; }));
-  raw_socket friendly(at, there);
-  friendly.greet(ends.network);
-  REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
-  raw_socket const stranger(at, there);
-  raw_socket const another(at, there);
-  refuses_more();
-  CHECK(times_refused() == 2);
+  SECTION("the one that listens") {
+    ends.limits.as = wire::role::server;
+    ends.listen();
+    ends.limits.expected = wire::role::coordinator;
+    ends.start_connect();
+    REQUIRE(ends.until([&] { return ends.done_calls == 1; }));
+    CHECK_THAT(ends.reason, Contains("the process that listens is a server, expected a coordinator"));
+  }
+  CHECK(ends.refused);
+  CHECK(ends.accepted.empty());
+}
+
+namespace {
+
+/// What `mine` says to `other` when it is told `said`: all of it.
+bytes answer_of(net::handshake& to, bytes const& said) {
+  std::span<std::byte const> rest = said;
+  bytes answer;
+  try {
+    while (!rest.empty() && to.wanted() <= rest.size()) {
+      std::size_t const wanted = to.wanted();
+      to.received(rest.first(wanted));
+      rest = rest.subspan(wanted);
+      answer = joined({answer, to.output()});
+    }
+  } catch (net::handshake_refused const&) {
+    return to.output();
+  }
+  return answer;
+}
+
+using side = net::handshake::role;
+
+}  // namespace
+
+TEST_CASE("a proof that was made for one role, or its greeting, is worth nothing for another", "[net]") {
+  // In the middle stands somebody who passes on what both say, and changes one role on the way.
+  net::handshake client(side::connecting, "secret", {.mine = wire::role::worker});
+  net::handshake server(side::accepting, "secret", {.mine = wire::role::server});
+  bytes hail = client.output();
+  SECTION("unchanged, they come together") {
+    bytes const proof = answer_of(server, hail);
+    CHECK(answer_of(server, answer_of(client, proof)) == bytes{std::byte{0}});
+  }
+  SECTION("of the one that connects") {
+    hail[6] = std::byte(wire::role::server);
+    CHECK(answer_of(server, hail).at(0) == std::byte{1});
+    CHECK_FALSE(server.is_greeted());
+  }
+  SECTION("of the one that listens") {
+    bytes proof = answer_of(server, hail);
+    REQUIRE(server.is_greeted());
+    proof[1 + 6] = std::byte(wire::role::coordinator);
+    CHECK(answer_of(client, proof).at(0) == std::byte{1});
+  }
+}
+
+// ---- strangers that hold handshakes
+
+namespace {
+
+/// A listener with a token and few places for handshakes, and strangers that say nothing.
+struct besieged : pair_of_ends {
+  log_capture log = {};
+  std::vector<std::unique_ptr<raw_socket>> strangers = {};
+
+  explicit besieged(std::size_t places) {
+    limits.handshakes_max = places;
+    listening.token = connecting.token = "secret";
+    listen();
+  }
+  raw_socket& come(char const* from = "127.0.0.1", bytes const& saying = {}) {
+    strangers.push_back(std::make_unique<raw_socket>(listener->bound(), from));
+    if (!saying.empty()) strangers.back()->send(saying);
+    settle();
+    return *strangers.back();
+  }
+  void settle() {
+    (void)until([] { return false; }, 5ms);
+  }
+  /// Those that are still there, by number.
+  std::vector<std::size_t> left() {
+    settle();
+    std::vector<std::size_t> there;
+    for (std::size_t i = 0; i < strangers.size(); ++i)
+      if (!strangers[i]->has_ended()) there.push_back(i);
+    return there;
+  }
+};
+using indices = std::vector<std::size_t>;
+
+}  // namespace
+
+TEST_CASE("where handshakes have taken all places, the oldest goes, not who comes", "[net]") {
+  besieged b(2);
+  for (int i = 0; i < 4; ++i) b.come();
+  CHECK(b.left() == indices{2, 3});
+  CHECK(count_of("2 handshakes are under way", b.log.warnings()) == 1);  // not for each
+  b.start_connect();
+  REQUIRE(b.until([&] { return b.client && b.accepted.size() == 1; }));
+  CHECK(b.left() == indices{3});
+  b.strangers.clear();
+  b.settle();
+  for (int i = 0; i < 3; ++i) b.come();
+  CHECK(count_of("2 handshakes are under way", b.log.warnings()) == 2);  // it had ended meanwhile
+}
+
+TEST_CASE("an address that has more handshakes under way gives way to the others", "[net]") {
+  besieged b(4);
+  b.come("127.0.0.2");
+  for (int i = 0; i < 5; ++i) b.come("127.0.0.3");
+  CHECK(b.left() == indices{0, 3, 4, 5});
+  b.come("127.0.0.4");
+  CHECK(b.left() == indices{0, 4, 5, 6});
+}
+
+TEST_CASE("who has shown to know the token gives way to no stranger", "[net]") {
+  besieged b(2);
+  b.come("127.0.0.1", greeting_by("secret"));  // and waits for the rest as long as it takes
+  for (int i = 0; i < 5; ++i) b.come();
+  CHECK(b.left() == indices{0, 5});
+  SECTION("but the oldest does where all have") {
+    b.come("127.0.0.1", greeting_by("secret"));
+    CHECK(b.left() == indices{0, 6});
+    b.come("127.0.0.1", greeting_by("secret"));
+    CHECK(b.left() == indices{6, 7});
+  }
+  SECTION("and whoever has not shown it goes at once") {
+    b.come("127.0.0.1", raw_socket::greeting(2, true));
+    CHECK(b.left() == indices{0});
+    CHECK_THAT(b.log.warnings(), Contains("the token is wrong"));
+  }
+}
+
+TEST_CASE("strangers in their handshake leave room for a connection where all are taken", "[net]") {
+  besieged b(8);
+  b.listener.reset();
+  b.limits.connections_max = 2;
+  b.listen();
+  b.come();
+  b.come();
+  b.start_connect();
+  REQUIRE(b.until([&] { return b.client && b.accepted.size() == 1; }));
+  CHECK(b.left() == indices{1});
+  CHECK_THAT(b.log.warnings(), Contains("2 connections are open"));
+}
+
+TEST_CASE("a flood of refusals is told of as one", "[net]") {
+  besieged b(8);
+  for (int i = 0; i < 60; ++i) {
+    raw_socket stranger(b.listener->bound());
+    stranger.send(raw_socket::greeting(2, true));
+    CHECK(stranger.sees_end(b.network));
+  }
+  auto const told = count_of("the token is wrong", b.log.warnings());
+  CHECK(told >= 32);
+  CHECK(told < 60);
+  CHECK(count_of("refuses more than 32 a second", b.log.warnings()) >= 1);
 }
 
 TEST_CASE("when no more files can be opened, connections go on, and others come later", "[net]") {

@@ -503,20 +503,20 @@ TEST_CASE("link: what cannot be dialed throws at once") {
   CHECK_FALSE(l.until([&] { return l.at_dialer.is_lost() || dialer.is_up(); }, 20ms));
 }
 
-TEST_CASE("link: who finds no room for its handshake tries again") {
+TEST_CASE("link: who finds no room tries again") {
   linked l;
   net::listener_options one;
-  one.handshakes_max = 1;
+  one.connections_max = 1;
   std::vector<std::unique_ptr<net::connection>> accepted;
   auto const crowded = l.network.listen({"127.0.0.1", 0}, {}, one,
                               [&](auto fresh) { accepted.push_back(std::move(fresh)); });
-  {
-    raw_socket const stranger(crowded->bound());
-    l.dial(crowded->bound(), 1h);
-    REQUIRE(
-        l.until([&] { return count_of("handshakes are under way", l.logged.warnings()) == 1; }));
-    CHECK_FALSE(l.until([&] { return l.at_dialer.is_lost(); }, 50ms));
-  }
+  raw_socket first(crowded->bound());
+  first.greet(l.network);
+  REQUIRE(l.until([&] { return accepted.size() == 1; }));
+  l.dial(crowded->bound(), 1h);
+  REQUIRE(l.until([&] { return count_of("1 connections are open", l.logged.warnings()) == 1; }));
+  CHECK_FALSE(l.until([&] { return l.at_dialer.is_lost(); }, 50ms));
+  accepted.clear();
   REQUIRE(l.until([&] { return !accepted.empty(); }));
   CHECK_FALSE(l.at_dialer.is_lost());
 }

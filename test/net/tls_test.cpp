@@ -121,7 +121,7 @@ std::string opened_for(std::string const& name) {
     auto const tls = net::make_tls_context(*files().keys(files_of).tls);
     auto const host = mine == handshake::role::connecting ? name : std::string();
     auto made = std::make_shared<net::opening>(
-        context, net::tls_stream(tls, std::move(socket), mine, host), mine, "", std::move(done));
+        context, net::tls_stream(tls, std::move(socket), mine, host), mine, "", net::connection_options{}, std::move(done));
     made->start(net::network::clock::now() + 5s);
     return made;
   };
@@ -272,7 +272,7 @@ TEST_CASE("what is encrypted and had found no room goes out at a close, if there
   ::close(fds[1]);
 }
 
-TEST_CASE("a stranger's place is free again when its TLS handshake took too long", "[net][tls]") {
+TEST_CASE("a stranger in its TLS handshake gives way, and goes when it took too long", "[net][tls]") {
   log_capture const log;
   pair_of_ends ends;
   ends.listening = files().keys("server");
@@ -283,10 +283,11 @@ TEST_CASE("a stranger's place is free again when its TLS handshake took too long
   raw_socket stranger(ends.listener->bound());
   SECTION("silent") {}
   SECTION("in the middle of it") { stranger.send(bytes{std::byte{0x16}, std::byte{3}}); }
-  raw_socket surplus(ends.listener->bound());
-  CHECK(surplus.sees_end(ends.network));
-  CHECK_THAT(log.warnings(), Contains("1 handshakes are under way already"));
+  raw_socket another(ends.listener->bound());
   CHECK(stranger.sees_end(ends.network));
+  CHECK_THAT(log.warnings(), Contains("1 handshakes are under way"));
+  CHECK_FALSE(another.has_ended());
+  CHECK(another.sees_end(ends.network));
   CHECK_THAT(log.warnings(), Contains("the handshake took too long"));
   ends.limits.handshake = 5s;
   ends.start_connect();
@@ -301,11 +302,10 @@ TEST_CASE("who is closed before anything was said has not been refused", "[net][
     ends.listening = files().keys("server");
     ends.connecting = files().keys("client");
   }
-  ends.limits.handshakes_max = 1;
-  ends.listen();
-  raw_socket const stranger(ends.listener->bound());
+  ends.limits.connections_max = 1;
+  ends.open();
   ends.start_connect();
-  REQUIRE(ends.until([&] { return ends.done_calls == 1; }));
+  REQUIRE(ends.until([&] { return ends.done_calls == 2; }));
   CHECK_FALSE(ends.client);
   CHECK_FALSE(ends.refused);
 }

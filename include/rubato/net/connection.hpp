@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "rubato/wire/frame.hpp"
+#include "rubato/wire/role.hpp"
 
 namespace rubato::net {
 
@@ -52,6 +54,8 @@ struct connection_options {
   std::size_t meta_max = 64 * 1024;                 ///< bytes of a frame's meta
   std::chrono::milliseconds silence{5000};          ///< closed when nothing is heard for so long
   std::chrono::milliseconds handshake{5000};        ///< for connecting and proving who one is
+  wire::role as = wire::role::worker;               ///< what this end is; its proof covers that
+  std::optional<wire::role> expected = {};          ///< what the other end must be; nothing: anything
 };
 
 /// A stream of frames to one other process: all arrive, in order, or it closes. Closes itself, too, when

@@ -18,10 +18,9 @@ namespace rubato::net {
 /// How many connections a listener takes.
 struct listener_options : connection_options {
   std::size_t connections_max = 4096;  ///< open ones, those in their handshake included
-  std::size_t handshakes_max = 256;    ///< under way at the same time
-  /// Of these with one machine, as far as addresses tell, so that one cannot keep all others out.
-  /// For this one, too: whoever of many processes finds no room tries again, and gets in.
-  std::size_t handshakes_per_address = 64;
+  /// Under way at the same time. Beyond it one gives way to who comes next: of those that have not shown that
+  /// they know the token, or of all where there are no such, the oldest of the address that has most of them.
+  std::size_t handshakes_max = 256;
 };
 
 /// Takes connections for as long as it lives.

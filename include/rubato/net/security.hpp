@@ -16,9 +16,9 @@ struct tls_files {
 /// Who may talk to this process. The same on every process of a run.
 struct security {
   /// A shared secret, for trusted networks: each end proves to the other that it knows it (HMAC of a
-  /// challenge), and neither sends it. Whoever connects, or listens in, gets what it takes to try
-  /// guesses in peace, so it should be long and random. What travels afterwards is not encrypted.
-  /// Empty: none.
+  /// challenge), and neither sends it. Whoever listens in, or listens in place of another, gets what it takes
+  /// to try guesses in peace, so it should be long and random. What travels afterwards is neither encrypted
+  /// nor authenticated: whoever can change it on its way takes the connection over. Empty: none.
   std::string token = {};
   std::optional<tls_files> tls = {};
   /// Without it, listening on anything but the loopback network is an error. With it, a process

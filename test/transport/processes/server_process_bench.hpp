@@ -49,6 +49,12 @@ inline net::link::options without_heartbeats() {
   o.silence = long_silence;
   return o;
 }
+inline net::listener_options coordinator_limits() {
+  net::listener_options o;
+  o.silence = long_silence;
+  o.as = net::role::coordinator;
+  return o;
+}
 
 /// A worker process, as far as a server knows.
 class worker_peer final : public net::link_user {
@@ -149,7 +155,7 @@ class played_coordinator final : public net::link_user {
         link_(where, *this, without_heartbeats(), "the server"),
         door_(where, without_heartbeats(),
               [this](auto fresh, auto const& said) { link_.adopt(std::move(fresh), said); }),
-        listener_(where.listen(at, {}, listener_limits(),
+        listener_(where.listen(at, {}, coordinator_limits(),
                                [this](auto fresh) { door_.receive(std::move(fresh)); })) {
     door_.open();
   }
@@ -209,11 +215,6 @@ class played_coordinator final : public net::link_user {
   void lost(net::link&, std::string const&, bool) override {}
 
  private:
-  static net::listener_options listener_limits() {
-    net::listener_options o;
-    o.silence = long_silence;
-    return o;
-  }
   void heard(membership_order const& about, membership_report report) {
     if (about.what == membership_order::kind::enlist) report.clock = std::max(report.clock, ahead_);
     if (auto const next = orders_.report(about, report)) order(*next);

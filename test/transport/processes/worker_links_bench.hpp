@@ -60,7 +60,7 @@ class played_server final : detail::coordinator_user {
       : on_frame_(std::move(on_frame)),
         door_(network_, detail::connection_limits(place),
               [this](auto fresh, auto const&) { welcome(std::move(fresh)); }),
-        listener_(network_.listen(at, {}, detail::listener_limits(place),
+        listener_(network_.listen(at, {}, detail::between(net::role::server, {}, detail::listener_limits(place)),
                                   [this](auto fresh) { door_.receive(std::move(fresh)); })),
         coordinator_(network_, *this, place,
                      {.as = net::role::server,

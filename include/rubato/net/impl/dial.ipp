@@ -151,7 +151,7 @@ void attempt::open() {
         {}, make_connection(self->context_, std::move(opened), self->to_.text(), self->options_));
   };
   opening_ = std::make_shared<opening>(context_, std::move(over), handshake::role::connecting,
-                                       token_, told_of);
+                                       token_, options_, told_of);
   opening_->start(until_);
 }
 

@@ -3,12 +3,16 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "rubato/net/proof.hpp"
+#include "rubato/wire/role.hpp"
 
 namespace rubato::net {
 
@@ -18,20 +22,35 @@ class handshake_refused : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What both ends of a handshake are in the run.
+struct parties {
+  wire::role mine = wire::role::worker;
+  std::optional<wire::role> other = {};  ///< that it must be
+};
+
 /// How two ends find out that they speak the same protocol and know the same token, before any
 /// frame. Knows no socket: says how many bytes it needs next, and what to send.
 ///
-///     connecting -> greeting: magic 4 | version 1 | token 1 | nonce 32
-///     accepting  -> 0 | greeting | proof 32, where there is a token
+///     connecting -> greeting: magic 4 | version 1 | token 1 | role 1 | nonce 32; tag 32, where there is a token
+///     accepting  -> 0 | greeting without tag | proof 32, where there is a token
 ///     connecting -> 0 | proof 32, where there is a token
 ///     accepting  -> 0
 ///
 /// In place of 0, either end may send 1 | length 2 | a sentence that says why not.
+///
+/// Proofs are HMACs under the token of the version, both roles and both nonces, so one that was made for a role
+/// or a version is worth nothing for another. The tag is one of what the greeting itself says: who cannot make it
+/// is turned away at its first bytes, and is told nothing that guesses at the token could be tried on. It may
+/// have been overheard, so by itself it lets nobody in.
 class handshake {
  public:
   enum class role { connecting, accepting };
 
-  handshake(role mine, std::string token);
+  handshake(role mine, std::string token, parties who = {});
+
+  /// Whether the other end has said a greeting that is fine; where there is a token and the other end connects,
+  /// with a tag by it.
+  [[nodiscard]] bool is_greeted() const noexcept { return greeted_; }
 
   /// How many bytes it needs now; 0 when it has come to its end.
   [[nodiscard]] std::size_t wanted() const noexcept { return wanted_; }
@@ -46,28 +65,33 @@ class handshake {
 
  private:
   static constexpr std::size_t nonce_size = 32;
-  static constexpr std::size_t proof_size = 32;
-  static constexpr std::size_t head_size = 6;  // magic, version, token
-  using proof = std::array<std::byte, proof_size>;
-  enum class part { head, nonce, status, proof_of_other, refusal_length, refusal_text, nothing };
+  static constexpr std::size_t proof_size = sizeof(proof);
+  static constexpr std::size_t head_size = 7;  // magic, version, token, role
+  enum class part { head, nonce, tag, status, proof_of_other, refusal_length, refusal_text, nothing };
 
   [[noreturn]] void refuse(std::string const& sentence);
   void expect(part next, std::size_t bytes) noexcept;
   void expect_status() noexcept { expect(part::status, 1); }
   void on_head(std::span<std::byte const> bytes);
+  void on_role(std::byte said);
   void on_nonce(std::span<std::byte const> bytes);
+  void on_tag(std::span<std::byte const> bytes);
+  void on_greeting();
   void on_status(std::byte status);
   void on_proof(std::span<std::byte const> bytes);
   void after_proof();
   void put_greeting();
   void put_proof();
+  [[noreturn]] void refuse_token();
   [[nodiscard]] proof proof_of(role whose) const;
+  [[nodiscard]] proof tag_of(wire::role who, proof const& nonce) const;
   [[nodiscard]] bool has_token() const noexcept { return !token_.empty(); }
 
   role mine_;
   std::string token_;
-  std::array<std::byte, nonce_size> my_nonce_;
-  std::array<std::byte, nonce_size> other_nonce_ = {};
+  parties who_;  // the other end's role is what it has said, from its greeting on
+  proof my_nonce_ = fresh_secret();
+  proof other_nonce_ = {};
   bool greeted_ = false;  // the other end's greeting has come
   part expected_ = part::nothing;
   std::size_t wanted_ = 0;

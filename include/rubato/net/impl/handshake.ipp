@@ -4,33 +4,17 @@
 #include "rubato/net/impl/handshake.hpp"
 
 #include <fmt/core.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
-
 #include <algorithm>
-#include <cstring>
-
-#include "rubato/core/error.hpp"
 
 namespace rubato::net {
 namespace {
 
 constexpr std::string_view magic = "RBTO";
-constexpr unsigned version = 1;
+constexpr unsigned version = 2;
 constexpr std::size_t sentence_max = 512;
 constexpr std::byte go_on{0};
 constexpr std::byte refused_byte{1};
 constexpr std::byte first_of_tls{0x16};
-
-std::array<std::byte, 32> random_nonce() {
-  std::array<std::byte, 32> nonce;
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(nonce.data()), static_cast<int>(nonce.size())) !=
-      1)
-    throw error(errc::io, "the system gave no random numbers for a handshake");
-  return nonce;
-}
 
 void append(std::vector<std::byte>& to, std::span<std::byte const> bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
@@ -38,12 +22,13 @@ void append(std::vector<std::byte>& to, std::span<std::byte const> bytes) {
 
 }  // namespace
 
-handshake::handshake(role mine, std::string token)
-    : mine_(mine), token_(std::move(token)), my_nonce_(random_nonce()) {
+handshake::handshake(role mine, std::string token, parties who)
+    : mine_(mine), token_(std::move(token)), who_(who) {
   if (mine_ == role::accepting) {
     expect(part::head, head_size);
   } else {
     put_greeting();
+    if (has_token()) append(output_, bytes_of(tag_of(who_.mine, my_nonce_)));
     expect_status();
   }
 }
@@ -75,6 +60,8 @@ void handshake::received(std::span<std::byte const> bytes) {
       return on_head(bytes);
     case part::nonce:
       return on_nonce(bytes);
+    case part::tag:
+      return on_tag(bytes);
     case part::status:
       return on_status(bytes[0]);
     case part::proof_of_other:
@@ -107,12 +94,32 @@ void handshake::on_head(std::span<std::byte const> bytes) {
     refuse(listener_has ? "the listener has a token, and the process that connects has none"
                         : "the process that connects has a token, and the listener has none");
   }
+  on_role(bytes[6]);
   expect(part::nonce, nonce_size);
 }
 
+void handshake::on_role(std::byte said) {
+  auto const other = static_cast<wire::role>(said);
+  char const* const which = mine_ == role::accepting ? "connects" : "listens";
+  if (other > wire::role::coordinator) refuse(fmt::format("the process that {} has no role that there is", which));
+  if (who_.other && *who_.other != other)
+    refuse(fmt::format("the process that {} is a {}, expected a {}", which, to_string(other), to_string(*who_.other)));
+  who_.other = other;
+}
+
 void handshake::on_nonce(std::span<std::byte const> bytes) {
-  std::ranges::copy(bytes, other_nonce_.begin());
+  std::ranges::copy(bytes, std::as_writable_bytes(std::span(other_nonce_)).begin());
   if (other_nonce_ == my_nonce_) refuse("the greeting was sent back");
+  if (mine_ == role::accepting && has_token()) return expect(part::tag, proof_size);
+  on_greeting();
+}
+
+void handshake::on_tag(std::span<std::byte const> bytes) {
+  if (!are_same(bytes, bytes_of(tag_of(*who_.other, other_nonce_)))) refuse_token();
+  on_greeting();
+}
+
+void handshake::on_greeting() {
   greeted_ = true;
   if (mine_ == role::accepting) {
     output_.push_back(go_on);
@@ -135,10 +142,11 @@ void handshake::on_status(std::byte status) {
 
 void handshake::on_proof(std::span<std::byte const> bytes) {
   auto const other = mine_ == role::accepting ? role::connecting : role::accepting;
-  if (CRYPTO_memcmp(bytes.data(), proof_of(other).data(), proof_size) != 0)
-    refuse("the token is wrong: it must be the same at both ends");
+  if (!are_same(bytes, bytes_of(proof_of(other)))) refuse_token();
   after_proof();
 }
+
+void handshake::refuse_token() { refuse("the token is wrong: it must be the same at both ends"); }
 
 // The other end is who it should be.
 void handshake::after_proof() {
@@ -152,26 +160,36 @@ void handshake::put_greeting() {
   append(output_, std::as_bytes(std::span(magic)));
   output_.push_back(std::byte{version});
   output_.push_back(std::byte{has_token()});
-  append(output_, my_nonce_);
+  output_.push_back(std::byte(who_.mine));
+  append(output_, bytes_of(my_nonce_));
 }
 
-void handshake::put_proof() { append(output_, proof_of(mine_)); }
+void handshake::put_proof() { append(output_, bytes_of(proof_of(mine_))); }
 
 // Different words in either direction, so that a proof is worth nothing to the one that it came
 // from.
-handshake::proof handshake::proof_of(role whose) const {
+proof handshake::proof_of(role whose) const {
   std::string_view const label = whose == role::accepting ? "rubato server" : "rubato client";
-  bool const first_is_mine = (whose == role::accepting) == (mine_ == role::connecting);
+  bool const i_connect = mine_ == role::connecting;
   std::vector<std::byte> text;
   append(text, std::as_bytes(std::span(label)));
-  append(text, first_is_mine ? my_nonce_ : other_nonce_);
-  append(text, first_is_mine ? other_nonce_ : my_nonce_);
-  proof result;
-  auto const* const made = HMAC(EVP_sha256(), token_.data(), static_cast<int>(token_.size()),
-                                reinterpret_cast<unsigned char const*>(text.data()), text.size(),
-                                reinterpret_cast<unsigned char*>(result.data()), nullptr);
-  if (made == nullptr) throw error(errc::io, "no proof of the token could be computed");
-  return result;
+  text.push_back(std::byte{version});
+  text.push_back(std::byte(i_connect ? who_.mine : *who_.other));
+  text.push_back(std::byte(i_connect ? *who_.other : who_.mine));
+  bool const first_is_mine = (whose == role::accepting) == i_connect;
+  append(text, bytes_of(first_is_mine ? my_nonce_ : other_nonce_));
+  append(text, bytes_of(first_is_mine ? other_nonce_ : my_nonce_));
+  return make_proof(std::as_bytes(std::span(token_)), text);
+}
+
+proof handshake::tag_of(wire::role who, proof const& nonce) const {
+  constexpr std::string_view label = "rubato greeting";
+  std::vector<std::byte> text;
+  append(text, std::as_bytes(std::span(label)));
+  text.push_back(std::byte{version});
+  text.push_back(std::byte(who));
+  append(text, bytes_of(nonce));
+  return make_proof(std::as_bytes(std::span(token_)), text);
 }
 
 std::string printable(std::span<std::byte const> bytes) {

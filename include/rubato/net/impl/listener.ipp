@@ -3,9 +3,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
-#include <optional>
-#include <unordered_map>
+#include <list>
+#include <map>
 #include <utility>
 
 #include <boost/asio/error.hpp>
@@ -81,10 +82,12 @@ struct listener_state : std::enable_shared_from_this<listener_state> {
   void accept_on();
   void on_accept(error_code const& error, socket_type socket);
   void open(socket_type socket);
-  [[nodiscard]] bool has_room_for(caller const& who);
-  void forget(opening const* which);
-  void on_opened(opening const* which, std::unique_ptr<stream> opened, std::string const& peer,
+  [[nodiscard]] bool make_room_for(caller const& who);
+  void turn_one_away();
+  void forget(opening const* which, std::string const& machine);
+  void on_opened(opening const* which, std::unique_ptr<stream> opened, caller const& who,
                  std::shared_ptr<void> ticket, std::string const& reason);
+  void tell_of_refusal(std::string const& sentence);
   void close() noexcept;
 
   asio::io_context& context;
@@ -99,19 +102,14 @@ struct listener_state : std::enable_shared_from_this<listener_state> {
   std::function<void(std::unique_ptr<connection>)> accepted;
   // Whoever holds a copy counts as an open connection.
   std::shared_ptr<void> tickets = std::make_shared<char>();
-  struct under_way {
-    std::shared_ptr<opening> one;
-    std::string machine;
-  };
-  std::unordered_map<opening const*, under_way> openings;
-  struct guests {
-    std::size_t handshakes = 0;
-    bool crowded = false;  // as below, for want of room for this machine
-  };
-  std::unordered_map<std::string, guests> machines;  // that have handshakes under way
+  using oldest_first = std::list<std::shared_ptr<opening>>;
+  std::map<std::string, oldest_first> openings;  // under way, by machine
+  std::size_t under_way = 0;
   // What lasts is logged when it begins, since it comes up many times a second.
   bool failing = false;  // the system gives no connections
-  bool crowded = false;  // connections are refused for want of room
+  bool crowded = false;  // some are turned away for want of room
+  opening::clock::time_point counted_from = {};
+  int refusals = 0;      // since then
 };
 
 void listener_state::accept_on() {
@@ -147,42 +145,57 @@ void listener_state::on_accept(error_code const& error, socket_type socket) {
   accept_on();
 }
 
-bool listener_state::has_room_for(caller const& who) {
-  std::string why;
-  auto const from = machines.find(who.machine);
-  guests* const others = from == machines.end() ? nullptr : &from->second;
-  bool* known = &crowded;
-  if (others != nullptr && others->handshakes >= limits.handshakes_per_address) {
-    why =
-        fmt::format("{} handshakes with {} are under way already", others->handshakes, who.machine);
-    known = &others->crowded;
-  } else if (static_cast<std::size_t>(tickets.use_count() - 1) >= limits.connections_max) {
-    why = fmt::format("{} connections are open already", limits.connections_max);
-  } else if (openings.size() >= limits.handshakes_max) {
-    why = fmt::format("{} handshakes are under way already", limits.handshakes_max);
-  }
-  if (why.empty()) {
-    crowded = crowded && openings.size() > limits.handshakes_max / 2;
-    if (others != nullptr)
-      others->crowded = others->crowded && others->handshakes > limits.handshakes_per_address / 2;
+bool listener_state::make_room_for(caller const& who) {
+  bool const is_full = static_cast<std::size_t>(tickets.use_count() - 1) >= limits.connections_max;
+  if (!is_full && under_way < limits.handshakes_max) {
+    crowded = crowded && under_way > limits.handshakes_max / 2;
     return true;
   }
-  if (!std::exchange(*known, true))
-    log(log_level::warning, fmt::format("{}: refused, since {}; so is who comes next{}", who.name,
-                                        why, known == &crowded ? "" : " from there"));
-  return false;
+  bool const has_room = under_way != 0;
+  if (!std::exchange(crowded, true)) {
+    std::string const why = is_full ? fmt::format("{} connections are open", limits.connections_max)
+                                    : fmt::format("{} handshakes are under way", limits.handshakes_max);
+    log(log_level::warning,
+        has_room ? fmt::format("{}: {}; for each that comes the oldest handshake of whoever has most is given up",
+                               who.name, why)
+                 : fmt::format("{}: refused, since {} already; so is who comes next", who.name, why));
+  }
+  if (has_room) turn_one_away();
+  return has_room;
 }
 
-void listener_state::forget(opening const* which) {
-  auto const ended = openings.find(which);
-  auto const from = machines.find(ended->second.machine);
-  if (from != machines.end() && --from->second.handshakes == 0) machines.erase(from);
-  openings.erase(ended);
+// Who knows the token shows it in its first bytes, which follow the connection at once however long the way is. So
+// strangers push it out only if `handshakes_max` of them connect within that moment, and from its own address:
+// another one, which has more under way, gives way first. This does not protect from who has overheard greetings
+// and says them again, from more connections than the system's own queue takes, or from so many that they take all
+// of a processor; under TLS the first bytes come after TLS's own handshake. Who is turned away tries again.
+void listener_state::turn_one_away() {
+  std::shared_ptr<opening> gone;
+  std::string from;
+  std::size_t held = 0;  // by whoever it is of
+  for (auto const& [machine, theirs] : openings) {
+    auto const silent = std::ranges::find(theirs, false, &opening::is_greeted);
+    auto const& oldest = silent == theirs.end() ? theirs.front() : *silent;
+    // Silent ones first, and then those of whoever has more.
+    if (gone && std::pair(oldest->is_greeted(), held) >= std::pair(gone->is_greeted(), theirs.size())) continue;
+    gone = oldest;
+    from = machine;
+    held = theirs.size();
+  }
+  gone->cancel();
+  forget(gone.get(), from);
+}
+
+void listener_state::forget(opening const* which, std::string const& machine) {
+  auto const from = openings.find(machine);
+  std::erase_if(from->second, [which](auto const& o) { return o.get() == which; });
+  if (from->second.empty()) openings.erase(from);
+  --under_way;
 }
 
 void listener_state::open(socket_type socket) {
   caller const who = caller_of(socket, bound);
-  if (!has_room_for(who)) return;
+  if (!make_room_for(who)) return;
   error_code unusable;
   prepare_socket(socket, unusable);
   if (unusable) return;  // it has gone already
@@ -190,25 +203,39 @@ void listener_state::open(socket_type socket) {
                   : plain_stream(std::move(socket));
   auto which = std::make_shared<opening const*>(nullptr);
   auto const one = std::make_shared<opening>(
-      context, std::move(over), handshake::role::accepting, token,
-      [weak = weak_from_this(), which, peer = who.name, ticket = tickets](
+      context, std::move(over), handshake::role::accepting, token, limits,
+      [weak = weak_from_this(), which, who, ticket = tickets](
           std::unique_ptr<stream> opened, std::string const& reason, bool) {
         if (auto const self = weak.lock())
-          self->on_opened(*which, std::move(opened), peer, ticket, reason);
+          self->on_opened(*which, std::move(opened), who, ticket, reason);
       });
   *which = one.get();
-  openings.emplace(one.get(), under_way{one, who.machine});
-  if (!who.machine.empty()) ++machines[who.machine].handshakes;
+  openings[who.machine].push_back(one);
+  ++under_way;
   one->start(opening::clock::now() + limits.handshake);
 }
 
 void listener_state::on_opened(opening const* which, std::unique_ptr<stream> opened,
-                                std::string const& peer, std::shared_ptr<void> ticket,
-                                std::string const& reason) {
-  forget(which);
-  if (!opened) return log(log_level::warning, fmt::format("{}: refused: {}", peer, reason));
-  log(log_level::info, fmt::format("{}: connected", peer));
-  accepted(make_connection(context, std::move(opened), peer, limits, std::move(ticket)));
+                               caller const& who, std::shared_ptr<void> ticket,
+                               std::string const& reason) {
+  forget(which, who.machine);
+  if (!opened) return tell_of_refusal(fmt::format("{}: refused: {}", who.name, reason));
+  log(log_level::info, fmt::format("{}: connected", who.name));
+  accepted(make_connection(context, std::move(opened), who.name, limits, std::move(ticket)));
+}
+
+// A flood of them is told of as one, or it would fill the log.
+void listener_state::tell_of_refusal(std::string const& sentence) {
+  constexpr int told_singly = 32;
+  auto const now = opening::clock::now();
+  if (now - counted_from > std::chrono::seconds(1)) {
+    counted_from = now;
+    refusals = 0;
+  }
+  if (++refusals <= told_singly) return log(log_level::warning, sentence);
+  if (refusals == told_singly + 1)
+    log(log_level::warning, fmt::format("{}: refuses more than {} a second; the rest are not told of singly",
+                                        bound.text(), told_singly));
 }
 
 void listener_state::close() noexcept {
@@ -218,7 +245,8 @@ void listener_state::close() noexcept {
     retry.cancel();
   } catch (...) {  // it will find the listener gone
   }
-  for (auto const& [key, pending] : openings) pending.one->cancel();
+  for (auto const& [machine, theirs] : openings)
+    for (auto const& pending : theirs) pending->cancel();
 }
 
 class asio_listener final : public listener {

@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "rubato/net/connection.hpp"
 #include "rubato/net/impl/handshake.hpp"
 #include "rubato/net/impl/stream.hpp"
 
@@ -26,9 +27,11 @@ class opening final : public stream::user, public std::enable_shared_from_this<o
       std::function<void(std::unique_ptr<stream>, std::string const& reason, bool refused)>;
 
   opening(boost::asio::io_context& context, std::unique_ptr<stream> over, handshake::role mine,
-          std::string token, told done);
+          std::string token, connection_options const& options, told done);
 
   void start(clock::time_point until);
+  /// As `handshake::is_greeted`.
+  [[nodiscard]] bool is_greeted() const noexcept { return handshake_.is_greeted(); }
   /// Gives up; nobody is told.
   void cancel() noexcept;
 

@@ -11,10 +11,10 @@ namespace rubato::net {
 namespace asio = boost::asio;
 
 opening::opening(asio::io_context& context, std::unique_ptr<stream> over, handshake::role mine,
-                 std::string token, told done)
+                 std::string token, connection_options const& options, told done)
     : timer_(context),
       stream_(std::move(over)),
-      handshake_(mine, std::move(token)),
+      handshake_(mine, std::move(token), {.mine = options.as, .other = options.expected}),
       done_(std::move(done)) {}
 
 void opening::start(clock::time_point until) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,6 +20,13 @@ namespace rubato::detail {
 [[nodiscard]] net::connection_options connection_limits(net::deployment const& place);
 [[nodiscard]] net::link::options link_limits(net::deployment const& place);
 [[nodiscard]] net::listener_options listener_limits(net::deployment const& place);
+/// `o` for an end that is this in the run, and talks to such others only; nothing: to any.
+template <class Options>
+[[nodiscard]] Options between(net::role mine, std::optional<net::role> other, Options o) {
+  o.as = mine;
+  o.expected = other;
+  return o;
+}
 /// For a doorkeeper.
 [[nodiscard]] std::size_t guests_limit(net::deployment const& place);
 /// Where the coordinator listens: by its number there, by a name on all networks, since on the machine

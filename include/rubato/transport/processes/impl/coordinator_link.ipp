@@ -39,7 +39,6 @@ net::listener_options listener_limits(net::deployment const& place) {
   net::listener_options o = limited(net::listener_options{}, place);
   // After a break all may come back at once, perhaps from one machine.
   std::size_t const all = std::size_t{place.workers} + place.servers;
-  o.handshakes_per_address = std::max(o.handshakes_per_address, all);
   o.handshakes_max = std::max(o.handshakes_max, 2 * all);
   o.connections_max = std::max(o.connections_max, 2 * all);
   return o;
@@ -80,7 +79,8 @@ void receive_control(wire::frame_header const& header, std::span<std::byte const
 
 coordinator_link::coordinator_link(net::network& where, coordinator_user& user,
                                    net::deployment const& place, wire::registration self)
-    : user_(user), link_(where, *this, link_limits(place), "the coordinator") {
+    : user_(user),
+      link_(where, *this, between(self.as, net::role::coordinator, link_limits(place)), "the coordinator") {
   net::hello h;
   h.as = self.as;
   h.session = fresh_session();

@@ -39,7 +39,8 @@ coordinator_process::coordinator_process(std::unique_ptr<net::network> network,
       door_(*network_, connection_limits(place),
             [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); },
             guests_limit(place)),
-      listener_(network_->listen(listening_as_coordinator(place), place.keys, listener_limits(place),
+      listener_(network_->listen(listening_as_coordinator(place), place.keys,
+                                 between(net::role::coordinator, {}, listener_limits(place)),
                                  [this](auto fresh) { door_.receive(std::move(fresh)); })) {
   door_.open();
 }

@@ -62,7 +62,8 @@ rows_receiver::rows_receiver(std::unique_ptr<net::network> network, net::deploym
       link_(*network_, *this, link_limits(place_), "the process that has the tables"),
       door_(*network_, connection_limits(place_),
             [this](auto guest, auto const& said) { welcome(std::move(guest), said); }),
-      listener_(network_->listen(place_.listening(), place_.keys, listener_limits(place_),
+      listener_(network_->listen(place_.listening(), place_.keys,
+                                 between(net::role::worker, net::role::worker, listener_limits(place_)),
                                  [this](auto fresh) { door_.receive(std::move(fresh)); })) {
   door_.open();
 }
@@ -128,7 +129,8 @@ rows_sender::rows_sender(std::unique_ptr<net::network> network, net::deployment 
                          std::string const& address, std::uint64_t session, std::function<void()> checkpoint)
     : checkpoint_(std::move(checkpoint)),
       network_(std::move(network)),
-      link_(*network_, *this, link_limits(place), "the process that is to have the tables") {
+      link_(*network_, *this, between(net::role::worker, net::role::worker, link_limits(place)),
+            "the process that is to have the tables") {
   net::hello self;
   self.as = net::role::worker;
   self.session = session;

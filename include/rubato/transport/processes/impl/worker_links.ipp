@@ -28,7 +28,7 @@ constexpr std::size_t unsent_max = 256 * 1024;
 /// That a server is lost is for the coordinator to say, which notices it as fast: only who has waited
 /// longer has lost it alone.
 net::link::options worker_links::server_limits(net::deployment const& place) {
-  net::link::options o = link_limits(place);
+  net::link::options o = between(net::role::worker, net::role::server, link_limits(place));
   o.reconnect += place.silence / 2 + std::chrono::milliseconds(500);
   return o;
 }
