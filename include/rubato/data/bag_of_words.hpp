@@ -70,8 +70,8 @@ class bag_of_words {
 /// lines without a field are skipped; the last newline may be missing. Memory follows the lines that there are,
 /// whatever the header says: D may be at most 64 times N and 2^20 more.
 /// @throws data_error: `file:line: reason, expected ...`, for a count that is there twice also where it was first;
-/// `file: reason` for a broken gzip stream, or (with errc::io) a file that cannot be read. Any bytes give a result
-/// or one of these. Cost: O(bytes + N log N)
+/// `file: reason` for a broken gzip stream, a file that is packed otherwise (bzip2, xz), or (with errc::io) one that
+/// cannot be read. Any bytes give a result or one of these. Cost: O(bytes + N log N)
 /// Source: D. Newman, Bag of Words, UCI Machine Learning Repository, 2008.
 [[nodiscard]] bag_of_words read_bag_of_words(std::string const& path);
 

@@ -26,7 +26,8 @@ struct file_block {
 /// Cuts a file into blocks of `bytes`, the last one perhaps smaller, as a distributed file system does. One
 /// that is compressed by gzip can only be read from its beginning: it is one block.
 /// @param nodes where the whole file lies, see `file_block::nodes`
-/// @throws data_error (errc::io) when it cannot be read; option_error when it would be no block, or over 2^20
+/// @throws data_error (errc::io) when it cannot be read, (errc::bad_data) when it is packed otherwise; option_error
+/// when it would be no block, or over 2^20
 [[nodiscard]] std::vector<file_block> split_file(std::string const& path, std::uint64_t bytes,
                                                  std::vector<node_id> const& nodes = {});
 

@@ -39,7 +39,8 @@ struct libsvm_options {
 /// the result, however long the lines are.
 ///
 /// Throws data_error: `file:line: reason, expected ...` for a malformed line; `file: reason` for a
-/// broken gzip stream, a file without examples, or (with errc::io) one that cannot be read.
+/// broken gzip stream, a file that is packed otherwise (bzip2, xz, zstd, zip; it says what unpacks it),
+/// one without examples, or (with errc::io) one that cannot be read.
 /// Throws option_error when the options contradict themselves. Any bytes give a result or one of
 /// these. Cost: O(bytes).
 [[nodiscard]] dataset read_libsvm(std::string const& path, libsvm_options const& options = {});

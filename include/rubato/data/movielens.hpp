@@ -28,7 +28,8 @@ struct identified_ratings {
 ///
 /// @throws data_error `file:line: what, expected …` for a field that is missing, one too many or no number, a rating
 ///   that is not finite, an id of 0 or too large, and an item that a user has rated in two lines; `file: …` for a
-///   file without ratings, a broken gzip stream, or (with errc::io) one that cannot be read
+///   file without ratings, a broken gzip stream, a file that is packed otherwise (bzip2, xz), or (with errc::io)
+///   one that cannot be read
 /// Cost: O(ratings log ratings), and memory for each rating once more than the result.
 [[nodiscard]] identified_ratings read_ratings(std::string const& path);
 

@@ -6,24 +6,29 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include "rubato/core/error.hpp"
 #include "rubato/data/file_block.hpp"
+#include "rubato/data/impl/packed.hpp"
 
 namespace rubato::data {
 namespace {
 
+/// Whether it is gzip. @throws data_error for another format
 bool is_compressed(std::string const& path) {
   errno = 0;
   std::ifstream in(path, std::ios::binary);
-  std::array<char, 2> magic{};
+  std::array<char, packed_magic_size> magic{};
   in.read(magic.data(), magic.size());
   if (in.bad() || (!in.is_open()))
     throw data_error(fmt::format("{}: cannot open: {}", path, std::generic_category().message(errno)), errc::io);
-  return in.gcount() == 2 && magic[0] == '\x1f' && magic[1] == '\x8b';
+  std::string_view const begin(magic.data(), static_cast<std::size_t>(in.gcount()));
+  refuse_packed(path, begin);
+  return begin.size() >= 2 && magic[0] == '\x1f' && magic[1] == '\x8b';
 }
 
 }  // namespace

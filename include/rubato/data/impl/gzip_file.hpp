@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +16,11 @@
 #include <zlib.h>
 
 #include "rubato/core/error.hpp"
+#include "rubato/data/impl/packed.hpp"
 
 namespace rubato::data {
 
-/// The bytes of a file, unpacked when it is gzip.
+/// The bytes of a file, unpacked when it is gzip. One that is packed otherwise is refused before any of it is read.
 class gzip_file {
  public:
   /// @throws data_error with errc::io when the file cannot be opened
@@ -33,6 +36,7 @@ class gzip_file {
 
   /// Goes to a byte of what is read; beyond the end nothing is. @throws data_error as `read`
   void go_to(std::uint64_t byte) {
+    if (std::array<char, packed_magic_size> begin{}; !begun_) static_cast<void>(read(begin));
     if (gzseek(file_, static_cast<z_off_t>(byte), SEEK_SET) >= 0) return;
     int code = Z_OK;
     char const* const reason = gzerror(file_, &code);
@@ -41,8 +45,19 @@ class gzip_file {
   }
 
   /// Fills `into` as far as there are bytes; a short count means the end. `into` is at most 2^30
-  /// bytes long. @throws data_error for a broken stream, or (with errc::io) one that cannot be read
+  /// bytes long; of the first call at least 4.
+  /// @throws data_error for a broken stream, one of a format that is not read, or (with errc::io) one that cannot
+  /// be read
   std::size_t read(std::span<char> into) {
+    std::size_t const got = unpack(into);
+    if (!std::exchange(begun_, true)) refuse_packed(path_, {into.data(), std::min(got, packed_magic_size)});
+    return got;
+  }
+
+  [[nodiscard]] std::string const& path() const noexcept { return path_; }
+
+ private:
+  std::size_t unpack(std::span<char> into) {
     int const got = gzread(file_, into.data(), static_cast<unsigned>(into.size()));
     if (got == static_cast<int>(into.size())) return into.size();
     int code = Z_OK;
@@ -59,9 +74,6 @@ class gzip_file {
     return static_cast<std::size_t>(got);
   }
 
-  [[nodiscard]] std::string const& path() const noexcept { return path_; }
-
- private:
   [[noreturn]] void fail_io(char const* what, int code) const {
     throw data_error(fmt::format("{}: {}: {}", path_, what, std::generic_category().message(code)),
                      errc::io);
@@ -69,6 +81,7 @@ class gzip_file {
 
   std::string path_;
   gzFile file_ = nullptr;
+  bool begun_ = false;
 };
 
 }  // namespace rubato::data
