@@ -3,12 +3,17 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <rubato/core/error.hpp>
+#include <rubato/core/machine_memory.hpp>
 #include <rubato/partition/by_function.hpp>
 #include <rubato/partition/hash.hpp>
+#include <rubato/partition/key_ranges.hpp>
+#include <rubato/partition/on_servers.hpp>
 #include <rubato/partition/range.hpp>
 #include <rubato/partition/range_hash.hpp>
 
@@ -54,7 +59,10 @@ TEST_CASE("layout: local rows are dense from 0 in the order of the keys, for eve
       check_against_counting(hash{}, shape);
       check_against_counting(range_hash{}, shape);
       check_against_counting(range_hash{.runs_per_server = 3}, shape);
+      check_against_counting(on_servers({servers - 1}, range{}), shape);
+      check_against_counting(on_servers({0}, hash{}), shape);
     }
+  check_against_counting(key_ranges({0, 0, 4, 4, 10, 99}), {.rows = 50, .servers = 6});
   by_function const last_one_only(
       [](key, table_shape shape) { return server_id{shape.servers - 1}; });
   check_against_counting(last_one_only, {.rows = 20, .servers = 3});
@@ -98,6 +106,31 @@ TEST_CASE("layout: each server's runs, from any of its rows on") {
 TEST_CASE("layout: one server holds one run") {
   CHECK(layout(range_hash{}, {.rows = 1000, .servers = 1}).runs().size() == 1);
   CHECK(layout(hash{}, {.rows = 1000, .servers = 1}).runs().size() == 1);
+}
+
+TEST_CASE("layout: where runs of keys are known, no row is asked for") {
+  std::uint64_t const rows = std::uint64_t{1} << 44;
+  table_shape const shape{.rows = rows, .servers = 3};
+  CHECK(layout(range{}, shape).runs().size() == 3);
+  CHECK(layout(range_hash{}, shape).runs().size() <= 48);
+  CHECK(layout(key_ranges({0, 5, rows - 1}), shape).locate(key{rows - 1}).server == server_id{2});
+  CHECK(layout(on_servers({1, 2}, range{}), shape).rows_of(server_id{1}) == rows / 2);
+}
+
+TEST_CASE("layout: a table with too many rows to ask for, or to know the places of, is refused before that") {
+  std::uint64_t const asked_max = std::uint64_t{1} << 33;
+  by_function const all_on_one([](key, table_shape) { return server_id{0}; });
+  CHECK_THROWS_AS(layout(all_on_one, {.rows = asked_max + 1, .servers = 2}), option_error);
+  CHECK_THROWS_WITH(layout(all_on_one, {.rows = asked_max + 1, .servers = 2}),
+                    Catch::Contains("each of 8589934593 rows") && Catch::Contains("run_end"));
+
+  // Beyond memory with two rows in three in a run of their own, and some more than 16 bytes each.
+  std::uint64_t const scattered = std::min(machine_memory() / 16, asked_max);
+  if (scattered == asked_max) return;  // a large machine
+  CHECK_THROWS_WITH(layout(hash{}, {.rows = scattered, .servers = 3}),
+                    Catch::Contains("scatters " + std::to_string(scattered)) && Catch::Contains("GiB"));
+  CHECK_THROWS_WITH(layout(range_hash{.runs_per_server = scattered}, {.rows = scattered, .servers = 3}),
+                    Catch::Contains("scatters"));
 }
 
 TEST_CASE("layout: a server that there is not is an option_error that names key and server") {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <rubato/core/error.hpp>
+#include <rubato/core/machine_memory.hpp>
 #include <rubato/partition/by_function.hpp>
 #include <rubato/partition/key_ranges.hpp>
 #include <rubato/partition/on_servers.hpp>
@@ -84,6 +85,22 @@ TEST_CASE("blueprint: there is at least one table and one server, and no table i
   CHECK_THROWS_WITH(plan_of(rb::asp{}, 1), Contains("tables") && Contains("at least one"));
   CHECK_THROWS_WITH(plan_of(rb::asp{}, 0, good), Contains("servers") && Contains("at least 1"));
   CHECK_THROWS_WITH(make(dense{.rows = std::uint64_t{1} << 60}), Contains("more than memory can hold"));
+}
+
+TEST_CASE("blueprint: what a server's part of the tables takes is checked against memory, and so is all of it") {
+  std::uint64_t const rows = rb::machine_memory() / sizeof(double) + 1;
+  dense const too_large{.rows = rows};
+  rb::server_id const first{0};
+  CHECK_THROWS_AS(plan_of(rb::asp{}, 1, too_large).check_memory(), rb::option_error);
+  CHECK_THROWS_WITH(plan_of(rb::asp{}, 1, dense{.rows = 4}, too_large).check_memory(first),
+                    Contains("table 1: " + std::to_string(rows) + " rows of width 1 of double on server 0 take ") &&
+                        Contains("and there are " + rb::text_of_bytes(rb::machine_memory())));
+  CHECK_NOTHROW(plan_of(rb::asp{}, 2, too_large).check_memory(first));  // half of it
+  CHECK_THROWS_WITH(plan_of(rb::asp{}, 2, too_large).check_memory(), Contains("table 0"));
+  CHECK_THROWS_WITH(plan_of(rb::asp{}, 2, dense{.rows = rows / 2}, dense{.rows = rows / 2 + 9}).check_memory(),
+                    Contains("tables: together they take "));
+  CHECK_NOTHROW(plan_of(rb::asp{}, 1, sparse{.rows = rows}).check_memory());
+  CHECK_THROWS_WITH(make(sparse{.width = rows}), Contains("table 0: a row of width"));
 }
 
 TEST_CASE("blueprint: a partition that names a server which there is not is an option_error") {

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <rubato/core/error.hpp>
+#include <rubato/core/machine_memory.hpp>
 #include <rubato/partition/hash.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/protocol.hpp>
@@ -121,6 +123,11 @@ TEST_CASE("server_group: its updates are those of the server that has received m
   CHECK(std::ranges::count(all, 3.0) == 3);
   CHECK(std::ranges::count(all, 1.0) == 3);
   CHECK(std::ranges::count(all, 0.0) == 3);
+}
+
+TEST_CASE("server_group: servers of one process share its memory, and none is made where it is not enough") {
+  blueprint const plan = plan_of(asp{}, dense<double>{.rows = machine_memory() / sizeof(double) + 1});
+  CHECK_THROWS_AS(server_group(plan, threading::single), option_error);
 }
 
 TEST_CASE("server_group: what nobody reads any more is folded on every server") {

@@ -16,6 +16,7 @@
 
 #include "process/children.hpp"
 #include "rubato/cluster/cluster.hpp"
+#include "rubato/core/machine_memory.hpp"
 #include "rubato/protocol/ada_comm.hpp"
 #include "rubato/protocol/adsp.hpp"
 #include "rubato/storage/dense.hpp"
@@ -192,5 +193,26 @@ TEST_CASE("rubato-server's page counts while workers train", "[process]") {
   all.enough();
   CHECK(all.outcomes()[0].error == "");
   there.check_end();
+}
+
+TEST_CASE("rubato-server refuses tables beyond memory at once, by the option's name", "[process]") {
+  test::scratch const here;
+  std::string const rows = std::to_string(machine_memory() / 4 + 1);
+  test::child refused(here.path() / "server", {RUBATO_SERVER_PROGRAM, "--rows", "10," + rows}, {});
+  CHECK(refused.wait() == 2);
+  CHECK_THAT(refused.errors(), Contains("--rows") && Contains("table 1: " + rows + " rows") && Contains("iB of memory"));
+}
+
+TEST_CASE("rubato-server ends by the signal that comes while it asks where its rows are", "[process]") {
+  test::scratch const here;
+  // 500 million keys to be asked for, of which one run comes: time, and no memory.
+  test::child asked(here.path() / "server",
+                    {RUBATO_SERVER_PROGRAM, "--rows", "500000000", "--partition", "hash", "--listen",
+                     "unix:" + (here.path() / "s").string(), "--coordinator", "unix:" + (here.path() / "c").string()},
+                    {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  asked.send(SIGTERM);
+  CHECK(asked.wait() == 128 + SIGTERM);
+  CHECK(asked.output().empty());
 }
 #endif

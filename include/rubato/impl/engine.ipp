@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include "rubato/core/impl/machine_memory.ipp"
 #include "rubato/partition/impl/key_ranges.ipp"
 #include "rubato/partition/impl/layout.ipp"
 #include "rubato/partition/impl/on_servers.ipp"

@@ -22,10 +22,12 @@ struct table_shape {
 /// | `p.server_of(k, shape)`  | `server_id` | the row's server, below `shape.servers` |
 ///
 /// | `p.digest()`             | `uint64_t`  | optional: differs from that of policies that answer otherwise |
+/// | `p.run_end(k, shape)`    | `uint64_t`  | optional, of bounded tables: where the run of keys on k's server ends at the earliest, above k |
 ///
-/// Pure: the same answer on every machine of the run. For a bounded table it is asked once per key
-/// when the cluster is made; for an unbounded one on every access, and once when the cluster is made. What it
-/// cannot do with the shape it says by an `option_error`, whatever the key.
+/// Pure: the same answer on every machine of the run. For a bounded table it is asked once per key when the
+/// cluster is made, or once per run of keys where it has `run_end`, without which a table has 2^33 rows at most;
+/// for an unbounded one on every access, and once when the cluster is made. What it cannot do with the shape it
+/// says by an `option_error`, whatever the key.
 ///
 /// Processes of a run agree on a bounded table's partition by where every row lies, on another's by where the
 /// first 4096 keys lie and by the digest: policies without one, `by_function` too, that differ only for later
@@ -43,6 +45,11 @@ template <partition_policy P>
   if constexpr (requires { { p.digest() } -> std::same_as<std::uint64_t>; }) return p.digest();
   else return 0;
 }
+
+template <class P>
+concept partition_in_runs = partition_policy<P> && requires(P const p, key k, table_shape shape) {
+  { p.run_end(k, shape) } -> std::same_as<std::uint64_t>;
+};
 }  // namespace detail
 
 }  // namespace rubato

@@ -42,6 +42,11 @@ class key_ranges {
     return server_id{static_cast<std::uint32_t>(std::distance(first_.begin(), next) - 1)};
   }
 
+  [[nodiscard]] std::uint64_t run_end(key k, table_shape shape) const noexcept {
+    auto const next = std::ranges::upper_bound(first_, k.value());
+    return next == first_.end() ? shape.rows : *next;
+  }
+
   [[nodiscard]] std::uint64_t digest() const noexcept {
     std::uint64_t words = 0;
     for (std::uint64_t const k : first_) words = detail::mix64(words ^ k) + 1;

@@ -20,7 +20,7 @@ void check_server(server_id s, key k, table_shape shape);
 /// Where the rows of a bounded table lie: a partition, worked out once.
 ///
 /// Each server holds its rows in the order of their keys, numbered from 0 (*local rows*).
-/// Immutable, so it is shared by all workers and servers. Memory is O(runs), `locate` and `runs_of`
+/// Immutable, so it is shared by all workers and servers. Memory is O(runs), about 40 bytes each, `locate` and `runs_of`
 /// O(log runs); a run is a stretch of consecutive keys on one server.
 class layout {
  public:
@@ -35,8 +35,9 @@ class layout {
     std::uint64_t local;
   };
 
-  /// Asks the partition for every key: O(rows). @throws option_error when it names a server that
-  /// there is not
+  /// Asks the partition for every key, O(rows), or for every run of keys where it says how far these go.
+  /// @throws option_error when it names a server that there is not, when it would have to be asked for more than
+  /// 2^33 keys, and when runs are so short that there is no memory for all of them: before that is taken
   layout(partition_rule const& partition, table_shape shape);
 
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
@@ -68,7 +69,9 @@ class layout {
   }
 
  private:
-  void add(key k, server_id s);
+  void add_runs(partition_rule const& partition, table_shape shape);
+  void add_keys(partition_rule const& partition, table_shape shape);
+  void add(key k, std::uint64_t rows, server_id s);
   void group_by_server();
 
   std::uint64_t rows_;

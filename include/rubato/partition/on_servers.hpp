@@ -54,6 +54,12 @@ class on_servers {
     return server_id{servers_[place.index()]};
   }
 
+  [[nodiscard]] std::uint64_t run_end(key k, table_shape shape) const
+    requires detail::partition_in_runs<Inner>
+  {
+    return inner_.run_end(k, {.rows = shape.rows, .servers = static_cast<std::uint32_t>(servers_.size())});
+  }
+
   [[nodiscard]] std::uint64_t digest() const {
     std::uint64_t words = detail::digest_of(inner_);
     for (std::uint32_t const s : servers_) words = detail::mix64(words ^ s) + 1;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -25,6 +26,10 @@ class partition_rule {
   void servers_of(std::span<std::uint64_t const> keys, table_shape shape, std::uint32_t* out) const {
     answers_->servers_of(keys, shape, out);
   }
+  /// Up to which key all from this one on are on its server, as the policy says; nothing where it does not.
+  [[nodiscard]] std::optional<std::uint64_t> run_end(key k, table_shape shape) const {
+    return answers_->run_end(k, shape);
+  }
   /// What tells the policy from others, see `partition_policy`.
   [[nodiscard]] std::uint64_t digest() const { return answers_->digest(); }
 
@@ -33,6 +38,7 @@ class partition_rule {
     virtual ~answers() = default;
     virtual void servers_of(std::span<std::uint64_t const> keys, table_shape shape,
                             std::uint32_t* out) const = 0;
+    [[nodiscard]] virtual std::optional<std::uint64_t> run_end(key k, table_shape shape) const = 0;
     [[nodiscard]] virtual std::uint64_t digest() const = 0;
   };
   template <class P>
@@ -42,6 +48,11 @@ class partition_rule {
                     std::uint32_t* out) const override {
       for (std::size_t i = 0; i < keys.size(); ++i)
         out[i] = policy.server_of(key{keys[i]}, shape).value();
+    }
+    [[nodiscard]] std::optional<std::uint64_t> run_end([[maybe_unused]] key k,
+                                                       [[maybe_unused]] table_shape shape) const override {
+      if constexpr (detail::partition_in_runs<P>) return policy.run_end(k, shape);
+      else return std::nullopt;
     }
     [[nodiscard]] std::uint64_t digest() const override { return detail::digest_of(policy); }
     P policy;

@@ -14,6 +14,13 @@ struct range {
     return of(k.value(), shape.rows, shape.servers);
   }
 
+  [[nodiscard]] constexpr std::uint64_t run_end(key k, table_shape shape) const noexcept {
+    std::uint64_t const small = shape.rows / shape.servers;
+    std::uint64_t const large_part = (small + 1) * (shape.rows % shape.servers);
+    if (k.value() < large_part) return (k.value() / (small + 1) + 1) * (small + 1);
+    return large_part + ((k.value() - large_part) / small + 1) * small;
+  }
+
  private:
   /// The first `n % servers` servers hold one row more.
   static constexpr server_id of(std::uint64_t k, std::uint64_t n, std::uint64_t servers) noexcept {

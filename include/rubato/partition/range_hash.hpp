@@ -23,6 +23,11 @@ struct range_hash {
                                                 shape.servers)};
   }
 
+  [[nodiscard]] constexpr std::uint64_t run_end(key k, table_shape shape) const noexcept {
+    if (shape.servers == 1) return shape.rows;
+    return (k.value() / run_rows(shape) + 1) * run_rows(shape);
+  }
+
  private:
   [[nodiscard]] constexpr std::uint64_t run_rows(table_shape shape) const noexcept {
     std::uint64_t const runs = std::max<std::uint64_t>(runs_per_server, 1) * shape.servers;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -97,6 +98,12 @@ class blueprint {
   [[nodiscard]] bool versioned(std::size_t p = 0) const noexcept;
   /// Whether the pace has a half in the coordinator.
   [[nodiscard]] bool conducted(std::size_t p = 0) const noexcept { return protocols_[p].pace.conducted(); }
+
+  /// Before servers are made: whether this machine's memory is enough for what one of them has of the tables, or,
+  /// without a number, for all of it in one process. Only dense tables have a size that is known before; stores
+  /// of one's own may keep their rows elsewhere, as `paged` does, and are not counted. O(tables).
+  /// @throws option_error naming the table, its size and the memory that there is
+  void check_memory(std::optional<server_id> of = std::nullopt) const;
 
   /// They are the caller's memory, and may be gone soon.
   void forget_initial_values() noexcept;

@@ -41,11 +41,17 @@ rules protocol_of(options const& o) {
 blueprint blueprint_of(options const& o) {
   std::vector<table_description> tables;
   for (table_options const& t : o.tables) tables.push_back(description_of(t));
-  return {protocol_of(o), o.place.servers, std::move(tables)};
+  blueprint plan{protocol_of(o), o.place.servers, std::move(tables)};
+  try {
+    detail::check_memory(plan, o.place);
+  } catch (option_error const& e) {
+    throw option_error(std::string("--rows, --width: ") + e.what());
+  }
+  return plan;
 }
 
-host::host(options const& o)
-    : plan_(blueprint_of(o)),
+host::host(options const& o, blueprint plan)
+    : plan_(std::move(plan)),
       server_(std::make_unique<net::asio_network>(), plan_, plan_.agreement(), o.place, std::uint64_t{1} << 30) {}
 
 void coordinate(options const& o, coordinator_started const& started) {

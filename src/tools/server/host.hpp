@@ -13,14 +13,16 @@ namespace rubato::server_tool {
 /// The protocol that was named on the command line.
 [[nodiscard]] rules protocol_of(options const& o);
 
-/// That protocol, and the tables. @throws option_error where they do not go together
+/// That protocol, and the tables: takes as long as it takes to ask partitions where rows are.
+/// @throws option_error where they do not go together, or memory is not enough for this server's part
 [[nodiscard]] blueprint blueprint_of(options const& o);
 
 /// A server of some protocol and tables.
 class host {
  public:
   /// @throws option_error
-  explicit host(options const& o);
+  explicit host(options const& o) : host(o, blueprint_of(o)) {}
+  host(options const& o, blueprint plan);
 
   /// Serves until all workers have left, or `stop` is called. @throws lost_error
   void run() { server_.run(); }

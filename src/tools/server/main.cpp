@@ -32,6 +32,21 @@ using rubato::server_tool::options;
 /// to whoever watches. Launchers pass SIGUSR1 and SIGUSR2 on to every process and mean the workers.
 class ending {
  public:
+  /// While one lives, nobody watches yet, and these signals end the process as they would any other.
+  class at_once {
+   public:
+    explicit at_once(ending const& of) : asked_(of.asked()) {
+      sigdelset(&asked_, SIGUSR1);
+      pthread_sigmask(SIG_UNBLOCK, &asked_, nullptr);
+    }
+    ~at_once() { pthread_sigmask(SIG_BLOCK, &asked_, nullptr); }
+    at_once(at_once const&) = delete;
+    at_once& operator=(at_once const&) = delete;
+
+   private:
+    sigset_t asked_;
+  };
+
   ending() {
     sigemptyset(&asked_);
     for (int const s : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&asked_, s);
@@ -89,11 +104,17 @@ void log_to_stderr(bool verbose) {
   });
 }
 
+rubato::blueprint plan_of(options const& o, ending const& end) {
+  ending::at_once const unwatched(end);
+  return rubato::server_tool::blueprint_of(o);
+}
+
 void serve(options const& o, ending const& end) {
+  rubato::blueprint plan = plan_of(o, end);
   std::optional<companion> coordinator;
   if (o.with_coordinator)
     coordinator.emplace([&o](auto const& started) { rubato::server_tool::coordinate(o, started); });
-  rubato::server_tool::host host(o);
+  rubato::server_tool::host host(o, std::move(plan));
   std::optional<rubato::server_tool::metrics_page> page;
   if (o.metrics) page.emplace(*o.metrics, host.stats());
   fmt::print("listening on {}\n", host.bound().text());

@@ -107,3 +107,9 @@ TEST_CASE("tcp: a process that has a table on other servers is refused", "[tcp]"
   check_refused_both(on_servers({0, 1}, range{}), on_servers({0, 2}, range{}));
   check_refused_both(key_ranges({0, 5000, 6000}), key_ranges({0, 5000, 6001}));
 }
+
+TEST_CASE("tcp: a process whose table has more rows than anybody can loop over is refused, too", "[tcp]") {
+  using table = dense_on<key_ranges>;
+  check_refused(table{.rows = 10'000, .partition = key_ranges({0, 5000, 6000})},
+                table{.rows = std::uint64_t{1} << 36, .partition = key_ranges({0, 5000, 6000})});
+}

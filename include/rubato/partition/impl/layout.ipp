@@ -1,11 +1,13 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <string>
 
 #include "rubato/core/error.hpp"
+#include "rubato/core/machine_memory.hpp"
 #include "rubato/partition/layout.hpp"
 #include "rubato/partition/locator.hpp"
 
@@ -18,8 +20,73 @@ void check_server(server_id s, key k, table_shape shape) {
                        std::to_string(shape.servers));
 }
 
+namespace detail {
+
+constexpr std::uint64_t layout_samples = 64;  ///< places all over the table
+
+/// How many runs there will be, by how far they go on from there: half of their length, on the average.
+inline double probable_runs_in_runs(partition_rule const& partition, table_shape shape) {
+  double ahead = 0;
+  for (std::uint64_t i = 0; i < layout_samples; ++i) {
+    std::uint64_t const k = shape.rows / layout_samples * i;
+    ahead += static_cast<double>(*partition.run_end(key{k}, shape) - k);
+  }
+  return static_cast<double>(shape.rows) * static_cast<double>(layout_samples) / (2 * ahead);
+}
+
+/// The same by how often the server changes among 64 keys there. Partitions whose runs are short are like `hash`,
+/// the same everywhere.
+inline double probable_runs(partition_rule const& partition, table_shape shape) {
+  std::array<std::uint64_t, 64> keys;
+  std::array<std::uint32_t, keys.size()> servers;
+  if (shape.rows < layout_samples * keys.size()) return static_cast<double>(shape.rows);
+  if (partition.run_end(key{0}, shape)) return probable_runs_in_runs(partition, shape);
+  std::uint64_t changes = 0;
+  for (std::uint64_t i = 0; i < layout_samples; ++i) {
+    std::iota(keys.begin(), keys.end(), (shape.rows - keys.size()) / (layout_samples - 1) * i);
+    partition.servers_of(keys, shape, servers.data());
+    for (std::size_t k = 1; k < keys.size(); ++k) changes += servers[k] != servers[k - 1] ? 1 : 0;
+  }
+  return static_cast<double>(shape.rows) * static_cast<double>(changes) /
+         static_cast<double>(layout_samples * (keys.size() - 1));
+}
+
+/// Before any loop over rows.
+inline void check_layout(partition_rule const& partition, table_shape shape, std::size_t run_bytes) {
+  constexpr std::uint64_t asked_max = std::uint64_t{1} << 33;  // some ten seconds
+  if (shape.rows > asked_max && !partition.run_end(key{0}, shape))
+    throw option_error("partition: it would be asked for each of " + std::to_string(shape.rows) +
+                       " rows, expected at most " + std::to_string(asked_max) +
+                       ", or a partition with run_end, as range and range_hash have it");
+  double const bytes = probable_runs(partition, shape) * static_cast<double>(run_bytes);
+  std::uint64_t const there = machine_memory();
+  if (bytes > static_cast<double>(there))
+    throw option_error("partition: it scatters " + std::to_string(shape.rows) + " rows so that to know where they are takes " +
+                       text_of_bytes(static_cast<std::uint64_t>(bytes)) + ", and there are " + text_of_bytes(there) +
+                       ": range and range_hash keep neighbors together");
+}
+
+}  // namespace detail
+
 layout::layout(partition_rule const& partition, table_shape shape) : rows_(shape.rows) {
+  detail::check_layout(partition, shape, sizeof(run) + sizeof(std::size_t));
   rows_of_.resize(shape.servers, 0);
+  if (shape.rows != 0 && partition.run_end(key{0}, shape)) add_runs(partition, shape);
+  else add_keys(partition, shape);
+  group_by_server();
+}
+
+void layout::add_runs(partition_rule const& partition, table_shape shape) {
+  std::uint32_t server;
+  for (std::uint64_t first = 0, end; first < shape.rows; first = end) {
+    partition.servers_of({&first, 1}, shape, &server);
+    check_server(server_id{server}, key{first}, shape);
+    end = std::min(std::max(*partition.run_end(key{first}, shape), first + 1), shape.rows);
+    add(key{first}, end - first, server_id{server});
+  }
+}
+
+void layout::add_keys(partition_rule const& partition, table_shape shape) {
   std::array<std::uint64_t, 1024> keys;
   std::array<std::uint32_t, keys.size()> servers;
   for (std::uint64_t first = 0; first < shape.rows; first += keys.size()) {
@@ -29,17 +96,16 @@ layout::layout(partition_rule const& partition, table_shape shape) : rows_(shape
     for (std::size_t i = 0; i < n; ++i) {
       server_id const s{servers[i]};
       check_server(s, key{keys[i]}, shape);
-      add(key{keys[i]}, s);
+      add(key{keys[i]}, 1, s);
     }
   }
-  group_by_server();
 }
 
-void layout::add(key k, server_id s) {
+void layout::add(key k, std::uint64_t rows, server_id s) {
   if (runs_.empty() || runs_.back().server != s)
     runs_.push_back({k.value(), 0, s, rows_of_[s.index()]});
-  ++runs_.back().rows;
-  ++rows_of_[s.index()];
+  runs_.back().rows += rows;
+  rows_of_[s.index()] += rows;
 }
 
 void layout::group_by_server() {

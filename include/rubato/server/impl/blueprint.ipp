@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "rubato/core/machine_memory.hpp"
 #include "rubato/core/mix.hpp"
 #include "rubato/server/blueprint.hpp"
 #include "rubato/storage/concepts.hpp"
@@ -28,9 +29,21 @@ inline table_description checked_size(std::size_t number, table_description d, s
   if (d.bounded && d.rows == 0) refuse_table(number, "rows must be at least 1");
   std::uint64_t const elements_max = (std::uint64_t{1} << 46) / size_of(d.element);
   if (d.width > elements_max || (d.bounded && d.rows > elements_max / d.width))
-    throw option_error("table: " + std::to_string(d.rows) + " rows of width " +
-                       std::to_string(d.width) + " are more than memory can hold");
+    refuse_table(number, std::to_string(d.rows) + " rows of width " + std::to_string(d.width) +
+                             " are more than memory can hold");
+  if (std::uint64_t const row = d.width * size_of(d.element), there = machine_memory(); row > there)
+    refuse_table(number, "a row of width " + std::to_string(d.width) + " takes " + text_of_bytes(row) +
+                             ", and there are " + text_of_bytes(there) + " of memory");
   return d;
+}
+
+/// Layouts are where rows are looped over; whatever they refuse is said of their table.
+inline locator located(std::size_t number, table_description const& d, std::uint32_t servers) {
+  try {
+    return {d.partition, {d.rows, servers}, d.bounded};
+  } catch (option_error const& e) {
+    refuse_table(number, e.what());
+  }
 }
 
 /// A type's name without our namespace.
@@ -144,7 +157,7 @@ inline std::string text_of_protocol(rules const& p) {
 table_blueprint::table_blueprint(std::size_t number, table_description description,
                                  std::span<rules const> protocols, std::uint32_t servers)
     : description_(detail::checked_size(number, std::move(description), servers)),
-      where_(description_.partition, {description_.rows, servers}, description_.bounded) {
+      where_(detail::located(number, description_, servers)) {
   for (rules const& p : protocols) {
     merges_.push_back(description_.merge.value_or(p.merge));
     check(number, p);
@@ -270,6 +283,26 @@ void blueprint::check(table_copy const& c) const {
   if (to.element() != from.element()) refuse("one of the same element");
   if (to.width() != from.width() || to.rows() != from.rows()) refuse("one of as many rows, of the same width");
   if (detail::places_of(to) != detail::places_of(from)) refuse("one of the same partition");
+}
+
+void blueprint::check_memory(std::optional<server_id> of) const {
+  std::uint64_t const there = machine_memory();
+  std::string const what_there_is = ", and there are " + text_of_bytes(there) + " of memory";
+  double together = 0;  // sums of large ones must not begin at 0 again
+  for (std::size_t i = 0; i < tables_.size(); ++i) {
+    table_blueprint const& t = tables_[i];
+    if (!t.bounded() || t.description().own_store != nullptr) continue;
+    std::uint64_t const rows = of ? t.where().rows_of(*of) : t.rows();
+    std::uint64_t const bytes = rows * t.row_bytes();
+    together += static_cast<double>(bytes);
+    if (bytes > there)
+      detail::refuse_table(i, std::to_string(rows) + " rows of width " + std::to_string(t.width()) + " of " +
+                                  to_string(t.element()) + (of ? " on server " + std::to_string(of->value()) : "") +
+                                  " take " + text_of_bytes(bytes) + what_there_is);
+  }
+  if (together > static_cast<double>(there))
+    throw option_error("tables: together they take " + text_of_bytes(static_cast<std::uint64_t>(together)) +
+                       what_there_is);
 }
 
 bool blueprint::versioned(std::size_t p) const noexcept {

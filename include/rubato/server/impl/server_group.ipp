@@ -9,6 +9,7 @@
 namespace rubato {
 
 server_group::server_group(blueprint const& plan, threading t) : plan_(plan) {
+  plan.check_memory();
   for (std::uint32_t s = 0; s < plan.servers(); ++s)
     shards_.push_back(std::make_unique<shard>(plan, server_id{s}, t));
 }

@@ -23,13 +23,18 @@
 
 namespace rubato::detail {
 
+/// Whether this machine's memory is enough for what the server in this place has of the tables; of one that has
+/// yet to hear which one it is only where there is no other.
+/// @throws option_error naming the table, its size and the memory that there is
+void check_memory(blueprint const& plan, net::deployment const& place);
+
 /// A server process: one shard of every table, behind links to the worker processes, under the orders of
 /// the coordinator. All of it lives in one thread, so nothing is locked.
 class server_process final : coordinator_user {
  public:
   /// `sparse_max` bytes of rows of sparse tables come in one frame at most; `held_max` bytes of one
   /// process's commits are held back at most, beside those that the protocol lets it send.
-  /// @param plan outlives this
+  /// @param plan outlives this @throws option_error where there is no memory for this server's part of the tables
   server_process(std::unique_ptr<net::network> network, blueprint const& plan, std::string agreed,
                  net::deployment const& place, std::uint64_t sparse_max,
                  std::uint64_t held_max = std::uint64_t{1} << 30);

@@ -13,10 +13,23 @@
 
 namespace rubato::detail {
 
+void check_memory(blueprint const& plan, net::deployment const& place) {
+  if (place.rank) return plan.check_memory(server_id{*place.rank});
+  if (plan.servers() == 1) plan.check_memory(server_id{0});
+}
+
+namespace {
+/// Before anything listens.
+blueprint const& within_memory(blueprint const& plan, net::deployment const& place) {
+  check_memory(plan, place);
+  return plan;
+}
+}  // namespace
+
 server_process::server_process(std::unique_ptr<net::network> network, blueprint const& plan,
                                std::string agreed, net::deployment const& place,
                                std::uint64_t sparse_max, std::uint64_t held_max)
-    : plan_(plan),
+    : plan_(within_memory(plan, place)),
       place_(place),
       sparse_max_(sparse_max),
       held_max_(held_max),
@@ -413,6 +426,12 @@ shard_counters server_process::counters() const {
 
 void server_process::welcomed(wire::welcome const& w) {
   self_ = server_id{w.process};
+  try {
+    plan_.check_memory(self_);
+  } catch (option_error const& e) {
+    over_ = true;
+    return fail(e.code(), e.what());
+  }
   shard_ = std::make_unique<shard>(plan_, *self_, threading::single);
   door_.open();
 }
