@@ -76,6 +76,7 @@ TEST_CASE("without a launcher a process is the only worker", "[net][deployment]"
   CHECK(alone.when_lost == net::on_loss::end);
   CHECK(alone.silence == 5s);
   CHECK(alone.reconnect == 2s);
+  CHECK(alone.breaks_max == 20);
   CHECK(alone.patience == 60s);
   CHECK_NOTHROW(alone.check());
 }
@@ -264,6 +265,7 @@ TEST_CASE("all other variables are taken over", "[net][deployment]") {
                        {"RUBATO_ON_LOSS", "go-on"},
                        {"RUBATO_SILENCE", "0.25"},
                        {"RUBATO_RECONNECT", "0"},
+                       {"RUBATO_BREAKS_MAX", "7"},
                        {"RUBATO_PATIENCE", "600"}});
   CHECK(d.listen == net::address{.host = "0.0.0.0", .port = 81});
   CHECK(d.announce == net::address{.host = "node7", .port = 82});
@@ -271,6 +273,7 @@ TEST_CASE("all other variables are taken over", "[net][deployment]") {
   CHECK(d.when_lost == net::on_loss::go_on);
   CHECK(d.silence == 250ms);
   CHECK(d.reconnect == 0s);
+  CHECK(d.breaks_max == 7);
   CHECK(d.patience == 600s);
   CHECK_FALSE(from({{"RUBATO_BEYOND_LOOPBACK", "0"}}).keys.beyond_loopback);
   CHECK(from({{"RUBATO_ON_LOSS", "end"}}).when_lost == net::on_loss::end);
@@ -297,6 +300,7 @@ TEST_CASE("a bad value is refused with its variable and what was expected", "[ne
       {"RUBATO_ON_LOSS", "go_on", "end or go-on"},
       {"RUBATO_SILENCE", "0", "seconds from 0.001 to 1000000000, such as 2 or 0.5"},
       {"RUBATO_SILENCE", "nan", "seconds from 0.001 to 1000000000, such as 2 or 0.5"},
+      {"RUBATO_BREAKS_MAX", "0", "a whole number from 1 to 2147483647"},
       {"RUBATO_RECONNECT", "-1", "seconds from 0 to 1000000000, such as 2 or 0.5"},
       {"RUBATO_PATIENCE", "2s", "seconds from 0.001 to 1000000000, such as 2 or 0.5"},
       {"RUBATO_PATIENCE", "inf", "seconds from 0.001 to 1000000000, such as 2 or 0.5"},
@@ -331,6 +335,8 @@ TEST_CASE("what cannot be meant does not pass the check", "[net][deployment]") {
       "deployment::coordinator must have a host and a port other than 0, but is ':0'");
   CHECK_THROWS_WITH((deployment{.coordinator = here, .silence = 0s}.check()),
                     "deployment::silence must be at least 1 ms, but is 0");
+  CHECK_THROWS_WITH((deployment{.coordinator = here, .breaks_max = 0}.check()),
+                    "deployment::breaks_max must be between 1 and 2147483647, but is 0");
   CHECK_THROWS_WITH((deployment{.coordinator = here, .reconnect = -1ms}.check()),
                     "deployment::reconnect must be at least 0 ms, but is -1");
   CHECK_THROWS_WITH((deployment{.coordinator = here, .patience = 0s}.check()),

@@ -46,6 +46,7 @@ class listener_of_link : public net::link_user {
   std::vector<std::string> reasons;
   int resumptions = 0, breaks = 0, expected_losses = 0;
   std::function<void(wire::frame_header const&)> on_begin, on_end;
+  std::function<void()> on_resumed;
 
   void begin(net::link&, wire::frame_header const& header, std::span<std::byte const>,
              std::vector<std::span<std::byte>>& body) override {
@@ -57,7 +58,10 @@ class listener_of_link : public net::link_user {
     if (on_end) on_end(header);
     ((header.kind & net::reliable_bit) != 0 ? reliable_bodies : plain_bodies).push_back(arriving_);
   }
-  void resumed(net::link&) override { ++resumptions; }
+  void resumed(net::link&) override {
+    ++resumptions;
+    if (on_resumed) on_resumed();
+  }
   void broken(net::link&, std::string const&) override { ++breaks; }
   void lost(net::link&, std::string const& reason, bool expected) override {
     reasons.push_back(reason);
@@ -390,6 +394,117 @@ TEST_CASE("link: a frame that its user does not take closes it for good, and the
   CHECK(at->reason() == "I do not like it");
   CHECK(from->reason() == "I do not like it");
   CHECK(at->breaks + from->breaks == 0);
+}
+
+namespace {
+
+/// One whose meta is longer than the other end takes.
+class overlong_frame final : public net::reliable_frame {
+ public:
+  [[nodiscard]] wire::frame_header header() const override { return header_of(reliable); }
+  [[nodiscard]] std::span<std::byte const> meta() const override { return meta_; }
+  void gather(std::vector<std::span<std::byte const>>&) const override {}
+
+ private:
+  bytes meta_ = bytes(3000);
+};
+
+/// An end that is no link: it welcomes whoever connects, and hangs up at the `th` frame of each connection, having
+/// acknowledged those before.
+struct hanging_up {
+  hanging_up(linked& to, std::size_t th) : l(to), at(th) {
+    where.path = folder.file("server");
+    listener = l.network.listen(where, net::security{}, net::listener_options{}, [this](auto fresh) {
+      ++connections;
+      heard = {};
+      heard.on_end = [this] { answer(); };
+      fresh->attach(heard);
+      peer = std::move(fresh);
+    });
+  }
+  void answer() {
+    if (heard.ended == 1) {
+      peer->send(header_of(welcome_kind, taken), {});
+    } else if (heard.ended - 1 < at) {
+      peer->send(header_of(ack_kind, ++taken), {});
+    } else {
+      peer->close();
+      return;
+    }
+    peer->flush();
+  }
+
+  linked& l;
+  std::size_t at;
+  std::size_t connections = 0;
+  std::uint64_t taken = 0;
+  temporary_folder folder;
+  net::address where;
+  recorder heard;
+  std::unique_ptr<net::connection> peer;
+  std::unique_ptr<net::listener> listener;
+};
+
+}  // namespace
+
+TEST_CASE("link: a frame that can never arrive ends it, after so many connections, and both ends hear why") {
+  linked l({{.meta_max = 2000}, 2s, 4});
+  l.connect();
+  bool const dialer_sends = GENERATE(true, false);
+  (dialer_sends ? *l.dialer : l.other()).send(std::make_shared<overlong_frame const>());
+  (dialer_sends ? *l.dialer : l.other()).flush();
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost() && l.at_listener.is_lost(); }));
+  auto& receiver = dialer_sends ? l.at_listener : l.at_dialer;
+  auto& sender = dialer_sends ? l.at_dialer : l.at_listener;
+  for (auto const* at : {&receiver, &sender})
+    CHECK_THAT(at->reason(), Contains("4 connections in a row broke before anything had got through") &&
+                                 Contains("3000 bytes of meta, at most 2000 may be"));
+  CHECK(receiver.resumptions == 4);
+  CHECK(std::ranges::count(l.logged.warnings(), '\n') < 40);
+}
+
+TEST_CASE("link: who hangs up at the same frame each time is lost, and the frame is named") {
+  linked l({{}, 2s, 5});
+  hanging_up other(l, 1);
+  l.dial(other.where, 5s);
+  l.dialer->send_reliable(plain, numbered(0, 30));
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
+  CHECK(other.connections == 5);
+  CHECK_THAT(l.at_dialer.reason(), Contains("5 connections in a row") && Contains("frame 1 of kind 145 and 30 bytes"));
+}
+
+TEST_CASE("link: a question that is never answered ends it, too, and one who has nothing to say may break for ever") {
+  linked l({{}, 2s, 5});
+  hanging_up other(l, 1);
+  bool const asks = GENERATE(true, false);
+  l.dial(other.where, 5s);
+  l.at_dialer.on_resumed = [&] {
+    if (asks) l.dialer->send(header_of(plain), {}, as_bytes("where?"));
+    else other.peer->close();
+  };
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost() || other.connections == 6; }));
+  CHECK(l.at_dialer.is_lost() == asks);
+  CHECK(other.connections == (asks ? 5 : 6));
+}
+
+TEST_CASE("link: as long as a frame gets through each connection, it may break as often as it likes") {
+  linked l({{}, 2s, 3});
+  hanging_up other(l, 2);
+  l.dial(other.where, 5s);
+  for (std::uint64_t n = 0; n < 20; ++n) l.dialer->send_reliable(plain, numbered(n, 30));
+  REQUIRE(l.until([&] { return l.dialer->unacknowledged() == 0 || l.at_dialer.is_lost(); }));
+  CHECK_FALSE(l.at_dialer.is_lost());
+  CHECK(other.connections >= 20);
+}
+
+TEST_CASE("link: while nothing gets through, the other end is dialed less and less often") {
+  linked l({{}, 2s, 6});
+  hanging_up other(l, 1);
+  auto const begin = net::network::clock::now();
+  l.dial(other.where, 5s);
+  l.dialer->send_reliable(plain, numbered(0, 30));
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
+  CHECK(net::network::clock::now() - begin >= (5 + 10 + 20 + 40 + 80) * 1ms);
 }
 
 namespace {

@@ -45,6 +45,9 @@ class frame_receiver {
   virtual void drained() {}
   /// Room for more: what was waiting to be sent has gone below the mark.
   virtual void writable() {}
+  /// What came cannot be a frame, or is one beyond this connection's limits: it closes right after this, for that
+  /// reason. What is sent now still goes out, as far as the system takes it at once.
+  virtual void garbled(std::string const& /*reason*/) {}
   /// The connection is closed, by the other end or for a reason of this one; nothing more comes.
   virtual void closed(std::string const& reason) = 0;
 };

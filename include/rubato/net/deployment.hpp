@@ -47,6 +47,11 @@ struct deployment {
   std::chrono::milliseconds silence{5000};
   /// A process whose connection broke may come back within this time; then it is lost.
   std::chrono::milliseconds reconnect{2000};
+  /// How many connections to a process may break in a row before anything has got through that was to, in either
+  /// direction: a frame has been acknowledged, or, where none waits for that, one has come. Then sending it again
+  /// does not help, and the process is lost, with what the last one broke for. They are made at growing intervals,
+  /// so that 20 take about four seconds.
+  std::uint32_t breaks_max = 20;
   /// How long to wait for the others when a run is started.
   std::chrono::milliseconds patience{60000};
 
@@ -67,6 +72,7 @@ struct deployment {
   /// | `RUBATO_BEYOND_LOOPBACK` | `1` allows listening beyond this machine, with a token or certificates |
   /// | `RUBATO_ON_LOSS` | `end` or `go-on` |
   /// | `RUBATO_SILENCE`, `RUBATO_RECONNECT`, `RUBATO_PATIENCE` | seconds, fractions allowed |
+  /// | `RUBATO_BREAKS_MAX` | breaks in a row that are of no use |
   ///
   /// Without `RUBATO_ROLE` and with more than one process, all run the same command: number 0 is the
   /// coordinator, the next are the servers, all others workers, whose ranks start at 0.

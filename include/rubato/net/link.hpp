@@ -67,13 +67,17 @@ class link_user {
 };
 
 /// A conversation with one other process that outlives its connections: one end dials, and dials
-/// again when a connection breaks; what had not arrived is sent again. Belongs to its network.
+/// again when a connection breaks; what had not arrived is sent again. It dials at once after something has got
+/// through, and else later each time, up to a quarter of a second. Belongs to its network.
 class link final : public frame_receiver {
  public:
   struct options : connection_options {
     /// Lost when a break lasts longer, also in the middle of a handshake. What `cut` breaks has at
     /// least as long as a handshake may take.
     std::chrono::milliseconds reconnect{2000};
+    /// Lost when so many connections in a row have broken without anything having got through that was to: see
+    /// `deployment::breaks_max`. At least 1.
+    std::uint32_t breaks_max = 20;
   };
 
   /// `who` names the other end in messages: "server 1".
@@ -128,9 +132,16 @@ class link final : public frame_receiver {
   void end(wire::frame_header const& header) override;
   void drained() override;
   void writable() override { user_.writable(*this); }
+  void garbled(std::string const& reason) override;
   void closed(std::string const& reason) override;
 
  private:
+  /// What has got through when a connection broke, and how many have since been of no use.
+  struct progress {
+    std::uint64_t taken = 0;      ///< reliable frames that the other end has
+    std::uint64_t arrived = 0;    ///< frames of users, of any kind
+    std::uint32_t fruitless = 0;  ///< breaks in a row
+  };
   struct kept {
     std::shared_ptr<reliable_frame const> frame;
     std::size_t bytes;
@@ -148,6 +159,9 @@ class link final : public frame_receiver {
   void shut() noexcept;
   void give_up(std::string const& reason, bool expected);
   void interrupted(std::string const& reason);
+  [[nodiscard]] bool is_fruitless() const noexcept;
+  void count_break();
+  [[nodiscard]] std::string stuck_text(std::string const& reason) const;
   void expect_next(std::uint64_t sequence) const;
   [[nodiscard]] std::chrono::milliseconds handshake_time() const;
   [[nodiscard]] std::string beyond_sent(std::uint64_t received) const;
@@ -176,6 +190,11 @@ class link final : public frame_receiver {
   bool cut_ = false;  ///< this connection ends since one end wants another in its place
   network::clock::time_point deadline_{};
   std::shared_ptr<void> timer_;
+  progress at_break_;
+  std::uint64_t arrived_ = 0;  ///< frames of users, of any kind
+  bool tried_ = false;         ///< something was to get through this connection, either way
+  bool garbled_ = false;       ///< what came through it cannot have been sent so
+  network::clock::time_point up_since_{};
 
   std::deque<kept> kept_;        ///< numbers `sent_ - kept_.size() + 1` to `sent_`
   std::size_t kept_bytes_ = 0;

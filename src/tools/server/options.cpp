@@ -59,6 +59,9 @@ void add_place(CLI::App& app, options& o, texts& t) {
   app.add_option("--reconnect", t.reconnect,
                  "seconds within which a broken connection may come back, or the process is lost [2]")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--breaks-max", o.place.breaks_max,
+                 "connections to a process that may break in a row with nothing got through [20]")
+      ->check(CLI::PositiveNumber);
   app.add_option("--patience", t.patience, "seconds to wait for the other processes")
       ->check(CLI::PositiveNumber);
 }

@@ -117,6 +117,7 @@ void frame_pipe::was_read(error_code const& error, std::size_t bytes) {
   try {
     hand_over(bytes);
   } catch (std::exception const& e) {
+    if (owner_ != nullptr) owner_->garbled(e.what());
     return fail(log_level::warning, e.what());
   }
   flush();

@@ -256,6 +256,7 @@ void set_times(deployment& d, environment const& set) {
   if (auto const given = set.get("RUBATO_SILENCE")) d.silence = given->seconds(milliseconds(1));
   if (auto const given = set.get("RUBATO_RECONNECT")) d.reconnect = given->seconds(milliseconds(0));
   if (auto const given = set.get("RUBATO_PATIENCE")) d.patience = given->seconds(milliseconds(1));
+  if (auto const given = set.get("RUBATO_BREAKS_MAX")) d.breaks_max = given->number(1, processes_max);
 }
 
 void require_between(std::string_view member, std::int64_t value, std::int64_t lowest,
@@ -359,6 +360,7 @@ void deployment::check() const {
   require_at_least("silence", silence, 1);
   require_at_least("reconnect", reconnect, 0);
   require_at_least("patience", patience, 1);
+  require_between("breaks_max", breaks_max, 1, std::int64_t{processes_max});
 }
 
 }  // namespace rubato::net

@@ -165,7 +165,14 @@ void link::adopt(std::unique_ptr<connection> fresh, hello const& said) {
   }
   if (connection_) {  // the other end knows better that it is broken
     connection_->close();
+    count_break();
     interrupted("it connected anew");
+    if (at_break_.fruitless >= limits_.breaks_max) {
+      connection_.reset();
+      std::string const reason = stuck_text("it connected anew");
+      net::refuse(*fresh, reason);
+      return give_up(reason, false);
+    }
   }
   connection_ = std::move(fresh);
   connection_->attach(*this);
@@ -177,7 +184,6 @@ void link::adopt(std::unique_ptr<connection> fresh, hello const& said) {
 }
 
 void link::welcomed(std::uint64_t received) {
-  delay_ = std::chrono::milliseconds{0};
   timer_.reset();
   acknowledged_ = received_;
   acknowledged(received);
@@ -187,6 +193,9 @@ void link::welcomed(std::uint64_t received) {
 void link::resume() {
   ready_ = begun_ = true;
   cut_ = false;
+  garbled_ = false;
+  tried_ = !kept_.empty();
+  up_since_ = network_.now();
   std::uint64_t sequence = sent_ - kept_.size();
   for (kept const& k : kept_) transmit(k.frame, ++sequence);
   user_.resumed(*this);
@@ -217,6 +226,7 @@ void link::send(std::shared_ptr<reliable_frame const> frame) {
   kept_.push_back({frame, bytes});
   kept_bytes_ += bytes;
   ++sent_;
+  tried_ = true;
   if (is_up()) transmit(frame, sent_);
 }
 
@@ -244,12 +254,16 @@ void link::transmit(std::shared_ptr<reliable_frame const> const& frame, std::uin
 
 void link::send(wire::frame_header const& header, std::span<std::byte const> meta,
                 std::span<std::byte const> body) {
-  if (is_up()) connection_->send(header, meta, body);
+  if (!is_up()) return;
+  tried_ = true;
+  connection_->send(header, meta, body);
 }
 
 void link::send(wire::frame_header const& header, std::span<std::byte const> meta,
                 std::uint64_t length, std::unique_ptr<body_source> body) {
-  if (is_up()) connection_->send(header, meta, length, std::move(body));
+  if (!is_up()) return;
+  tried_ = true;
+  connection_->send(header, meta, length, std::move(body));
 }
 
 void link::flush() {
@@ -291,6 +305,7 @@ void link::begin(wire::frame_header const& header, std::span<std::byte const> me
     if (header.kind < first_user_kind) return begin_own(header, meta);
     if (!ready_) throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
                                          " came before the hello");
+    tried_ = true;
     if ((header.kind & reliable_bit) != 0) expect_next(header.sequence);
     user_.begin(*this, header, meta, body);
   } catch (std::exception const& e) {
@@ -353,6 +368,7 @@ void link::end(wire::frame_header const& header) {
     if (header.kind == welcome_kind) return welcomed(header.sequence);
     if (header.kind < first_user_kind) return;
     if ((header.kind & reliable_bit) != 0) ++received_;
+    ++arrived_;
     user_.end(*this, header);
   } catch (std::exception const& e) {
     fail(e.what());
@@ -367,12 +383,51 @@ void link::drained() {
   connection_->send(own(ack_kind, received_), {});
 }
 
+/// A frame that is sent again fails again: whoever sends it hears why, once it is enough.
+void link::garbled(std::string const& reason) {
+  tried_ = garbled_ = true;
+  if (!ready_ || !is_fruitless() || at_break_.fruitless + 1 < limits_.breaks_max) return;
+  ++at_break_.fruitless;
+  fail(stuck_text(reason));
+}
+
+/// Whether this connection has been of no use. Of what is kept the first frame must get through, or the rest never
+/// will; where nothing is kept, any frame will do, and where one came that was none, the next that is.
+bool link::is_fruitless() const noexcept {
+  bool const taken = sent_ - kept_.size() > at_break_.taken;
+  bool const arrived = arrived_ > at_break_.arrived;
+  if (garbled_ && !arrived) return true;
+  return tried_ && !taken && (!kept_.empty() || !arrived);
+}
+
+void link::count_break() {
+  if (!ready_) return;
+  bool const fruitless = is_fruitless();
+  bool const lasted = network_.now() - up_since_ >= 4 * longest_delay;
+  if (cut_ || (tried_ ? !fruitless : lasted)) delay_ = std::chrono::milliseconds{0};
+  if (cut_ || !tried_) return;  // who cuts does not want what is under way
+  at_break_ = {sent_ - kept_.size(), arrived_, fruitless ? at_break_.fruitless + 1 : 0};
+}
+
+std::string link::stuck_text(std::string const& reason) const {
+  std::string text =
+      std::to_string(at_break_.fruitless) + " connections in a row broke before anything had got through";
+  if (!kept_.empty()) {
+    wire::frame_header const first = kept_.front().frame->header();
+    text += ", frame " + std::to_string(sent_ - kept_.size() + 1) + " of kind " + std::to_string(first.kind) + " and " +
+            std::to_string(kept_.front().bytes) + " bytes to begin with";
+  }
+  return text + "; the last one: " + reason;
+}
+
 void link::closed(std::string const& reason) {
   if (over_) return;
   connection_.reset();
   timer_.reset();
   if (farewell_) return give_up(who_ + " has left", true);
   if (fatal_) return give_up(*fatal_, false);
+  count_break();
+  if (ready_ && at_break_.fruitless >= limits_.breaks_max) return give_up(stuck_text(reason), false);
   // A cut is no sign that the other end may be gone, so also who waits for nobody waits for this
   // one.
   auto const grace = cut_ ? std::max(limits_.reconnect, limits_.handshake) : limits_.reconnect;

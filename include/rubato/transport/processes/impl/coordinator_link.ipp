@@ -32,6 +32,7 @@ net::connection_options connection_limits(net::deployment const& place) {
 net::link::options link_limits(net::deployment const& place) {
   net::link::options o = limited(net::link::options{}, place);
   o.reconnect = place.reconnect;
+  o.breaks_max = place.breaks_max;
   return o;
 }
 
