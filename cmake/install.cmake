@@ -18,6 +18,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/rubatoConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/rubatoConfig.cmake ${PROJECT_BINARY_DIR}/rubatoConfigVersion.cmake
   DESTINATION ${package_dir} COMPONENT rubato_development)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT rubato_development)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT rubato_development
+  FILES_MATCHING PATTERN README.md PATTERN "[0-9]*.cpp")
 
 if(TARGET rubato-server)
   install(TARGETS rubato-launch rubato-server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rubato_tools)
