@@ -77,7 +77,7 @@ class link final : public frame_receiver {
     std::chrono::milliseconds reconnect{2000};
     /// Lost when so many connections in a row have broken without anything having got through that was to: see
     /// `deployment::breaks_max`. At least 1.
-    std::uint32_t breaks_max = 20;
+    std::size_t breaks_max = 20;
   };
 
   /// `who` names the other end in messages: "server 1".
