@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
 
   CLI::App program{"Compares synchronization protocols for distributed machine learning.", "rubato-bench"};
   program.require_subcommand(1);
+  program.footer(rubato::bench::after_the_options);  // of its commands as well
   rubato::bench::compare_options options;
   CLI::App* const compare = program.add_subcommand(
       "compare", "Runs protocols on one workload and says which wins, by how much, and why");

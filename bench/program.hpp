@@ -7,7 +7,20 @@
 #include <exception>
 #include <new>
 
+#include "rubato/core/error.hpp"
+
 namespace rubato::bench {
+
+/// What `--help` ends with, of each of the bench's programs and commands.
+constexpr char const* after_the_options =
+    R"(Environment:
+  RUBATO_DATA  of reproduce: folder of the real data sets, where --data-dir is not given
+  TMPDIR       folder for temporary files: sockets of processes, what gnuplot reads [/tmp]
+
+Exit code:
+  0            what was asked for has been done
+  1            it could not be done: data that cannot be read, a run that failed, too little memory
+  2            the options cannot be meant, or a file that they name cannot be written)";
 
 /// What main() of each of the bench's programs does: parses, which runs what was asked for, and says what
 /// went wrong. Returns the program's exit code.
@@ -15,8 +28,13 @@ inline int run_program(CLI::App& program, int argc, char** argv) {
   try {
     program.parse(argc, argv);
     return 0;
-  } catch (CLI::ParseError const& e) {
+  } catch (CLI::RuntimeError const& e) {  // of a command that knows its exit code
     return program.exit(e);
+  } catch (CLI::ParseError const& e) {
+    return program.exit(e) == 0 ? 0 : 2;
+  } catch (option_error const& e) {
+    std::fprintf(stderr, "%s: %s\n", program.get_name().c_str(), e.what());
+    return 2;
   } catch (std::bad_alloc const&) {
     std::fprintf(stderr, "%s: there is not enough memory for what was asked\n", program.get_name().c_str());
     return 1;

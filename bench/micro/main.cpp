@@ -18,6 +18,7 @@ struct micro_options {
 };
 
 void add_options(CLI::App& program, micro_options& o) {
+  program.footer(after_the_options);
   program.add_option("--repetitions", o.repetitions, "how often each is measured; medians are shown")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -13,6 +13,7 @@ namespace rubato::bench {
 namespace {
 
 void add_options(CLI::App& program, std::string& name, reproduce_options& o) {
+  program.footer(after_the_options);
   program.option_defaults()->always_capture_default();
   program.add_option("name", name, "what to rerun, or list");
   program.add_option("--data-dir", o.data_dir, "of the real data sets; else $RUBATO_DATA, else ../shared/data");

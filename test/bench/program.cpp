@@ -2,6 +2,8 @@
 // rubato-bench from outside, as a user runs it.
 #include <catch2/catch.hpp>
 
+#include <sys/wait.h>
+
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -27,7 +29,8 @@ outcome run(std::string const& arguments, std::string const& program = RUBATO_BE
   std::array<char, 4096> buffer{};
   while (std::size_t const n = std::fread(buffer.data(), 1, buffer.size(), pipe))
     o.output.append(buffer.data(), n);
-  o.status = ::pclose(pipe);
+  int const ended = ::pclose(pipe);
+  o.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
   return o;
 }
 
@@ -100,6 +103,12 @@ TEST_CASE("errors are one sentence and a status of failure") {
   CHECK(run("").status != 0);
 }
 
+TEST_CASE("options that cannot be meant end with 2, and what fails later with 1") {
+  CHECK(run("compare --no-such-option").status == 2);
+  CHECK(run("reproduce no-such-figure").status == 2);
+  CHECK(run("compare --data /no/such/file").status == 1);
+}
+
 TEST_CASE("reproduce lists what it can rerun") {
   outcome const o = run("reproduce list");
   CHECK(o.status == 0);
@@ -118,6 +127,8 @@ TEST_CASE("help names every command") {
   CHECK(o.status == 0);
   CHECK_THAT(o.output, Contains("compare") && Contains("advise") && Contains("micro") && Contains("reproduce"));
   CHECK_THAT(run("micro --help").output, Contains("rubato-bench micro") && Contains("--filter"));
+  for (auto const* const command : {"", "compare ", "advise ", "micro ", "reproduce "})
+    CHECK_THAT(run(std::string(command) + "--help").output, Contains("Environment:") && Contains("Exit code:"));
 }
 
 TEST_CASE("a command whose program is not there says which target makes it") {

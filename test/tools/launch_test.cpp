@@ -729,6 +729,8 @@ TEST_CASE("rubato-launch tells how it is used", "[tools][launch]") {
   auto const result = run({"--help"});
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.output, Contains("-- COMMAND [ARGUMENTS...]") && Contains("--on-loss"));
+  CHECK_THAT(result.output, Contains("Environment:\n  RUBATO_ON_LOSS") && Contains("TMPDIR"));
+  CHECK_THAT(result.output, Contains("Exit code:\n  0 ") && Contains("  124 ") && Contains("  127 "));
 }
 
 TEST_CASE("a command's own arguments are left alone", "[tools][launch]") {

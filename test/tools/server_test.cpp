@@ -13,8 +13,12 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <iostream>
 #include <memory>
+#include <optional>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,6 +27,7 @@
 #include "no_more_files.hpp"
 #include "process/children.hpp"
 #include "rubato/core/error.hpp"
+#include "rubato/net/deployment.hpp"
 #include "rubato/partition/range.hpp"
 #include "rubato/protocol/ada_comm.hpp"
 #include "rubato/protocol/adsp.hpp"
@@ -136,6 +141,26 @@ std::chrono::nanoseconds computed() {
 }
 
 }  // namespace
+
+TEST_CASE("rubato-server tells which variables it goes by, and how it ends", "[tools][server]") {
+  std::ostringstream printed;
+  auto* const usual = std::cout.rdbuf(printed.rdbuf());
+  char const* const argv[] = {"rubato-server", "--help"};
+  int exit_code = 1;
+  auto const o = server_tool::parse(2, argv, exit_code);
+  std::cout.rdbuf(usual);
+  CHECK(!o);
+  CHECK(exit_code == 0);
+  auto const help = printed.str();
+  CHECK_THAT(help, Catch::Contains("Usage: rubato-server ") && Catch::Contains("Exit code:\n  0 "));
+  int asked = 0;
+  (void)net::deployment::from_environment([&](std::string_view name) -> std::optional<std::string> {
+    ++asked;
+    CHECK_THAT(help, Catch::Contains(std::string(name)));
+    return std::nullopt;
+  });
+  CHECK(asked > 20);
+}
 
 TEST_CASE("rubato-server and a program that links the worker side agree") {
   dense<float> const t{.rows = 100, .width = 3};

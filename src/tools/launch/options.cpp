@@ -22,6 +22,28 @@ class help_formatter : public CLI::Formatter {
   }
 };
 
+constexpr char const* after_the_options =
+    R"(Processes find their places in the environment: RUBATO_ROLE, RANK, WORLD_SIZE (workers), LOCAL_RANK (of
+workers), RUBATO_SERVERS, RUBATO_COORDINATOR, RUBATO_TOKEN, RUBATO_ON_LOSS and MASTER_ADDR are set here;
+what else rubato-launch was started with reaches them unchanged, such as RUBATO_SILENCE, RUBATO_RECONNECT
+and RUBATO_PATIENCE (see rubato-server --help).
+
+Signals: SIGINT, SIGTERM, SIGHUP and SIGQUIT end the run, a second SIGINT at once; SIGUSR1 and SIGUSR2 are
+passed on.
+
+Environment:
+  RUBATO_ON_LOSS  end or go-on, where --on-loss is not given
+  TMPDIR          folder in which the coordinator's socket is put [/tmp]
+
+Exit code:
+  0               all workers ended well; with go-on, one of them at least
+  1               servers or the coordinator ended before the workers did, or the run could not be looked after
+  2               the options cannot be meant
+  124             the run took longer than --timeout
+  127             the command could not be started
+  128 + N         signal N ended the run
+  otherwise       that of the first process that failed; of one that a signal N killed, 128 + N)";
+
 // As written on the command line.
 struct given_options {
   options result = {};
@@ -108,6 +130,7 @@ std::optional<options> parse(int argc, char const* const* argv, std::ostream& ou
   CLI::App app("Starts a coordinator, servers and workers on this machine and looks after them.",
                "rubato-launch");
   app.formatter(std::make_shared<help_formatter>());
+  app.footer(after_the_options);
   app.allow_extras();
   add_options(app, given);
   try {

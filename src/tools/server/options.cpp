@@ -62,7 +62,7 @@ void add_place(CLI::App& app, options& o, texts& t) {
   app.add_option("--breaks-max", o.place.breaks_max,
                  "connections to a process that may break in a row with nothing got through [20]")
       ->check(CLI::PositiveNumber);
-  app.add_option("--patience", t.patience, "seconds to wait for the other processes")
+  app.add_option("--patience", t.patience, "seconds to wait for the other processes [60]")
       ->check(CLI::PositiveNumber);
 }
 
@@ -73,15 +73,28 @@ void add_protocol(CLI::App& app, options& o, texts& t) {
       ->capture_default_str();
   app.add_option("--staleness", t.staleness, "of ssp, con_sgd and dyn_sgd: clocks, or \"infinite\" [3]");
   app.add_option("--lambda", o.lambda, "of con_sgd and adsp: what an update counts, if not 1/M");
-  app.add_option("--check-period", o.check_period, "of adsp, seconds")->check(CLI::PositiveNumber);
-  app.add_option("--epoch", o.epoch, "of adsp, seconds")->check(CLI::PositiveNumber);
-  app.add_option("--probe-period", o.probe_period, "of adsp, seconds")->check(CLI::PositiveNumber);
-  app.add_option("--first-rate", o.first_rate, "of adsp, commits per check period")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--check-period", o.check_period, "of adsp: seconds in which a worker makes its quota of commits")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--epoch", o.epoch, "of adsp: seconds from one search for the best rate to the next")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--probe-period", o.probe_period, "of adsp: seconds for which the search tries a rate")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--first-rate", o.first_rate, "of adsp: commits per check period to begin with")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_flag("!--no-search", o.search, "of adsp: keep the first rate");
-  app.add_option("--first-steps", o.first_steps, "of ada_comm")->check(CLI::PositiveNumber);
-  app.add_option("--interval", o.interval, "of ada_comm, seconds")->check(CLI::PositiveNumber);
-  app.add_option("--gamma", o.gamma, "of ada_comm")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--first-steps", o.first_steps, "of ada_comm: local steps per commit to begin with")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--interval", o.interval, "of ada_comm: seconds after which the period is looked at again")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--gamma", o.gamma, "of ada_comm: what the period is multiplied by where the loss asks for no less")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
 }
 
 void add_tables(CLI::App& app, texts& t) {
@@ -177,6 +190,33 @@ void check(options const& o) {
   for (std::size_t i = 0; i < o.tables.size(); ++i) check_table(o, i);
 }
 
+constexpr char const* after_the_options =
+    R"(Ends once all workers have left. Signals: SIGINT, SIGTERM and SIGHUP end it; SIGUSR1 and SIGUSR2, which launchers
+pass on to all processes, mean nothing to it.
+
+Environment, where the option is not given:
+  RUBATO_ROLE             --role; without it a process's number says what it is, and this program is never a worker
+  RANK                    --rank; else OMPI_COMM_WORLD_RANK, else SLURM_PROCID
+  WORLD_SIZE              --workers; else OMPI_COMM_WORLD_SIZE, else SLURM_NTASKS. Without RUBATO_ROLE all processes,
+                          of which number 0 is the coordinator, the next are servers and all others workers
+  RUBATO_SERVERS          --servers [1]
+  RUBATO_COORDINATOR      --coordinator; else MASTER_ADDR and MASTER_PORT [127.0.0.1 and 29500; under Slurm the
+                          first of SLURM_JOB_NODELIST, else of SLURM_NODELIST]
+  RUBATO_LISTEN           --listen
+  RUBATO_ANNOUNCE         where others reach this server, if not where it listens (no option)
+  RUBATO_BEYOND_LOOPBACK  1: --beyond-loopback
+  RUBATO_TOKEN_FILE       --token-file; or RUBATO_TOKEN, the secret itself
+  RUBATO_TLS_CERTIFICATE, RUBATO_TLS_KEY, RUBATO_TLS_AUTHORITY
+                          --tls-certificate, --tls-key, --tls-authority
+  RUBATO_ON_LOSS          --on-loss [end]
+  RUBATO_SILENCE, RUBATO_RECONNECT, RUBATO_PATIENCE
+                          --silence, --reconnect, --patience, in seconds [5, 2, 60]
+
+Exit code:
+  0                       all workers have left, or a signal ended it
+  1                       the run failed: a process was lost, processes do not agree, or an address cannot be had
+  2                       the options, or the variables, cannot be meant)";
+
 /// A coordinator does nothing with them, and nobody is to believe that it does. Launchers give all
 /// roles one command, and say in the environment which is the coordinator.
 void refuse_options_of_servers(CLI::App const& app) {
@@ -200,7 +240,9 @@ std::optional<options> parse(int argc, char const* const* argv, int& exit_code) 
       "A LIST has one value, or one for each table with commas between them, in the order in\n"
       "which the program gives its tables to the cluster: --storage dense,sparse --rows 1000,0.\n"
       "Tables with stores, partitions or merges of a program's own it hosts itself, when it is\n"
-      "started with RUBATO_ROLE=server."};
+      "started with RUBATO_ROLE=server.",
+      "rubato-server"};
+  app.footer(after_the_options);
   app.set_version_flag("--version", "rubato-server " + std::to_string(version.major_number) + "." +
                                               std::to_string(version.minor_number) + "." +
                                               std::to_string(version.patch_number));
