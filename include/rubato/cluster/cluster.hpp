@@ -142,6 +142,10 @@ class cluster : public detail::cluster_base<typename Transport::runtime_type> {
                                          std::vector<typename table_type<I>::value_type>,
                                          sparse_snapshot<typename table_type<I>::value_type>>;
 
+  /// A run that has not begun: its tables have their first values, nobody waits yet. Over TCP this is where a process
+  /// meets the others.
+  /// @throws option_error for what cannot be meant, alone or together; lost_error where another process is not there in
+  /// time
   cluster(Transport const& transport, Protocol p, Tables... tables)
       : base(transport.open({.protocols = {rules(std::move(p))},
                              .tables = {describe(tables)...},
@@ -222,6 +226,7 @@ class cluster<Transport, Protocol, table_list> : public detail::cluster_base<typ
   using base::runtime_;
 
  public:
+  /// What a body is given: it asks for the handle of each table by number and type.
   using worker_type = table_list_worker;
 
   /// @throws option_error where there is no table, or one that the protocol cannot do with

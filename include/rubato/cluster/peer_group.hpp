@@ -48,7 +48,9 @@ class peer_group {
   static_assert(parameter<T>, "peers' parameters are of float or double");
 
  public:
+  /// What the transport runs peers with, such as `simulated_peer_runtime`.
   using runtime_type = typename Transport::peer_runtime_type;
+  /// What a body is given.
   using peer_type = peer<T>;
 
   /// @param transport leaves `workers` alone, or has as many as the graph has nodes
@@ -115,12 +117,15 @@ class peer_group {
   }
 
   [[nodiscard]] std::uint32_t size() const noexcept { return mixing_.topology().size(); }
+  /// The weights with which neighbors' parameters are averaged: those given, or the graph's own.
   [[nodiscard]] mixing_matrix const& mixing() const noexcept { return mixing_; }
   /// Ends the run under way: every peer's next call unwinds its body, and `run` returns.
   void stop() { runtime_->stop(); }
   /// Time since the run began, wall or virtual.
   [[nodiscard]] time_point now() const { return runtime_->now(); }
+  /// What the transport made for this group, for what only that transport can do.
   [[nodiscard]] runtime_type& runtime() noexcept { return *runtime_; }
+  /// The same, to be looked at.
   [[nodiscard]] runtime_type const& runtime() const noexcept { return *runtime_; }
 
  private:

@@ -16,16 +16,20 @@ namespace rubato {
 class staleness {
  public:
   constexpr staleness() noexcept = default;
+  /// So many clocks, 0 or more. @throws option_error for less
   constexpr staleness(std::int64_t clocks) : clocks_(clocks) {  // NOLINT: meant to be implicit
     if (clocks < 0) throw option_error("staleness: must be 0 or more clocks");
   }
+  /// No bound at all: nobody waits.
   [[nodiscard]] static constexpr staleness infinite() noexcept {
     staleness s;
     s.clocks_ = std::numeric_limits<std::int64_t>::max();
     return s;
   }
 
+  /// The number; of an infinite one the greatest that there is.
   [[nodiscard]] constexpr std::int64_t clocks() const noexcept { return clocks_; }
+  /// whether there is no bound
   [[nodiscard]] constexpr bool is_infinite() const noexcept { return *this == infinite(); }
   friend constexpr auto operator<=>(staleness, staleness) noexcept = default;
 
@@ -40,27 +44,33 @@ class staleness {
 class clock_index {
  public:
   constexpr clock_index() noexcept = default;
+  /// The clock of that number.
   constexpr explicit clock_index(std::int64_t value) noexcept : value_(value) {}
 
+  /// Below every clock that a worker can have: "any", as a bound.
   [[nodiscard]] static constexpr clock_index lowest() noexcept {
     return clock_index{std::numeric_limits<std::int64_t>::min()};
   }
+  /// Above every clock that a worker can have: "never", as a bound.
   [[nodiscard]] static constexpr clock_index highest() noexcept {
     return clock_index{std::numeric_limits<std::int64_t>::max()};
   }
 
-  [[nodiscard]] constexpr std::int64_t value() const noexcept { return value_; }
+  [[nodiscard]] constexpr std::int64_t value() const noexcept { return value_; }  ///< its number
+  /// The one after it; `highest()` stays.
   [[nodiscard]] constexpr clock_index next() const noexcept {
     return *this == highest() ? *this : clock_index{value_ + 1};
   }
 
   friend constexpr auto operator<=>(clock_index, clock_index) noexcept = default;
 
+  /// The clock s before c; `lowest()` where s is infinite.
   friend constexpr clock_index operator-(clock_index c, staleness s) noexcept {
     if (s.is_infinite() || c == lowest()) return lowest();
     if (c == highest()) return c;
     return c.value_ < lowest().value_ + s.clocks() ? lowest() : clock_index{c.value_ - s.clocks()};
   }
+  /// The clock s after c; `highest()` where s is infinite.
   friend constexpr clock_index operator+(clock_index c, staleness s) noexcept {
     if (s.is_infinite() || c == highest()) return highest();
     if (c == lowest()) return c;

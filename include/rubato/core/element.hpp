@@ -15,6 +15,7 @@ concept parameter = std::same_as<T, float> || std::same_as<T, double> ||
 /// The same as a value, for code that is compiled once for all of them.
 enum class element_type : std::uint8_t { float32, float64, int32, int64 };
 
+/// The name of T at run time.
 template <parameter T>
 [[nodiscard]] constexpr element_type element_type_of() noexcept {
   if constexpr (std::same_as<T, float>) return element_type::float32;
@@ -23,12 +24,15 @@ template <parameter T>
   return element_type::int64;
 }
 
+/// Bytes of one element.
 [[nodiscard]] constexpr std::size_t size_of(element_type t) noexcept {
   return t == element_type::float32 || t == element_type::int32 ? 4 : 8;
 }
+/// Whether only merges that are exact will do, see `exact_merge`.
 [[nodiscard]] constexpr bool is_integral(element_type t) noexcept {
   return t == element_type::int32 || t == element_type::int64;
 }
+/// As `rubato-server --type` has it: float, double, int32 or int64.
 [[nodiscard]] constexpr char const* to_string(element_type t) noexcept {
   switch (t) {
     case element_type::float32: return "float";

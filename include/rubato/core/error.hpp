@@ -27,8 +27,9 @@ enum class errc {
 /// what was expected.
 class error : public std::runtime_error {
  public:
+  /// With the sentence that `what()` gives.
   error(errc code, std::string const& sentence) : std::runtime_error(sentence), code_(code) {}
-  [[nodiscard]] errc code() const noexcept { return code_; }
+  [[nodiscard]] errc code() const noexcept { return code_; }  ///< for programs, as `what()` is for people
 
  private:
   errc code_;
@@ -37,18 +38,21 @@ class error : public std::runtime_error {
 /// An option that cannot be meant; thrown before anything is started.
 class option_error : public error {
  public:
+  /// The sentence names the option, what it is and what was expected.
   explicit option_error(std::string const& sentence) : error(errc::bad_option, sentence) {}
 };
 
 /// A call that breaks the contract of a worker handle or cluster; the run's state is unchanged.
 class usage_error : public error {
  public:
+  /// With a code, and a sentence that says what was called when it must not be.
   using error::error;
 };
 
 /// Input data that cannot be read; the sentence starts with `file:line:` where there is a line.
 class data_error : public error {
  public:
+  /// The code tells what cannot be parsed from what cannot be opened.
   explicit data_error(std::string const& sentence, errc code = errc::bad_data)
       : error(code, sentence) {}
 };
@@ -56,12 +60,14 @@ class data_error : public error {
 /// A peer is gone and others cannot go on without it; the sentence names both.
 class lost_error : public error {
  public:
+  /// The sentence names who was lost.
   explicit lost_error(std::string const& sentence) : error(errc::lost, sentence) {}
 };
 
 /// Everybody waits and nothing can happen: the sentence lists who waits for what.
 class deadlock_error : public error {
  public:
+  /// The sentence names who waits for what.
   explicit deadlock_error(std::string const& sentence) : error(errc::deadlock, sentence) {}
 };
 

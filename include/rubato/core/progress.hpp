@@ -24,12 +24,14 @@ class progress {
   [[nodiscard]] clock_index c_min() const noexcept { return root().least; }
   /// The greatest clock over the live workers; `clock_index::lowest()` when there are none.
   [[nodiscard]] clock_index c_max() const noexcept { return root().greatest; }
+  /// How many workers take part.
   [[nodiscard]] std::size_t live() const noexcept { return live_; }
 
   /// The clock at which a joiner is registered: `c_min`, or the last one that was, when nobody is
   /// live. It never falls.
   [[nodiscard]] clock_index floor() const noexcept { return live_ == 0 ? floor_ : c_min(); }
 
+  /// Whether w takes part.
   [[nodiscard]] bool contains(worker_id w) const noexcept {
     return w.index() < leaves_ && tree_[leaves_ + w.index()].least != clock_index::highest();
   }

@@ -64,8 +64,10 @@ __extension__ using uint128 = unsigned __int128;
 /// portable_math.hpp asks for.
 class random_stream {
  public:
+  /// As the standard asks of a generator, so that its distributions take one.
   using result_type = std::uint64_t;
 
+  /// The beginning of the stream of that triple.
   explicit constexpr random_stream(std::uint64_t seed, std::uint64_t stream = 0,
                                    std::uint64_t incarnation = 0) noexcept
       : engine_{{}} {
@@ -75,8 +77,8 @@ class random_stream {
     for (std::uint64_t& word : engine_.s) word = words();
   }
 
-  [[nodiscard]] static constexpr result_type min() noexcept { return 0; }
-  [[nodiscard]] static constexpr result_type max() noexcept {
+  [[nodiscard]] static constexpr result_type min() noexcept { return 0; }  ///< the least that is drawn
+  [[nodiscard]] static constexpr result_type max() noexcept {  ///< the greatest that is drawn
     return std::numeric_limits<result_type>::max();
   }
 

@@ -23,15 +23,20 @@ class time_point {
   /// The moment `since_start` after the start of the run; may be negative.
   constexpr explicit time_point(duration since_start) noexcept : since_start_(since_start) {}
 
+  /// what has passed since the run began
   [[nodiscard]] constexpr duration since_start() const noexcept { return since_start_; }
 
   /// The last moment there is: "never", as a deadline.
   [[nodiscard]] static constexpr time_point max() noexcept { return time_point(duration::max()); }
+  /// The first moment there is: "any time", as a deadline.
   [[nodiscard]] static constexpr time_point min() noexcept { return time_point(duration::min()); }
 
+  /// Later by d.
   constexpr time_point& operator+=(duration d) noexcept { return *this = *this + d; }
+  /// Earlier by d.
   constexpr time_point& operator-=(duration d) noexcept { return *this = *this - d; }
 
+  /// The time d after t, saturating.
   [[nodiscard]] friend constexpr time_point operator+(time_point t, duration d) noexcept {
     duration::rep sum{};
     if (__builtin_add_overflow(t.since_start_.count(), d.count(), &sum)) {
@@ -39,9 +44,11 @@ class time_point {
     }
     return time_point(duration(sum));
   }
+  /// The same.
   [[nodiscard]] friend constexpr time_point operator+(duration d, time_point t) noexcept {
     return t + d;
   }
+  /// The time d before t, saturating.
   [[nodiscard]] friend constexpr time_point operator-(time_point t, duration d) noexcept {
     duration::rep rest{};
     if (__builtin_sub_overflow(t.since_start_.count(), d.count(), &rest)) {
@@ -49,6 +56,7 @@ class time_point {
     }
     return time_point(duration(rest));
   }
+  /// How long it is from `earlier` to `later`.
   [[nodiscard]] friend constexpr duration operator-(time_point later, time_point earlier) noexcept {
     duration::rep rest{};
     if (__builtin_sub_overflow(later.since_start_.count(), earlier.since_start_.count(), &rest)) {

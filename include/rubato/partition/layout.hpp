@@ -24,15 +24,17 @@ void check_server(server_id s, key k, table_shape shape);
 /// O(log runs); a run is a stretch of consecutive keys on one server.
 class layout {
  public:
+  /// A stretch of consecutive keys on one server.
   struct run {
     std::uint64_t first;        ///< key of the first row
-    std::uint64_t rows;
-    server_id server;
+    std::uint64_t rows;  ///< how many
+    server_id server;  ///< that has them
     std::uint64_t local_first;  ///< local row of the first one
   };
+  /// Where a row lies.
   struct place {
-    server_id server;
-    std::uint64_t local;
+    server_id server;  ///< that has it
+    std::uint64_t local;  ///< its number among the rows of that server
   };
 
   /// Asks the partition for every key, O(rows), or for every run of keys where it says how far these go.
@@ -40,8 +42,11 @@ class layout {
   /// 2^33 keys, and when runs are so short that there is no memory for all of them: before that is taken
   layout(partition_rule const& partition, table_shape shape);
 
+  /// Of the table.
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
+  /// Of this server.
   [[nodiscard]] std::uint64_t rows_of(server_id s) const noexcept { return rows_of_[s.index()]; }
+  /// All runs, by ascending key.
   [[nodiscard]] std::span<run const> runs() const noexcept { return runs_; }
 
   /// The places in `runs()` of a server's runs, in the order of its rows.

@@ -33,6 +33,7 @@ class locator {
   /// The same for many.
   void locate(std::span<std::uint64_t const> keys, std::vector<layout::place>& out) const;
 
+  /// Whether the table can have a row with this key.
   [[nodiscard]] bool contains(key k) const noexcept {
     return k.value() < shape_.rows || (shape_.rows == 0 && !layout_);
   }
@@ -40,6 +41,7 @@ class locator {
   [[nodiscard]] std::uint64_t rows_of(server_id s) const noexcept {
     return layout_ ? layout_->rows_of(s) : 0;
   }
+  /// Whether the table holds every row, and there is a layout.
   [[nodiscard]] bool bounded() const noexcept { return layout_ != nullptr; }
   /// @pre `bounded()`
   [[nodiscard]] layout const& rows() const noexcept { return *layout_; }

@@ -17,6 +17,7 @@ namespace rubato {
 /// A partition as a value. Copies share the policy. Called concurrently.
 class partition_rule {
  public:
+  /// Any policy converts.
   template <class P>
     requires(!std::same_as<P, partition_rule> && partition_policy<P>)
   partition_rule(P policy)  // NOLINT: policies are meant to convert

@@ -46,7 +46,7 @@ concept gather_policy = std::copyable<G> && requires(G const g, std::size_t n, i
 
 /// What a reduce is told about an update that it counts.
 struct update_info {
-  worker_id from;
+  worker_id from;  ///< the peer that sent it
   worker_id to;            ///< the peer that reduces; `from` where the update is its own
   iteration_index made;    ///< Iter(u): the iteration in which it was sent
   iteration_index now;     ///< k: the iteration of the peer that reduces

@@ -37,7 +37,7 @@ static_assert(gather_policy<gather_all_but>);
 /// Bounded staleness: goes on while the newest update ever received from each in-neighbor is at most
 /// s iterations old; reduces what has arrived since the last time. Source: 002 §3.5, §4.4, Fig. 9.
 struct gather_newest {
-  rubato::staleness staleness = 5;
+  rubato::staleness staleness = 5;  ///< s, in iterations
 
   static constexpr keeping kept = keeping::newest;
   static constexpr bool bounds_gap = true;
@@ -51,8 +51,8 @@ static_assert(gather_policy<gather_newest>);
 
 /// Bounded staleness towards all in-neighbors but some: the hybrid of 002 Table 1.
 struct gather_hybrid {
-  rubato::staleness staleness = 5;
-  std::uint32_t backups = 1;
+  rubato::staleness staleness = 5;  ///< s, in iterations
+  std::uint32_t backups = 1;  ///< fewer than the updates of any node, its own included
 
   static constexpr keeping kept = keeping::newest;
   static constexpr bool bounds_gap = false;

@@ -39,6 +39,7 @@ class composed_hop {
                 "leaves out as well: bounded_jump needs backup workers or bounded staleness");
 
  public:
+  /// As `hop` makes it, which also checks that the parts go together.
   constexpr composed_hop(Gather gather, Reduce reduce, Gap gap, Jump jump, iteration_order order)
       : gather_(std::move(gather)),
         reduce_(std::move(reduce)),

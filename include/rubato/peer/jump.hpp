@@ -20,8 +20,8 @@ static_assert(jump_policy<no_jump>);
 /// forward by what it lags, at most `iterations_max`, at once. Both are 2 or more: by 1 every peer
 /// goes anyway. Source: 002 §5.
 struct bounded_jump {
-  std::int64_t trigger = 2;
-  std::int64_t iterations_max = 10;
+  std::int64_t trigger = 2;  ///< how far behind its slowest out-neighbor a peer must be to jump
+  std::int64_t iterations_max = 10;  ///< so many at once at most
 
   static constexpr bool jumps = true;
   [[nodiscard]] constexpr std::int64_t jump(std::int64_t lag) const noexcept {

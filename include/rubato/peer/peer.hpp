@@ -20,12 +20,14 @@ class peer_node;
 /// compiled once.
 class peer_core {
  public:
+  /// Made by the transport, of a node of the protocol and an end of its own.
   peer_core(peer_node& node, peer_endpoint& link, std::uint32_t rank, std::uint32_t count,
             std::uint64_t seed);
   peer_core(peer_core const&) = delete;
   peer_core& operator=(peer_core const&) = delete;
   virtual ~peer_core() = default;
 
+  /// This peer's place in the graph, from 0.
   [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
   /// All peers of the run.
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
@@ -33,6 +35,7 @@ class peer_core {
   [[nodiscard]] std::int64_t iteration() const noexcept;
   /// A random stream of this peer's own, the same in every run of one seed.
   [[nodiscard]] random_stream& random() noexcept { return random_; }
+  /// Time since the run began, wall or virtual.
   [[nodiscard]] time_point now() const;
 
   class iteration_range;
@@ -46,14 +49,17 @@ class peer_core {
   /// What it has measured so far, since the run began.
   [[nodiscard]] peer_metrics metrics() const;
 
+  /// What `iterations` gives: a range of numbers, for one loop.
   class iteration_range {
    public:
+    /// An input iterator: `++` goes on to the next iteration, once `step` has ended the one before.
     class iterator {
      public:
       using value_type = std::int64_t;
       using difference_type = std::ptrdiff_t;
 
       iterator() = default;
+      /// At the iteration that the peer is in.
       explicit iterator(peer_core* p) noexcept : peer_(p) {}
       [[nodiscard]] std::int64_t operator*() const noexcept { return peer_->iteration(); }
       iterator& operator++() {
@@ -83,9 +89,11 @@ class peer_core {
 
   /// The run is over for this peer; whoever has kept the handle gets an error.
   void end() noexcept;
+  /// What it has sent, in bytes, for the metrics.
   void count_sent(std::uint64_t bytes) noexcept { bytes_sent_ += bytes; }
 
  protected:
+  /// The parameters of this iteration, untyped.
   [[nodiscard]] std::span<std::byte const> parameter_bytes() const noexcept;
   /// @param given how many numbers the gradient has, and `expected` how many there should be
   void step(std::span<std::byte const> gradient, std::size_t given, std::size_t expected, double work);

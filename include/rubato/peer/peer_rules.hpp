@@ -13,6 +13,7 @@ namespace rubato {
 /// place, for programs that choose one while they run.
 class peer_rules {
  public:
+  /// Any decentralized protocol converts.
   template <class P>
     requires(!std::same_as<P, peer_rules> && peer_protocol<P>)
   peer_rules(P const& p)  // NOLINT: protocols are meant to convert

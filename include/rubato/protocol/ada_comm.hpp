@@ -17,7 +17,7 @@ namespace rubato {
 struct ada_comm {
   std::int64_t first_steps = 16;                 ///< τ_0
   duration interval = std::chrono::seconds(60);  ///< how often τ is looked at
-  double gamma = 0.5;
+  double gamma = 0.5;  ///< what τ is multiplied by where the loss asks for no fewer; in (0, 1)
 
   [[nodiscard]] constexpr barrier admission() const noexcept { return {}; }
   [[nodiscard]] constexpr strict visibility() const noexcept { return {}; }

@@ -54,6 +54,7 @@ class period_conductor {
   [[nodiscard]] time_point next_tick() const noexcept { return next_tick_; }
   [[nodiscard]] time_point next_sample() const noexcept { return next_sample_; }
   [[nodiscard]] std::span<pace_change const> changes() const noexcept { return changes_; }
+  /// τ as it is now.
   [[nodiscard]] std::int64_t steps() const noexcept { return steps_; }
 
  private:
@@ -83,8 +84,10 @@ static_assert(pace_conductor<period_conductor>);
 /// `period_conductor`. Source: 003 §2.2.
 class adaptive_period {
  public:
+  /// What cannot be meant among the options `make_conductor` says.
   explicit adaptive_period(adaptive_period_options options = {}) noexcept : options_(options) {}
 
+  /// As given.
   [[nodiscard]] adaptive_period_options const& options() const noexcept { return options_; }
 
   [[nodiscard]] commit_due due(pace_point const& p) const noexcept;

@@ -22,7 +22,7 @@ static_assert(admission_policy<barrier>);
 /// r serves while r ≥ c − s. Source: 001 §2–3. (000 Alg. 1 line 8 is one clock laxer, see the
 /// erratum in the rules: its test runs before the clock is advanced.)
 struct bounded_staleness {
-  staleness s;
+  staleness s;  ///< how many clocks the fastest worker may be ahead of what it reads
 
   [[nodiscard]] constexpr staleness bound() const noexcept { return s; }
   [[nodiscard]] constexpr clock_index need(clock_index c, staleness read) const noexcept {

@@ -14,9 +14,9 @@ namespace rubato {
 template <visibility_policy Visibility = eager, merge_policy Merge = sum,
           pace_policy Pace = every_step>
 struct basic_asp {
-  [[no_unique_address]] Visibility window{};
-  [[no_unique_address]] Merge fold{};
-  [[no_unique_address]] Pace tempo{};
+  [[no_unique_address]] Visibility window{};  ///< which commits are seen
+  [[no_unique_address]] Merge fold{};  ///< what an update counts, on tables without a merge of their own
+  [[no_unique_address]] Pace tempo{};  ///< when a worker commits
 
   [[nodiscard]] constexpr unbounded admission() const noexcept { return {}; }
   [[nodiscard]] constexpr Visibility visibility() const { return window; }
@@ -25,6 +25,7 @@ struct basic_asp {
   [[nodiscard]] static constexpr std::string_view name() noexcept { return "asp"; }
 };
 
+/// With the policies that the paper has.
 using asp = basic_asp<>;
 static_assert(protocol<asp>);
 

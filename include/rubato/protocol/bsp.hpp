@@ -16,9 +16,9 @@ namespace rubato {
 template <visibility_policy Visibility = strict, merge_policy Merge = average,
           pace_policy Pace = every_step>
 struct basic_bsp {
-  [[no_unique_address]] Visibility window{};
-  [[no_unique_address]] Merge fold{};
-  [[no_unique_address]] Pace tempo{};
+  [[no_unique_address]] Visibility window{};  ///< which commits are seen
+  [[no_unique_address]] Merge fold{};  ///< what an update counts, on tables without a merge of their own
+  [[no_unique_address]] Pace tempo{};  ///< when a worker commits
 
   [[nodiscard]] constexpr barrier admission() const noexcept { return {}; }
   [[nodiscard]] constexpr Visibility visibility() const { return window; }
@@ -27,6 +27,7 @@ struct basic_bsp {
   [[nodiscard]] static constexpr std::string_view name() noexcept { return "bsp"; }
 };
 
+/// With the policies that the paper has.
 using bsp = basic_bsp<>;
 static_assert(protocol<bsp>);
 

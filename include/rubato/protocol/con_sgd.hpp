@@ -14,10 +14,10 @@ namespace rubato {
 template <visibility_policy Visibility = eager, merge_policy Merge = scale,
           pace_policy Pace = every_step>
 struct basic_con_sgd {
-  rubato::staleness staleness = 3;
-  [[no_unique_address]] Visibility window{};
-  [[no_unique_address]] Merge fold{};
-  [[no_unique_address]] Pace tempo{};
+  rubato::staleness staleness = 3;  ///< s, in clocks
+  [[no_unique_address]] Visibility window{};  ///< which commits are seen
+  [[no_unique_address]] Merge fold{};  ///< what an update counts, on tables without a merge of their own
+  [[no_unique_address]] Pace tempo{};  ///< when a worker commits
 
   [[nodiscard]] constexpr bounded_staleness admission() const noexcept { return {staleness}; }
   [[nodiscard]] constexpr Visibility visibility() const { return window; }
@@ -26,6 +26,7 @@ struct basic_con_sgd {
   [[nodiscard]] static constexpr std::string_view name() noexcept { return "con_sgd"; }
 };
 
+/// With the policies that the paper has.
 using con_sgd = basic_con_sgd<>;
 static_assert(protocol<con_sgd>);
 

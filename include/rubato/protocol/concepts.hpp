@@ -84,7 +84,7 @@ concept synchronized_visibility = visibility_policy<P> && detail::declared_synch
 
 /// What a merge is told about a commit that is being folded.
 struct commit_info {
-  worker_id from;
+  worker_id from;  ///< who has made it
   clock_index stamp;        ///< the worker's clock before the commit
   clock_index c_min;        ///< the slowest worker's clock at the fold
   clock_index c_max;        ///< the fastest worker's clock at the fold
@@ -117,7 +117,7 @@ concept velocity_merge = merge_policy<P> && requires(P const p) {
 
 /// A version of the parameters that still takes updates.
 struct version_state {
-  version_index version;
+  version_index version;  ///< which
   std::uint32_t updates;  ///< n(v): how many updates belong to it, empty ones included
 };
 
@@ -177,14 +177,14 @@ concept exact_merge = merge_policy<P> && detail::declared_exact<P>();
 struct pace_point {
   clock_index clock;        ///< the clock that the next commit would end
   time_point committed_at;  ///< when the last commit was made; the worker's start before the first
-  worker_id worker{};
+  worker_id worker{};  ///< who asks
 };
 
 /// The threshold that a pace answers: the commit is due at the first step boundary where at least
 /// `steps` local steps have been made since the last one, and the time is not before `at`.
 struct commit_due {
-  std::int64_t steps = 1;
-  time_point at = time_point::min();
+  std::int64_t steps = 1;  ///< local steps since the last commit; at least 1
+  time_point at = time_point::min();  ///< not before this time
   /// A worker that has made so many local steps pauses until `at`, unless that is never; at least
   /// `steps`.
   std::int64_t steps_max = std::numeric_limits<std::int64_t>::max();
@@ -218,12 +218,16 @@ concept protocol = std::copyable<P> && requires(P const p) {
   { p.pace() } -> pace_policy;
 };
 
+/// The type of a protocol's admission policy.
 template <protocol P>
 using admission_of = std::remove_cvref_t<decltype(std::declval<P const&>().admission())>;
+/// The type of its visibility policy.
 template <protocol P>
 using visibility_of = std::remove_cvref_t<decltype(std::declval<P const&>().visibility())>;
+/// The type of its merge.
 template <protocol P>
 using merge_of = std::remove_cvref_t<decltype(std::declval<P const&>().merge())>;
+/// The type of its pace.
 template <protocol P>
 using pace_of = std::remove_cvref_t<decltype(std::declval<P const&>().pace())>;
 

@@ -17,7 +17,7 @@ namespace rubato {
 
 /// What a conductor decided, for reports.
 struct pace_change {
-  time_point at;
+  time_point at;  ///< when it was decided
   std::int64_t value;  ///< ADSP: commits per check period; ADACOMM: local steps per commit
   char const* reason;  ///< a literal
 
@@ -27,9 +27,10 @@ struct pace_change {
 /// A conductor's order, and the worker whose pace is to follow it.
 template <class Order>
 struct addressed {
-  worker_id to;
-  Order order;
+  worker_id to;  ///< whose pace
+  Order order;  ///< what it is to do
 };
+/// Orders that go out together.
 template <class Order>
 using pace_orders = std::vector<addressed<Order>>;
 
@@ -88,6 +89,7 @@ class conductor {
  public:
   /// An order, as it lies in memory: both ends run the same program or are checked to agree.
   using order = std::vector<std::byte>;
+  /// Orders that go out together.
   using orders = std::vector<addressed<order>>;
 
   virtual ~conductor() = default;

@@ -13,6 +13,7 @@ template <admission_policy Admission, visibility_policy Visibility, merge_policy
           pace_policy Pace>
 class composed {
  public:
+  /// @param name is not copied: a literal, usually
   constexpr composed(Admission a, Visibility v, Merge m, Pace p, std::string_view name = "custom")
       : admission_(std::move(a)),
         visibility_(std::move(v)),

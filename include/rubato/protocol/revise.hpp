@@ -25,7 +25,7 @@ enum class versions : std::uint8_t {
 /// weight, `w = base + Σ_v G(v)/n(v)`, so that a late one revises what the earlier ones counted.
 /// Source: 000 §5, Algorithm 2 with the corrections of rules §4.
 struct revise {
-  versions kept = versions::exact;
+  versions kept = versions::exact;  ///< which version a commit belongs to
 
   [[nodiscard]] constexpr version_index map(commit_info const& c) const noexcept {
     return c.version;

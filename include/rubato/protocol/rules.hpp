@@ -23,6 +23,7 @@ namespace rubato {
 /// An admission policy as a value. Copies share the policy. Called concurrently.
 class admission_rule {
  public:
+  /// Any policy converts.
   template <class P>
     requires(!std::same_as<P, admission_rule> && admission_policy<P>)
   admission_rule(P policy)  // NOLINT: policies are meant to convert
@@ -69,6 +70,7 @@ class admission_rule {
 /// A visibility policy as a value. Copies share the policy.
 class visibility_rule {
  public:
+  /// Any policy converts.
   template <class P>
     requires(!std::same_as<P, visibility_rule> && visibility_policy<P>)
   visibility_rule(P policy)  // NOLINT: as above
@@ -106,6 +108,7 @@ class visibility_rule {
 /// A merge as a value: of a table, or of the protocol. Copies share the policy.
 class merge_rule {
  public:
+  /// Any policy converts.
   template <class P>
     requires(!std::same_as<P, merge_rule> && merge_policy<P>)
   merge_rule(P policy)  // NOLINT: as above
@@ -120,6 +123,7 @@ class merge_rule {
   [[nodiscard]] bool versioned() const noexcept { return versioned_; }
   /// What is left of the velocity in each step, if the merge has one.
   [[nodiscard]] std::optional<double> const& decay() const noexcept { return decay_; }
+  /// The policy's type, for messages.
   [[nodiscard]] std::type_info const& type() const noexcept { return *type_; }
 
   [[nodiscard]] double weight(commit_info const& c) const noexcept { return answers_->weight(c); }
@@ -174,6 +178,7 @@ class merge_rule {
 /// A protocol as a value: what its four policies answer, and its name. Any protocol converts to it, and
 /// `cluster` takes it in a protocol's place, for programs that choose one while they run.
 struct rules {
+  /// Any protocol converts.
   template <class P>
     requires(!std::same_as<P, rules> && protocol<P>)
   rules(P const& p)  // NOLINT: protocols are meant to convert
@@ -183,11 +188,11 @@ struct rules {
         pace(p.pace()),
         name(name_of(p)) {}
 
-  admission_rule admission;
-  visibility_rule visibility;
+  admission_rule admission;  ///< who waits
+  visibility_rule visibility;  ///< which commits are seen
   merge_rule merge;  ///< of the tables that have none of their own
-  pace_rule pace;
-  std::string name;
+  pace_rule pace;  ///< when a worker commits
+  std::string name;  ///< what reports print
 };
 
 /// The rules with one policy replaced, as `with` does for protocols.

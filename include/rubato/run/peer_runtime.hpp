@@ -16,7 +16,7 @@ namespace rubato {
 
 /// What a transport is given to run peers: what `peer_group` was made of, as values.
 struct peer_setup {
-  std::vector<std::unique_ptr<peer_node>> nodes;
+  std::vector<std::unique_ptr<peer_node>> nodes;  ///< the protocol's half of each peer, by rank
   /// Makes a peer's handle, with the type of its parameters.
   std::function<std::unique_ptr<peer_core>(peer_node& node, peer_endpoint& link, std::uint32_t rank,
                                            std::uint32_t count, std::uint64_t seed)>
@@ -29,6 +29,7 @@ struct peer_setup {
 /// way, and where peers are threads any other thread as well.
 class peer_runtime {
  public:
+  /// What every peer runs.
   using body_type = std::function<void(peer_core&)>;
 
   virtual ~peer_runtime() = default;

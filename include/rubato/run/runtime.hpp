@@ -32,7 +32,7 @@ struct run_setup {
   using wrapper = std::function<std::unique_ptr<endpoint>(endpoint& inner, worker_id self)>;
 
   std::vector<rules> protocols;  ///< those that runs may follow; at least one
-  std::vector<table_description> tables;
+  std::vector<table_description> tables;  ///< in the order in which handles name them
   /// Makes a worker's handle, with the types of its tables.
   std::function<std::unique_ptr<worker_core>(worker_setup const&)> make_worker;
   std::vector<wrapper> wrappers{};  ///< from the inside out
@@ -42,7 +42,7 @@ struct run_setup {
 
 /// What a run is to be.
 struct run_request {
-  std::function<void(worker_core&)> body;
+  std::function<void(worker_core&)> body;  ///< what every worker runs
   std::function<double()> loss{};  ///< what the pace's conductor asks for; may be empty
   std::size_t protocol = 0;        ///< which of `run_setup::protocols`
   /// How many workers each node has; the transport's own number where it is empty. Threads are one node,

@@ -24,9 +24,11 @@ class block_ref {
   explicit block_ref(std::size_t bytes)
       : block_(::new (allocate(bytes)) header(bytes)) {}
 
+  /// Refers to the same array.
   block_ref(block_ref const& other) noexcept : block_(other.block_) {
     if (block_) block_->references.fetch_add(1, std::memory_order_relaxed);
   }
+  /// Takes over; `other` refers to none.
   block_ref(block_ref&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
   // Not one that takes a value: clang 14 never destroys that in `x = {}`.
   block_ref& operator=(block_ref const& other) noexcept { return *this = block_ref(other); }
@@ -47,6 +49,7 @@ class block_ref {
   [[nodiscard]] bool unique() const noexcept {
     return block_->references.load(std::memory_order_acquire) == 1;
   }
+  /// Of the array. @pre there is one
   [[nodiscard]] std::size_t size_bytes() const noexcept { return block_->bytes; }
   [[nodiscard]] std::byte const* data() const noexcept {
     return reinterpret_cast<std::byte const*>(block_ + 1);
@@ -61,10 +64,12 @@ class block_ref {
   [[nodiscard]] std::size_t size() const noexcept {
     return block_->bytes / sizeof(T);
   }
+  /// Its elements. @pre there is an array
   template <parameter T>
   [[nodiscard]] T const* as() const noexcept {
     return reinterpret_cast<T const*>(block_ + 1);
   }
+  /// Its elements, to be written. @pre `unique()`
   template <parameter T>
   [[nodiscard]] T* mutable_as() noexcept {
     return reinterpret_cast<T*>(block_ + 1);

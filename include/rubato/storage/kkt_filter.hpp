@@ -35,6 +35,7 @@ struct kkt_filter {
   /// The least δ, as a share of λ, in [0, 1].
   double margin = 0.1;
 
+  /// Whether nothing is ever left out.
   [[nodiscard]] constexpr bool off() const noexcept { return passes == 0; }
   /// Whether a coordinate may be left out; never one whose gradient is not a number. @pre not `off()`
   /// @param gradient of the smooth part, as far as is known

@@ -50,16 +50,19 @@ namespace rubato {
 template <table_spec Base>
   requires(!requires { Base::versioned; })
 struct multi_version : Base {
+  /// It keeps updates apart by version.
   static constexpr bool versioned = true;
   /// Of the update filter, unless the base says otherwise: small entries only fill up the versions.
   static constexpr double default_threshold = 1e-6;
   using store = multi_version_store<typename Base::store>;
 
+  /// The table that keeps them, with its options.
   constexpr explicit multi_version(Base base) : Base(std::move(base)) {
     if (std::floating_point<typename Base::value_type> && !this->filter.threshold)
       this->filter.threshold = default_threshold;
   }
 };
+/// `multi_version{dense<float>{…}}`.
 template <table_spec Base>
 multi_version(Base) -> multi_version<Base>;
 

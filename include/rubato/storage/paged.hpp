@@ -21,7 +21,7 @@ namespace rubato {
 template <parameter T, class Merge = merge_of_protocol, partition_policy Partition = range_hash>
 struct paged : dense<T, Merge, Partition> {
   using store = paged_store<T>;
-  paging store_options{};
+  paging store_options{};  ///< memory limit, file and replacement
 };
 static_assert(configured_table<paged<float>>);
 

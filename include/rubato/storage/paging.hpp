@@ -20,7 +20,7 @@ struct paging {
   std::size_t memory_limit = 0;
   /// What is moved at a time, and locked: as many whole rows as fit, at least one.
   std::size_t chunk_bytes = 64 * 1024;
-  replacement replace = replacement::least_recently_used;
+  replacement replace = replacement::least_recently_used;  ///< which chunk goes to the file
   /// Where the file goes, which has no name and is gone with the table; empty: where temporary files do.
   std::string directory{};
 

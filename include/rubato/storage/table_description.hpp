@@ -29,22 +29,23 @@ template <class Store>
 /// A table as a value: what the user says of it, whatever its type. Programs that choose their tables
 /// while they run make these, with `describe`.
 struct table_description {
-  element_type element = element_type::float32;
+  element_type element = element_type::float32;  ///< of its values
   bool bounded = true;
-  bool keeps_versions = false;
-  std::uint64_t rows = 0;
-  std::size_t width = 1;
-  bool check_finite = false;
+  bool keeps_versions = false;  ///< whether its store is a `versioned_store`
+  std::uint64_t rows = 0;  ///< keys are below it; 0 allows every key of a table that is not bounded
+  std::size_t width = 1;  ///< elements in a row
+  bool check_finite = false;  ///< pushes of NaN or infinity are refused
   update_filter filter{};
-  std::uint64_t cached_rows = 0;
+  std::uint64_t cached_rows = 0;  ///< how many fetched rows a worker keeps; 0: no limit
   partition_rule partition;
   std::optional<merge_rule> merge{};  ///< none: the protocol's
+  /// Makes a server's part, with all rows zero.
   std::function<std::unique_ptr<table_host>(store_shape const&)> make_host{};
   std::type_info const* own_store = nullptr;  ///< a store that the library does not bring along; for messages
 
   // the user's memory, for as long as servers are being made
-  std::span<std::byte const> init{};
-  std::span<key const> init_keys{};
+  std::span<std::byte const> init{};  ///< initial values as they lie in memory; none: zeros
+  std::span<key const> init_keys{};  ///< of a table that is not bounded: which rows they are of
 };
 
 /// @param table refers to its initial values, which must live on until they have been used

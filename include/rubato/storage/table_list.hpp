@@ -33,6 +33,7 @@ class table_list {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return tables_.size(); }
+  /// The tables, in the order in which they were added.
   [[nodiscard]] std::vector<table_description> const& descriptions() const noexcept { return tables_; }
 
  private:

@@ -15,7 +15,7 @@ namespace rubato {
 /// consecutive rows, or, *keyed*, of the rows that are listed. Refers to memory of others.
 template <parameter T>
 struct row_values {
-  bool keyed = false;
+  bool keyed = false;  ///< whether rows are listed
   std::uint64_t first = 0;                ///< of a run: its first row
   std::span<std::uint64_t const> rows{};  ///< keyed: which rows; none occurs twice
   std::span<T const> values{};            ///< width for each row, one row after the other
@@ -24,7 +24,7 @@ struct row_values {
 /// The same, and what it counts.
 template <parameter T>
 struct weighted_update : row_values<T> {
-  double weight = 1;
+  double weight = 1;  ///< what it counts
 };
 
 /// One table's part of a commit for one server.
@@ -33,15 +33,16 @@ struct weighted_update : row_values<T> {
 /// or *keyed* (some rows: `rows[i]` has the values `values[i·width …]`; no row occurs twice). Empty
 /// is keyed without rows. Immutable once committed, so that log, cache and link can share it.
 struct update {
-  bool whole = false;
-  std::vector<std::uint64_t> rows;
-  raw_array values;
+  bool whole = false;  ///< whether every element of the server's part has a value
+  std::vector<std::uint64_t> rows;  ///< keyed: which
+  raw_array values;  ///< width for each row
 
   [[nodiscard]] bool empty() const noexcept { return values.empty(); }
   /// What it takes on a wire, without framing.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return rows.size() * sizeof(std::uint64_t) + values.size_bytes();
   }
+  /// For those who compute. @pre its elements are of type T
   template <parameter T>
   [[nodiscard]] row_values<T> as() const noexcept {
     return {.keyed = !whole, .first = 0, .rows = rows, .values = values.as<T>()};
@@ -50,9 +51,10 @@ struct update {
 
 /// An update and what it counts.
 struct weighted_part {
-  update const* part;
-  double weight;
+  update const* part;  ///< which update
+  double weight;  ///< what it counts
 
+  /// For those who compute. @pre its elements are of type T
   template <parameter T>
   [[nodiscard]] weighted_update<T> as() const noexcept {
     return {part->as<T>(), weight};

@@ -27,9 +27,11 @@ struct update_filter {
   /// Entries with |x| below it are not sent; 0 sends all. Unless set it is 0, and 1e-6 for
   /// `multi_version` tables of floating point.
   std::optional<double> threshold{};
-  small_entries small = small_entries::drop;
+  small_entries small = small_entries::drop;  ///< what becomes of the entries that are left out
 
+  /// Whether everything is sent.
   [[nodiscard]] constexpr bool off() const noexcept { return limit() == 0; }
+  /// Entries whose magnitude is below it are small.
   [[nodiscard]] constexpr double limit() const noexcept { return threshold.value_or(0.0); }
   /// Whether this entry is sent: one that is not a number always is. @pre not `off()`
   template <class T>

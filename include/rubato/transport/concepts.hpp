@@ -72,8 +72,8 @@ concept task_transport = transport<T> && requires(T const t) {
 /// nothing, is what `run` throws.
 template <transport T>
 struct decorated {
-  T inner;
-  run_setup::wrapper wrap;
+  T inner;  ///< what carries the run
+  run_setup::wrapper wrap;  ///< what stands before each endpoint
 
   using runtime_type = typename T::runtime_type;
   [[nodiscard]] std::unique_ptr<runtime_type> open(run_setup setup) const {
@@ -91,6 +91,7 @@ struct decorated {
     return inner.nodes();
   }
 };
+/// `decorated{in_process{.workers = 4}, wrap}`.
 template <class T, class F>
 decorated(T, F) -> decorated<T>;
 

@@ -16,8 +16,8 @@ struct peer_setup;
 /// Workers are threads of this process and call the shards directly: no queue, no serialization;
 /// parameters are copied once, from the store into the user's memory.
 struct in_process {
-  std::uint32_t workers = 1;
-  std::uint32_t servers = 1;
+  std::uint32_t workers = 1;  ///< threads that run the body
+  std::uint32_t servers = 1;  ///< shards, over which tables are spread
   /// How many times as long each worker takes for a step, by rank; what is missing counts 1. The
   /// worker sleeps for the difference: for trying out heterogeneity on one machine.
   std::vector<double> slowness = {};

@@ -25,6 +25,7 @@ class simulated_runtime : public runtime {
 /// The same for peers.
 class simulated_peer_runtime : public peer_runtime {
  public:
+  /// Calls `observer` after every event of a run.
   virtual void on_event(std::function<void()> observer) = 0;
 };
 
@@ -35,9 +36,9 @@ class simulated_peer_runtime : public peer_runtime {
 /// One message between worker and server is one event; so is the end of a local step. O(log events)
 /// each, besides what shards and body do.
 struct simulated {
-  std::uint32_t workers = 1;
-  std::uint32_t servers = 1;
-  sim::scenario scenario = {};
+  std::uint32_t workers = 1;  ///< fibers that run the body
+  std::uint32_t servers = 1;  ///< over which tables are spread
+  sim::scenario scenario = {};  ///< how fast machines and links are, who joins and who crashes
   std::size_t stack_bytes = 256 * 1024;  ///< of each worker's fiber
 
   using runtime_type = simulated_runtime;

@@ -18,6 +18,7 @@ namespace rubato {
 /// the parameters can be read in worker processes only.
 class tcp_runtime : public runtime {
  public:
+  /// What this process is.
   [[nodiscard]] virtual net::role role() const noexcept = 0;
   /// This process's number among those of its role.
   [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
@@ -38,7 +39,7 @@ class tcp_runtime : public runtime {
 /// Initial values are those of worker process 0. What becomes of a run when a process is lost,
 /// `net::deployment` says.
 struct tcp {
-  net::deployment place = {};
+  net::deployment place = {};  ///< what this process is, and where the others are
   std::uint32_t threads = 1;  ///< workers in this process
   std::uint64_t seed = 1;     ///< of the workers' random streams
   /// A thread of its own sends and receives while all workers of this process compute: for large
@@ -67,6 +68,7 @@ struct tcp {
     return std::vector<std::uint32_t>(place.workers, threads);
   }
 
+  /// What `network` makes, or an `asio_network`.
   [[nodiscard]] std::unique_ptr<net::network> make_network() const;
   /// @throws option_error
   void check() const;

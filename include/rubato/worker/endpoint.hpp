@@ -96,6 +96,7 @@ class endpoint_decorator : public endpoint {
   [[nodiscard]] bool shares_reads() const noexcept override { return inner_.shares_reads(); }
 
  protected:
+  /// The one that it stands before.
   [[nodiscard]] endpoint& inner() const noexcept { return inner_; }
 
  private:

@@ -20,6 +20,7 @@ namespace rubato {
 /// Thread safety: belongs to the thread (or fiber) that the body runs in.
 class table_list_worker : public worker_core {
  public:
+  /// Made by the cluster.
   explicit table_list_worker(worker_setup const& setup) : worker_core(setup), plan_(setup.plan) {}
 
   /// How many tables there are.

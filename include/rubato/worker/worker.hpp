@@ -24,11 +24,13 @@ class worker : public worker_core {
   using first = table_at<0>;
 
  public:
+  /// The type of the elements of table I.
   template <std::size_t I>
   using value_type = typename table_at<I>::value_type;
 
   using worker_core::worker_core;
 
+  /// `worker[table<1>]`: that table's handle, a `worker_table`. Costs nothing; need not be kept.
   template <std::size_t I>
     requires(I < sizeof...(Tables))
   [[nodiscard]] auto operator[](table_tag<I>) noexcept {
@@ -41,29 +43,36 @@ class worker : public worker_core {
   {
     (*this)[table<0>].pull(out);
   }
+  /// With a staleness of its own, at most the protocol's. @throws usage_error for more
   void pull(flat<value_type<0>> out, staleness s)
     requires(first::bounded)
   {
     (*this)[table<0>].pull(out, s);
   }
+  /// The rows named by `keys`, width elements each.
   template <key_range Keys>
   void pull(Keys const& keys, flat<value_type<0>> out) {
     (*this)[table<0>].pull(keys, out);
   }
+  /// The same with a staleness of its own.
   template <key_range Keys>
   void pull(Keys const& keys, flat<value_type<0>> out, staleness s) {
     (*this)[table<0>].pull(keys, out, s);
   }
+  /// Asks for what the next pull of the whole table will need, and does not wait.
   void prefetch() { (*this)[table<0>].prefetch(); }
+  /// The same for rows.
   template <key_range Keys>
   void prefetch(Keys const& keys) {
     (*this)[table<0>].prefetch(keys);
   }
+  /// Adds `delta` to the whole table: seen at once by this worker, by others after its next commit.
   void push(flat<value_type<0> const> delta)
     requires(first::bounded)
   {
     (*this)[table<0>].push(delta);
   }
+  /// Adds to the rows named by `keys`; one that is named twice gets both.
   template <key_range Keys>
   void push(Keys const& keys, flat<value_type<0> const> delta) {
     (*this)[table<0>].push(keys, delta);

@@ -25,10 +25,10 @@ struct starting_point;
 
 /// Who a worker is, and what it works with; all of it outlives the worker.
 struct worker_setup {
-  endpoint& link;
-  blueprint const& plan;
-  sender const& self;
-  std::uint32_t rank;
+  endpoint& link;  ///< its end of the transport
+  blueprint const& plan;  ///< protocols and tables
+  sender const& self;  ///< who it is, as its messages say it
+  std::uint32_t rank;  ///< its place among the workers
   std::uint64_t seed;  ///< of its random stream
   std::size_t protocol = 0;  ///< which of the plan's the run follows
 };
@@ -42,6 +42,7 @@ struct worker_setup {
 /// Thread safety: belongs to the thread (or fiber) that the body runs in.
 class worker_core {
  public:
+  /// Made by the transport.
   explicit worker_core(worker_setup const& setup);
   virtual ~worker_core();
   worker_core(worker_core const&) = delete;
@@ -54,6 +55,7 @@ class worker_core {
   /// How many workers the run began with; for one that joined later at least `rank() + 1`, so that
   /// `shard(rank(), count())` is a part of the data for everyone.
   [[nodiscard]] std::uint32_t count() const noexcept;
+  /// Its number in what policies and reports are told.
   [[nodiscard]] worker_id id() const noexcept;
   /// The number of this worker's commits; a joiner starts where the others are.
   [[nodiscard]] clock_index clock() const noexcept;
@@ -63,6 +65,7 @@ class worker_core {
   [[nodiscard]] time_point now() const;
   /// This worker's own stream: the same numbers for the same seed, whatever the schedule.
   [[nodiscard]] random_stream& random() noexcept;
+  /// What it has measured so far in this run.
   [[nodiscard]] worker_metrics const& metrics() const noexcept;
 
   // ---- clock
@@ -87,28 +90,38 @@ class worker_core {
   void finish();
   /// The handle is of no use any more; time is up.
   void end();
+  /// Where the answer of that server about that table arrives.
   [[nodiscard]] read_slot& slot(std::size_t table, server_id s) noexcept;
   /// Where the worker's own memory begins, for whoever wants to fetch it early, and how much of it a step
   /// touches.
   [[nodiscard]] std::span<std::byte const> footprint() const noexcept;
   /// Where its replica's memory begins.
   [[nodiscard]] void const* first_part() const noexcept;
+  /// Who it is, as its messages say it.
   [[nodiscard]] sender const& identity() const noexcept;
 
  protected:
   // What typed handles are made of. Elements are given as bytes, and as many as `elements` of the
   // table's type; keys as numbers.
 
+  /// Keys as numbers.
   using key_list = std::span<std::uint64_t const>;
 
+  /// A whole table, into `out`.
   void pull_whole(std::size_t table, std::byte* out, std::size_t elements, std::optional<staleness> s);
+  /// All touched rows, by ascending key.
   void pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values,
                     std::optional<staleness> s);
+  /// Some rows, into `out`.
   void pull_rows(std::size_t table, key_list keys, std::byte* out, std::size_t elements,
                  std::optional<staleness> s);
+  /// Asks for a whole table early.
   void prefetch_whole(std::size_t table);
+  /// Asks for some rows early.
   void prefetch_rows(std::size_t table, key_list keys);
+  /// Adds to every row.
   void push_whole(std::size_t table, std::byte const* delta, std::size_t elements);
+  /// Adds to some rows.
   void push_rows(std::size_t table, key_list keys, std::byte const* delta, std::size_t elements);
   /// Room for keys that are no numbers of 64 bits.
   [[nodiscard]] std::vector<std::uint64_t>& key_room() noexcept;

@@ -27,7 +27,7 @@ concept key_range = std::ranges::random_access_range<R const> && std::ranges::si
 template <parameter T, bool Bounded>
 struct table_handle {
   using value_type = T;
-  static constexpr bool bounded = Bounded;
+  static constexpr bool bounded = Bounded;  ///< whether it holds every row
 };
 
 template <class... Tables>
@@ -38,8 +38,9 @@ template <class Worker, parameter T, bool Bounded>
 class worker_table {
  public:
   using value_type = T;
-  static constexpr bool bounded = Bounded;
+  static constexpr bool bounded = Bounded;  ///< whether it holds every row
 
+  /// Of the worker's table of this number, from 0.
   worker_table(Worker& w, std::size_t number) noexcept : worker_(w), number_(number) {}
 
   /// Reads the whole table into `out`, rows × width elements by key. Waits as the protocol says.
@@ -69,6 +70,7 @@ class worker_table {
   void pull(Keys const& keys, flat<T> out) const {
     worker_.pull_rows(number_, numbers(keys), bytes_of(out), out.size(), std::nullopt);
   }
+  /// The same with a staleness of its own, at most the protocol's.
   template <key_range Keys>
   void pull(Keys const& keys, flat<T> out, staleness s) const {
     worker_.pull_rows(number_, numbers(keys), bytes_of(out), out.size(), s);

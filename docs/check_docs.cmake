@@ -1,0 +1,58 @@
+# Runs doxygen, and fails on its warnings, but for those about members that a convention covers (see reference.md,
+# "What is not said twice"): they are what a concept asks of a class, and documented there, or what every C++
+# programmer knows.
+if(NOT DOXYGEN)
+  message("there is no doxygen, so the reference is not checked; cmake/bootstrap --checks installs it")
+  return()
+endif()
+
+file(REMOVE_RECURSE ${OUTPUT}/html)
+execute_process(COMMAND ${DOXYGEN} ${OUTPUT}/Doxyfile COMMAND_ERROR_IS_FATAL ANY)
+# Comments link to them as files of the project do.
+file(COPY ${EXAMPLES} DESTINATION ${OUTPUT}/html FILES_MATCHING PATTERN "*.cpp" PATTERN "*.md")
+
+# What the concepts of a folder ask for.
+set(conventions
+  "/protocol/.*Member (admission|visibility|merge|pace|name)\\("
+  "/protocol/.*Member (bound|need|cache_need|horizon|weight|decay|map|share|expire|version_after|due|follow|spent)\\("
+  "/protocol/.*Member (join|leave|commit|observe|tick|next_tick|next_sample|changes|make_conductor)\\("
+  "/protocol/.*Member (holds_back|synchronized|exact|order_type) "
+  "/peer/.*Member (gather|reduce|gap|jump|order|make_node|needed|oldest|weight|gap_max|check|start|apply)\\("
+  "/peer/.*Member (kept|bounds_gap|outlives_loss|acks|tokens|jumps|state) "
+  "/peer/.*Compound .*::state"
+  "/partition/.*Member (server_of|digest)\\("
+  "/storage/.*Member (assign|fold|read|copy|collect|bytes|chunks|chunk|add|add_shares|versions|live)\\("
+  "/storage/.*Member (value_type|merge_type|store|bounded|concurrent|merge|partition|filter|options) "
+  "/net/(network|asio_network).hpp:.* Member (dial|listen|at|now|run_one|poll|interrupt|reached)\\("
+  "/transport/.*Member (open|open_peers|nodes)\\("
+  "/worker/endpoint.hpp:.* of class rubato::endpoint(_decorator)?"
+  "/transport/.*Member (runtime_type|peer_runtime_type|tasks) "
+  "/model/.*Member (value|slope|operator\\(\\))\\("
+  "/model/.*Member takes_residual ")
+# What everybody knows.
+list(APPEND conventions
+  "Member operator(==|<=>|=|\\*|\\+\\+|->)\\(" "Member operator bool\\("
+  "Member (begin|end|size|empty|data)\\(\\)"
+  "Member (value_type|iterator|difference_type|reference|pointer|iterator_category|iterator_concept) ")
+
+file(STRINGS ${OUTPUT}/warnings.txt warnings)
+set(left "")
+foreach(warning IN LISTS warnings)
+  set(covered FALSE)
+  foreach(convention IN LISTS conventions)
+    if(warning MATCHES "${convention}.* is not documented")
+      set(covered TRUE)
+      break()
+    endif()
+  endforeach()
+  if(NOT covered)
+    list(APPEND left "${warning}")
+  endif()
+endforeach()
+if(left)
+  list(REMOVE_DUPLICATES left)
+  list(LENGTH left count)
+  list(JOIN left "\n" left)
+  message("${left}")
+  message(FATAL_ERROR "doxygen warns of ${count} things")
+endif()
