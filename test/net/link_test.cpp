@@ -594,6 +594,24 @@ TEST_CASE("link: where nobody listens it is lost when patience ends") {
   CHECK_THAT(l.at_dialer.reason(), Contains("could not be reached"));
 }
 
+TEST_CASE("link: one that accepts and says nothing is waited for no longer than patience lasts") {
+  temporary_folder folder;
+  auto const path = folder.file("silent");
+  int const silent = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  std::strncpy(where.sun_path, path.c_str(), sizeof where.sun_path - 1);
+  REQUIRE(::bind(silent, reinterpret_cast<sockaddr*>(&where), sizeof where) == 0);
+  REQUIRE(::listen(silent, 1) == 0);  // which the system does
+  linked l;
+  auto const began = std::chrono::steady_clock::now();
+  l.dial({.host = "", .port = 0, .path = path}, 150ms);
+  CHECK(l.until([&] { return l.at_dialer.is_lost(); }));
+  CHECK(std::chrono::steady_clock::now() - began < l.limits.handshake);  // 5 s, whatever the patience
+  CHECK_THAT(l.at_dialer.reason(), Contains("could not be reached") && Contains("the handshake took too long"));
+  ::close(silent);
+}
+
 TEST_CASE("link: who is refused in the handshake does not try for as long as it has patience") {
   linked l;
   l.dialer = std::make_unique<net::link>(l.network, l.at_dialer, l.limits, "server 1");

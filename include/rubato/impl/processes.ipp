@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rubato/wire/impl/control.ipp"
+#include "rubato/transport/processes/impl/agreement.ipp"
 #include "rubato/transport/processes/impl/process_control.ipp"
 #include "rubato/transport/processes/impl/coordinator_link.ipp"
 #include "rubato/transport/processes/impl/coordinator_process.ipp"

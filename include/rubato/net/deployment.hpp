@@ -20,7 +20,7 @@ using wire::to_string;
 
 /// What becomes of a run when a worker is lost.
 enum class on_loss : std::uint8_t {
-  end,    ///< it ends with an error, everywhere
+  end,    ///< it ends with an error, everywhere; before the first run another may take its place
   /// It goes on without the worker, and without one whose body throws; a stage of a task may begin again instead, see
   /// `stage_options::restarts`.
   go_on,
@@ -52,7 +52,8 @@ struct deployment {
   /// does not help, and the process is lost, with what the last one broke for. They are made at growing intervals,
   /// so that 20 take about four seconds.
   std::uint32_t breaks_max = 20;
-  /// How long to wait for the others when a run is started.
+  /// How long all of a start may take: until the coordinator answers, until all are there, and, from when one of
+  /// them is ready for the first run, until all are. Whoever waits says after three seconds for whom, and again.
   std::chrono::milliseconds patience{60000};
 
   /// As launchers say it. `look_up` is asked for each variable.

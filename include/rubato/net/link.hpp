@@ -86,8 +86,8 @@ class link final : public frame_receiver {
   link(link const&) = delete;
   link& operator=(link const&) = delete;
 
-  /// The end that dials. Tries for `patience` until the first connection is there, but not where it
-  /// is refused. @throws option_error as `network::dial`
+  /// The end that dials. Tries for `patience` until the first connection is there, also with one that accepts and
+  /// says nothing, but not where it is refused. @throws option_error as `network::dial`
   void dial(address const& to, security const& keys, hello const& self,
             std::chrono::milliseconds patience);
   /// The end that listens: a connection of this link, whose hello has been read.

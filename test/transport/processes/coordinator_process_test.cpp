@@ -13,9 +13,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -82,7 +84,9 @@ class hurried_network final : public net::network_decorator {
 class coordinated {
  public:
   explicit coordinated(std::chrono::milliseconds silence, rules const& protocol = asp{},
-                       std::unique_ptr<net::network> network = std::make_unique<net::asio_network>()) {
+                       std::unique_ptr<net::network> network = std::make_unique<net::asio_network>(),
+                       std::uint32_t workers = 1) {
+    place_.workers = workers;
     place_.coordinator.path = folder_.file("coordinator");
     place_.silence = silence;
     place_.reconnect = 0ms;  // at its end it waits for nobody
@@ -113,12 +117,16 @@ class coordinated {
 /// A process of a run, as far as the coordinator knows. A server does what it is ordered to.
 class member final : detail::coordinator_user {
  public:
-  member(net::network& where, net::deployment const& place, net::role as)
+  member(net::network& where, net::deployment const& place, net::role as, std::string what = agreed)
       : link_(where, *this, place,
-              {.as = as, .rank = std::nullopt, .listens = "here", .agreed = agreed, .pid = 0}) {}
+              {.as = as, .rank = std::nullopt, .listens = "here", .agreed = std::move(what), .pid = 0}) {}
 
   void say(wire::control_message const& m) { link_.send(m); }
   [[nodiscard]] bool is_in() const noexcept { return is_in_; }
+  [[nodiscard]] std::string const& lost_for() const noexcept { return lost_for_; }
+  [[nodiscard]] bool has_arrived() const noexcept { return link_.unacknowledged() == 0; }
+  /// What ended it, as the coordinator said.
+  [[nodiscard]] std::string told_last() const { return std::get<wire::stop_run>(heard_.back()).sentence; }
   template <class Message>
   [[nodiscard]] bool has_heard() const {
     return std::ranges::any_of(heard_, [](auto const& m) { return std::holds_alternative<Message>(m); });
@@ -130,8 +138,8 @@ class member final : detail::coordinator_user {
     heard_.push_back(m);
     if (auto const* o = std::get_if<wire::server_order>(&m)) carry_out(o->order);
   }
-  void coordinator_lost(std::string const&, bool) override {}
-  void coordinator_refused(std::string const&) override {}
+  void coordinator_lost(std::string const& why, bool) override { lost_for_ = why; }
+  void coordinator_refused(std::string const& why) override { lost_for_ = why; }
 
   void carry_out(membership_order const& o) {
     bool const reports =
@@ -140,6 +148,7 @@ class member final : detail::coordinator_user {
   }
 
   bool is_in_ = false;
+  std::string lost_for_;
   std::vector<wire::control_message> heard_;
   detail::coordinator_link link_;
 };
@@ -160,7 +169,9 @@ class stranger final : public net::link_user {
     link_.send_reliable(+wire::kind::control, wire::encode(self));
     link_.flush();
   }
+  void cut() { link_.cut(); }
   [[nodiscard]] bool is_up() const noexcept { return link_.is_up(); }
+  [[nodiscard]] bool has_arrived() const noexcept { return link_.unacknowledged() == 0; }
   [[nodiscard]] bool is_in() const noexcept { return is_in_; }
   [[nodiscard]] std::string const& lost_for() const noexcept { return lost_for_; }
   void begin(net::link&, wire::frame_header const& header, std::span<std::byte const>,
@@ -324,4 +335,90 @@ TEST_CASE("coordinator: who does not take what it is told is given up as lost, a
   }
   CHECK(ordered == allowed);
   CHECK_THAT(log.warnings(), Contains("worker 0 was lost: it does not take what it is told"));
+}
+
+// ---- those who wait before the first run
+
+TEST_CASE("coordinator: who is not there any more does not keep out who has other tables", "[tcp]") {
+  coordinated const run(60s);
+  net::asio_network network, its_own;
+  std::optional<stranger> first(std::in_place, its_own, run.place().coordinator, 77);
+  first->register_itself();
+  REQUIRE(test::run_until(its_own, [&] { return first->is_up() && first->has_arrived(); }));
+  std::string const now = GENERATE("is there", "has left", "has a broken connection");
+  INFO(now);
+  if (now == "has left") first.reset();
+  if (now == "has a broken connection") first->cut();  // and is not heard of
+  member right(network, run.place(), net::role::server, "something else");
+  CHECK(test::run_until(network, [&] {
+    if (now == "is there") its_own.poll();
+    return right.is_in() || !right.lost_for().empty();
+  }));
+  CHECK(right.is_in() == (now != "is there"));
+  if (now == "is there")
+    CHECK_THAT(right.lost_for(),
+               Contains("than worker 0 (process 0): it says \"something else\", expected \"played\""));
+}
+
+namespace {
+/// Warnings of whatever thread.
+class shared_log {
+ public:
+  shared_log() {
+    net::set_log([this](net::log_level level, std::string_view line) {
+      std::lock_guard const guard(lock_);
+      if (level == net::log_level::warning) lines_ += std::string(line) + '\n';
+    });
+  }
+  shared_log(shared_log const&) = delete;
+  shared_log& operator=(shared_log const&) = delete;
+  ~shared_log() { net::set_log({}); }
+  [[nodiscard]] std::string lines() const {
+    std::lock_guard const guard(lock_);
+    return lines_;
+  }
+
+ private:
+  mutable std::mutex lock_;
+  std::string lines_;
+};
+}  // namespace
+
+TEST_CASE("coordinator: it says for whom it waits, and then that patience is over", "[tcp]") {
+  shared_log const log;
+  std::atomic<std::chrono::milliseconds> ahead = 0ms;
+  coordinated const run(1s, asp{}, std::make_unique<hurried_network>(ahead), 2);
+  net::asio_network network;
+  member const server(network, run.place(), net::role::server);
+  member worker(network, run.place(), net::role::worker);
+  REQUIRE(test::run_until(network, [&] { return worker.is_in(); }));
+  member const unready(network, run.place(), net::role::worker);
+  REQUIRE(test::run_until(network, [&] { return unready.is_in(); }));
+  worker.say(wire::ready{1, false, 0, false});
+  REQUIRE(test::run_until(network, [&] { return worker.has_arrived(); }));
+  ahead = 10s;  // which it sees when it hears from its connections
+  CHECK(test::run_until(network, [&] { return log.lines().find("waiting for") != std::string::npos; }));
+  CHECK(log.lines() == "waiting for worker 1 (here, but not ready)\n");
+  ahead = 90s;
+  CHECK(test::run_until(network, [&] { return worker.has_heard<wire::stop_run>(); }));
+  CHECK(worker.told_last() == "after 60 s the run waits for worker 1 (here, but not ready)");
+}
+
+TEST_CASE("coordinator_link: who finds no coordinator says where it looks, and how to start one", "[tcp]") {
+  test::log_capture const log;
+  std::atomic<std::chrono::milliseconds> ahead = 0ms;
+  hurried_network network(ahead);
+  net::deployment place;
+  place.coordinator.path = "/nowhere/coordinator";
+  member const alone(network, place, net::role::worker);
+  for (int times = 0; times < 3; ++times) {
+    network.poll();
+    ahead = ahead.load() + 4s;
+  }
+  network.poll();
+  std::string const line = "waiting for the coordinator at unix:/nowhere/coordinator; start this program with "
+                           "rubato-launch, or set RUBATO_COORDINATOR";
+  CHECK_THAT(log.warnings(), Contains(line));
+  CHECK(log.warnings().find(line) != log.warnings().rfind(line));  // again, but not as often as it was asked
+  CHECK(std::ranges::count(log.warnings(), '\n') == 2);
 }

@@ -133,11 +133,11 @@ struct bench {
     pump();
     heard.clear();
   }
-  std::uint32_t serve() {
-    return control.enroll({net::role::server, std::nullopt, "here", "", 1}, now).at.number;
+  std::uint32_t serve(std::string const& agreed = "") {
+    return control.enroll({net::role::server, std::nullopt, "here", agreed, 1}, now).at.number;
   }
-  process_control::enrolment come(std::optional<std::uint32_t> rank = std::nullopt) {
-    return control.enroll({net::role::worker, rank, "", "", 1}, now);
+  process_control::enrolment come(std::optional<std::uint32_t> rank = std::nullopt, std::string const& agreed = "") {
+    return control.enroll({net::role::worker, rank, "", agreed, 1}, now);
   }
   void say(place from, wire::control_message const& m) { control.receive(from, m, now); }
   void ready(std::uint32_t process, std::uint32_t threads = 1) {

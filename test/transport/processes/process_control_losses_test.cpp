@@ -77,7 +77,10 @@ TEST_CASE("process_control: a worker lost while the run ends hangs nobody") {
 }
 
 TEST_CASE("process_control: an idle worker that is lost ends all, or is done without") {
-  bench strict = gathered(1, 2);
+  bench strict = running(1, 2);
+  for (std::uint32_t w = 0; w < 2; ++w) strict.ended(w, w);
+  strict.carry_out_all();
+  strict.finish(0);
   strict.lose(worker(0));
   CHECK(strict.control.is_over());
   CHECK_THAT(strict.told(worker(1)).back(), Contains("fatal: worker 0"));
@@ -195,13 +198,14 @@ TEST_CASE("process_control: whoever takes worker 0's place before it was ready s
 TEST_CASE("process_control: no run begins without worker 0, which has the initial values") {
   bench b(1, 2);
   b.serve();
-  (void)b.come(1);
-  (void)b.come(2);
+  for (int i = 0; i < 3; ++i) (void)b.come();
+  b.lose(worker(0));
   b.ready(1);
   b.ready(2);
   CHECK_FALSE(b.control.is_complete());
   CHECK_FALSE(b.control.is_running());
   CHECK(b.control.attendance() == "1 of 1 servers and 2 of 2 workers are here, without worker 0");
+  CHECK(b.control.awaited() == "worker 0; worker 0 (process 1) was lost: cut off");
   (void)b.come(0);
   CHECK(b.control.is_complete());
   b.ready(0);
@@ -219,25 +223,17 @@ TEST_CASE("process_control: initial values are sent once, and a run goes on with
   CHECK(b.control.is_running());
 }
 
-TEST_CASE("process_control: who leaves before the first run is missed by those who wait for it") {
-  bench b = gathered(1, 3);
+TEST_CASE("process_control: who leaves before the first run is waited for by those who stay") {
+  net::on_loss const when = GENERATE(net::on_loss::end, net::on_loss::go_on);
+  bench b = gathered(1, 2, when);
+  if (GENERATE(true, false)) b.say(worker(0), wire::farewell{});
+  else b.lose(worker(0));
+  b.ready(1);
+  CHECK_FALSE(b.control.is_over());
+  CHECK_FALSE(b.control.is_running());  // it has the initial values
+  (void)b.come(0);
   b.ready(0);
-  b.say(worker(1), wire::farewell{});
-  CHECK(b.control.is_over());
-  CHECK_THAT(b.control.failure(), Contains("worker 1 (process 1) was lost: it has left"));
-  REQUIRE(b.told(worker(0)).size() == 1);
-
-  bench nobody_waits = gathered(1, 2);
-  nobody_waits.say(worker(1), wire::farewell{});
-  CHECK_FALSE(nobody_waits.control.is_over());
-  nobody_waits.ready(0);
-  CHECK_FALSE(nobody_waits.control.is_running());
-  CHECK_FALSE(nobody_waits.control.is_complete());
-
-  bench lax = gathered(1, 2, net::on_loss::go_on);
-  lax.ready(0);
-  lax.say(worker(1), wire::farewell{});
-  CHECK_FALSE(lax.control.is_over());
+  CHECK(b.control.is_running());
 }
 
 TEST_CASE("process_control: who says that it cannot go on is lost, whether the run goes on or not") {
@@ -381,6 +377,37 @@ TEST_CASE("process_control: who is one too many may leave before the first run")
   CHECK_FALSE(b.control.is_running());  // it waits for all who are here
   b.say(worker(2), wire::farewell{});
   CHECK(b.control.is_running());
+}
+
+TEST_CASE("process_control: whoever waits for the first run is told for whom") {
+  bench b(2, 3);
+  CHECK(b.control.is_starting());
+  CHECK(b.control.awaited() == "servers 0 and 1, and workers 0, 1 and 2");
+  b.serve();
+  (void)b.come(1);
+  CHECK(b.control.awaited() == "server 1, and workers 0 and 2");
+  b.serve();
+  b.ready(1);
+  (void)b.come(0);
+  CHECK(b.control.awaited() == "worker 2, and worker 0 (here, but not ready)");
+  b.lose(worker(0));
+  CHECK(b.control.awaited() == "workers 0 and 2; worker 0 (process 1) was lost: cut off");
+  (void)b.come(0);
+  CHECK_THAT(refusal_of([&] { (void)b.come(2, "other tables"); }), Contains("other tables"));
+  (void)b.come(2);
+  CHECK(b.control.is_complete());
+  CHECK(b.control.is_starting());
+  CHECK_THAT(b.control.awaited(),
+             Catch::StartsWith("workers 0 and 2 (here, but not ready); worker 2 (process 1) runs another"));
+  b.ready(0);
+  b.ready(2);
+  CHECK(b.control.is_running());
+  CHECK_FALSE(b.control.is_starting());
+
+  bench calm = gathered(1, 2);  // nobody is ready, so nobody waits
+  CHECK_FALSE(calm.control.is_starting());
+  bench many(1, 2147483647);
+  CHECK(many.control.awaited() == "server 0, and workers 0, 1, 2, 3, 4, 5, 6, 7 and 2147483639 others");
 }
 
 TEST_CASE("process_control: when patience ends, all are told what was missing") {

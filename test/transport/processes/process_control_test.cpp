@@ -47,6 +47,11 @@ TEST_CASE("process_control: places that are taken, or not there, are refused wit
   bench b = gathered(1, 1);
   CHECK_THAT(refusal_of([&] { b.serve(); }), Contains("no room for number 1"));
   CHECK_THAT(refusal_of([&] { (void)b.come(0); }), Contains("worker 0 is here already"));
+  CHECK_THAT(refusal_of([&] { (void)b.come(1); }),
+             Contains("this run has 1 workers, numbered from 0, and no room for number 1"));
+  CHECK(b.come().at == worker(1));  // who comes late may be one more
+  b.lose(worker(1));
+  CHECK(b.come(1).incarnation == 1);
   wire::registration r{net::role::server, 0U, "", "", 1};
   CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now); }),
              Contains("server 0 is here already"));
@@ -57,23 +62,97 @@ TEST_CASE("process_control: places that are taken, or not there, are refused wit
   CHECK_THAT(refusal_of([&] { (void)b.come(); }), Contains("the run is over: server 0 (here)"));
 }
 
-TEST_CASE("process_control: a worker that is lost while others are awaited ends all, or is replaced") {
-  bench strict(1, 2);
-  strict.serve();
-  (void)strict.come();
-  strict.lose(worker(0));
-  CHECK(strict.control.is_over());
-  bench lax(1, 2, net::on_loss::go_on);
-  lax.serve();
-  (void)lax.come();
-  lax.lose(worker(0));
-  CHECK_FALSE(lax.control.is_over());
-  CHECK(lax.come(0).incarnation == 1);
-  CHECK(lax.come(1).incarnation == 0);
-  lax.ready(0);
-  CHECK_FALSE(lax.control.is_running());
-  lax.ready(1);
-  CHECK(lax.control.is_running());
+TEST_CASE("process_control: who goes before the first run is replaced by the next with its number") {
+  net::on_loss const when = GENERATE(net::on_loss::end, net::on_loss::go_on);
+  bench b(1, 2, when);
+  b.serve();
+  (void)b.come();
+  b.lose(worker(0));
+  CHECK_FALSE(b.control.is_over());
+  CHECK(b.come(0).incarnation == 1);
+  CHECK(b.come(1).incarnation == 0);
+  b.ready(0);
+  CHECK_FALSE(b.control.is_running());
+  b.ready(1);
+  CHECK(b.control.is_running());
+}
+
+TEST_CASE("process_control: a server that goes before workers know it is replaced, and gets its values anew") {
+  bench b(2, 1);
+  b.serve();
+  b.lose(server(0));
+  (void)b.come();
+  CHECK_FALSE(b.control.is_over());
+  CHECK(b.serve() == 0);
+  CHECK(b.serve() == 1);
+  CHECK(b.told(worker(0)) == list{"welcome 0.0 to 2, initial values"});
+  b.lose(server(0));  // its address is known
+  CHECK(b.control.is_over());
+
+  bench again(1, 2);
+  again.serve();
+  (void)again.come();
+  again.say(worker(0), wire::ready{0, false, 0, false, 0, 1});  // the values are where they belong
+  again.lose(worker(0));
+  again.lose(server(0));
+  again.serve();
+  again.forget();
+  (void)again.come();
+  CHECK(again.told(worker(0)) == list{"welcome 0.1 to 1, initial values"});
+}
+
+// ---- what all agree on
+
+TEST_CASE("process_control: what is agreed on is what those say who are here, not who was first") {
+  bench b(1, 1);
+  SECTION("a worker that has left") {
+    (void)b.come(0, "bsp; 2 rows");
+    b.say(worker(0), wire::farewell{});
+  }
+  SECTION("a worker that was lost") {
+    (void)b.come(0, "bsp; 2 rows");
+    b.lose(worker(0));
+  }
+  SECTION("a server that was lost") {
+    b.serve("bsp; 2 rows");
+    b.lose(server(0));
+  }
+  SECTION("one that was refused") {
+    wire::registration const r{net::role::server, 7U, "", "bsp; 2 rows", 1};
+    CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now); }), Contains("no room for number 7"));
+  }
+  CHECK(b.serve("ssp; 3 rows") == 0);
+  (void)b.come(0, "ssp; 3 rows");
+  b.ready(0);
+  CHECK(b.control.is_running());
+  b.say(worker(0), wire::farewell{});
+  CHECK_THAT(refusal_of([&] { (void)b.come(1, "bsp; 2 rows"); }), Contains("expected \"ssp; 3 rows\""));
+}
+
+TEST_CASE("process_control: who does not agree is told who says what") {
+  bench b(2, 3);
+  (void)b.come(1, "ssp; 2 servers; table 0: 500 rows; table 1: 7 rows");
+  auto const refused = [&](char const* agreed) {
+    return refusal_of([&] { (void)b.control.enroll({net::role::server, 0U, "", agreed, 12}, b.now); });
+  };
+  std::string const wrong = "server 0 (process 12) runs another protocol or other tables than worker 1 (process 1)";
+  CHECK(refused("ssp; 2 servers; table 0: 501 rows; table 1: 7 rows") ==
+        wrong + ": it says \"table 0: 501 rows\", expected \"table 0: 500 rows\"");
+  CHECK(refused("ssp; 2 servers; table 0: 500 rows") == wrong + ": it says nothing, expected \"table 1: 7 rows\"");
+  CHECK(refused("\x1b[2J; 2 servers; table 0: 500 rows; table 1: 7 rows") ==
+        wrong + ": it says \"\\x1b[2J\", expected \"ssp\"");
+  (void)b.come(0, "ssp; 2 servers; table 0: 500 rows; table 1: 7 rows");
+  CHECK_THAT(refused("asp"), Contains("than worker 0 (process 1) and another one: it says \"asp\""));
+  CHECK(refused(("ssp; " + std::string(9000, 'x')).c_str()).size() < 1000);
+  CHECK_THAT(refused(("ssp; 2 servers; table 0: 500 rows; table 1: 7 rows" + std::string(5000, 'x') + "7").c_str()),
+             Contains("7 rowsxxx"));
+
+  process_control::options o{.workers = 1, .servers = 1};
+  o.agreed = "ssp";
+  bench fixed(o);
+  CHECK_THAT(refusal_of([&] { (void)fixed.come(0, "asp"); }),
+             Contains("worker 0 (process 1) runs another protocol or other tables than the coordinator: it says "
+                      "\"asp\", expected \"ssp\""));
 }
 
 // ---- a run

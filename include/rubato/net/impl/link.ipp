@@ -26,6 +26,7 @@ enum own_kind : std::uint8_t {
 constexpr std::size_t small_body = 8 * 1024;
 constexpr std::chrono::milliseconds first_delay{5};
 constexpr std::chrono::milliseconds longest_delay{250};
+constexpr std::chrono::milliseconds last_attempt{100};
 
 std::vector<std::byte> encode(hello const& h) {
   wire::output_archive out;
@@ -117,11 +118,12 @@ void link::try_connect() {
 }
 
 /// Who is gone may still seem to answer: a system accepts for a process that has been stopped. So
-/// after a break no handshake may take longer than the break may last.
+/// no handshake may take longer than there is patience, or than a break may last. The last of those
+/// before the first connection has a moment, to find out what is wrong.
 std::chrono::milliseconds link::handshake_time() const {
-  if (!begun_) return limits_.handshake;
+  auto const least = std::min(limits_.handshake, begun_ ? std::chrono::milliseconds{0} : last_attempt);
   auto const left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - network_.now());
-  return std::clamp(left, std::chrono::milliseconds{0}, limits_.handshake);
+  return std::clamp(left, least, limits_.handshake);
 }
 
 void link::connected(std::unique_ptr<connection> fresh, std::string const& reason, bool refused) {

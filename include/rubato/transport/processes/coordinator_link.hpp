@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
+#include "rubato/transport/processes/reminder.hpp"
 #include "rubato/wire/control.hpp"
 
 namespace rubato::detail {
@@ -72,7 +74,7 @@ class coordinator_user {
   virtual void coordinator_refused(std::string const& reason) = 0;
 };
 
-/// A process's link to the coordinator.
+/// A process's link to the coordinator. Logs for whom it waits until it is let in.
 class coordinator_link final : net::link_user {
  public:
   coordinator_link(net::network& where, coordinator_user& user, net::deployment const& place,
@@ -88,8 +90,13 @@ class coordinator_link final : net::link_user {
              std::vector<std::span<std::byte>>& body) override;
   void end(net::link&, wire::frame_header const& header) override;
   void lost(net::link&, std::string const& reason, bool expected) override;
+  void remind();
 
+  net::network& network_;
   coordinator_user& user_;
+  net::address where_;
+  reminder says_;
+  std::shared_ptr<void> timer_;
   net::link link_;
   bool is_in_ = false;  ///< the coordinator has welcomed this process
   std::vector<std::byte> arriving_;

@@ -13,14 +13,14 @@
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
 #include "rubato/transport/processes/process_control.hpp"
+#include "rubato/transport/processes/reminder.hpp"
 
 namespace rubato::detail {
 
 /// The coordinator's process: `process_control` behind links to all others.
 class coordinator_process final : net::link_user {
  public:
-  /// `agreed`: what every process must say, or it is refused; empty: what the first one says. `moves_tables`: see
-  /// `process_control::options`.
+  /// `agreed` and `moves_tables`: see `process_control::options`.
   coordinator_process(std::unique_ptr<net::network> network, net::deployment const& place,
                       std::span<rules const> protocols, std::string agreed = {},
                       std::vector<bool> moves_tables = {});
@@ -44,6 +44,8 @@ class coordinator_process final : net::link_user {
 
   void enroll(guest& g, wire::registration const& r);
   void take_place_of_dead(wire::registration const& r);
+  void forget_unconnected(wire::registration const& r);
+  void replace(process_control::place who, std::string const& reason);
   void deliver();
   void check_patience();
   void forget_strangers();
@@ -54,15 +56,19 @@ class coordinator_process final : net::link_user {
 
   net::deployment place_;
   process_control control_;
-  std::string agreed_;
   std::unique_ptr<net::network> network_;
   net::network::clock::time_point began_ = network_->now();
   std::map<std::uint64_t, std::unique_ptr<guest>> guests_;  ///< by session
   std::map<process_control::place, guest*> at_;
   net::network::clock::time_point looked_ = began_;  ///< for strangers
   std::atomic<bool> stop_asked_ = false;
-  /// When those who are there have waited long enough for the others.
-  std::optional<net::network::clock::time_point> patience_ends_ = began_ + place_.patience;
+  /// A wait before the first run.
+  struct wait {
+    net::network::clock::time_point ends;
+    reminder says;
+  };
+  std::optional<wait> wait_;
+  bool was_complete_ = false;
   net::doorkeeper door_;
   std::unique_ptr<net::listener> listener_;
 };

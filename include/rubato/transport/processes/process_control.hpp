@@ -25,6 +25,10 @@ namespace rubato {
 ///
 ///     gathering ── all servers and workers are there, among them worker 0, which has sent the servers
 ///                  their initial values when it is ready ──> idle
+///
+/// Until the first run begins, who has gone is replaced by the next with its number, and what all must agree on
+/// (protocol and tables) is what those say who are there. From then on:
+///
 ///     idle ── every worker process is ready ──> running: servers begin a stage, workers join
 ///     running ── every worker has ended or is lost ──> ending: servers say when all is in
 ///     ending ── all servers have ──> idle, and every process hears what the run measured
@@ -41,6 +45,8 @@ class process_control final : run_control::carrier {
     /// By protocol, whether its runs are in single-machine mode: the process that has the tables then cannot be
     /// lost, as a server cannot. None where the list ends.
     std::vector<bool> moves_tables{};
+    /// What all must agree on, where the coordinator itself has it; empty: what those say who are there.
+    std::string agreed{};
   };
   struct place {
     net::role as{};
@@ -60,8 +66,13 @@ class process_control final : run_control::carrier {
   process_control(process_control const&) = delete;
   process_control& operator=(process_control const&) = delete;
 
-  /// A new process. Returns its place; throws error (errc::refused) saying why there is none.
+  /// A new process. Returns its place; throws error (errc::refused) saying why there is none, for one that does not
+  /// agree with the others who says what.
   [[nodiscard]] enrolment enroll(wire::registration const& r, time_point now);
+  /// Whether nobody is here who says otherwise.
+  [[nodiscard]] bool agrees(wire::registration const& r) const { return r.agreed == agreed_ || is_empty(); }
+  /// Whether another one may take its place: always of a worker, of a server until workers know where it listens.
+  [[nodiscard]] bool is_replaceable(place who) const noexcept;
   /// @throws wire::frame_error when the sender must not say this, or not now
   void receive(place from, wire::control_message const& message, time_point now);
   /// The process will not be heard of any more. `expected`: it said goodbye.
@@ -82,6 +93,11 @@ class process_control final : run_control::carrier {
   [[nodiscard]] bool is_complete() const noexcept;
   /// "2 of 2 servers and 1 of 3 workers are here, without worker 0".
   [[nodiscard]] std::string attendance() const;
+  /// Whether somebody waits for others before the first run: until all are there, and from when one of them is ready
+  /// for it.
+  [[nodiscard]] bool is_starting() const noexcept;
+  /// Then: for whom, by number, and what became of those who were there. "server 1, and workers 0 and 2".
+  [[nodiscard]] std::string awaited() const;
   [[nodiscard]] stage_id stage() const noexcept { return stage_; }
   /// Whether a process waits for a run to begin.
   [[nodiscard]] bool is_awaited() const noexcept;
@@ -90,10 +106,14 @@ class process_control final : run_control::carrier {
  private:
   enum class phase : std::uint8_t { idle, running, ending };
   enum class standing : std::uint8_t { joining, live, over };
+  /// How a process has gone: it said that it is done, it may be replaced before the first run, or there is a reason
+  /// for which the others cannot go on with it.
+  enum class parting : std::uint8_t { done, gone, failed };
   struct server {
     std::string listens;
     bool here = false;
     bool stage_over = false;
+    std::uint32_t pid = 0;
   };
   struct process {
     std::uint32_t incarnation = 0;
@@ -103,6 +123,7 @@ class process_control final : run_control::carrier {
     bool takes_part = false;  ///< in the stage under way
     bool has_finished = false;  ///< a stage, in this life
     bool is_given_up = false;   ///< its body threw, and the others go on
+    bool is_done = false;       ///< it has said goodbye, before the first run
     bool has_loss = false;
     std::uint32_t threads = 0;
     wire::ready wants{};  ///< of the run that it is ready for
@@ -116,9 +137,15 @@ class process_control final : run_control::carrier {
     worker_metrics metrics{};
   };
 
+  void agree(wire::registration const& r);
+  [[nodiscard]] bool is_empty() const noexcept;
+  [[nodiscard]] std::string those_here() const;
   [[nodiscard]] enrolment enroll_server(wire::registration const& r);
   [[nodiscard]] enrolment enroll_worker(wire::registration const& r);
   [[nodiscard]] std::uint32_t free_number() const;
+  [[nodiscard]] std::string absent_servers() const;
+  [[nodiscard]] std::string absent_workers() const;
+  [[nodiscard]] std::string unready_workers() const;
   [[nodiscard]] std::uint32_t workers_here() const noexcept;
   [[nodiscard]] bool is_here(std::uint32_t number) const noexcept;
   void welcome_all();
@@ -145,7 +172,7 @@ class process_control final : run_control::carrier {
   void put_off();
   void begin_stage(time_point now);
   [[nodiscard]] std::optional<std::uint32_t> find_stray() const;
-  void dismiss(std::uint32_t number, errc code, std::string const& sentence, bool expected, time_point now);
+  void dismiss(std::uint32_t number, errc code, std::string const& sentence, parting how, time_point now);
   void admit(std::uint32_t process, std::vector<worker_id> const& workers, time_point now);
   [[nodiscard]] std::vector<worker_id> new_workers(std::uint32_t number, std::uint32_t count);
   void join_late(time_point now);
@@ -155,7 +182,7 @@ class process_control final : run_control::carrier {
   void finish_stage(time_point now);
   void lose_worker(worker_id w, time_point now);
   void lose_server(std::uint32_t number, std::string const& reason);
-  void lose_process(std::uint32_t number, std::string const& reason, bool expected, time_point now);
+  void lose_process(std::uint32_t number, std::string const& reason, parting how, time_point now);
   [[nodiscard]] bool is_left() const noexcept;
   void close_when_left();
   [[nodiscard]] bool can_run_again() const noexcept;
@@ -186,6 +213,9 @@ class process_control final : run_control::carrier {
   [[nodiscard]] member& member_of(place from, worker_id w);
 
   options options_;
+  std::string agreed_;  ///< by those who are here
+  std::string turned_away_;  ///< the last one that did not agree, before the first run
+  std::map<place, std::string> gone_;  ///< before the first run, and not replaced: why
   run_control control_;
   std::vector<server> servers_;
   std::map<std::uint32_t, process> processes_;

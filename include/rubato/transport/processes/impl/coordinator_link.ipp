@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "rubato/net/log.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
 #include "rubato/wire/messages.hpp"
 
@@ -80,7 +81,10 @@ void receive_control(wire::frame_header const& header, std::span<std::byte const
 
 coordinator_link::coordinator_link(net::network& where, coordinator_user& user,
                                    net::deployment const& place, wire::registration self)
-    : user_(user),
+    : network_(where),
+      user_(user),
+      where_(place.coordinator),
+      says_(where.now()),
       link_(where, *this, between(self.as, net::role::coordinator, link_limits(place)), "the coordinator") {
   net::hello h;
   h.as = self.as;
@@ -88,6 +92,21 @@ coordinator_link::coordinator_link(net::network& where, coordinator_user& user,
   self.pid = static_cast<std::uint32_t>(::getpid());
   link_.dial(place.coordinator, place.keys, h, place.patience);
   send(std::move(self));
+  remind();
+}
+
+/// Whoever starts one program alone is to know what it is waiting for.
+void coordinator_link::remind() {
+  if (is_in_ || link_.is_over()) return timer_.reset();
+  if (says_.is_due(network_.now())) {
+    std::string const at = "the coordinator at " + where_.text();
+    net::log(net::log_level::warning,
+             link_.is_up() ? "waiting for other processes of the run: " + at + " says for which"
+                           : "waiting for " + at +
+                                 "; start this program with rubato-launch, or set RUBATO_COORDINATOR (or MASTER_ADDR "
+                                 "and MASTER_PORT) to where it listens");
+  }
+  timer_ = network_.at(says_.next(), [this] { remind(); });
 }
 
 void coordinator_link::send(wire::control_message const& message) {
@@ -108,6 +127,7 @@ void coordinator_link::end(net::link&, wire::frame_header const&) {
   wire::control_message const message = wire::decode_control(arriving_);
   if (auto const* w = std::get_if<wire::welcome>(&message)) {
     is_in_ = true;
+    timer_.reset();
     user_.welcomed(*w);
   } else {
     user_.told(message);

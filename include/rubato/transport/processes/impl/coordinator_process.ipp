@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -33,8 +35,8 @@ coordinator_process::coordinator_process(std::unique_ptr<net::network> network,
       control_(protocols, {.workers = place.workers,
                            .servers = place.servers,
                            .when_lost = place.when_lost,
-                           .moves_tables = std::move(moves_tables)}),
-      agreed_(std::move(agreed)),
+                           .moves_tables = std::move(moves_tables),
+                           .agreed = std::move(agreed)}),
       network_(std::move(network)),
       door_(*network_, connection_limits(place),
             [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); },
@@ -48,8 +50,9 @@ coordinator_process::coordinator_process(std::unique_ptr<net::network> network,
 coordinator_process::~coordinator_process() = default;
 
 void coordinator_process::run() {
+  check_patience();
   while (!control_.is_over() && !stop_asked_) {
-    auto deadline = patience_ends_.value_or(net::network::clock::time_point::max());
+    auto deadline = wait_ ? std::min(wait_->ends, wait_->says.next()) : net::network::clock::time_point::max();
     if (time_point const next = control_.next_tick(); next != time_point::max())
       deadline = std::min(deadline, began_ + next.since_start());
     network_->run_one(deadline);
@@ -79,15 +82,19 @@ time_point coordinator_process::now() const {
   return time_point(network_->now() - began_);
 }
 
+/// One time for all of a start: who comes and goes again does not lengthen it, but there is as much again for those
+/// who are all there.
 void coordinator_process::check_patience() {
   auto const moment = network_->now();
-  if (control_.is_complete() || control_.is_over()) {
-    patience_ends_.reset();
-  } else if (!patience_ends_) {  // somebody has gone again
-    if (control_.is_awaited()) patience_ends_ = moment + place_.patience;
-  } else if (moment >= *patience_ends_) {
-    control_.give_up("after " + std::to_string(place_.patience.count() / 1000) + " s only " +
-                     control_.attendance());
+  if (!control_.is_starting()) return wait_.reset();
+  if (control_.is_complete() && !std::exchange(was_complete_, true)) wait_.reset();
+  if (!wait_) wait_ = {.ends = moment + place_.patience, .says = reminder(moment)};
+  if (moment >= wait_->ends) {
+    std::string const few = control_.is_complete() ? "" : "only " + control_.attendance() + "; ";
+    control_.give_up(fmt::format("after {:g} s {}the run waits for {}",
+                                 static_cast<double>(place_.patience.count()) / 1000, few, control_.awaited()));
+  } else if (wait_->says.is_due(moment)) {
+    net::log(net::log_level::warning, "waiting for " + control_.awaited());
   }
 }
 
@@ -158,12 +165,8 @@ void coordinator_process::end(net::link& from, wire::frame_header const&) {
 }
 
 void coordinator_process::enroll(guest& g, wire::registration const& r) {
-  if (agreed_.empty()) agreed_ = r.agreed;
-  if (r.agreed != agreed_)
-    throw error(errc::refused, "a " + std::string(to_string(r.as)) +
-                                   " runs another protocol or other tables than the rest: " +
-                                   r.agreed + "; expected " + agreed_);
-  take_place_of_dead(r);
+  forget_unconnected(r);
+  if (control_.agrees(r)) take_place_of_dead(r);
   g.place = control_.enroll(r, now()).at;
   at_[*g.place] = &g;
   net::log(net::log_level::info, std::string(to_string(g.place->as)) + " " +
@@ -171,15 +174,27 @@ void coordinator_process::enroll(guest& g, wire::registration const& r) {
   deliver();
 }
 
-/// A worker that is started again before its earlier life has been given up is not kept waiting.
+/// Who is started again before its earlier life has been given up is not kept waiting.
 void coordinator_process::take_place_of_dead(wire::registration const& r) {
-  if (r.as != net::role::worker || !r.rank) return;
-  auto const at = at_.find({net::role::worker, *r.rank});
-  if (at == at_.end() || at->second->link.is_up()) return;
-  guest& dead = *at->second;
-  at_.erase(at);
+  if (!r.rank) return;
+  process_control::place const who{r.as, *r.rank};
+  auto const at = at_.find(who);
+  if (at != at_.end() && !at->second->link.is_up() && control_.is_replaceable(who)) replace(who, "it was started anew");
+}
+
+/// Before the first run: whose connection is broken may come back, but does not keep out who says otherwise.
+void coordinator_process::forget_unconnected(wire::registration const& r) {
+  if (control_.stage() != stage_id{} || control_.agrees(r)) return;
+  if (std::ranges::any_of(at_, [](auto const& entry) { return entry.second->link.is_up(); })) return;
+  static_assert(net::role::worker < net::role::server);  // which knows no worker any more when it goes
+  while (!at_.empty()) replace(at_.begin()->first, "its connection broke, and others came");
+}
+
+void coordinator_process::replace(process_control::place who, std::string const& reason) {
+  guest& dead = *at_.at(who);
+  at_.erase(who);
   dead.link.close();
-  control_.lose(*dead.place, "it was started anew", false, now());
+  control_.lose(who, reason, false, now());
   deliver();
 }
 

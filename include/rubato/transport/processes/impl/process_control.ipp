@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "rubato/core/error.hpp"
+#include "rubato/transport/processes/agreement.hpp"
 #include "rubato/transport/processes/process_control.hpp"
 
 namespace rubato {
@@ -21,6 +22,8 @@ constexpr process_control::place worker_place(std::uint32_t number) { return {ne
 constexpr process_control::place server_place(std::uint32_t number) { return {net::role::server, number}; }
 
 std::string name_of(process_control::place p) { return std::string(to_string(p.as)) + " " + std::to_string(p.number); }
+
+std::string process_text(std::uint32_t pid) { return " (process " + std::to_string(pid) + ")"; }
 
 [[noreturn]] void refuse(std::string const& sentence) { throw error(errc::refused, sentence); }
 
@@ -43,9 +46,40 @@ process_control::process_control(std::span<rules const> protocols, options const
 
 process_control::enrolment process_control::enroll(wire::registration const& r, time_point) {
   if (over_) refuse("the run is over" + (failure_.empty() ? "" : ": " + failure_));
+  agree(r);
   enrolment const e = r.as == net::role::server ? enroll_server(r) : enroll_worker(r);
+  gone_.erase(e.at);
   welcome_all();
   return e;
+}
+
+/// What is agreed on is what those say who are here: who came first may have been the one that is wrong.
+void process_control::agree(wire::registration const& r) {
+  if (is_empty() && stage_ == stage_id{}) agreed_ = options_.agreed.empty() ? r.agreed : options_.agreed;
+  if (r.agreed == agreed_) return;
+  detail::disagreement const d = detail::difference(r.agreed, agreed_);
+  std::string const who = r.rank ? name_of({r.as, *r.rank}) : "a " + std::string(to_string(r.as));
+  std::string const sentence = who + process_text(r.pid) + " runs another protocol or other tables than " +
+                               those_here() + ": it says " + d.here + ", expected " + d.there;
+  if (stage_ == stage_id{}) turned_away_ = sentence;
+  refuse(sentence);
+}
+
+bool process_control::is_empty() const noexcept {
+  return workers_here() == 0 && std::ranges::none_of(servers_, &server::here);
+}
+
+/// "server 0 (process 12) and 2 others".
+std::string process_control::those_here() const {
+  if (!options_.agreed.empty()) return "the coordinator";
+  auto const servers = static_cast<std::size_t>(std::ranges::count(servers_, true, &server::here));
+  std::size_t const others = workers_here() + servers - 1;
+  std::string more;
+  if (others != 0) more = others == 1 ? " and another one" : " and " + std::to_string(others) + " others";
+  if (auto const s = std::ranges::find(servers_, true, &server::here); s != servers_.end())
+    return name_of(server_place(static_cast<std::uint32_t>(s - servers_.begin()))) + process_text(s->pid) + more;
+  auto const w = std::ranges::find_if(processes_, [](auto const& entry) { return entry.second.here; });
+  return name_of(worker_place(w->first)) + process_text(w->second.pid) + more;
 }
 
 process_control::enrolment process_control::enroll_server(wire::registration const& r) {
@@ -56,7 +90,7 @@ process_control::enrolment process_control::enroll_server(wire::registration con
     refuse("there are " + std::to_string(servers_.size()) + " servers, and no room for number " +
            std::to_string(number));
   if (servers_[number].here) refuse("server " + std::to_string(number) + " is here already");
-  servers_[number] = {r.listens, true, false};
+  servers_[number] = {r.listens, true, false, r.pid};
   tell(server_place(number), wire::welcome{.process = number,
                                            .incarnation = 0,
                                            .workers = options_.workers,
@@ -70,6 +104,9 @@ process_control::enrolment process_control::enroll_worker(wire::registration con
   std::uint32_t number = 0;
   if (r.rank) number = *r.rank;
   else number = free_number();
+  if (r.rank && number >= options_.workers && !processes_.contains(number))  // others have been given by `free_number`
+    refuse("this run has " + std::to_string(options_.workers) + " workers, numbered from 0, and no room for number " +
+           std::to_string(number) + "; who comes without a number gets the next one");
   auto const [at, fresh] = processes_.try_emplace(number);
   process& p = at->second;
   if (p.here)
@@ -115,6 +152,75 @@ std::string process_control::attendance() const {
          std::to_string(servers_.size()) + " servers and " + std::to_string(workers_here()) +
          " of " + std::to_string(options_.workers) + " workers are here" +
          (initialized_ || is_here(0) ? "" : ", without worker 0");
+}
+
+namespace {
+
+/// "workers 0, 3 and 5", of a number of them that may be too large to be told one by one.
+class numbers {
+ public:
+  explicit numbers(std::size_t count) : count_(count) {}
+  [[nodiscard]] bool has_all() const noexcept { return known_.size() == std::min(count_, shown); }
+  void add(std::uint32_t n) {
+    if (!has_all()) known_.push_back(n);
+  }
+  [[nodiscard]] std::string text(char const* role) const {
+    std::string all = role + std::string(count_ == 1 ? " " : "s ");
+    for (std::size_t i = 0; i < known_.size(); ++i)
+      all += (i == 0 ? "" : i + 1 == count_ ? " and " : ", ") + std::to_string(known_[i]);
+    return count_ <= shown ? all : all + " and " + std::to_string(count_ - shown) + " others";
+  }
+
+ private:
+  static constexpr std::size_t shown = 8;
+  std::size_t count_;
+  std::vector<std::uint32_t> known_;
+};
+
+}  // namespace
+
+bool process_control::is_starting() const noexcept {
+  return stage_ == stage_id{} && !over_ && (!is_complete() || is_awaited() || workers_here() == 0);
+}
+
+std::string process_control::awaited() const {
+  std::vector<std::string> all;
+  for (std::string part : {absent_servers(), absent_workers(), unready_workers()})
+    if (!part.empty()) all.push_back(std::move(part));
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i) text += (i == 0 ? "" : i + 1 == all.size() ? ", and " : ", ") + all[i];
+  constexpr std::size_t quoted = 3;
+  for (auto at = gone_.begin(); at != gone_.end() && std::distance(gone_.begin(), at) < std::ptrdiff_t{quoted}; ++at)
+    text += "; " + at->second;
+  return turned_away_.empty() ? text : text + "; " + turned_away_;
+}
+
+std::string process_control::absent_servers() const {
+  numbers absent(static_cast<std::size_t>(std::ranges::count(servers_, false, &server::here)));
+  if (absent.has_all()) return "";
+  for (std::uint32_t s = 0; s < servers_.size(); ++s)
+    if (!servers_[s].here) absent.add(s);
+  return absent.text("server");
+}
+
+std::string process_control::absent_workers() const {
+  bool const lacks = workers_here() < options_.workers;
+  std::uint32_t const below = lacks ? options_.workers : initialized_ ? 0 : 1;
+  auto const counts = [below](auto const& entry) { return entry.second.here && entry.first < below; };
+  numbers absent(below - static_cast<std::size_t>(std::ranges::count_if(processes_, counts)));
+  if (absent.has_all()) return "";
+  for (std::uint32_t w = 0; !absent.has_all(); ++w)
+    if (!is_here(w)) absent.add(w);
+  return absent.text("worker");
+}
+
+std::string process_control::unready_workers() const {
+  auto const is_late = [](auto const& entry) { return entry.second.here && !entry.second.ready; };
+  numbers late(is_awaited() ? static_cast<std::size_t>(std::ranges::count_if(processes_, is_late)) : 0);
+  if (late.has_all()) return "";
+  for (auto const& entry : processes_)
+    if (is_late(entry)) late.add(entry.first);
+  return late.text("worker") + " (here, but not ready)";
 }
 
 /// Workers need the addresses of all servers.
@@ -178,7 +284,7 @@ void process_control::on(place from, wire::ready const& m, time_point now) {
 void process_control::join_late(time_point now) {
   if (phase_ != phase::running || stopping_) return;
   while (auto const stray = find_stray())  // it came too late for its stage
-    dismiss(*stray, errc::refused, elsewhere, true, now);
+    dismiss(*stray, errc::refused, elsewhere, parting::done, now);
   if (phase_ != phase::running) return;
   for (auto& [number, p] : processes_) {
     if (!p.here || !p.ready || p.takes_part) continue;
@@ -209,7 +315,7 @@ void process_control::begin_when_ready(time_point now) {
   if (chosen == processes_.end())
     chosen = std::ranges::find_if(processes_, [](auto const& entry) { return entry.second.here; });
   wanted_ = chosen->second.wants;
-  if (auto const stray = find_stray()) return dismiss(*stray, errc::refused, elsewhere, false, now);
+  if (auto const stray = find_stray()) return dismiss(*stray, errc::refused, elsewhere, parting::failed, now);
   begun_with_ = 0;
   for (auto const& [number, p] : processes_)
     if (p.here) begun_with_ += p.threads;
@@ -249,16 +355,17 @@ std::optional<std::uint32_t> process_control::find_stray() const {
 }
 
 /// It goes, and the others go on without it.
-void process_control::dismiss(std::uint32_t number, errc code, std::string const& sentence, bool expected,
+void process_control::dismiss(std::uint32_t number, errc code, std::string const& sentence, parting how,
                               time_point now) {
   processes_.at(number).is_given_up = true;
   tell(worker_place(number), wire::stop_run{stage_, true, true, code, sentence});
-  lose_process(number, sentence, expected, now);
+  lose_process(number, sentence, how, now);
 }
 
 void process_control::begin_stage(time_point now) {
   phase_ = phase::running;
   stage_ = stage_id{stage_.value() + 1};
+  gone_.clear();
   began_ = ended_ = now;
   stopping_ = false;
   ended_by_.clear();
@@ -363,7 +470,7 @@ void process_control::on(place from, wire::end_run const& m, time_point now) {
   if (!in_stage(m.stage) || stopping_) return;
   if (!m.failed || options_.when_lost == net::on_loss::end)
     return stop(m.failed, m.code, m.sentence);
-  dismiss(from.number, m.code, m.sentence, false, now);
+  dismiss(from.number, m.code, m.sentence, parting::failed, now);
 }
 
 void process_control::stop(bool failed, errc code, std::string const& sentence) {
@@ -374,7 +481,7 @@ void process_control::stop(bool failed, errc code, std::string const& sentence) 
 void process_control::on(place from, wire::farewell const& m, time_point now) {
   expect(from.as == net::role::worker, from, "farewell");
   bool const is_done = m.failure.empty();
-  lose_process(from.number, is_done ? "it has left" : m.failure, is_done, now);
+  lose_process(from.number, is_done ? "it has left" : m.failure, is_done ? parting::done : parting::failed, now);
 }
 
 // ---- what servers say
@@ -464,12 +571,23 @@ void process_control::finish_stage(time_point now) {
 void process_control::lose(place who, std::string const& reason, bool expected, time_point now) {
   if (over_) return;
   if (who.as == net::role::server) lose_server(who.number, reason);
-  else lose_process(who.number, reason, expected, now);
+  else lose_process(who.number, reason, expected ? parting::done : parting::gone, now);
+}
+
+bool process_control::is_replaceable(place who) const noexcept {
+  return who.as == net::role::worker ||
+         (stage_ == stage_id{} && std::ranges::none_of(processes_, [](auto const& entry) {
+            return entry.second.here && entry.second.welcomed;
+          }));
 }
 
 void process_control::lose_server(std::uint32_t number, std::string const& reason) {
-  fail("server " + std::to_string(number) + " (" + servers_.at(number).listens +
-       ") was lost: " + reason);
+  server& s = servers_.at(number);
+  std::string const sentence = name_of(server_place(number)) + " (" + s.listens + ") was lost: " + reason;
+  if (!is_replaceable(server_place(number))) return fail(sentence);
+  gone_[server_place(number)] = sentence;
+  s.here = false;
+  initialized_ = false;  // whoever had sent it values
 }
 
 void process_control::fail(std::string const& sentence) {
@@ -479,12 +597,11 @@ void process_control::fail(std::string const& sentence) {
   tell_servers(wire::shut_down{sentence});
 }
 
-void process_control::lose_process(std::uint32_t number, std::string const& reason, bool expected,
-                               time_point now) {
+void process_control::lose_process(std::uint32_t number, std::string const& reason, parting how, time_point now) {
   process& p = processes_.at(number);
   if (!p.here) return;
   p.here = p.ready = false;
-  someone_is_done_ = someone_is_done_ || (expected && p.has_finished);
+  someone_is_done_ = someone_is_done_ || (how == parting::done && p.has_finished);
   if (sampler_ == number) sampler_.reset();  // another one is asked
   std::string const sentence =
       "worker " + std::to_string(number) + " (process " + std::to_string(p.pid) + ") was lost: " + reason;
@@ -508,10 +625,11 @@ void process_control::lose_process(std::uint32_t number, std::string const& reas
   }
   // After the orders, so that servers drop by those whom they concern.
   tell_servers(wire::expel{number, p.incarnation});
-  // Before the first run others may wait for it already.
-  bool const is_missed = stage_ == stage_id{} && is_awaited() && !is_complete();
-  if (!takes_part && (!expected || is_missed) && options_.when_lost == net::on_loss::end)
+  bool const another_may_come = stage_ == stage_id{} && how == parting::gone;
+  if (!takes_part && !another_may_come && how != parting::done && options_.when_lost == net::on_loss::end)
     return fail(sentence);
+  if (stage_ == stage_id{}) gone_[worker_place(number)] = sentence;
+  p.is_done = how == parting::done;
   end_when_over();
   close_when_left();
   begin_when_ready(now);
@@ -558,8 +676,10 @@ bool process_control::is_left() const noexcept {
 }
 
 void process_control::close_when_left() {
+  // Without a run they have come if they have said goodbye; those who were lost may be replaced.
+  auto const done = [](auto const& entry) { return entry.second.is_done; };
   bool const all_came = std::ranges::all_of(servers_, &server::here) &&
-                        processes_.size() >= options_.workers;
+                        (stage_ != stage_id{} || std::ranges::count_if(processes_, done) >= options_.workers);
   if (phase_ != phase::idle || over_ || !all_came || !is_left()) return;
   over_ = true;
   failure_ = ended_by_;
