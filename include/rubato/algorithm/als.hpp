@@ -35,7 +35,7 @@ struct als_options {
   /// Degree, placement and so on of the stages; their iterations and cleared tables are the algorithm's, and
   /// their protocol is of no influence: nobody reads what a stage writes before it has ended.
   stage_options users{};
-  stage_options items{};
+  stage_options items{};  ///< the same of the half in which items are solved for
 
   /// @throws option_error naming the option and what was expected
   void check() const {
@@ -73,8 +73,10 @@ template <std::floating_point Real = float>
 template <std::floating_point Real>
 class als_half {
  public:
+  /// Whose factors are solved for, from the other's.
   enum class side : std::uint8_t { users, items };
 
+  /// @param solved whose lines this stage writes @param o as checked by `als_options::check`
   als_half(data::ratings all, side solved, als_options const& o)
       : all_(std::move(all)), solved_(solved), l2_(o.l2), block_(o.block), k_(o.factors) {}
 
@@ -161,6 +163,7 @@ class als_half {
 template <std::floating_point Real>
 class als_start {
  public:
+  /// @param items how many there are @param o as checked by `als_options::check`
   als_start(std::size_t items, als_options const& o) : items_(items), k_(o.factors), seed_(o.seed) {}
 
   template <class Worker>
@@ -185,9 +188,9 @@ class als_start {
 
 /// The stages of ALS in a task, by whose numbers its report can be read.
 struct als_stages {
-  stage_ref start;
-  stage_ref users;
-  stage_ref items;
+  stage_ref start;  ///< items' first factors
+  stage_ref users;  ///< solves for the users' factors
+  stage_ref items;  ///< solves for the items' factors
 };
 
 /// Appends ALS to what a task does: the items' first factors, then sweeps.

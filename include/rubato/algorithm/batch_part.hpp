@@ -49,6 +49,7 @@ class batch_part {
   [[nodiscard]] double share() const noexcept { return share_; }
   /// The rows of a table that its coordinates are; none where they are all.
   [[nodiscard]] std::span<key const> keys() const noexcept { return compact_.keys; }
+  /// Whether its coordinates are all that there are.
   [[nodiscard]] bool is_whole() const noexcept { return whole_; }
 
   /// By how much this part counts what each row of the batch adds to every coordinate alike, such as a
@@ -72,6 +73,7 @@ class batch_part {
     else
       table.pull(keys(), out);
   }
+  /// Adds `delta` to a table's values at its coordinates, one each.
   template <class Table>
   void push(Table const& table, std::vector<Real> const& delta) const {
     if (whole_)

@@ -21,6 +21,7 @@ class feature_rarity {
   /// Knows no feature: for steps that move all coordinates.
   feature_rarity() = default;
 
+  /// Counts the rows in which each feature occurs.
   explicit feature_rarity(data::dataset_view rows) {
     std::vector<float> rarity(rows.features());
     for (data::example const row : rows)

@@ -62,6 +62,8 @@ template <std::floating_point Real = double>
 template <std::floating_point Real>
 class k_means_clocks {
  public:
+  /// @param first centres, one after the other, as many numbers each as there are features; at least one
+  /// @param batch share of a worker's rows that it goes over in a clock, in (0, 1]
   k_means_clocks(data::dataset rows, std::vector<double> first, double batch)
       : rows_(std::move(rows)),
         first_(std::make_shared<std::vector<double> const>(std::move(first))),

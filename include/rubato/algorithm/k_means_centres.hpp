@@ -21,8 +21,8 @@ class nearest_centre {
  public:
   /// Which centre, and the squared distance to it.
   struct found {
-    std::size_t centre;
-    double squared_distance;
+    std::size_t centre;  ///< its number
+    double squared_distance;  ///< Euclidean
   };
 
   /// @param centres one after the other, as many numbers each as there are features; at least one

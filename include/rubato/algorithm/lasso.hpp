@@ -36,6 +36,7 @@ template <std::floating_point Real = double>
 template <std::floating_point Real>
 class lasso_fresh_residual {
  public:
+  /// Of these rows.
   explicit lasso_fresh_residual(data::dataset rows) : rows_(std::move(rows)) {}
 
   template <class Worker>
@@ -56,8 +57,8 @@ class lasso_fresh_residual {
 
 /// The stages of the Lasso in a task, by whose numbers its report can be read.
 struct lasso_stages {
-  stage_ref residual;
-  stage_ref descent;
+  stage_ref residual;  ///< computes the residual anew
+  stage_ref descent;  ///< moves the coordinates
 };
 
 /// Appends the Lasso to what a task does: in each round the residual computed anew, then clocks of descent.

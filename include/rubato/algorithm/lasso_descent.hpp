@@ -31,6 +31,7 @@ namespace rubato::algorithm {
 template <std::floating_point Real>
 class lasso_descent {
  public:
+  /// @param x the features, as columns @param options as checked
   lasso_descent(data::columns x, lasso_options const& options) : x_(std::move(x)), options_(options) {}
 
   template <class Worker>

@@ -43,7 +43,7 @@ struct lda_options {
     detail::expect(sweeps >= 1, "lda: sweeps must be at least 1");
     detail::expect(batch >= 1e-4 && batch <= 1, "lda: batch must be from 1e-4 to 1");
   }
-  static constexpr std::size_t topics_max = std::size_t{1} << 24;
+  static constexpr std::size_t topics_max = std::size_t{1} << 24;  ///< the greatest number of topics
 };
 
 /// What stays with the documents: the topic of every token, from which a document's counts n_dk follow. The caller
@@ -70,13 +70,16 @@ class lda_state {
     topics_.resize(first_.back());
   }
 
+  /// What is sampled.
   [[nodiscard]] data::bag_of_words const& documents() const noexcept { return documents_; }
+  /// As given.
   [[nodiscard]] lda_options const& options() const noexcept { return options_; }
 
   /// The topic of each token of a document, in the order of its words; of no meaning before it has any.
   [[nodiscard]] std::span<std::uint32_t> topics_of(std::size_t document) noexcept {
     return std::span(topics_).subspan(first_[document], first_[document + 1] - first_[document]);
   }
+  /// The same, to be looked at.
   [[nodiscard]] std::span<std::uint32_t const> topics_of(std::size_t document) const noexcept {
     return std::span(topics_).subspan(first_[document], first_[document + 1] - first_[document]);
   }

@@ -9,7 +9,7 @@ namespace rubato::algorithm {
 
 /// A stretch of lines, of users, items or documents: those of worker `rank` of `count`, or batch `rank` of `count`.
 struct line_range {
-  std::size_t first;
+  std::size_t first;  ///< the first line
   std::size_t last;  ///< the first that is not in it
 
   /// Stretches cover all lines, and differ by one line at most.

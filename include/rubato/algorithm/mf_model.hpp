@@ -24,7 +24,7 @@ namespace rubato::algorithm {
 /// ones for equal ratings and options; after a run it has new rows only for the users of that process's workers.
 template <std::floating_point Real = float>
 struct mf_model {
-  std::size_t rank;
+  std::size_t rank;  ///< factors of each user and item
   double mean = 0;          ///< of the ratings, which the factors need not explain then
   std::vector<Real> users;  ///< L: a row of `rank` for each user
   std::vector<Real> items;  ///< R: those that training begins with, until you put here what it has made of them

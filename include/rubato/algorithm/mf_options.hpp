@@ -30,7 +30,7 @@ struct mf_options {
     return static_cast<std::uint32_t>(std::ceil(1 / batch * (1 - 1e-12)));  // 1 / (1.0 / n) may be above n
   }
 
-  static constexpr std::size_t rank_max = std::size_t{1} << 24;
+  static constexpr std::size_t rank_max = std::size_t{1} << 24;  ///< the greatest rank
 
   /// @throws option_error naming the option and what was expected
   void check() const {

@@ -47,7 +47,9 @@ class svrg_anchor {
     if (!missing.empty()) fetch(worker, missing, places);
   }
 
+  /// x̃ at the coordinates asked for last.
   [[nodiscard]] std::vector<Real> const& point() const noexcept { return point_; }
+  /// μ there.
   [[nodiscard]] std::vector<Real> const& gradient() const noexcept { return gradient_; }
 
  private:

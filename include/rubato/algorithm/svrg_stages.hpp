@@ -34,6 +34,7 @@ namespace rubato::algorithm {
 template <model::row_loss Loss, std::floating_point Real = float>
 class svrg_full_gradient {
  public:
+  /// @param model whose loss is summed up @param rows all of them @param options as checked
   svrg_full_gradient(model::linear_model<Loss, Real> model, data::dataset rows, svrg_options const& options)
       : loss_(model),
         rows_(std::move(rows)),

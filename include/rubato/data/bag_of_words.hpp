@@ -12,9 +12,9 @@ namespace rubato::data {
 
 /// How often a word occurs in a document.
 struct word_count {
-  std::uint32_t document = 0;
-  std::uint32_t word = 0;
-  std::uint32_t count = 0;
+  std::uint32_t document = 0;  ///< from 0
+  std::uint32_t word = 0;  ///< from 0
+  std::uint32_t count = 0;  ///< how often
 
   friend bool operator==(word_count const&, word_count const&) = default;
 };
@@ -25,11 +25,12 @@ class bag_of_words {
  public:
   /// A word of a document, and how often it occurs there: at least once, at most `count_max` times.
   struct entry {
-    std::uint32_t word;
-    std::uint32_t count;
+    std::uint32_t word;  ///< its number, from 0
+    std::uint32_t count;  ///< how often
 
     friend bool operator==(entry const&, entry const&) = default;
   };
+  /// The most that one word may occur in one document.
   static constexpr std::uint32_t count_max = 1'000'000;
 
   /// @param all in any order; a document that occurs nowhere is empty
@@ -38,6 +39,7 @@ class bag_of_words {
   /// Cost: O(documents + counts log counts)
   bag_of_words(std::size_t documents, std::size_t words, std::vector<word_count> all);
 
+  /// Their number; some may be empty.
   [[nodiscard]] std::size_t documents() const noexcept { return state_->first.size() - 1; }
   /// The size of the vocabulary, in which some may occur nowhere.
   [[nodiscard]] std::size_t words() const noexcept { return state_->words; }
@@ -77,18 +79,18 @@ class bag_of_words {
 
 /// What synthetic documents should look like.
 struct documents_options {
-  std::size_t documents = 200;
+  std::size_t documents = 200;  ///< at least 1
   std::size_t words = 500;   ///< in the vocabulary
-  std::size_t topics = 5;
+  std::size_t topics = 5;  ///< that documents are mixed of; at least 1
   std::size_t length = 100;  ///< tokens in each document
   double alpha = 0.1;        ///< of the Dirichlet prior of a document's topics; the smaller, the fewer of them
   double beta = 0.05;        ///< of the Dirichlet prior of a topic's words
-  std::uint64_t seed = 1;
+  std::uint64_t seed = 1;  ///< of all draws
 };
 
 /// Documents, and the topics that they were drawn from.
 struct synthetic_documents {
-  bag_of_words documents;
+  bag_of_words documents;  ///< what can be seen of them
   std::vector<double> topics;  ///< topics × words: the probability of each word, which sum up to 1 in each topic
 };
 

@@ -20,6 +20,7 @@ namespace rubato::data {
 /// Thread safety: any thread. Cost: amortised O(log nodes) for each copy of a block.
 class file_assigner {
  public:
+  /// Deals out these, in this order where nothing else matters.
   explicit file_assigner(std::vector<file_block> blocks);
 
   /// A block for a loader on this node, or nothing when all are dealt out. First those that lie there, then
@@ -29,6 +30,7 @@ class file_assigner {
   /// blocks that are.
   std::size_t lost(node_id where);
 
+  /// Blocks not dealt out yet.
   [[nodiscard]] std::size_t left() const;
   /// Of the blocks dealt out, those that lie where they were given to.
   [[nodiscard]] std::size_t local() const;

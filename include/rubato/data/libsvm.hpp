@@ -21,7 +21,7 @@ enum class label_kind {
 
 /// How to read LIBSVM text.
 struct libsvm_options {
-  label_kind labels = label_kind::binary;
+  label_kind labels = label_kind::binary;  ///< what the numbers in the first column mean
   /// Number of features of the result; an index beyond it is an error. 0: the largest index found.
   /// Set it to the train set's when reading a test set, in which the last features may not occur.
   std::size_t features = 0;

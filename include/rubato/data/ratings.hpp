@@ -11,9 +11,9 @@ namespace rubato::data {
 
 /// What a user thinks of an item.
 struct rating {
-  std::uint32_t user = 0;
-  std::uint32_t item = 0;
-  float value = 0;
+  std::uint32_t user = 0;  ///< from 0
+  std::uint32_t item = 0;  ///< from 0
+  float value = 0;  ///< finite
 
   friend bool operator==(rating const&, rating const&) = default;
 };
@@ -26,8 +26,8 @@ class ratings {
  public:
   /// An item that a user has rated, or a user that has rated an item.
   struct entry {
-    std::uint32_t other;
-    float value;
+    std::uint32_t other;  ///< the item, or the user
+    float value;  ///< the rating
   };
 
   /// @param all in any order; what is rated nowhere stays without ratings
@@ -35,7 +35,9 @@ class ratings {
   /// Cost: O(ratings log ratings)
   ratings(std::size_t users, std::size_t items, std::vector<rating> all);
 
+  /// Number of users.
   [[nodiscard]] std::size_t users() const noexcept { return state_->by_user.first.size() - 1; }
+  /// Number of items.
   [[nodiscard]] std::size_t items() const noexcept { return state_->by_item.first.size() - 1; }
   [[nodiscard]] std::size_t size() const noexcept { return state_->by_user.entries.size(); }
 
@@ -68,18 +70,18 @@ class ratings {
 
 /// What `ratings::split` returns.
 struct held_out_ratings {
-  ratings train;
-  ratings test;
+  ratings train;  ///< to train on
+  ratings test;  ///< to judge by
 };
 
 /// What synthetic ratings should look like.
 struct ratings_options {
-  std::size_t users = 200;
-  std::size_t items = 100;
+  std::size_t users = 200;  ///< at least 1
+  std::size_t items = 100;  ///< at least 1
   std::size_t factors = 4;    ///< the rank of the matrix below the noise; at least 1
   std::size_t per_user = 20;  ///< items that each user has rated, at most all
   double noise = 0.1;         ///< standard deviation of what is added to each; those below it have 1
-  std::uint64_t seed = 1;
+  std::uint64_t seed = 1;  ///< of all draws
 };
 
 /// A sample of a matrix of low rank, with noise: what matrix factorization assumes. Each user has rated items

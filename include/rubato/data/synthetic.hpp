@@ -10,8 +10,8 @@ namespace rubato::data {
 
 /// What synthetic data should look like. The defaults make a small set that trains in a moment.
 struct synthetic_options {
-  std::size_t rows = 10'000;
-  std::size_t features = 10'000;
+  std::size_t rows = 10'000;  ///< how many
+  std::size_t features = 10'000;  ///< how many; at least 1
   /// Stored values in each row; at most `features`.
   std::size_t nonzeros_per_row = 50;
   /// The feature of rank r is drawn with probability about r^-exponent; 0 is uniform. In [0, 4].
@@ -28,7 +28,7 @@ struct synthetic_options {
   double label_noise = 0.02;
   /// All values of a row equal, as in one-hot data; otherwise they vary threefold.
   bool binary_values = false;
-  std::uint64_t seed = 1;
+  std::uint64_t seed = 1;  ///< of all draws
 
   /// Shaped like the malicious-URL set in Table 2 of "Heterogeneity-aware Distributed Parameter
   /// Servers" (SIGMOD 2017): 2.4M rows x 3.2M features, 500 values per row, both sizes times

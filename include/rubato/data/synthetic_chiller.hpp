@@ -15,7 +15,7 @@ struct chiller_options {
   /// Standard deviation of what no feature tells about the label, in units of the label. In [0,
   /// 10].
   double noise = 0.1;
-  std::uint64_t seed = 1;
+  std::uint64_t seed = 1;  ///< of all draws
 };
 
 /// The features of a row, in this order; behind them follows one for each chiller, which is 1 for

@@ -16,14 +16,14 @@ namespace rubato::data {
 /// One row of a data set. `indices` are 0-based and strictly increasing; `indices[k]` belongs to
 /// `values[k]`. A view: valid as long as the dataset (or any copy of it) lives.
 struct example {
-  float label;
-  std::span<std::uint32_t const> indices;
-  std::span<float const> values;
+  float label;  ///< what is to be predicted
+  std::span<std::uint32_t const> indices;  ///< of the features that are stored
+  std::span<float const> values;  ///< of these
 };
 
 /// A share of the rows, in (0, 1]: `shard.batches(fraction{0.1})` makes ten batches.
 struct fraction {
-  double of_rows;
+  double of_rows;  ///< the share
 };
 
 /// How rows are dealt out to workers.
@@ -126,6 +126,7 @@ class dataset_view {
   using iterator = detail::view_iterator<dataset_view>;
 
   dataset_view() = default;
+  /// All rows; what data sets hand out.
   explicit dataset_view(detail::csr const& rows) noexcept
       : rows_(&rows), count_(rows.labels.size()) {}
 

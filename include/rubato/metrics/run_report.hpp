@@ -14,14 +14,14 @@ namespace rubato {
 
 /// Whether a run did what it was to do.
 enum class completion : std::uint8_t {
-  whole,
+  whole,  ///< all workers have ended by themselves
   cut_off,    ///< a node was lost before its workers had ended
   not_begun,  ///< a node that was to have workers is not there any more
 };
 
 /// What a run measured, over all workers that took part in it.
 struct run_report {
-  bool virtual_time = false;
+  bool virtual_time = false;  ///< whether times are those of a simulation
   duration elapsed{};                    ///< from the start to the last worker's end
   std::uint64_t updates = 0;             ///< commits that servers received, each counted once
   std::vector<worker_metrics> workers;   ///< by worker number
@@ -30,10 +30,11 @@ struct run_report {
   std::uint64_t crashes = 0;             ///< workers lost
   /// Nodes that are not there any more when it ends, ascending: processes, or machines of the simulator.
   std::vector<std::uint32_t> lost_nodes;
-  completion completed = completion::whole;
+  completion completed = completion::whole;  ///< whether all was done
   std::uint64_t events = 0;              ///< simulator only: events processed
   std::vector<pace_change> pace_changes; ///< what the pace's conductor decided, oldest first
 
+  /// Summed over the workers.
   [[nodiscard]] worker_metrics total() const {
     worker_metrics sum;
     for (auto const& w : workers) sum += w;

@@ -12,6 +12,7 @@ struct shard_counters {
   std::uint64_t dropped = 0;        ///< commits of a lost worker, dropped before they were folded
   std::uint64_t partly_folded = 0;  ///< commits of a lost worker, folded here but not on all shards
 
+  /// Adds up what shards have counted.
   shard_counters& operator+=(shard_counters const& o) noexcept {
     commits += o.commits;
     refused += o.refused;

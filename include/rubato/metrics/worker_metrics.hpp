@@ -12,9 +12,9 @@ namespace rubato {
 /// What a worker measured of itself. `compute + send + wait` is its run time (rules §8): wait is
 /// what the protocol held it up for, send is moving updates and parameters, compute is the rest.
 struct worker_metrics {
-  duration compute{};
-  duration send{};
-  duration wait{};
+  duration compute{};  ///< the training body's own time
+  duration send{};  ///< moving updates and parameters
+  duration wait{};  ///< for others
 
   std::uint64_t steps = 0;        ///< local steps
   std::uint64_t commits = 0;      ///< updates sent
@@ -24,16 +24,18 @@ struct worker_metrics {
   std::uint64_t fetches = 0;       ///< reads that went beyond the worker's own cache
   std::uint64_t requests = 0;      ///< questions to servers
   std::uint64_t process_hits = 0;  ///< questions that were not asked: its process had the answer, or had asked already
-  std::uint64_t pushes = 0;
+  std::uint64_t pushes = 0;  ///< additions by the training body
   std::uint64_t bytes_sent = 0;       ///< payload, without framing
-  std::uint64_t bytes_received = 0;
+  std::uint64_t bytes_received = 0;  ///< the same
 
   /// `staleness[k]`: how many first reads of a clock used a copy k clocks behind the reader; the
   /// last entry also counts all beyond.
   std::array<std::uint64_t, 65> staleness{};
 
+  /// The worker's run time.
   [[nodiscard]] duration total() const noexcept { return compute + send + wait; }
 
+  /// Adds up what workers have measured.
   worker_metrics& operator+=(worker_metrics const& o) {
     compute += o.compute;
     send += o.send;

@@ -17,7 +17,7 @@ concept learning_rate = std::copyable<R> && requires(R const rate, clock_index c
 
 /// The same rate for ever.
 struct fixed_rate {
-  double sigma = 0.1;
+  double sigma = 0.1;  ///< the rate
 
   [[nodiscard]] double operator()(clock_index /*clock*/) const noexcept { return sigma; }
 };
@@ -26,8 +26,8 @@ static_assert(learning_rate<fixed_rate>);
 /// sigma / sqrt(alpha * clock + 1), the decay that "Heterogeneity-aware Distributed Parameter
 /// Servers" (SIGMOD 2017, section 7.1) uses with alpha = 0.2.
 struct decayed_rate {
-  double sigma = 0.1;
-  double alpha = 0.2;
+  double sigma = 0.1;  ///< the rate at clock 0
+  double alpha = 0.2;  ///< how fast it falls
 
   [[nodiscard]] double operator()(clock_index clock) const noexcept {
     return sigma / std::sqrt(alpha * static_cast<double>(clock.value()) + 1);

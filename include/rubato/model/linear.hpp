@@ -20,8 +20,8 @@ namespace rubato::model {
 /// Some coordinates of a vector, ready for a push by key. Keys strictly increase.
 template <std::floating_point Real>
 struct sparse_vector {
-  std::vector<key> keys;
-  std::vector<Real> values;
+  std::vector<key> keys;  ///< which coordinates
+  std::vector<Real> values;  ///< one for each
 };
 
 /// An l2-regularised linear classifier: finds w that makes
@@ -41,7 +41,7 @@ template <row_loss Loss, std::floating_point Real = float>
 struct linear_model {
   /// Weight of the regulariser; not negative.
   double l2 = 0;
-  [[no_unique_address]] Loss loss{};
+  [[no_unique_address]] Loss loss{};  ///< of a row, with its own parameters
 
   /// Mean loss plus regulariser; without rows the mean loss counts as 0. Cost: O(n + d).
   [[nodiscard]] double objective(data::dataset_view rows, std::span<Real const> w) const;

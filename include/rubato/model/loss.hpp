@@ -69,7 +69,7 @@ concept row_loss = linear_loss<L> || residual_loss<L>;
 /// Source: V. Vapnik, "The Nature of Statistical Learning Theory", 1995.
 struct epsilon_insensitive_loss {
   static constexpr bool takes_residual = true;
-  double epsilon = 0.1;
+  double epsilon = 0.1;  ///< errors up to it are free
 
   [[nodiscard]] double value(double residual) const noexcept {
     return std::max(std::abs(residual) - epsilon, 0.0);

@@ -15,7 +15,9 @@ struct address {
 
   /// @throws option_error that shows the text and the forms expected
   [[nodiscard]] static address parse(std::string_view text);
+  /// As `parse` takes it.
   [[nodiscard]] std::string text() const;
+  /// Whether it is a Unix-domain socket.
   [[nodiscard]] bool is_unix() const noexcept { return !path.empty(); }
   /// Neither a Unix-domain socket nor a number.
   [[nodiscard]] bool is_name() const;

@@ -78,6 +78,7 @@ class connection {
   /// sent, or when the connection closes.
   virtual void send(wire::frame_header header, std::span<std::byte const> meta, std::uint64_t length,
                     std::unique_ptr<body_source> body) = 0;
+  /// Sends what has been gathered.
   virtual void flush() = 0;
   /// Bytes accepted by `send` and not yet by the operating system.
   [[nodiscard]] virtual std::size_t unsent() const noexcept = 0;
@@ -85,6 +86,7 @@ class connection {
   /// Sends what is left, as far as the system takes it at once, and closes. The owner is not told.
   /// What a slow reader leaves no room for is lost, encrypted or not.
   virtual void close() noexcept = 0;
+  /// Whether frames can still be sent.
   [[nodiscard]] virtual bool is_open() const noexcept = 0;
   /// For messages: the other end's address.
   [[nodiscard]] virtual std::string peer() const = 0;

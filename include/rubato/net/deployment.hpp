@@ -28,7 +28,7 @@ enum class on_loss : std::uint8_t {
 
 /// A process's place in a run of several processes.
 struct deployment {
-  role as = role::worker;
+  role as = role::worker;  ///< what this process is
   /// Its number among those of its role, from 0; without one the coordinator gives the next.
   std::optional<std::uint32_t> rank = {};
   std::uint32_t workers = 1;  ///< worker processes that a run begins with
@@ -41,8 +41,8 @@ struct deployment {
   /// Where others reach this server, if not where it listens: behind a forwarder, for example. Who
   /// listens on all addresses is reached by the one from which it reaches the coordinator.
   std::optional<address> announce = {};
-  security keys = {};
-  on_loss when_lost = on_loss::end;
+  security keys = {};  ///< what processes prove to each other; the same on all
+  on_loss when_lost = on_loss::end;  ///< what becomes of the run
   /// A connection on which nothing comes for so long is taken for broken.
   std::chrono::milliseconds silence{5000};
   /// A process whose connection broke may come back within this time; then it is lost.

@@ -7,6 +7,7 @@
 
 namespace rubato::net {
 
+/// How much a line matters.
 enum class log_level { warning, info };
 
 /// Where the network's log lines go: the one place of a process. Lines at `info` tell of

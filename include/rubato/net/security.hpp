@@ -8,9 +8,9 @@ namespace rubato::net {
 
 /// Mutual TLS: both ends show a certificate that the authority has signed. PEM files.
 struct tls_files {
-  std::string certificate;
-  std::string key;
-  std::string authority;
+  std::string certificate;  ///< of this process
+  std::string key;  ///< of that certificate
+  std::string authority;  ///< who must have signed the other end's
 };
 
 /// Who may talk to this process. The same on every process of a run.
@@ -20,7 +20,7 @@ struct security {
   /// to try guesses in peace, so it should be long and random. What travels afterwards is neither encrypted
   /// nor authenticated: whoever can change it on its way takes the connection over. Empty: none.
   std::string token = {};
-  std::optional<tls_files> tls = {};
+  std::optional<tls_files> tls = {};  ///< encryption and certificates; none: neither
   /// Without it, listening on anything but the loopback network is an error. With it, a process
   /// that does so needs a token or certificates.
   bool beyond_loopback = false;

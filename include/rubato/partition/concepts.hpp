@@ -20,7 +20,6 @@ struct table_shape {
 /// | expression               | result      | meaning |
 /// |--------------------------|-------------|---------|
 /// | `p.server_of(k, shape)`  | `server_id` | the row's server, below `shape.servers` |
-///
 /// | `p.digest()`             | `uint64_t`  | optional: differs from that of policies that answer otherwise |
 /// | `p.run_end(k, shape)`    | `uint64_t`  | optional, of bounded tables: where the run of keys on k's server ends at the earliest, above k |
 ///

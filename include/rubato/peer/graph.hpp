@@ -49,7 +49,7 @@ class graph {
   [[nodiscard]] std::uint32_t size() const noexcept { return edges_->size; }
   /// The number of edges: an undirected one counts as two, a node's own not at all.
   [[nodiscard]] std::size_t edges() const noexcept { return edges_->out.targets.size(); }
-  /// What reports print: the kind and the size, as `ring(16)`.
+  /// What reports and messages call it.
   [[nodiscard]] std::string const& name() const noexcept { return edges_->name; }
 
   /// Who sends to `node`, ascending, without `node` itself. Valid as long as any copy lives. O(1).

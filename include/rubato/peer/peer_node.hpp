@@ -32,10 +32,11 @@ class peer_step {
 
 /// What a node is made of.
 struct node_setup {
-  mixing_matrix const& mixing;
-  worker_id self;
-  element_type element;
+  mixing_matrix const& mixing;  ///< the graph, with its weights
+  worker_id self;  ///< which of its nodes
+  element_type element;  ///< of the parameters
   std::span<std::byte const> initial;  ///< parameters
+  /// How gradients change them.
   std::function<std::unique_ptr<peer_step>()> make_step;
 };
 

@@ -12,7 +12,7 @@ namespace rubato::sim {
 
 /// Always `value`. Draws nothing from the stream.
 struct constant {
-  double value = 1.0;
+  double value = 1.0;  ///< 0 or more
 
   [[nodiscard]] double draw(random_stream&) const noexcept { return value; }
   friend bool operator==(constant const&, constant const&) = default;
@@ -20,8 +20,8 @@ struct constant {
 
 /// Uniform on [low, high).
 struct uniform {
-  double low = 0.0;
-  double high = 1.0;
+  double low = 0.0;  ///< 0 or more
+  double high = 1.0;  ///< not below `low`
 
   [[nodiscard]] double draw(random_stream& random) const noexcept {
     return low + (high - low) * random.uniform();
@@ -31,7 +31,7 @@ struct uniform {
 
 /// Exponential: the gaps between events that have no memory.
 struct exponential {
-  double mean = 1.0;
+  double mean = 1.0;  ///< above 0
 
   [[nodiscard]] double draw(random_stream& random) const noexcept {
     return mean * random.exponential();
@@ -41,8 +41,8 @@ struct exponential {
 
 /// Lognormal: `median` times e^(sigma z), z normal. The common shape of compute and network times.
 struct lognormal {
-  double median = 1.0;
-  double sigma = 0.0;
+  double median = 1.0;  ///< above 0
+  double sigma = 0.0;  ///< 0 or more
 
   [[nodiscard]] double draw(random_stream& random) const noexcept {
     return median * detail::portable_exp(sigma * random.normal());
@@ -53,9 +53,9 @@ struct lognormal {
 /// Pareto: P(x > v) = (least / v)^alpha, and what exceeds `cap` becomes `cap`. A heavy tail, for
 /// rare and very long delays; the smaller `alpha`, the heavier.
 struct pareto {
-  double least = 1.0;
-  double alpha = 2.0;
-  double cap = 100.0;
+  double least = 1.0;  ///< above 0
+  double alpha = 2.0;  ///< above 0
+  double cap = 100.0;  ///< not below `least`
 
   [[nodiscard]] double draw(random_stream& random) const noexcept {
     return std::min(cap, least * detail::portable_exp(random.exponential() / alpha));
@@ -72,10 +72,15 @@ class distribution {
  public:
   /// The constant 1: no jitter.
   constexpr distribution() noexcept = default;
+  /// Always the same.
   constexpr distribution(constant d) noexcept : kind_(d) {}
+  /// Each of these converts.
   constexpr distribution(uniform d) noexcept : kind_(d) {}
+  /// Each of these converts.
   constexpr distribution(exponential d) noexcept : kind_(d) {}
+  /// Each of these converts.
   constexpr distribution(lognormal d) noexcept : kind_(d) {}
+  /// Each of these converts.
   constexpr distribution(pareto d) noexcept : kind_(d) {}
 
   /// One number: never negative, provided that `validate` is content. Constant time.
@@ -83,6 +88,7 @@ class distribution {
     return std::visit([&](auto const& d) { return d.draw(random); }, kind_);
   }
 
+  /// Whether it draws nothing from the stream.
   [[nodiscard]] bool is_constant() const noexcept {
     return std::holds_alternative<constant>(kind_);
   }

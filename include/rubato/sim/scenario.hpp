@@ -15,21 +15,21 @@ namespace rubato::sim {
 
 /// `worker` stops for good, without a word, at `at` since the start of the run.
 struct crash {
-  worker_id worker{};
-  duration at{0};
+  worker_id worker{};  ///< who
+  duration at{0};  ///< since the start of the run
 };
 
 /// All workers of a machine stop for good, as in `crash`, and no stage of a task runs there any more. Servers on it
 /// are processes of their own, and go on.
 struct machine_loss {
-  std::uint32_t machine = 0;
+  std::uint32_t machine = 0;  ///< its number, as in `scenario::machine_of`
   duration at{0};  ///< since the task's engine began; where there is none, since the start of the run
 };
 
 /// One more worker joins at `at` since the start of the run. The first to join gets the rank after
 /// that of the last initial worker, and so on, in order of time, then of the list.
 struct join {
-  duration at{0};
+  duration at{0};  ///< since the start of the run
 };
 
 /// A simulated cluster: who is how fast, what lies between them, what goes wrong.
@@ -46,11 +46,11 @@ struct join {
 ///               .seed = 7}
 /// @endcode
 struct scenario {
-  speed_options speed{};
-  network_options network{};
-  std::vector<crash> crashes{};
+  speed_options speed{};  ///< how long a step takes
+  network_options network{};  ///< how long a message takes
+  std::vector<crash> crashes{};  ///< of workers, or peers
   std::vector<machine_loss> machine_losses{};  ///< not for peers
-  std::vector<join> joins{};
+  std::vector<join> joins{};  ///< workers that come later; not for peers
   /// What every message between a worker and a server takes longer, each way, by the server's
   /// number; none where the list ends. >= 0. Makes a delayed partition.
   std::vector<duration> server_delay{};

@@ -24,8 +24,8 @@ struct heterogeneity {
 
 /// A worker is slow now and then: each step takes `factor` times as long with `probability`.
 struct random_slowdown {
-  double probability = 0.0;
-  double factor = 6.0;
+  double probability = 0.0;  ///< of each step; in [0, 1]
+  double factor = 6.0;  ///< above 0
 
   /// As Hop measures it (ASPLOS '19, section 7.3.1): 6 times slower, once in `workers` steps.
   [[nodiscard]] static constexpr random_slowdown hop(std::size_t workers) noexcept {
@@ -36,9 +36,9 @@ struct random_slowdown {
 /// From `at` (since the start of the run) on, `worker` is `factor` times slower than usual. The
 /// factor takes the place of an earlier change's; 1 heals.
 struct slowness_change {
-  worker_id worker{};
-  duration at{0};
-  double factor = 1.0;
+  worker_id worker{};  ///< whose
+  duration at{0};  ///< since the start of the run
+  double factor = 1.0;  ///< above 0
 };
 
 /// How long a step takes. The time of a step is the product of all that is said here:
@@ -48,9 +48,9 @@ struct slowness_change {
 struct speed_options {
   duration work_cost = std::chrono::microseconds(1);  ///< per unit of work, e.g. per example; >= 0
   std::vector<double> slowness{};  ///< by worker, > 0; 1 for the workers beyond its end
-  sim::heterogeneity heterogeneity{};
-  sim::random_slowdown random_slowdown{};
-  distribution jitter{};
+  sim::heterogeneity heterogeneity{};  ///< who is slow throughout
+  sim::random_slowdown random_slowdown{};  ///< who is slow now and then
+  distribution jitter{};  ///< drawn anew for each step
   std::vector<slowness_change>
       changes{};  ///< in any order; of two at one time the later listed wins
 

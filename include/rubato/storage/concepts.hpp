@@ -54,10 +54,14 @@ class store_host;
 ///
 /// Calls come one at a time, unless the store says that it can do with more:
 ///
+/// | expression                   | meaning |
+/// |------------------------------|---------|
 /// | `S::concurrent`              | constant, optional: true where `fold`, `read`, `copy`, `collect` and `bytes` may be called side by side when `shape.threads` is `multiple`; no row may then mix two states |
 ///
 /// A bounded store that keeps rows in counted blocks may hand these out, which saves a copy:
 ///
+/// | expression                   | meaning |
+/// |------------------------------|---------|
 /// | `s.chunks()`, `s.chunk(i)`   | optional: how many there are, and one of them as a `block_ref`, frozen; each is `table_state::chunk_bytes` long, the last perhaps less |
 ///
 /// A store that is to be told more than its shape has a second constructor, `S(shape, options)`, and a table

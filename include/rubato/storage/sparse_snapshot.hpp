@@ -13,10 +13,11 @@ namespace rubato {
 /// belong to `keys[i]`.
 template <parameter T>
 struct sparse_snapshot {
-  std::vector<std::uint64_t> keys;
-  std::vector<T> values;
+  std::vector<std::uint64_t> keys;  ///< ascending
+  std::vector<T> values;  ///< width for each key
 
   [[nodiscard]] bool empty() const noexcept { return keys.empty(); }
+  /// No rows; keeps the memory.
   void clear() noexcept {
     keys.clear();
     values.clear();

@@ -25,17 +25,20 @@ class worker_core;
 
 /// Says that a stage's degree is to be found while it runs.
 struct automatic_degree {};
+/// `.workers = automatic`.
 inline constexpr automatic_degree automatic{};
 
 /// How many workers a stage has: a number, or `automatic`.
 class degree {
  public:
+  /// To be found while the stage runs.
   constexpr degree(automatic_degree) noexcept {}  // NOLINT: meant to be implicit
   /// @throws option_error when it is not from 1 to 2^32 − 1
   template <std::integral T>
   constexpr degree(T workers)  // NOLINT: as above
       : workers_(checked(static_cast<std::int64_t>(workers))) {}
 
+  /// Whether it is to be found.
   [[nodiscard]] constexpr bool is_automatic() const noexcept { return workers_ == 0; }
   /// @pre not automatic
   [[nodiscard]] constexpr std::uint32_t workers() const noexcept { return workers_; }
@@ -51,8 +54,8 @@ class degree {
 
 /// What a stage is, beside what its workers do. Source: 004 §4.
 struct stage_options {
-  degree workers = 1;
-  rules protocol = bsp{};
+  degree workers = 1;  ///< over all nodes
+  rules protocol = bsp{};  ///< what they follow
   /// What bodies are told to do, in one run or, where the degree is searched for, in several: at least 1.
   std::int64_t iterations = 1;
   // What servers do with tables before its first read, in this order: pushes only add.
@@ -75,6 +78,7 @@ struct stage_options {
 
   /// @throws option_error
   void check() const;
+  /// Whether servers do anything to tables before its first read.
   [[nodiscard]] bool changes_tables() const noexcept {
     return !copied.empty() || !cleared.empty() || !applied.empty();
   }
@@ -83,11 +87,13 @@ struct stage_options {
 /// The iterations that a stage's body is to run, counted from 0 over the stage: `for (std::int64_t i : todo)`.
 class iteration_range {
  public:
+  /// Forward.
   class iterator {
    public:
     using value_type = std::int64_t;
     using difference_type = std::int64_t;
     constexpr iterator() noexcept = default;
+    /// At that iteration.
     constexpr explicit iterator(std::int64_t at) noexcept : at_(at) {}
     constexpr std::int64_t operator*() const noexcept { return at_; }
     constexpr iterator& operator++() noexcept { return ++at_, *this; }
@@ -98,6 +104,7 @@ class iteration_range {
     std::int64_t at_ = 0;
   };
 
+  /// From `first` up to, but not at, `last`.
   constexpr iteration_range(std::int64_t first, std::int64_t last) noexcept : first_(first), last_(last) {}
   [[nodiscard]] constexpr iterator begin() const noexcept { return iterator(first_); }
   [[nodiscard]] constexpr iterator end() const noexcept { return iterator(last_); }
@@ -112,6 +119,7 @@ static_assert(std::forward_iterator<iteration_range::iterator>);
 /// A stage of a task, as `task::stage` gives it.
 class stage_ref {
  public:
+  /// Its number in the task, from 0; reports name it by that.
   [[nodiscard]] std::size_t number() const noexcept { return number_; }
 
  private:
@@ -122,14 +130,14 @@ class stage_ref {
 
 /// A stage as a value: what it is, and what its workers do.
 struct stage_description {
-  stage_options options;
-  std::function<void(worker_core&, iteration_range)> body;
+  stage_options options;  ///< what it is
+  std::function<void(worker_core&, iteration_range)> body;  ///< what its workers do
 };
 
 /// One step of a task: this stage, for its own number of iterations or another one.
 struct task_step {
-  std::size_t stage = 0;
-  std::optional<std::int64_t> iterations{};
+  std::size_t stage = 0;  ///< its number
+  std::optional<std::int64_t> iterations{};  ///< none: the stage's own
 };
 
 }  // namespace rubato

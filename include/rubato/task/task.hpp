@@ -28,6 +28,7 @@ class task_core {
   /// Appends a stage to what the task does: for its own number of iterations, or for another one.
   /// @throws option_error @throws usage_error once the task has been submitted
   void run(stage_ref s);
+  /// The same for so many iterations.
   void run(stage_ref s, std::int64_t iterations);
   /// Appends the stages, one after the other, so many times.
   template <std::same_as<stage_ref>... Stages>
@@ -35,11 +36,14 @@ class task_core {
     for (std::int64_t i = 0; i < times; ++i) (run(stages), ...);
   }
 
+  /// By number.
   [[nodiscard]] std::span<stage_description const> stages() const noexcept { return stages_; }
+  /// What it does, in this order.
   [[nodiscard]] std::span<task_step const> program() const noexcept { return program_; }
 
   /// Opens what its stages run on; once. What a task is submitted to calls it.
   void open(std::function<std::unique_ptr<runtime>(run_setup)> const& open_it);
+  /// Whether it has been submitted, and its tables are there.
   [[nodiscard]] bool is_open() const noexcept { return runtime_ != nullptr; }
   /// @throws usage_error unless `is_open()`
   [[nodiscard]] rubato::runtime& opened() const;
@@ -48,6 +52,7 @@ class task_core {
 
  protected:
   task_core() = default;
+  /// A stage whose body takes any worker.
   stage_ref add(stage_options options, std::function<void(worker_core&, iteration_range)> body);
   /// All but its protocols, which are its stages'.
   [[nodiscard]] virtual run_setup setup() const = 0;
@@ -83,8 +88,10 @@ class task final : public task_core {
   using table_type = std::tuple_element_t<I, std::tuple<Tables...>>;
 
  public:
+  /// What bodies are given.
   using worker_type = worker<table_handle<typename Tables::value_type, Tables::bounded>...>;
 
+  /// With tables as a `cluster` has them; what they begin with is read when the task is submitted.
   explicit task(Tables... tables) : tables_(std::move(tables)...) {}
 
   /// A stage: `body(worker)` or `body(worker, iteration_range)`. It does nothing yet: see `run` and `repeat`.

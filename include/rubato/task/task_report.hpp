@@ -17,30 +17,30 @@ namespace rubato {
 struct stage_report {
   std::size_t stage = 0;       ///< its number in the task
   std::int64_t first = 0;      ///< its first iteration
-  std::int64_t iterations = 1;
+  std::int64_t iterations = 1;  ///< how many
   bool probes = false;         ///< a part that the search made
   placement where;             ///< workers by node
   /// A node of these was lost before its workers had ended, or before any began (`run.completed`). What follows is
   /// the same once more if it may be.
   bool lost = false;
   time_point asked{};          ///< of the scheduler
-  time_point began{};
-  time_point ended{};
-  run_report run;
+  time_point began{};  ///< its first worker
+  time_point ended{};  ///< its last worker
+  run_report run;  ///< what its workers measured
 };
 
 /// How a stage's degree was found.
 struct degree_report {
-  std::size_t stage = 0;
+  std::size_t stage = 0;  ///< its number in the task
   std::uint32_t workers = 0;  ///< the degree at which the rest ran
-  std::vector<parallelism_search::probe> probes;
+  std::vector<parallelism_search::probe> probes;  ///< degrees that were tried, in their order
   duration cost{};            ///< what the probes took longer than they would have at that degree
 };
 
 /// What a task measured.
 struct task_report {
-  time_point submitted{};
-  time_point ended{};
+  time_point submitted{};  ///< to the engine
+  time_point ended{};  ///< its last stage
   std::vector<stage_report> stages;    ///< in the order in which they ran
   std::vector<degree_report> degrees;  ///< of stages whose degree was searched for
 

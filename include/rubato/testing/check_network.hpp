@@ -13,7 +13,7 @@ namespace rubato::testing {
 /// How a network is checked.
 struct network_check {
   net::address at{.host = "127.0.0.1"};  ///< where its listeners are put, one at a time
-  net::security keys{};
+  net::security keys{};  ///< that both ends have
   std::size_t largest = 3'000'000;          ///< bytes of the longest frame
   std::chrono::milliseconds patience{5000};  ///< for what is to happen
 };

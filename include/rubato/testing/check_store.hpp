@@ -14,12 +14,12 @@ namespace rubato::testing {
 /// How a store is checked.
 struct store_check {
   std::uint64_t rows = 5000;  ///< of a bounded store; of another the most that are touched
-  std::size_t width = 7;
+  std::size_t width = 7;  ///< elements in a row
   /// By how much each addition to an element may be off, relative to the absolute values added to it so
   /// far: 0 for a store that keeps what it is given, for one that rounds the distance of neighboring numbers
   /// relative to them. What is checked with are whole numbers, so sums are exact without rounding.
   double tolerance = 0;
-  std::uint64_t seed = 1;
+  std::uint64_t seed = 1;  ///< of what is written and read
 };
 
 namespace detail {

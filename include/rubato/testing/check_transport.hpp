@@ -14,8 +14,8 @@ namespace rubato::testing {
 /// How a transport is checked.
 struct transport_check {
   std::uint32_t workers = 3;  ///< that its runs begin with; 2 or more
-  std::uint32_t servers = 2;
-  std::uint64_t first_seed = 1;
+  std::uint32_t servers = 2;  ///< that they have; 1 or more
+  std::uint64_t first_seed = 1;  ///< of the first schedule
   std::uint64_t schedules = 5;  ///< random ones, for each of a few protocols
 };
 

@@ -19,8 +19,8 @@ namespace rubato::testing {
 
 /// How long `check_protocol` looks.
 struct search {
-  std::uint64_t first_seed = 1;
-  std::uint64_t schedules = 200;
+  std::uint64_t first_seed = 1;  ///< of the first schedule; the next has the next seed
+  std::uint64_t schedules = 200;  ///< how many are run
 };
 
 /// Runs a whole protocol in the simulator on random schedules: workers that differ in speed, slow

@@ -11,6 +11,7 @@
 
 namespace rubato::testing {
 
+/// What is wrong, a sentence each; empty: nothing was found.
 using sentences = std::vector<std::string>;
 
 namespace detail {

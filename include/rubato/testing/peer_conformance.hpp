@@ -121,6 +121,7 @@ template <reduce_policy R, class Oldest>
     }
   return found.take();
 }
+/// The same for updates of up to five iterations ago.
 template <reduce_policy R>
 [[nodiscard]] sentences check_reduce(R const& r) {
   return check_reduce(r, [](iteration_index k) { return k - staleness{5}; });

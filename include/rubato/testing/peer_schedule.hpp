@@ -15,20 +15,22 @@ namespace rubato::testing {
 
 /// Peers, what lies between them, what goes wrong, and who leaves: all that decides a run.
 struct peer_schedule {
-  std::uint64_t seed = 1;
-  mixing_matrix mixing;
-  std::int64_t iterations = 10;
-  sim::scenario scenario{};
+  std::uint64_t seed = 1;  ///< of the peers' behavior
+  mixing_matrix mixing;  ///< the graph, with its weights
+  std::int64_t iterations = 10;  ///< of those that do not leave
+  sim::scenario scenario{};  ///< how fast they are, and what goes wrong
   /// By rank: how many iterations a peer makes, if less than the others; where the list ends, all.
   std::vector<std::int64_t> leaves{};
   /// Whether who leaves says so at once, and asks for fewer iterations; else it leaves the loop.
   bool announced = false;
 
+  /// How many there are.
   [[nodiscard]] std::uint32_t peers() const noexcept { return mixing.topology().size(); }
   /// How many iterations a peer makes, and how many it asks for.
   [[nodiscard]] std::int64_t makes(std::uint32_t rank) const {
     return rank < leaves.size() ? std::min(leaves[rank], iterations) : iterations;
   }
+  /// What it hands to `peer::iterations`.
   [[nodiscard]] std::int64_t asks_for(std::uint32_t rank) const {
     return announced ? makes(rank) : iterations;
   }
@@ -36,10 +38,10 @@ struct peer_schedule {
 
 /// What schedules of peers may contain.
 struct peer_schedule_limits {
-  std::uint32_t peers_max = 32;
+  std::uint32_t peers_max = 32;  ///< at most
   std::size_t in_min = 0;  ///< the fewest in-neighbors of a peer: as many as its gather asks for
-  std::int64_t iterations_min = 5;
-  std::int64_t iterations_max = 25;
+  std::int64_t iterations_min = 5;  ///< at least
+  std::int64_t iterations_max = 25;  ///< at most
   bool directed = true;  ///< graphs with edges that have no reverse
   bool crashes = true;   ///< only for gathers that outlive a loss
   bool leaves = true;    ///< the same

@@ -29,15 +29,16 @@ enum class way : std::uint8_t { dense_whole, dense_keyed, sparse_whole, sparse_k
 
 /// A cluster, what goes wrong in it, and how its workers behave: all that decides a run.
 struct schedule {
-  std::uint64_t seed = 1;
-  std::uint32_t workers = 3;
-  std::uint32_t servers = 2;
-  sim::scenario scenario{};
+  std::uint64_t seed = 1;  ///< of the workers' behavior
+  std::uint32_t workers = 3;  ///< that the run begins with
+  std::uint32_t servers = 2;  ///< over which tables are spread
+  sim::scenario scenario{};  ///< how fast they are, and what goes wrong
   std::vector<manner> manners{};  ///< by rank, joiners included
   bool commits_by_hand = true;    ///< else as the protocol's pace says
   /// No message takes longer than noticing a loss: what was sent in full then counts.
   bool prompt = false;
 
+  /// With those that join.
   [[nodiscard]] std::uint32_t workers_ever() const noexcept {
     return workers + static_cast<std::uint32_t>(scenario.joins.size());
   }
@@ -45,17 +46,17 @@ struct schedule {
 
 /// What schedules may contain.
 struct schedule_limits {
-  std::uint32_t workers_max = 12;
-  std::int64_t clocks_max = 10;
-  bool joins = true;
+  std::uint32_t workers_max = 12;  ///< that a run begins with
+  std::int64_t clocks_max = 10;  ///< of each worker
+  bool joins = true;  ///< workers come later
   bool leaves = true;  ///< workers end at different clocks
-  bool crashes = true;
+  bool crashes = true;  ///< workers are lost
   bool processes = false;  ///< in most, workers of one machine are threads of one process
 };
 
 /// Gives every server at least one row, and deals out the others by chance.
 struct scattered {
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;  ///< by which they are dealt out
 
   [[nodiscard]] constexpr server_id server_of(key k, table_shape shape) const noexcept {
     std::uint64_t const at =

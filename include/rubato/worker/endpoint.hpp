@@ -30,17 +30,23 @@ struct read_slot;
 ///
 /// Where reads are synchronized, also:
 ///
+/// | function                            | what it does |
+/// |-------------------------------------|--------------|
 /// | `request_cut(read, slot)`           | asks the coordinator to be let in, and for a cut; like `request`, complete when `wait` returns |
 /// | `release_cut()`                     | the answers that go with the cut are in |
 ///
 /// Where the pace has a conductor, also:
 ///
+/// | function                            | what it does |
+/// |-------------------------------------|--------------|
 /// | `report_commit(clock)`              | tells the conductor, one way, that this worker is at that clock now |
 /// | `report_loss(loss)`                 | and what a loss came to |
 /// | `take_order()`                      | the next of the conductor's orders that have arrived; nothing when there is none |
 ///
 /// What differs from transport to transport, and is as here unless it says otherwise:
 ///
+/// | function                            | what it does |
+/// |-------------------------------------|--------------|
 /// | `scatters()`                        | whether it writes whole bounded tables where the slot's `scattered` says: where a copy would cost more than it saves |
 /// | `start()`                           | sends what has been requested, for whoever will not wait soon |
 /// | `shares_reads()`                    | whether answers may lack the worker's last commits, since others asked for them |

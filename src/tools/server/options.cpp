@@ -211,11 +211,13 @@ Environment, where the option is not given:
   RUBATO_ON_LOSS          --on-loss [end]
   RUBATO_SILENCE, RUBATO_RECONNECT, RUBATO_PATIENCE
                           --silence, --reconnect, --patience, in seconds [5, 2, 60]
+  RUBATO_BREAKS_MAX       --breaks-max [20]
 
 Exit code:
-  0                       all workers have left, or a signal ended it
+  0                       all workers have left, or a signal ended it while it served
   1                       the run failed: a process was lost, processes do not agree, or an address cannot be had
-  2                       the options, or the variables, cannot be meant)";
+  2                       the options, or the variables, cannot be meant
+  128 + N                 signal N ended it before it served)";
 
 /// A coordinator does nothing with them, and nobody is to believe that it does. Launchers give all
 /// roles one command, and say in the environment which is the coordinator.
