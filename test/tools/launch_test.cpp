@@ -563,6 +563,37 @@ TEST_CASE("a server may end well a little before the workers", "[tools][launch]"
   CHECK(result.errors.empty());
 }
 
+TEST_CASE("a run that is complete without a worker that stands still ends well, and that worker with it",
+          "[tools][launch]") {
+  launched run({"-n", "3", "--on-loss", "go-on", "--grace", "0.1", "--server-command", "sh -c 'echo > $S/ended'", "--",
+                "sh", "-c",
+                "[ $RANK = 1 ] && { echo $$ > $S/id; kill -STOP $$; }; until [ -s $S/ended ]; do sleep 0.01; done"});
+  run.await_file("id");
+  outcome const o = run.wait();
+  CHECK(o.exit_code == 0);
+  CHECK(matches(o.errors, "rubato-launch: worker 1 \\(pid [0-9]+\\) has not ended within 0.1 s; the run is complete "
+                          "without it, and it is ended now\n"));
+}
+
+TEST_CASE("a worker that is started again too late does not spoil a run that ended well", "[tools][launch]") {
+  std::string const script =
+      "if [ $RANK = 0 ]; then until [ -s $S/again ]; do sleep 0.01; done; exit 0; fi; "
+      "[ -e $S/once ] || { echo > $S/once; exit 3; }; echo > $S/again; exec sleep 1000";
+  outcome const o = run({"-n", "2", "--on-loss", "go-on", "--restart", "1", "--grace", "0.1", "--server-command",
+                         "sh -c 'until [ -s $S/again ]; do sleep 0.01; done'", "--", "sh", "-c", script});
+  CHECK(o.exit_code == 0);
+  CHECK_THAT(o.errors, Contains("takes its place (1 of 1 restarts)") &&
+                           Contains("has not ended within 0.1 s; the run is complete without it"));
+}
+
+TEST_CASE("a run that no worker completes ends as the first that failed, whoever stands still", "[tools][launch]") {
+  outcome const o = run({"-n", "2", "--on-loss", "go-on", "--grace", "0.1", "--server-command",
+                         "sh -c 'until [ -s $S/failed ]; do sleep 0.01; done; sleep 0.2'", "--", "sh", "-c",
+                         "[ $RANK = 0 ] && { echo > $S/failed; exit 7; }; kill -STOP $$"});
+  CHECK(o.exit_code == 7);
+  CHECK_THAT(o.errors, Contains("ended before the workers did"));
+}
+
 TEST_CASE("a run may be limited in time", "[tools][launch]") {
   auto const result = run_shell("exec sleep 1000", {"--timeout", "0.1"});
   CHECK(result.exit_code == 124);

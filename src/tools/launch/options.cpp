@@ -36,13 +36,15 @@ Environment:
   TMPDIR          folder in which the coordinator's socket is put [/tmp]
 
 Exit code:
-  0               all workers ended well; with go-on, one of them at least
-  1               servers or the coordinator ended before the workers did, or the run could not be looked after
-  2               the options cannot be meant
-  124             the run took longer than --timeout
-  127             the command could not be started
-  128 + N         signal N ended the run
-  otherwise       that of the first process that failed; of one that a signal N killed, 128 + N)";
+  0        every worker ended well; with go-on one at least, and the servers with it: a worker that was lost,
+           or still stands there when the others are done, changes nothing (it is ended, which is said)
+  that of  the process that failed (128 + N where signal N ended it): the first worker, unless the run went on
+           and was completed without it; or a server or the coordinator while workers were left
+  1        servers ended before any worker had ended well, or the run could not be looked after
+  2        the options cannot be meant
+  124      the run took longer than --timeout
+  127      a process could not be started
+  128 + N  this process was asked to end by signal N, or (N = 13) nobody reads what it writes any more)";
 
 // As written on the command line.
 struct given_options {

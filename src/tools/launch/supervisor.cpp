@@ -157,6 +157,7 @@ class supervisor {
   void give_up_readers_after_grace();
   void give_up_readers();
   void leave(int exit_code);
+  void end_those_left();
   void stop(int exit_code);
   void kill_after_grace();
   void run_out_of_time();
@@ -317,7 +318,7 @@ void supervisor::on_helper_end(member const& m, ending const& how) {
   if (phase_ != phase::working) return;
   first_to_leave_ = m.text();
   say_if_verbose(fmt::format("the workers have {} to end as well", in_seconds(options_.grace)));
-  leave(1);
+  leave(first_failure_ != 0 ? first_failure_ : 1);
 }
 
 bool supervisor::start_again(member& m) {
@@ -381,10 +382,24 @@ void supervisor::leave(int exit_code) {
   limit_.cancel();
   grace_.expires_after(options_.grace);
   grace_.async_wait([this](boost::system::error_code const& failure) {
-    if (failure || phase_ != phase::leaving) return;
-    if (workers_left()) say(first_to_leave_ + " ended before the workers did");
-    stop(exit_code_);
+    if (!failure && phase_ == phase::leaving) end_those_left();
   });
+}
+
+// Where a run goes on without who is lost, servers end when the others are done: a process that stands still, or was
+// started again too late, has no part in that.
+void supervisor::end_those_left() {
+  bool const is_complete = one_ended_well_ && options_.when_lost == net::on_loss::go_on;
+  if (!workers_left()) return stop(exit_code_);
+  if (!is_complete) {
+    say(first_to_leave_ + " ended before the workers did");
+    return stop(exit_code_);
+  }
+  for (member const& m : members_)
+    if (m.running && m.as == role::worker)
+      say(fmt::format("{} has not ended within {}; the run is complete without it, and it is ended now", m.text(),
+                      in_seconds(options_.grace)));
+  stop(0);
 }
 
 void supervisor::stop(int exit_code) {
@@ -393,6 +408,7 @@ void supervisor::stop(int exit_code) {
   exit_code_ = exit_code;
   say_if_verbose("asking all processes to end");
   send_all(SIGTERM);
+  send_all(SIGCONT);  // or one that stands still would not hear of it
   kill_after_grace();
 }
 
