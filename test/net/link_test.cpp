@@ -583,6 +583,17 @@ TEST_CASE("link: a handshake may take as long as what is left of the break") {
   CHECK_FALSE(l.at_dialer.is_lost());
 }
 
+TEST_CASE("link: the reason for a refusal is escaped before anybody quotes it") {
+  linked l;
+  once_there server(l);
+  wire::frame_header refused = header_of(refused_kind);
+  std::string const said = "no\x1b[2J\n";
+  server.peers.back()->send(refused, std::as_bytes(std::span(said)));
+  server.peers.back()->close();
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
+  CHECK(l.at_dialer.reason() == "no\\x1b[2J\\n");
+}
+
 // ---- dialing
 
 TEST_CASE("link: where nobody listens it is lost when patience ends") {

@@ -20,6 +20,16 @@ struct log_of_one_test {
 
 }  // namespace
 
+TEST_CASE("a line of the log is one line, whatever it quotes", "[net]") {
+  std::vector<std::string> written;
+  log_of_one_test const log([&](net::log_level, std::string_view line) { written.emplace_back(line); });
+  net::log(net::log_level::warning, "said: a\nrubato: all is well\x1b[2J");
+  net::log(net::log_level::warning, std::string(100'000, 'x'));
+  REQUIRE(written.size() == 2);
+  CHECK(written[0] == "said: a\\nrubato: all is well\\x1b[2J");
+  CHECK(written[1].size() < 5000);
+}
+
 TEST_CASE("a log that cannot be written disturbs nobody, and goes on with the next line", "[net]") {
   std::vector<std::string> written;
   bool is_full = true;

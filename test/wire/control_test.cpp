@@ -168,6 +168,25 @@ TEST_CASE("control messages: fields keep their values and their places") {
   CHECK(o_back.completed == completion::not_begun);
 }
 
+TEST_CASE("control messages: sentences come out printable and short, whoever wrote them") {
+  std::string const said = "a\n\x1b[2J" + std::string(100'000, 'x');
+  auto const heard = [](wire::control_message const& m) { return wire::decode_control(wire::encode(m)); };
+  wire::end_run end{};
+  end.sentence = said;
+  wire::stop_run stop{};
+  stop.sentence = said;
+  wire::run_over over{};
+  over.change_reasons = {said};
+  for (std::string const& text :
+       {std::get<wire::end_run>(heard(end)).sentence, std::get<wire::stop_run>(heard(stop)).sentence,
+        std::get<wire::farewell>(heard(wire::farewell{said})).failure,
+        std::get<wire::shut_down>(heard(wire::shut_down{said})).failure,
+        std::get<wire::run_over>(heard(over)).change_reasons.at(0)}) {
+    CHECK(text.starts_with("a\\n\\x1b[2Jxxx"));
+    CHECK(text.size() < 1100);
+  }
+}
+
 TEST_CASE("control messages: cut short anywhere, or longer by a byte, they are frame errors") {
   for (control_message const& m : samples()) {
     INFO("message of kind " << m.index());

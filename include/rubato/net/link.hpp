@@ -62,7 +62,8 @@ class link_user {
   /// Connected, for the first time or again: unreliable frames that were under way are lost.
   virtual void resumed(link&) {}
   virtual void broken(link&, std::string const& /*reason*/) {}
-  /// Nothing more will come. `expected`: the other end said goodbye.
+  /// Nothing more will come. `expected`: the other end said goodbye. What it said as the reason is escaped, see
+  /// `printable`.
   virtual void lost(link& from, std::string const& reason, bool expected) = 0;
 };
 

@@ -16,7 +16,8 @@ using log_sink = std::function<void(log_level, std::string_view)>;
 
 /// Sets the sink; by default warnings go to stderr and the rest nowhere. Any thread.
 void set_log(log_sink sink);
-/// Any thread.
+/// One line: what is no visible character is escaped, since lines quote what others have sent, and the end of a very
+/// long one is left out. Any thread.
 void log(log_level level, std::string const& line);
 
 }  // namespace rubato::net

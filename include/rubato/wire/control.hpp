@@ -21,7 +21,7 @@ using control_message =
                  send_tables, shut_down>;
 
 [[nodiscard]] std::vector<std::byte> encode(control_message const& message);
-/// @throws frame_error when these are no message's bytes
+/// Sentences come out `printable`, whatever was sent. @throws frame_error when these are no message's bytes
 [[nodiscard]] control_message decode_control(std::span<std::byte const> bytes);
 
 }  // namespace rubato::wire

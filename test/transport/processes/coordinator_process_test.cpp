@@ -32,6 +32,7 @@
 #include <rubato/protocol/pace.hpp>
 #include <rubato/protocol/rules.hpp>
 #include <rubato/transport/processes/coordinator_link.hpp>
+#include <rubato/transport/processes/past_sessions.hpp>
 #include <rubato/wire/control.hpp>
 #include <rubato/wire/messages.hpp>
 
@@ -106,6 +107,12 @@ class coordinated {
 
   /// For others.
   [[nodiscard]] net::deployment const& place() const noexcept { return place_; }
+  /// Ends it. For how many processes it had links.
+  [[nodiscard]] std::size_t links() {
+    process_->stop();
+    serving_.join();
+    return process_->links();
+  }
 
  private:
   test::temporary_folder folder_;
@@ -285,6 +292,33 @@ TEST_CASE("coordinator: who said in time who it is is let in, however long the c
   CHECK(late.lost_for() == "");
 }
 
+TEST_CASE("coordinator: of those who have been here nothing is kept but the last sessions", "[tcp]") {
+  test::log_capture const log;
+  coordinated run(5s);
+  net::asio_network network;
+  constexpr std::uint64_t lives = 1000;
+  for (std::uint64_t life = 1; life <= lives; ++life) {
+    stranger guest(network, run.place().coordinator, life);
+    guest.register_itself();
+    REQUIRE(test::run_until(network, [&] { return guest.is_up() && guest.has_arrived(); }));
+  }
+  {
+    stranger again(network, run.place().coordinator, 7);
+    CHECK(test::run_until(network, [&] { return !again.lost_for().empty(); }));
+    CHECK_THAT(again.lost_for(), Contains("it can only start anew"));
+  }
+  CHECK(run.links() <= 2);  // of the last one it may not have heard
+}
+
+TEST_CASE("past_sessions: they are known until many others have come") {
+  detail::past_sessions past;
+  for (std::uint64_t n = 0; n < 3 * detail::past_sessions::most; ++n) past.remember(n);
+  CHECK(past.size() == detail::past_sessions::most);
+  CHECK(past.contains(3 * detail::past_sessions::most - 1));
+  CHECK(past.contains(2 * detail::past_sessions::most));
+  CHECK_FALSE(past.contains(2 * detail::past_sessions::most - 1));
+}
+
 // ---- those who do not take what they are told
 
 namespace {
@@ -387,7 +421,7 @@ class shared_log {
 TEST_CASE("coordinator: it says for whom it waits, and then that patience is over", "[tcp]") {
   shared_log const log;
   std::atomic<std::chrono::milliseconds> ahead = 0ms;
-  coordinated const run(1s, asp{}, std::make_unique<hurried_network>(ahead), 2);
+  coordinated const run(60s, asp{}, std::make_unique<hurried_network>(ahead), 2);
   net::asio_network network;
   member const server(network, run.place(), net::role::server);
   member worker(network, run.place(), net::role::worker);
@@ -396,10 +430,12 @@ TEST_CASE("coordinator: it says for whom it waits, and then that patience is ove
   REQUIRE(test::run_until(network, [&] { return unready.is_in(); }));
   worker.say(wire::ready{1, false, 0, false});
   REQUIRE(test::run_until(network, [&] { return worker.has_arrived(); }));
-  ahead = 10s;  // which it sees when it hears from its connections
+  ahead = 10s;
+  worker.say(wire::end_run{});  // of no run; it looks at the time when it hears something
   CHECK(test::run_until(network, [&] { return log.lines().find("waiting for") != std::string::npos; }));
   CHECK(log.lines() == "waiting for worker 1 (here, but not ready)\n");
   ahead = 90s;
+  worker.say(wire::end_run{});
   CHECK(test::run_until(network, [&] { return worker.has_heard<wire::stop_run>(); }));
   CHECK(worker.told_last() == "after 60 s the run waits for worker 1 (here, but not ready)");
 }

@@ -3,7 +3,9 @@
 #include <rubato/transport/processes/process_control.hpp>
 
 #include <catch2/catch.hpp>
+#include <malloc.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -105,6 +107,20 @@ TEST_CASE("process_control: a restarted worker joins once its earlier life is ov
   b.carry_out(1);
   CHECK(b.told(worker(0)) == list{"begins 1 of 2: 0 2"});
   CHECK(b.told(server(1)) == list{"drop 0.0 at 0", "enlist 0.1", "enlist 2.1"});
+}
+
+TEST_CASE("process_control: a worker that is started again and again costs no memory") {
+  bench b = running(2, 2, net::on_loss::go_on);
+  std::size_t before = 0;
+  for (int life = 1; life <= 2000; ++life) {
+    if (life == 500) before = ::mallinfo2().uordblks;
+    b.lose(worker(1));
+    (void)b.come(1);
+    b.ready(1);
+    b.carry_out_all();
+    b.forget();
+  }
+  CHECK(::mallinfo2().uordblks < before + 10'000);  // which is 7 bytes for each
 }
 
 TEST_CASE("process_control: a worker may be lost and restarted again before its first life is over") {

@@ -234,6 +234,20 @@ TEST_CASE("worker_links: a server may come back later than the coordinator waits
   CHECK(run.server().connections() == 2);
 }
 
+TEST_CASE("worker_links: a server that ends since somebody else was lost is not said to be lost", "[tcp]") {
+  played_run run(1, [&](net::connection& from, wire::frame_header const& header) {
+    if (header.kind != +wire::kind::count) return;
+    net::refuse(from, "the coordinator was lost: nothing was heard for 5.0 s");
+    from.close();
+  });
+  process self(run);
+  CHECK_FALSE(is_answered(self.links));
+  REQUIRE(self.is_broken);
+  CHECK_THAT(self.links.why_broken().sentence(),
+             Catch::StartsWith("server 0 (unix:") &&
+                 Catch::EndsWith("server): the coordinator was lost: nothing was heard for 5.0 s"));
+}
+
 TEST_CASE("worker_links: who is missing the coordinator says, if its patience lasts a little longer",
           "[tcp]") {
   test::temporary_folder const folder;

@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "rubato/core/printable.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/wire/archive.hpp"
 
@@ -336,7 +337,7 @@ void link::begin_own(wire::frame_header const& header, std::span<std::byte const
       return;
     case refused_kind:
       refused_ = true;
-      fatal_ = std::string(reinterpret_cast<char const*>(meta.data()), meta.size());
+      fatal_ = rubato::printable({reinterpret_cast<char const*>(meta.data()), meta.size()});
       return;
     case welcome_kind:
       if (dials_ && !ready_) return;  // `end` goes on, where it may send

@@ -3,6 +3,9 @@
 
 #include "rubato/net/log.hpp"
 
+#include "rubato/core/printable.hpp"
+
+#include <cstddef>
 #include <cstdio>
 #include <mutex>
 #include <utility>
@@ -38,7 +41,8 @@ void set_log(log_sink sink) {
 void log(log_level level, std::string const& line) {
   std::lock_guard const lock(the_sink().mutex);
   try {
-    the_sink().sink(level, line);
+    constexpr std::size_t most = 4000;
+    the_sink().sink(level, rubato::printable(line, most));
   } catch (...) {  // a full disk under the log ends no run
   }
 }

@@ -12,6 +12,7 @@
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
+#include "rubato/transport/processes/past_sessions.hpp"
 #include "rubato/transport/processes/process_control.hpp"
 #include "rubato/transport/processes/reminder.hpp"
 
@@ -32,6 +33,8 @@ class coordinator_process final : net::link_user {
   void run();
   /// Makes `run` return. Any thread.
   void stop() noexcept;
+  /// Processes that it keeps a link for: those that are here or may come back, not those that were.
+  [[nodiscard]] std::size_t links() const noexcept { return guests_.size(); }
 
  private:
   struct guest;
@@ -49,6 +52,7 @@ class coordinator_process final : net::link_user {
   void deliver();
   void check_patience();
   void forget_strangers();
+  void forget_dead();
   void dismiss(guest& g, std::string const& reason);
   /// It will not be heard of any more.
   void miss(guest& g, std::string const& reason, bool expected);
@@ -59,6 +63,7 @@ class coordinator_process final : net::link_user {
   std::unique_ptr<net::network> network_;
   net::network::clock::time_point began_ = network_->now();
   std::map<std::uint64_t, std::unique_ptr<guest>> guests_;  ///< by session
+  past_sessions past_;
   std::map<process_control::place, guest*> at_;
   net::network::clock::time_point looked_ = began_;  ///< for strangers
   std::atomic<bool> stop_asked_ = false;

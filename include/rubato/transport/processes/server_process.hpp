@@ -16,6 +16,7 @@
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/shard.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
+#include "rubato/transport/processes/past_sessions.hpp"
 #include "rubato/transport/processes/server_session.hpp"
 #include "rubato/transport/processes/server_stats.hpp"
 #include "rubato/wire/control.hpp"

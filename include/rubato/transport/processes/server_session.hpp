@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -37,24 +35,6 @@ struct server_session final : net::link_user {
   std::uint64_t longest_commit = 0;
   std::uint64_t unweighed = 0;       ///< bytes of commits since its part of the log was last weighed
   bool over = false;
-};
-
-/// The names of the last sessions that are over.
-class past_sessions {
- public:
-  [[nodiscard]] bool contains(std::uint64_t session) const { return known_.contains(session); }
-  void remember(std::uint64_t session) {
-    constexpr std::size_t most = 4096;
-    if (!known_.insert(session).second) return;
-    in_order_.push_back(session);
-    if (in_order_.size() <= most) return;
-    known_.erase(in_order_.front());
-    in_order_.pop_front();
-  }
-
- private:
-  std::set<std::uint64_t> known_;
-  std::deque<std::uint64_t> in_order_;
 };
 
 }  // namespace rubato::detail

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "rubato/core/printable.hpp"
+
 namespace rubato::wire {
 
 namespace {
@@ -14,6 +16,17 @@ control_message decode_alternative(std::size_t index, input_archive& in, std::in
   control_message message;
   ((index == I ? static_cast<void>(in & message.emplace<I>()) : static_cast<void>(0)), ...);
   return message;
+}
+
+// Sentences are for people, who read them in logs and on terminals.
+template <class Message>
+void make_printable(Message&) {}
+void make_printable(end_run& m) { m.sentence = printable(m.sentence); }
+void make_printable(stop_run& m) { m.sentence = printable(m.sentence); }
+void make_printable(farewell& m) { m.failure = printable(m.failure); }
+void make_printable(shut_down& m) { m.failure = printable(m.failure); }
+void make_printable(run_over& m) {
+  for (std::string& reason : m.change_reasons) reason = printable(reason);
 }
 
 }  // namespace
@@ -36,6 +49,7 @@ control_message decode_control(std::span<std::byte const> bytes) {
                       std::to_string(kinds));
   control_message message = decode_alternative(index, in, std::make_index_sequence<kinds>{});
   in.expect_end();
+  std::visit([](auto& m) { make_printable(m); }, message);
   return message;
 }
 

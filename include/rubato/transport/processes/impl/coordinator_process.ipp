@@ -60,6 +60,7 @@ void coordinator_process::run() {
     check_patience();
     deliver();
     forget_strangers();
+    forget_dead();
   }
   // What was said last is to arrive before the links close.
   auto const end = network_->now() + place_.reconnect;
@@ -98,8 +99,7 @@ void coordinator_process::check_patience() {
   }
 }
 
-/// Those who do not say who they are, or have gone without, so that they cannot add up; and those who do
-/// not take what they are told, which is kept for them.
+/// Those who do not say who they are; and those who do not take what they are told, which is kept for them.
 void coordinator_process::forget_strangers() {
   constexpr std::size_t untaken_max = 64 * 1024 * 1024;
   auto const moment = network_->now();
@@ -114,21 +114,28 @@ void coordinator_process::forget_strangers() {
     else if (g->link.unacknowledged_bytes() > untaken_max)
       dismiss(*g, "it does not take what it is told");
   }
-  std::erase_if(guests_, [](auto const& entry) {
-    return !entry.second->place && entry.second->link.is_over();
+}
+
+/// Of those who are gone only the last sessions are kept, so that a process that is started again and again costs no
+/// more each time. Not from inside of a link.
+void coordinator_process::forget_dead() {
+  std::erase_if(guests_, [this](auto const& entry) {
+    if (!entry.second->link.is_over()) return false;
+    if (entry.second->place) past_.remember(entry.first);  // others said nothing that they could say twice
+    return true;
   });
 }
 
 void coordinator_process::welcome(std::unique_ptr<net::connection> fresh, net::hello const& said) {
   auto const at = guests_.find(said.session);
+  if (past_.contains(said.session) || (at != guests_.end() && at->second->link.is_over()))
+    return net::refuse(*fresh, "this process was given up as lost; it can only start anew");
   if (at == guests_.end()) {
     auto g = std::make_unique<guest>(*this, said);
     guest& made = *g;
     guests_.emplace(said.session, std::move(g));
     return made.link.adopt(std::move(fresh), said);
   }
-  if (at->second->link.is_over())
-    return net::refuse(*fresh, "this process was given up as lost; it can only start anew");
   at->second->link.adopt(std::move(fresh), said);
 }
 

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "rubato/core/error.hpp"
+#include "rubato/core/printable.hpp"
 #include "rubato/transport/processes/agreement.hpp"
 #include "rubato/transport/processes/process_control.hpp"
 
@@ -583,7 +584,8 @@ bool process_control::is_replaceable(place who) const noexcept {
 
 void process_control::lose_server(std::uint32_t number, std::string const& reason) {
   server& s = servers_.at(number);
-  std::string const sentence = name_of(server_place(number)) + " (" + s.listens + ") was lost: " + reason;
+  std::string const sentence =
+      name_of(server_place(number)) + " (" + printable(s.listens, 200) + ") was lost: " + reason;
   if (!is_replaceable(server_place(number))) return fail(sentence);
   gone_[server_place(number)] = sentence;
   s.here = false;

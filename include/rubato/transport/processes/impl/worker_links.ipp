@@ -5,6 +5,7 @@
 #include <chrono>
 #include <variant>
 
+#include "rubato/core/printable.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/transport/processes/worker_links.hpp"
 
@@ -98,7 +99,7 @@ void worker_links::connect_to_servers() {
   for (std::uint32_t s = 0; s < welcome_->servers.size(); ++s) {
     std::string const& where = welcome_->servers[s];
     servers_.push_back(std::make_unique<server>(
-        *this, server_id{s}, "server " + std::to_string(s) + " (" + where + ")"));
+        *this, server_id{s}, "server " + std::to_string(s) + " (" + printable(where, 200) + ")"));
     net::hello h;
     h.number = welcome_->process;
     h.incarnation = welcome_->incarnation;
@@ -350,7 +351,8 @@ void worker_links::resumed(net::link& from) {
 
 void worker_links::lost(net::link& from, std::string const& reason, bool) {
   server_of(from).answering = nullptr;
-  std::string const sentence = from.who() + " was lost: " + reason;
+  // A server that ends says for whom: it is not the one that was lost.
+  std::string const sentence = from.who() + (from.was_refused() ? ": " : " was lost: ") + reason;
   if (!broken_ && !leaving_) coordinator_.send(wire::farewell{sentence});
   give_up(errc::lost, sentence);
 }
