@@ -54,10 +54,9 @@ host::host(options const& o, blueprint plan)
     : plan_(std::move(plan)),
       server_(std::make_unique<net::asio_network>(), plan_, plan_.agreement(), o.place, std::uint64_t{1} << 30) {}
 
-void coordinate(options const& o, coordinator_started const& started) {
-  // A coordinator alone has no tables: what they are is for those who have.
+void coordinate(options const& o, coordinator_started const& started, std::string agreed) {
   detail::coordinator_process process(std::make_unique<net::asio_network>(), o.place, std::vector{protocol_of(o)},
-                                      o.with_coordinator ? blueprint_of(o).agreement() : std::string());
+                                      std::move(agreed));
   auto const until_over = started([&process] { process.stop(); });
   process.run();
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "rubato/server/blueprint.hpp"
 #include "rubato/transport/processes/server_process.hpp"
@@ -40,6 +41,7 @@ class host {
 /// been destroyed.
 using coordinator_started = std::function<std::shared_ptr<void>(std::function<void()> stop)>;
 /// The coordinator for what the options say; blocks until the run is over, or it is stopped.
-void coordinate(options const& o, coordinator_started const& started);
+/// @param agreed what all must agree on, where it is known: a coordinator alone has no tables
+void coordinate(options const& o, coordinator_started const& started, std::string agreed = {});
 
 }  // namespace rubato::server_tool

@@ -113,7 +113,9 @@ void serve(options const& o, ending const& end) {
   rubato::blueprint plan = plan_of(o, end);
   std::optional<companion> coordinator;
   if (o.with_coordinator)
-    coordinator.emplace([&o](auto const& started) { rubato::server_tool::coordinate(o, started); });
+    coordinator.emplace([&o, agreed = plan.agreement()](auto const& started) {
+      rubato::server_tool::coordinate(o, started, agreed);
+    });
   rubato::server_tool::host host(o, std::move(plan));
   std::optional<rubato::server_tool::metrics_page> page;
   if (o.metrics) page.emplace(*o.metrics, host.stats());
