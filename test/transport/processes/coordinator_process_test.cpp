@@ -391,7 +391,7 @@ TEST_CASE("coordinator: who is not there any more does not keep out who has othe
   CHECK(right.is_in() == (now != "is there"));
   if (now == "is there")
     CHECK_THAT(right.lost_for(),
-               Contains("than worker 0 (process 0): it says \"something else\", expected \"played\""));
+               Contains("than worker 0 (process 0): it says \"something else\"; expected \"played\""));
 }
 
 namespace {

@@ -137,10 +137,10 @@ TEST_CASE("process_control: who does not agree is told who says what") {
   };
   std::string const wrong = "server 0 (process 12) runs another protocol or other tables than worker 1 (process 1)";
   CHECK(refused("ssp; 2 servers; table 0: 501 rows; table 1: 7 rows") ==
-        wrong + ": it says \"table 0: 501 rows\", expected \"table 0: 500 rows\"");
-  CHECK(refused("ssp; 2 servers; table 0: 500 rows") == wrong + ": it says nothing, expected \"table 1: 7 rows\"");
+        wrong + ": it says \"table 0: 501 rows\"; expected \"table 0: 500 rows\"");
+  CHECK(refused("ssp; 2 servers; table 0: 500 rows") == wrong + ": it says nothing; expected \"table 1: 7 rows\"");
   CHECK(refused("\x1b[2J; 2 servers; table 0: 500 rows; table 1: 7 rows") ==
-        wrong + ": it says \"\\x1b[2J\", expected \"ssp\"");
+        wrong + ": it says \"\\x1b[2J\"; expected \"ssp\"");
   (void)b.come(0, "ssp; 2 servers; table 0: 500 rows; table 1: 7 rows");
   CHECK_THAT(refused("asp"), Contains("than worker 0 (process 1) and another one: it says \"asp\""));
   CHECK(refused(("ssp; " + std::string(9000, 'x')).c_str()).size() < 1000);
@@ -152,7 +152,7 @@ TEST_CASE("process_control: who does not agree is told who says what") {
   bench fixed(o);
   CHECK_THAT(refusal_of([&] { (void)fixed.come(0, "asp"); }),
              Contains("worker 0 (process 1) runs another protocol or other tables than the coordinator: it says "
-                      "\"asp\", expected \"ssp\""));
+                      "\"asp\"; expected \"ssp\""));
 }
 
 // ---- a run

@@ -61,7 +61,7 @@ void process_control::agree(wire::registration const& r) {
   detail::disagreement const d = detail::difference(r.agreed, agreed_);
   std::string const who = r.rank ? name_of({r.as, *r.rank}) : "a " + std::string(to_string(r.as));
   std::string const sentence = who + process_text(r.pid) + " runs another protocol or other tables than " +
-                               those_here() + ": it says " + d.here + ", expected " + d.there;
+                               those_here() + ": it says " + d.here + "; expected " + d.there;
   if (stage_ == stage_id{}) turned_away_ = sentence;
   refuse(sentence);
 }
