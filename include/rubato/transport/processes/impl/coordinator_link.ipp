@@ -16,9 +16,10 @@
 namespace rubato::detail {
 
 namespace {
-/// `o` with the limits that a deployment sets.
+/// With the limits that a deployment sets.
 template <class Options>
-Options limited(Options o, net::deployment const& place) {
+Options limited(net::deployment const& place) {
+  Options o;
   o.silence = place.silence;
   // Who is silent is so while a connection is made, too: a stopped process's system accepts it.
   o.handshake = std::min(o.handshake, place.silence);
@@ -27,18 +28,18 @@ Options limited(Options o, net::deployment const& place) {
 }  // namespace
 
 net::connection_options connection_limits(net::deployment const& place) {
-  return limited(net::connection_options{}, place);
+  return limited<net::connection_options>(place);
 }
 
 net::link::options link_limits(net::deployment const& place) {
-  net::link::options o = limited(net::link::options{}, place);
+  net::link::options o = limited<net::link::options>(place);
   o.reconnect = place.reconnect;
   o.breaks_max = place.breaks_max;
   return o;
 }
 
 net::listener_options listener_limits(net::deployment const& place) {
-  net::listener_options o = limited(net::listener_options{}, place);
+  net::listener_options o = limited<net::listener_options>(place);
   // After a break all may come back at once, perhaps from one machine.
   std::size_t const all = std::size_t{place.workers} + place.servers;
   o.handshakes_max = std::max(o.handshakes_max, 2 * all);
