@@ -355,7 +355,7 @@ TEST_CASE("a program with other tables or another protocol is refused", "[proces
   test::process_run tables(odd_run({"--odd-option", "--weights", "--odd-value", "501"}));
   test::process_run protocol(odd_run({"--odd-option", "--protocol", "--odd-value", "asp"}));
   check_refused(tables, "501 rows", "500 rows");
-  check_refused(protocol, "visibility eager", "visibility strict");
+  check_refused(protocol, "visibility: eager", "visibility: strict");
 }
 
 TEST_CASE("when processes are missing, all are told so in time", "[process]") {

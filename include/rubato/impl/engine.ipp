@@ -6,6 +6,7 @@
 #include "rubato/partition/impl/layout.ipp"
 #include "rubato/partition/impl/on_servers.ipp"
 #include "rubato/storage/impl/shared_update.ipp"
+#include "rubato/server/impl/agreement.ipp"
 #include "rubato/server/impl/blueprint.ipp"
 #include "rubato/server/impl/commit_log.ipp"
 #include "rubato/server/impl/waiting_room.ipp"

@@ -14,7 +14,33 @@
 
 namespace rubato {
 
+/// A policy that says in a number what it is, for the processes of a run, which must agree on theirs.
+///
+/// | expression        | result          | meaning |
+/// |-------------------|-----------------|---------|
+/// | `p.fingerprint()` | `std::uint64_t` | differs where the policy or one of its parameters does; the same in every process |
+///
+/// It may be left out, by policies of all kinds: then processes compare what copies of it answer to some
+/// thousands of questions, at clocks up to 2^20, lags up to the admission's bound (and 2^20 at most), up to 1000 workers
+/// and 1024 workers' numbers. A policy with a fingerprint is asked nothing before the run: so one that counts its
+/// calls, is defined only for the run's own workers or clocks, or differs beyond what is asked needs one. Doubles
+/// are compared by their bits, so a weight by way of `std::pow` differs where the C library does: say so by a
+/// fingerprint of the parameters.
+template <class P>
+concept fingerprinted_policy = requires(P const p) {
+  { p.fingerprint() } noexcept -> std::same_as<std::uint64_t>;
+};
+
 namespace detail {
+/// What the policy says it is, if it does.
+template <class P>
+[[nodiscard]] constexpr std::optional<std::uint64_t> fingerprint_of([[maybe_unused]] P const& p) noexcept {
+  static_assert(fingerprinted_policy<P> || !requires(P q) { q.fingerprint(); },
+                "a policy's fingerprint() must be a const noexcept member function that gives std::uint64_t");
+  if constexpr (fingerprinted_policy<P>) return p.fingerprint();
+  else return std::nullopt;
+}
+
 template <class P>
 concept admits_all_alike = requires(P const p, clock_index c, staleness s) {
   { p.need(c, s) } noexcept -> std::same_as<clock_index>;

@@ -3,8 +3,10 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <typeinfo>
 #include <utility>
@@ -19,13 +21,15 @@ class pace_rule {
  public:
   template <class P>
     requires(!std::same_as<P, pace_rule> && pace_policy<P>)
-  pace_rule(P policy) : answers_(std::make_unique<model<P>>(std::move(policy))) {  // NOLINT: as above
+  pace_rule(P policy)  // NOLINT: as above
+      : fingerprint_(detail::fingerprint_of(policy)), answers_(std::make_unique<model<P>>(std::move(policy))) {
     static_assert(conducted_pace<P> || !requires(P const p) { p.make_conductor(); },
                   "the pace makes a conductor, but is no conducted_pace: see pace_conductor for what is missing");
   }
-  pace_rule(pace_rule const& other) : answers_(other.answers_->clone()) {}
+  pace_rule(pace_rule const& other) : fingerprint_(other.fingerprint_), answers_(other.answers_->clone()) {}
   pace_rule(pace_rule&&) noexcept = default;
   pace_rule& operator=(pace_rule other) noexcept {
+    fingerprint_ = other.fingerprint_;
     answers_.swap(other.answers_);
     return *this;
   }
@@ -33,6 +37,8 @@ class pace_rule {
 
   [[nodiscard]] commit_due due(pace_point const& p) const noexcept { return answers_->due(p); }
 
+  /// What the policy says of itself, see `fingerprinted_policy`.
+  [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
   /// Whether it has a half in the coordinator; `follow` and `spent` do nothing otherwise.
   [[nodiscard]] bool conducted() const noexcept { return answers_->orders() != nullptr; }
   /// The type of its conductor's orders, for messages; nullptr without a conductor.
@@ -114,6 +120,7 @@ class pace_rule {
     P policy;
   };
 
+  std::optional<std::uint64_t> fingerprint_;
   std::unique_ptr<answers> answers_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -29,11 +30,20 @@ class admission_rule {
   admission_rule(P policy)  // NOLINT: policies are meant to convert
       : bound_(policy.bound()),
         asks_who_(detail::admits_by_worker<P>),
+        fingerprint_(detail::fingerprint_of(policy)),
         answers_(std::make_shared<model<P> const>(std::move(policy))) {}
 
   [[nodiscard]] staleness bound() const noexcept { return bound_; }
   /// Whether answers depend on the worker.
   [[nodiscard]] bool asks_who() const noexcept { return asks_who_; }
+  /// What the policy says of itself, see `fingerprinted_policy`.
+  [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
+  /// One with a copy of the policy to itself: to ask it what is no part of a run.
+  [[nodiscard]] admission_rule unshared() const {
+    auto own = *this;
+    own.answers_ = answers_->copy();
+    return own;
+  }
   [[nodiscard]] clock_index need(clock_index c, staleness s, worker_id who) const noexcept {
     return answers_->need(c, s, who);
   }
@@ -44,12 +54,14 @@ class admission_rule {
  private:
   struct answers {
     virtual ~answers() = default;
+    virtual std::shared_ptr<answers const> copy() const = 0;
     virtual clock_index need(clock_index c, staleness s, worker_id who) const noexcept = 0;
     virtual clock_index cache_need(clock_index c, staleness s, worker_id who) const noexcept = 0;
   };
   template <class P>
   struct model final : answers {
     explicit model(P p) : policy(std::move(p)) {}
+    std::shared_ptr<answers const> copy() const override { return std::make_shared<model const>(policy); }
     clock_index need(clock_index c, staleness s, [[maybe_unused]] worker_id who) const noexcept override {
       if constexpr (detail::admits_by_worker<P>) return policy.need(c, s, who);
       else return policy.need(c, s);
@@ -64,6 +76,7 @@ class admission_rule {
 
   staleness bound_;
   bool asks_who_;
+  std::optional<std::uint64_t> fingerprint_;
   std::shared_ptr<answers const> answers_;
 };
 
@@ -76,6 +89,7 @@ class visibility_rule {
   visibility_rule(P policy)  // NOLINT: as above
       : holds_back_(P::holds_back),
         synchronized_(synchronized_visibility<P>),
+        fingerprint_(detail::fingerprint_of(policy)),
         type_(&typeid(P)),
         answers_(std::make_shared<model<P> const>(std::move(policy))) {}
 
@@ -84,23 +98,33 @@ class visibility_rule {
   /// Whether reads are of cuts that the coordinator grants.
   [[nodiscard]] bool synchronized() const noexcept { return synchronized_; }
   [[nodiscard]] clock_index horizon(fold_window const& w) const noexcept { return answers_->horizon(w); }
+  /// As of an admission.
+  [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
+  [[nodiscard]] visibility_rule unshared() const {
+    auto own = *this;
+    own.answers_ = answers_->copy();
+    return own;
+  }
   /// The policy's type, for messages.
   [[nodiscard]] std::type_info const& type() const noexcept { return *type_; }
 
  private:
   struct answers {
     virtual ~answers() = default;
+    virtual std::shared_ptr<answers const> copy() const = 0;
     virtual clock_index horizon(fold_window const& w) const noexcept = 0;
   };
   template <class P>
   struct model final : answers {
     explicit model(P p) : policy(std::move(p)) {}
+    std::shared_ptr<answers const> copy() const override { return std::make_shared<model const>(policy); }
     clock_index horizon(fold_window const& w) const noexcept override { return policy.horizon(w); }
     P policy;
   };
 
   bool holds_back_;
   bool synchronized_;
+  std::optional<std::uint64_t> fingerprint_;
   std::type_info const* type_;
   std::shared_ptr<answers const> answers_;
 };
@@ -112,7 +136,7 @@ class merge_rule {
   template <class P>
     requires(!std::same_as<P, merge_rule> && merge_policy<P>)
   merge_rule(P policy)  // NOLINT: as above
-      : exact_(exact_merge<P>), versioned_(versioned_merge<P>), type_(&typeid(P)) {
+      : exact_(exact_merge<P>), versioned_(versioned_merge<P>), fingerprint_(detail::fingerprint_of(policy)), type_(&typeid(P)) {
     if constexpr (velocity_merge<P>) decay_ = policy.decay();
     answers_ = std::make_shared<model<P> const>(std::move(policy));
   }
@@ -125,6 +149,13 @@ class merge_rule {
   [[nodiscard]] std::optional<double> const& decay() const noexcept { return decay_; }
   /// The policy's type, for messages.
   [[nodiscard]] std::type_info const& type() const noexcept { return *type_; }
+  /// As of an admission.
+  [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
+  [[nodiscard]] merge_rule unshared() const {
+    auto own = *this;
+    own.answers_ = answers_->copy();
+    return own;
+  }
 
   [[nodiscard]] double weight(commit_info const& c) const noexcept { return answers_->weight(c); }
   [[nodiscard]] version_index map(commit_info const& c) const noexcept { return answers_->map(c); }
@@ -139,6 +170,7 @@ class merge_rule {
  private:
   struct answers {
     virtual ~answers() = default;
+    virtual std::shared_ptr<answers const> copy() const = 0;
     virtual double weight(commit_info const& c) const noexcept = 0;
     virtual version_index map(commit_info const&) const noexcept { return {}; }
     virtual double share(version_state const&) const noexcept { return 0; }
@@ -150,12 +182,14 @@ class merge_rule {
   template <class P>
   struct model : answers {
     explicit model(P p) : policy(std::move(p)) {}
+    std::shared_ptr<answers const> copy() const override { return std::make_shared<model const>(policy); }
     double weight(commit_info const& c) const noexcept override { return policy.weight(c); }
     P policy;
   };
   template <versioned_merge P>
   struct model<P> : answers {
     explicit model(P p) : policy(std::move(p)) {}
+    std::shared_ptr<answers const> copy() const override { return std::make_shared<model const>(policy); }
     double weight(commit_info const& c) const noexcept override { return policy.weight(c); }
     version_index map(commit_info const& c) const noexcept override { return policy.map(c); }
     double share(version_state const& v) const noexcept override { return policy.share(v); }
@@ -171,6 +205,7 @@ class merge_rule {
   bool exact_;
   bool versioned_;
   std::optional<double> decay_;
+  std::optional<std::uint64_t> fingerprint_;
   std::type_info const* type_;
   std::shared_ptr<answers const> answers_;
 };

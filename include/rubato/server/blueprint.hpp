@@ -111,7 +111,7 @@ class blueprint {
   /// All that the processes of a run must agree on, in words that can be shown when they do not: when a
   /// read may go on, what it sees, what an update is worth, what tables there are and who holds which
   /// rows. By what policies do more than by what they are called, so that a server may put the same
-  /// protocol together in another way.
+  /// protocol together in another way. Parts are named and lie between "; ", as "merge of table 0: …".
   [[nodiscard]] std::string agreement() const;
 
  private:

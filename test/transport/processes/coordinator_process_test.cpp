@@ -26,11 +26,15 @@
 #include <rubato/core/error.hpp>
 #include <rubato/net/asio_network.hpp>
 #include <rubato/net/link.hpp>
+#include <rubato/net/log.hpp>
 #include <rubato/net/network.hpp>
 #include <rubato/protocol/asp.hpp>
+#include <rubato/protocol/con_sgd.hpp>
 #include <rubato/protocol/conductor.hpp>
 #include <rubato/protocol/pace.hpp>
 #include <rubato/protocol/rules.hpp>
+#include <rubato/server/blueprint.hpp>
+#include <rubato/storage/dense.hpp>
 #include <rubato/transport/processes/coordinator_link.hpp>
 #include <rubato/transport/processes/past_sessions.hpp>
 #include <rubato/wire/control.hpp>
@@ -246,6 +250,36 @@ class halting_conductor final : public idle_conductor {
 };
 
 }  // namespace
+
+namespace {
+
+/// Hears what is logged, in the thread that says it.
+struct log_listener {
+  explicit log_listener(std::function<void(std::string_view)> hear) {
+    net::set_log([hear = std::move(hear)](net::log_level, std::string_view line) { hear(line); });
+  }
+  log_listener(log_listener const&) = delete;
+  log_listener& operator=(log_listener const&) = delete;
+  ~log_listener() { net::set_log({}); }
+};
+
+}  // namespace
+
+TEST_CASE("coordinator: two servers whose merges differ in a number do not run together", "[tcp]") {
+  auto const said = [](double lambda) {
+    return blueprint(con_sgd{.fold = {.lambda = lambda}}, 2, {describe(dense<float>{.rows = 4})}).agreement();
+  };
+  std::atomic<bool> is_first_in = false;
+  log_listener const log([&](std::string_view line) { is_first_in = is_first_in || line.ends_with(" is here"); });
+  coordinated const run(5s);
+  net::asio_network network;
+  member const first(network, run.place(), net::role::server, said(0.25));
+  REQUIRE(test::run_until(network, [&] { return is_first_in.load(); }));
+  member const second(network, run.place(), net::role::server, said(0.2500001));
+  CHECK(test::run_until(network, [&] { return !second.lost_for().empty(); }));
+  CHECK_THAT(second.lost_for(), Contains("a server (process ") && Contains(" than server 0 (process ") &&
+                                       Contains(": it says \"merge of table 0: scale") && !Contains("admission"));
+}
 
 // ---- those who do not say who they are
 

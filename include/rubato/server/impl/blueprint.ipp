@@ -2,15 +2,16 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <boost/core/demangle.hpp>
 #include <cstring>
+#include <string_view>
 #include <typeinfo>
 #include <utility>
 
 #include "rubato/core/error.hpp"
 #include "rubato/core/machine_memory.hpp"
 #include "rubato/core/mix.hpp"
+#include "rubato/server/agreement.hpp"
 #include "rubato/server/blueprint.hpp"
 #include "rubato/storage/concepts.hpp"
 
@@ -60,56 +61,32 @@ inline std::string text_of_need(clock_index c) {
   return c == clock_index::highest() ? "never" : std::to_string(c.value());
 }
 
-/// What policies answer to many questions, in five digits.
-class digest {
- public:
-  void add(clock_index c) { add_word(static_cast<std::uint64_t>(c.value())); }
-  void add(double x) { add_word(std::bit_cast<std::uint64_t>(x)); }
-  void add_word(std::uint64_t w) { words_ = mix64(words_ ^ w) + 1; }
-  [[nodiscard]] std::string text() const { return std::to_string(words_ % 100'000); }
-
- private:
-  std::uint64_t words_ = 0;
-};
-
-/// Also the workers may differ, where the policy asks who it is.
-inline std::string digest_of(admission_rule const& admission) {
-  digest d;
-  std::uint32_t const workers = admission.asks_who() ? 1024 : 1;
-  for (std::uint32_t w = 0; w < workers; ++w)
-    for (std::int64_t const clock : {1, 10, 1000})
-      for (std::int64_t const s : {0, 1, 5, 100}) {
-        staleness const allowed = std::min(staleness{s}, admission.bound());
-        d.add(admission.need(clock_index{clock}, allowed, worker_id{w}));
-        d.add(admission.cache_need(clock_index{clock}, allowed, worker_id{w}));
-      }
-  return d.text();
+inline std::string text_of_fingerprint(std::uint64_t n) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text(16, '0');
+  for (auto digit = text.rbegin(); digit != text.rend(); ++digit, n /= 16) *digit = digits[n % 16];
+  return text;
 }
 
-/// What a merge does beyond weighing: velocity, and the worth of versions.
-inline std::string text_of_merge(merge_rule const& merge) {
+/// When reads go on. Who has a fingerprint is asked nothing.
+inline std::string text_of_admission(admission_rule const& admission) {
+  std::string const number = text_of_fingerprint(fingerprint(admission));
+  if (admission.fingerprint()) return "one of its own, " + number;
+  constexpr clock_index probe{10};
+  admission_rule const copy = admission.unshared();
+  return "reads at clock 10 need " + text_of_need(copy.need(probe, admission.bound(), {})) + ", or copies of " +
+         text_of_need(copy.cache_need(probe, admission.bound(), {})) + " (" + number + ")";
+}
+
+inline std::string text_of_merge(merge_rule const& merge, staleness bound) {
+  std::string const name = name_of_type(merge.type()), number = text_of_fingerprint(fingerprint(merge, bound));
+  if (merge.fingerprint()) return name + " (" + number + ")";
   constexpr clock_index probe{10};
   commit_info const sample{
       .from = {}, .stamp = probe, .c_min = probe, .c_max = probe, .workers = 8, .version = {}};
-  std::string text =
-      name_of_type(merge.type()) + " (of 8 workers: " + std::to_string(merge.weight(sample));
+  std::string text = name + " (of 8 workers: " + std::to_string(merge.unshared().weight(sample));
   if (merge.decay()) text += ", decay " + std::to_string(*merge.decay());
-  if (merge.versioned()) {
-    digest d;
-    for (std::uint32_t const updates : {1U, 3U, 8U})
-      for (std::int64_t const least : {9, 10, 11, 20}) {
-        version_state const v{version_index{10}, updates};
-        d.add(merge.share(v));
-        auto const worth = merge.expire(
-            v, {.least = version_index{least}, .c_min = clock_index{least}, .c_max = clock_index{least + 2}});
-        d.add(worth.value_or(-1));
-        auto const next = merge.version_after(
-            {.own = version_index{9}, .top = version_index{least}, .c_max = clock_index{12}});
-        d.add_word(static_cast<std::uint64_t>(next.value()));
-      }
-    text += ", versions " + d.text();
-  }
-  return text + ")";
+  return text + ", " + number + ")";
 }
 
 /// Which servers hold the rows, in a number: of a bounded table all of them. Of another the first ones, and
@@ -132,24 +109,34 @@ inline std::uint64_t places_of(table_blueprint const& t) {
 }
 
 /// What is done to tables when a run begins; of functions, to which.
-inline std::string text_of_changes(std::size_t protocol, table_changes const& c) {
+inline std::string text_of_changes(table_changes const& c) {
   std::string text;
   for (table_copy const& one : c.copied) text += ", table " + std::to_string(one.to) + " from " + std::to_string(one.from);
   for (std::size_t const table : c.cleared) text += ", table " + std::to_string(table) + " at zero";
   for (table_function const& f : c.applied) text += ", a function of table " + std::to_string(f.table);
-  return text.empty() ? text : "; runs of protocol " + std::to_string(protocol) + " begin with" + text.substr(1);
+  return text.empty() ? text : text.substr(2);
 }
 
-/// When reads go on, and what they see.
-inline std::string text_of_protocol(rules const& p) {
-  admission_rule const& admission = p.admission;
-  constexpr clock_index probe{10};
-  std::string text = "reads at clock 10 need " + text_of_need(admission.need(probe, admission.bound(), {})) +
-                     ", or copies of " +
-                     text_of_need(admission.cache_need(probe, admission.bound(), {})) + " (" +
-                     digest_of(admission) + "); visibility " + name_of_type(p.visibility.type());
-  if (auto const* orders = p.pace.orders()) text += "; orders " + name_of_type(*orders);
+/// When reads go on, and what they see. How often workers commit is their own business, but for the orders that
+/// they take, and what a pace of the user's says of itself.
+/// @param whose before the name of each part: which protocol, where there are several
+inline std::string text_of_protocol(rules const& p, std::string const& whose) {
+  std::string text = whose + "admission: " + text_of_admission(p.admission) + "; " + whose + "visibility: " +
+                     name_of_type(p.visibility.type()) + " (" +
+                     text_of_fingerprint(fingerprint(p.visibility, p.admission.bound())) + ")";
+  std::string pace;
+  if (auto const* orders = p.pace.orders()) pace = "orders " + name_of_type(*orders);
+  if (auto const said = p.pace.fingerprint()) pace += (pace.empty() ? "" : ", ") + text_of_fingerprint(*said);
+  if (!pace.empty()) text += "; " + whose + "pace: " + pace;
   return text;
+}
+
+inline std::string text_of_table(table_blueprint const& t) {
+  std::string text = std::string(t.bounded() ? "dense " : "sparse ") + to_string(t.element()) +
+                     (t.description().keeps_versions ? " in versions, " : ", ") + std::to_string(t.rows()) +
+                     " rows of width " + std::to_string(t.width());
+  if (auto const* store = t.description().own_store) text += " kept by " + name_of_type(*store);
+  return text + ", placement " + text_of_fingerprint(places_of(t));
 }
 
 }  // namespace detail
@@ -314,24 +301,27 @@ void blueprint::forget_initial_values() noexcept {
 }
 
 std::string blueprint::agreement() const {
-  std::string text;
-  for (rules const& p : protocols_) text += (text.empty() ? "" : "; or ") + detail::text_of_protocol(p);
-  text += "; " + std::to_string(servers_) + " servers";
+  std::string text = "servers: " + std::to_string(servers_);
+  auto const add = [&text](std::string const& part) { text += "; " + part; };
+  auto const of_protocol = [this](std::size_t p) {
+    return protocols_.size() == 1 ? std::string() : "protocol " + std::to_string(p) + " ";
+  };
+  for (std::size_t p = 0; p < protocols_.size(); ++p) add(detail::text_of_protocol(protocols_[p], of_protocol(p)));
   for (std::size_t i = 0; i < tables_.size(); ++i) {
-    table_blueprint const& t = tables_[i];
-    text += "; table " + std::to_string(i) + ": " + (t.bounded() ? "dense " : "sparse ") +
-            to_string(t.element()) + (t.description().keeps_versions ? " in versions, " : ", ") +
-            std::to_string(t.rows()) + " rows of width " + std::to_string(t.width());
-    if (auto const* store = t.description().own_store) text += " kept by " + detail::name_of_type(*store);
+    std::string const name = "table " + std::to_string(i);
+    add(name + ": " + detail::text_of_table(tables_[i]));
     for (std::size_t p = 0; p < protocols_.size(); ++p)
-      text += (p == 0 ? ", merge " : " or ") + detail::text_of_merge(t.merge(p));
-    text += ", placement " + std::to_string(detail::places_of(t) % 100'000);
+      add(of_protocol(p) + "merge of " + name + ": " +
+          detail::text_of_merge(tables_[i].merge(p), protocols_[p].admission.bound()));
   }
   for (std::size_t p = 0; p < changes_.size(); ++p) {
-    text += detail::text_of_changes(p, changes_[p]);
-    if (auto const& r = changes_[p].moved)
-      text += "; runs of protocol " + std::to_string(p) + " have the tables where the workers are: " +
-              detail::text_of_protocol(*r) + ", merge " + detail::text_of_merge(r->merge);
+    if (auto const begins = detail::text_of_changes(changes_[p]); !begins.empty())
+      add("beginning of runs of protocol " + std::to_string(p) + ": " + begins);
+    if (auto const& r = changes_[p].moved) {
+      std::string const whose = "protocol " + std::to_string(p) + " where the workers are, ";
+      add(detail::text_of_protocol(*r, whose));
+      add(whose + "merge: " + detail::text_of_merge(r->merge, r->admission.bound()));
+    }
   }
   return text;
 }

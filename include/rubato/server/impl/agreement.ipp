@@ -1,0 +1,131 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+#include "rubato/core/mix.hpp"
+#include "rubato/server/agreement.hpp"
+
+namespace rubato {
+
+namespace detail {
+
+/// A number for many answers, in their order.
+class digest {
+ public:
+  void add(std::uint64_t word) { words_ = mix64(words_ ^ word) + 1; }
+  void add(std::int64_t x) { add(static_cast<std::uint64_t>(x)); }
+  void add(clock_index c) { add(c.value()); }
+  void add(version_index v) { add(static_cast<std::uint64_t>(v.value())); }
+  /// By its bits; what is no number has many, and compilers differ in which.
+  void add(double x) { add(std::isnan(x) ? ~std::uint64_t{0} : std::bit_cast<std::uint64_t>(x)); }
+  void add(std::optional<double> x) {
+    add(std::uint64_t{x.has_value()});
+    if (x) add(*x);
+  }
+  [[nodiscard]] std::uint64_t value() const { return words_; }
+
+ private:
+  std::uint64_t words_ = 0;
+};
+
+constexpr std::int64_t clock_asked_max = std::int64_t{1} << 20;
+
+/// All from 0 on for a while, then some of each order of magnitude.
+inline std::vector<std::int64_t> clocks_to_ask(std::int64_t dense_below) {
+  std::vector<std::int64_t> clocks;
+  for (std::int64_t c = 0; c < dense_below; ++c) clocks.push_back(c);
+  for (std::int64_t power = std::max<std::int64_t>(dense_below, 2); power <= clock_asked_max; power *= 2)
+    clocks.insert(clocks.end(), {power, power + 1, power + power / 2});
+  return clocks;
+}
+
+inline void add_answers(digest& d, admission_rule const& a, worker_id who, std::vector<std::int64_t> const& clocks) {
+  for (std::int64_t const s : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{5}, std::int64_t{20},
+                               std::int64_t{100}, std::int64_t{1000}, a.bound().clocks()}) {
+    staleness const allowed = std::min(staleness{s}, a.bound());
+    for (std::int64_t const c : clocks) {
+      d.add(a.need(clock_index{c}, allowed, who));
+      d.add(a.cache_need(clock_index{c}, allowed, who));
+    }
+  }
+}
+
+/// What an update is worth, by how old it is, how far others are, and how many there are.
+inline void add_weights(digest& d, merge_rule const& m, std::int64_t apart_max) {
+  for (std::int64_t const stamp : {0, 1, 2, 5, 10, 100, 1000, 1 << 20})
+    for (std::int64_t const behind : {-10, -1, 0, 1, 2, 3, 10, 100, 1000})
+      for (std::int64_t const lag : {0, 1, 2, 3, 4, 5, 7, 10, 20, 50, 100, 1000, 1 << 20}) {
+        std::int64_t const c_min = stamp - behind;
+        std::int64_t const c_max = std::max(stamp, c_min) + lag;
+        if (c_min < 0 || c_max - std::min(c_min, stamp) > apart_max) continue;
+        for (std::uint32_t const workers : {1U, 2U, 3U, 8U, 30U, 1000U}) {
+          commit_info const c{.from = {},
+                              .stamp = clock_index{stamp},
+                              .c_min = clock_index{c_min},
+                              .c_max = clock_index{c_max},
+                              .workers = workers,
+                              .version = version_index{stamp}};
+          d.add(m.weight(c));
+          if (m.versioned()) d.add(m.map(c));
+        }
+      }
+}
+
+inline void add_versions(digest& d, merge_rule const& m) {
+  for (std::uint32_t const updates : {1U, 2U, 3U, 8U, 30U, 1000U})
+    for (std::int64_t const version : {0, 1, 10, 1000, 1 << 20}) {
+      version_state const v{version_index{version}, updates};
+      d.add(m.share(v));
+      for (std::int64_t const ahead : {-1, 0, 1, 2, 10, 100})
+        for (std::int64_t const spread : {0, 1, 2, 10}) {
+          std::int64_t const least = version + ahead;
+          if (least < 0) continue;
+          clock_index const c_max{least + spread};
+          d.add(m.expire(v, {.least = version_index{least}, .c_min = clock_index{least}, .c_max = c_max}));
+          d.add(m.version_after({.own = version_index{version}, .top = version_index{least}, .c_max = c_max}));
+        }
+    }
+}
+
+}  // namespace detail
+
+std::uint64_t fingerprint(admission_rule const& a) {
+  if (a.fingerprint()) return *a.fingerprint();
+  admission_rule const copy = a.unshared();
+  detail::digest d;
+  d.add(a.bound().clocks());
+  detail::add_answers(d, copy, worker_id{0}, detail::clocks_to_ask(1025));
+  for (std::uint32_t w = 1; a.asks_who() && w < 1024; ++w)
+    detail::add_answers(d, copy, worker_id{w}, {0, 1, 10, 1000, detail::clock_asked_max});
+  return d.value();
+}
+
+std::uint64_t fingerprint(visibility_rule const& v, staleness bound) {
+  if (v.fingerprint()) return *v.fingerprint();
+  detail::digest d;
+  d.add(std::uint64_t{v.holds_back()} + 2 * std::uint64_t{v.synchronized()});
+  if (!v.holds_back()) return d.value();  // is never asked
+  visibility_rule const copy = v.unshared();
+  for (std::int64_t const c : detail::clocks_to_ask(1025))
+    d.add(copy.horizon({.c_min = clock_index{c}, .bound = bound}));
+  return d.value();
+}
+
+std::uint64_t fingerprint(merge_rule const& m, staleness bound) {
+  if (m.fingerprint()) return *m.fingerprint();
+  merge_rule const copy = m.unshared();
+  detail::digest d;
+  d.add(m.decay());
+  // Who stands at c_min + s has one commit more under way.
+  detail::add_weights(d, copy, std::min(bound.clocks(), 2 * detail::clock_asked_max - 1) + 1);
+  if (m.versioned()) detail::add_versions(d, copy);
+  return d.value();
+}
+
+}  // namespace rubato
