@@ -8,10 +8,12 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
 #include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/rules.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/sparse.hpp>
@@ -164,4 +166,111 @@ TEST_CASE("misuse: a pace that wants a commit after no step at all is an option_
   rb::cluster cluster{rb::simulated{}, with(rb::ssp{}, rb::every{0}), rb::dense<float>{.rows = 4}};
   CHECK_THROWS_AS(cluster.run([](auto&) {}), rb::option_error);
   CHECK_THROWS_WITH(cluster.run([](auto&) {}), Contains("pace") && Contains("1 or more"));
+}
+
+TEST_CASE("misuse: a handle in another thread's hands is refused, in place of hanging or crashing") {
+  using table = rb::dense<float>;
+  auto const in_threads = std::make_unique<rb::cluster<rb::in_process, rb::ssp, table>>(rb::in_process{.workers = 1},
+                                                                                      rb::ssp{}, table{.rows = 4});
+  auto const in_fibers = std::make_unique<rb::cluster<rb::simulated, rb::ssp, table>>(rb::simulated{.workers = 1},
+                                                                                      rb::ssp{}, table{.rows = 4});
+  auto const body = [](auto& worker) {
+    std::thread([&] {
+      floats w(4);
+      auto const said = refused(rb::errc::stale_handle, [&] { worker.pull(w); });
+      CHECK_THAT(said, Contains("worker 0") && Contains("another thread") && Contains("run more workers"));
+      refused(rb::errc::stale_handle, [&] { worker.push(w); });
+      refused(rb::errc::stale_handle, [&] { worker.prefetch(); });
+      refused(rb::errc::stale_handle, [&] { worker.step(); });
+      refused(rb::errc::stale_handle, [&] { worker.commit(); });
+#if defined(RUBATO_CHECKS)
+      refused(rb::errc::stale_handle, [&] { worker.push(keys{1}, floats(1)); });
+      refused(rb::errc::stale_handle, [&] { worker.pull(keys{1}, w); });
+#endif
+    }).join();
+    worker.push(floats(4, 1.0F));  // the worker is as usable as before
+    worker.step();
+  };
+  CHECK(in_threads->run(body).updates == 1);
+  CHECK(in_fibers->run(body).updates == 1);
+}
+
+namespace {
+
+/// Weighs the third commit with what is no number.
+struct no_number_later {
+  double weight(rb::commit_info const& c) const noexcept {
+    return c.stamp < rb::clock_index{2} ? 1 : std::numeric_limits<double>::quiet_NaN();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("misuse: an update that is weighed with NaN ends the run before it is folded") {
+  rb::rules const p = GENERATE(rb::rules(rb::ssp{}), rb::rules(with(rb::ssp{}, rb::strict{})));
+  rb::cluster cluster{rb::simulated{.workers = 1}, with(p, no_number_later{}), rb::dense<float>{.rows = 2}};
+  auto const body = [](auto& worker) {
+    for (int i = 0; i < 4; ++i) {
+      worker.push(floats(2, 1.0F));
+      worker.step();
+    }
+  };
+  CHECK_THROWS_AS(cluster.run(body), rb::option_error);
+  CHECK(cluster.parameters() == floats{2, 2});
+  CHECK_THROWS_WITH(cluster.run(body), Contains("table 0") && Contains("commit 2 of worker 0") && Contains("nan") &&
+                                           Contains("expected a finite number"));
+}
+
+TEST_CASE("misuse: a body that trains without a step is told so, and one that is a single step is not") {
+  auto cluster = make_cluster();
+  auto const train = [](int rounds, bool steps, bool by_key) {
+    return [=](auto& worker) {
+      floats w(8);
+      for (int i = 0; i < rounds; ++i) {
+        if (by_key) worker.pull(keys{0, 1, 2, 3}, w);
+        else worker.pull(w);
+        worker.push(w);
+        if (steps) worker.step();
+      }
+    };
+  };
+  CHECK_THROWS_AS(cluster.run(train(100, false, false)), rb::usage_error);
+  CHECK_THROWS_WITH(cluster.run(train(100, false, false)), Contains("worker 0") && Contains("100 pulls") &&
+                                                               Contains("100 pushes") && Contains("call step()"));
+  CHECK_THROWS_AS(cluster.run(train(10'000, false, true)), rb::usage_error);
+  CHECK(cluster.run(train(100, true, false)).updates == 100);
+  CHECK(cluster.run(train(1, false, false)).updates == 1);
+  CHECK(cluster.run(train(100, false, true)).updates == 1);  // row by row, say
+  CHECK(cluster.run([&](auto& worker) {  // a pace of one's own
+          for (int i = 0; i < 5; ++i) {
+            train(2, false, false)(worker);
+            worker.commit();
+          }
+        }).updates == 5);
+}
+
+TEST_CASE("misuse: a simulated worker that pulls or pushes for ever without a step is named, in place of hanging") {
+  auto cluster = make_cluster();
+  CHECK_THROWS_WITH(cluster.run([](auto& worker) {
+    for (floats w(8);;) worker.pull(w);
+  }),
+                    Contains("worker 0") && Contains("virtual time") && Contains("step()"));
+  CHECK_THROWS_AS(cluster.run([](auto& worker) {
+    for (floats const w(8);;) worker.push(w);
+  }),
+                  rb::usage_error);
+  // As often, with steps: it takes no time where work costs nothing, and comes to an end.
+  rb::sim::scenario scenario;
+  scenario.speed.work_cost = {};
+  scenario.network.worker_link.latency = {};
+  rb::cluster quick{rb::simulated{.workers = 1, .scenario = scenario}, rb::ssp{.staleness = 3},
+                    rb::dense<float>{.rows = 4, .width = 2}, rb::sparse<double>{.rows = 100, .width = 3},
+                    rb::sparse<float>{.rows = 0}};
+  CHECK_NOTHROW(quick.run([](auto& worker) {
+    floats w(8);
+    for (int i = 0; i < 120'000; ++i) {
+      worker.pull(w);
+      if (i % 50'000 == 0) worker.step();
+    }
+  }));
 }

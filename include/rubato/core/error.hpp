@@ -12,11 +12,11 @@ enum class errc {
   wrong_size,     ///< a span does not have the size its table or key set asks for
   unknown_key,    ///< a key lies outside its table
   not_finite,     ///< a pushed value is NaN or infinite, and the user asked for the check
-  stale_handle,   ///< a worker handle was used after its run ended
+  stale_handle,   ///< a worker handle was used after its run ended, or from another thread than its body's
   bad_staleness,  ///< a read asked for more staleness than the protocol allows
   bad_data,       ///< a file's content is malformed
   io,             ///< a file could not be opened, read or written
-  deadlock,       ///< every worker waits and nothing can happen any more
+  deadlock,       ///< every worker waits, or goes round in circles, and nothing can happen any more
   refused,        ///< a message of another stage, incarnation or clock reached a shard; or a process is not let in
   lost,           ///< a peer that others cannot go on without has died, or left too early
   stopped,        ///< another process ended the run, for a reason of its own

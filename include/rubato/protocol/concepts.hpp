@@ -18,14 +18,14 @@ namespace rubato {
 ///
 /// | expression        | result          | meaning |
 /// |-------------------|-----------------|---------|
-/// | `p.fingerprint()` | `std::uint64_t` | differs where the policy or one of its parameters does; the same in every process |
+/// | `p.fingerprint()` | `std::uint64_t` | differs where a parameter does; the same in every process |
 ///
 /// It may be left out, by policies of all kinds: then processes compare what copies of it answer to some
-/// thousands of questions, at clocks up to 2^20, lags up to the admission's bound (and 2^20 at most), up to 1000 workers
-/// and 1024 workers' numbers. A policy with a fingerprint is asked nothing before the run: so one that counts its
-/// calls, is defined only for the run's own workers or clocks, or differs beyond what is asked needs one. Doubles
-/// are compared by their bits, so a weight by way of `std::pow` differs where the C library does: say so by a
-/// fingerprint of the parameters.
+/// thousands of questions, at clocks up to 2^20, lags up to the admission's bound (and 2^20 at most), up
+/// to 1000 workers and 1024 workers' numbers. A policy with a fingerprint is asked nothing before the run:
+/// so one that counts its calls, is defined only for the run's own workers or clocks, or differs beyond
+/// what is asked needs one. Doubles are compared by their bits, so a weight by way of `std::pow` differs
+/// where the C library does: there, too, a fingerprint of the parameters helps.
 template <class P>
 concept fingerprinted_policy = requires(P const p) {
   { p.fingerprint() } noexcept -> std::same_as<std::uint64_t>;

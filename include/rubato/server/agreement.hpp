@@ -6,18 +6,18 @@
 #include "rubato/core/clock.hpp"
 #include "rubato/protocol/rules.hpp"
 
-/// What the processes of a run compare before it begins. A policy is known by its own fingerprint where it has
-/// one (`fingerprinted_policy`); else a copy of it is asked a fixed set of questions, the answers to which are hashed bit
-/// by bit: so that two policies differ that differ in a number, however they are put together. Answers that depend
-/// on neither the compiler nor the C library give the same number with any.
+/// What the processes of a run compare before it begins. A policy is known by its own fingerprint where it
+/// has one (`fingerprinted_policy`); else a copy of it is asked a fixed set of questions, the answers to which
+/// are hashed bit by bit: so that two policies differ that differ in a number, however they are put together.
+/// Answers that depend on neither the compiler nor the C library give the same number with any.
 namespace rubato {
 
 /// What an admission answers at clocks from 0 to 2^20, to 1024 workers where it asks who reads.
 [[nodiscard]] std::uint64_t fingerprint(admission_rule const& a);
 /// What a visibility folds at these clocks, under the protocol's own bound.
 [[nodiscard]] std::uint64_t fingerprint(visibility_rule const& v, staleness bound);
-/// What a merge answers for clocks from 0 to 2^20, workers that are apart by up to one clock more than the bound (at most
-/// 2^20), 1 to 1000 workers, and versions of 1 to 1000 updates.
+/// What a merge answers for clocks from 0 to 2^20, workers that are apart by up to one clock more than the
+/// bound, 1 to 1000 workers, and versions of 1 to 1000 updates.
 [[nodiscard]] std::uint64_t fingerprint(merge_rule const& m, staleness bound);
 
 }  // namespace rubato

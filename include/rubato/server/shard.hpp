@@ -128,6 +128,8 @@ class shard {
   void fold_ready(guard_type& guard);
   void fold(std::span<held_commit const> commits);
   void fold_table(std::size_t table, std::span<held_commit const> commits);
+  /// The commit's weight. @throws option_error where that is not finite
+  [[nodiscard]] double worth(std::size_t table, commit_info const& info) const;
   void fold_one(std::size_t table, commit_info const& info, update const& part);
   void note_versions();
   void expire();

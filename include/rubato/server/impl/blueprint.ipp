@@ -111,7 +111,8 @@ inline std::uint64_t places_of(table_blueprint const& t) {
 /// What is done to tables when a run begins; of functions, to which.
 inline std::string text_of_changes(table_changes const& c) {
   std::string text;
-  for (table_copy const& one : c.copied) text += ", table " + std::to_string(one.to) + " from " + std::to_string(one.from);
+  for (table_copy const& one : c.copied)
+    text += ", table " + std::to_string(one.to) + " from " + std::to_string(one.from);
   for (std::size_t const table : c.cleared) text += ", table " + std::to_string(table) + " at zero";
   for (table_function const& f : c.applied) text += ", a function of table " + std::to_string(f.table);
   return text.empty() ? text : text.substr(2);

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 
+#include "rubato/core/error.hpp"
 #include "rubato/server/shard.hpp"
 #include "rubato/server/shard_view.hpp"
 
@@ -105,7 +108,7 @@ void shard::count_refused() {
 double shard::weigh(std::size_t table, sender const& from, clock_index stamp,
                     version_index version) const {
   std::lock_guard const guard(lock_);
-  return merge(table).weight(control_.info(from.worker, stamp, version));
+  return worth(table, control_.info(from.worker, stamp, version));
 }
 
 void shard::fold_run(std::size_t table, std::uint64_t first, std::span<std::byte const> values,
@@ -288,6 +291,16 @@ void shard::end_folding() {
   folded_.notify_all();
 }
 
+/// One update that is weighed with what is no number would make all parameters none.
+double shard::worth(std::size_t table, commit_info const& info) const {
+  double const weight = merge(table).weight(info);
+  if (!std::isfinite(weight)) [[unlikely]]
+    throw option_error("table " + std::to_string(table) + ": its merge gives the weight " + std::to_string(weight) +
+                       " to commit " + std::to_string(info.stamp.value()) + " of worker " +
+                       std::to_string(info.from.value()) + ", expected a finite number");
+  return weight;
+}
+
 void shard::fold(std::span<held_commit const> commits) {
   for (std::size_t i = 0; i < hosts_.size(); ++i) fold_table(i, commits);
 }
@@ -298,7 +311,7 @@ void shard::fold_table(std::size_t table, std::span<held_commit const> commits) 
   if (m.versioned()) {
     // Empty parts count too: every server and table counts the same updates of a version.
     for (held_commit const& c : commits)
-      to.add_version(m.map(c.info), *c.message.parts[table], m.weight(c.info));
+      to.add_version(m.map(c.info), *c.message.parts[table], worth(table, c.info));
     return;
   }
   if (commits.size() == 1)
@@ -306,7 +319,7 @@ void shard::fold_table(std::size_t table, std::span<held_commit const> commits) 
   std::vector<weighted_part> many;
   many.reserve(commits.size());
   for (held_commit const& c : commits)
-    many.push_back({c.message.parts[table].get(), m.weight(c.info)});
+    many.push_back({c.message.parts[table].get(), worth(table, c.info)});
   to.fold(many, m.decay());
 }
 
@@ -314,7 +327,7 @@ void shard::fold_table(std::size_t table, std::span<held_commit const> commits) 
 void shard::fold_one(std::size_t table, commit_info const& info, update const& part) {
   merge_rule const& m = merge(table);
   if (!m.decay() && part.empty()) return;
-  weighted_part const one{&part, m.weight(info)};
+  weighted_part const one{&part, worth(table, info)};
   hosts_[table]->fold({&one, 1}, m.decay());
 }
 

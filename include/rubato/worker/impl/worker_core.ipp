@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "rubato/core/error.hpp"
 #include "rubato/server/blueprint.hpp"
@@ -36,6 +39,33 @@ struct worker_core::state {
     if (!live) refuse_stale();
     link.checkpoint();
   }
+  /// Of calls that take some time anyway.
+  void check_thread() const {
+    if (live && std::this_thread::get_id() != thread) refuse_thread();
+  }
+  /// Of calls for few rows, where it would be a part of their time: in builds with checks only.
+  void check_thread_of_rows() const {
+#if defined(RUBATO_CHECKS) || !defined(NDEBUG)
+    check_thread();
+#endif
+  }
+  /// A body that reads and adds again and again without a step: where only steps and waiting make time pass it
+  /// would never end.
+  void note_work(std::uint64_t work) {
+    idle_work += work;
+    if (idle_work >= idle_work_max) check_progress();
+  }
+  void note_read(std::uint64_t work, std::uint32_t round) {
+    if (std::exchange(pushed_since_read, false)) unstepped_rounds += round;
+    note_work(work);
+  }
+  void note_push(std::uint64_t work) {
+    pushed_since_read = true;
+    note_work(work);
+  }
+  void check_progress();
+  void check_stepped() const;
+  [[noreturn]] void refuse_thread() const;
   [[noreturn]] void refuse_stale() const {
     throw usage_error(errc::stale_handle,
                       "worker " + std::to_string(rank) + ": the handle was used after its run ended");
@@ -61,6 +91,18 @@ struct worker_core::state {
   bool conducted;
   bool pushed = false;  ///< since the last commit
   time_point started{};
+  std::thread::id thread{};             ///< that the body runs in
+  std::uint64_t idle_work = 0;          ///< of pulls and pushes since the last step or commit
+  time_point idle_since{};
+  std::uint64_t unstepped_rounds = 0;   ///< reads that came after a push, until there is a step; see below
+  bool pushed_since_read = false;
+
+  // Work is counted in rows. A read of a whole table is as many as it may take the time of.
+  static constexpr std::uint64_t idle_work_max = 100'000'000;
+  [[nodiscard]] static std::uint64_t work_of_whole(std::size_t elements) noexcept { return 1000 + elements / 100; }
+  // Three rounds of pulling and pushing whole tables, or 3000 by key: one pass over some rows may be one local step.
+  static constexpr std::uint32_t round_of_whole = 1000, round_of_rows = 1;
+  static constexpr std::uint64_t unstepped_rounds_max = 3000;
 
   pacer pace;
   detail::argument_check check;
@@ -88,7 +130,9 @@ worker_metrics const& worker_core::metrics() const noexcept { return state_->met
 
 bool worker_core::step(double work) {
   state& s = *state_;
+  s.check_thread();
   s.check_live();
+  s.idle_work = 0;
   if (!(work >= 0))
     throw usage_error(errc::bad_option, "step: worker " + std::to_string(s.rank) + ": work is " +
                                             std::to_string(work) + ", expected 0 or more units");
@@ -105,6 +149,7 @@ bool worker_core::step(double work) {
 }
 
 void worker_core::report_loss(double loss) {
+  state_->check_thread();
   state_->check_live();
   if (state_->conducted) state_->link.report_loss(loss);
 }
@@ -113,7 +158,9 @@ void worker_core::commit() { state_->commit(false); }
 
 /// `flush`: what the filter would hold back goes, too.
 void worker_core::state::commit(bool flush) {
+  check_thread();
   check_live();
+  idle_work = 0;
   reads.end_prefetch();
   reads.enter(reads.bound());
   reads.make_room_for_commit();
@@ -133,6 +180,33 @@ void worker_core::state::commit(bool flush) {
   if (conducted) link.report_commit(reads.clock());
 }
 
+void worker_core::state::check_progress() {
+  time_point const now = link.now();
+  if (now == idle_since)
+    throw usage_error(errc::deadlock,
+                      "worker " + std::to_string(rank) + ": it pulls and pushes for ever at " +
+                          std::to_string(std::chrono::duration<double>(now - time_point{}).count()) +
+                          " s of virtual time, which these do not make pass; end each local step by step() or commit()");
+  idle_since = now;
+  idle_work = 0;
+}
+
+/// What was pushed last is committed at the end; but a body that trained for several rounds meant more than one update.
+void worker_core::state::check_stepped() const {
+  if (metrics.steps != 0 || metrics.commits != 0 || unstepped_rounds < unstepped_rounds_max) return;
+  throw usage_error(errc::bad_option, "worker " + std::to_string(rank) + ": its body has returned after " +
+                                          std::to_string(metrics.pulls) + " pulls and " +
+                                          std::to_string(metrics.pushes) +
+                                          " pushes without a step, so all of it would be one update; call step() after "
+                                          "each mini-batch, or commit()");
+}
+
+void worker_core::state::refuse_thread() const {
+  throw usage_error(errc::stale_handle, "worker " + std::to_string(rank) +
+                                            ": its handle was used from another thread than its body's; let the body's "
+                                            "thread pull, push and step, or run more workers");
+}
+
 commit_message worker_core::state::make_message(server_id s, bool flush) {
   commit_message m{.from = self, .stamp = reads.clock(), .version = reads.version(), .parts = {}};
   for (std::size_t i = 0; i < plan.tables().size(); ++i)
@@ -146,12 +220,14 @@ void worker_core::start(starting_point const& at, std::uint32_t count) {
   state& s = *state_;
   s.reads.start(at);
   s.count = std::max(count, s.rank + 1);
-  s.started = s.link.now();
+  s.started = s.idle_since = s.link.now();
+  s.thread = std::this_thread::get_id();
   s.live = true;
   s.begin_clock(s.started);
 }
 
 void worker_core::finish() {
+  state_->check_stepped();
   if (state_->pushed) state_->commit(true);
   else state_->reads.end_prefetch();
   end();
@@ -180,46 +256,57 @@ sender const& worker_core::identity() const noexcept { return state_->self; }
 
 void worker_core::pull_whole(std::size_t table, std::byte* out, std::size_t elements,
                              std::optional<staleness> s) {
+  state_->check_thread();
   state_->check_live();
+  state_->note_read(state::work_of_whole(elements), state::round_of_whole);
   state_->reads.pull_whole(table, out, elements, s);
 }
 
 void worker_core::pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values,
                                std::optional<staleness> s) {
+  state_->check_thread();
   state_->check_live();
+  state_->note_read(state::work_of_whole(values.size_bytes()), state::round_of_whole);
   state_->reads.pull_touched(table, keys, values, s);
 }
 
 void worker_core::pull_rows(std::size_t table, key_list keys, std::byte* out, std::size_t elements,
                             std::optional<staleness> s) {
+  state_->check_thread_of_rows();
   state_->check_live();
+  state_->note_read(keys.size() + 1, state::round_of_rows);
   state_->reads.pull_rows(table, keys, out, elements, s);
 }
 
 void worker_core::prefetch_whole(std::size_t table) {
+  state_->check_thread();
   state_->check_live();
   state_->reads.prefetch_whole(table);
 }
 
 void worker_core::prefetch_rows(std::size_t table, key_list keys) {
+  state_->check_thread();
   state_->check_live();
   state_->reads.prefetch_rows(table, keys);
 }
 
 void worker_core::push_whole(std::size_t table, std::byte const* delta, std::size_t elements) {
   state& s = *state_;
+  s.check_thread();
   s.check_live();
   s.check.whole("push", table, elements);
   s.check.finite("push", table, delta, elements);
   s.reads.enter(s.reads.bound());
   ++s.metrics.pushes;
   s.pushed = true;
+  s.note_push(state::work_of_whole(elements));
   s.reads.replica_of(table).push_whole(delta);
 }
 
 void worker_core::push_rows(std::size_t table, key_list keys, std::byte const* delta,
                             std::size_t elements) {
   state& s = *state_;
+  s.check_thread_of_rows();
   s.check_live();
   s.check.rows("push", table, keys.size(), elements);
   s.check.keys("push", table, keys);  // all or nothing
@@ -227,6 +314,7 @@ void worker_core::push_rows(std::size_t table, key_list keys, std::byte const* d
   s.reads.enter(s.reads.bound());
   ++s.metrics.pushes;
   s.pushed = s.pushed || elements != 0;
+  s.note_push(keys.size() + 1);
   s.reads.replica_of(table).push_rows(keys, delta);
 }
 
