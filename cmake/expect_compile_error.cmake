@@ -1,15 +1,21 @@
 # cmake -DCOMPILE=<compiler and flags> -DSOURCE=<file> -P expect_compile_error.cmake
 # Fails unless SOURCE, whose first line is `// expect: <sentence>`, is refused by the compiler with
-# that sentence in the message; and unless that is the only error, where it is `// expect alone: <sentence>`.
+# that sentence in the message; and unless that is the only error, where it is `// expect alone: <sentence>`, or it comes
+# within so many lines of the output, where it is `// expect within 15: <sentence>`.
 include(${CMAKE_CURRENT_LIST_DIR}/next_line.cmake)
 
 file(READ ${SOURCE} text)
 next_line(text first)
-if(NOT first MATCHES "^// expect( alone)?: (.+)$")
+if(NOT first MATCHES "^// expect( alone| within [0-9]+)?: (.+)$")
   message(FATAL_ERROR "${SOURCE}: the first line must be '// expect: <sentence>'")
 endif()
 set(alone "${CMAKE_MATCH_1}")
 set(sentence "${CMAKE_MATCH_2}")
+set(lines_max 0)
+if(alone MATCHES "within ([0-9]+)")
+  set(lines_max ${CMAKE_MATCH_1})
+  set(alone "")
+endif()
 
 execute_process(COMMAND ${COMPILE} -fsyntax-only ${SOURCE}
   OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE result)
@@ -18,9 +24,11 @@ if(result EQUAL 0)
 endif()
 # The compiler also echoes source lines, as `  12 | text` or bare; only its own words count.
 set(said FALSE)
+set(lines 0)
 set(rest "${output}")
 while(NOT said AND NOT rest STREQUAL "")
   next_line(rest line)
+  math(EXPR lines "${lines} + 1")
   string(FIND "${line}" "${sentence}" position)
   if(NOT position EQUAL -1 AND line MATCHES "(error|note|required|because)")
     set(said TRUE)
@@ -35,4 +43,8 @@ endif()
 if(NOT said)
   message("${output}")
   message(FATAL_ERROR "${SOURCE} is refused, but nobody says '${sentence}'")
+endif()
+if(lines_max AND lines GREATER lines_max)
+  message("${output}")
+  message(FATAL_ERROR "${SOURCE}: '${sentence}' is said in line ${lines}, expected one of the first ${lines_max}")
 endif()

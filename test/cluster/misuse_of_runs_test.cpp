@@ -83,8 +83,7 @@ TEST_CASE("the time of a run does not remember a longer one before it") {
 
 TEST_CASE("a partition that names no server is an error on a sparse table too") {
   auto const nowhere = by_function([](key, table_shape) { return server_id{70'000}; });
-  sparse<float, merge_of_protocol, std::remove_const_t<decltype(nowhere)>> const table{
-      .partition = nowhere};
+  sparse<float, merge_of_protocol, decltype(nowhere)> const table{.partition = nowhere};  // const, as it is
   cluster c{in_process{.workers = 1, .servers = 2}, ssp{}, table};
   auto const push = [](auto& w) { w.push(std::array{key{7}}, std::array{1.0F}); };
   CHECK_THROWS_WITH(c.run(push), Catch::Contains("key 7") && Catch::Contains("server 70000"));

@@ -1,4 +1,4 @@
-// expect: a protocol needs admission() that gives an admission_policy: bound, need and cache_need, all noexcept
+// expect within 15: an admission_policy's need() must be noexcept
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <rubato/rubato.hpp>
 

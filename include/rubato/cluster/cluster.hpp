@@ -33,6 +33,7 @@ namespace detail {
 template <class Protocol, class... Tables>
 struct checked_together {
   // Not constraints: those would hide what is missing behind "no matching constructor".
+  static_assert(diagnose_protocol<Protocol>());
   static_assert(requires(Protocol const p) { { p.admission() } -> admission_policy; },
                 "a protocol needs admission() that gives an admission_policy: bound, need and "
                 "cache_need, all noexcept");

@@ -42,8 +42,8 @@ namespace rubato {
 template <std::floating_point T, class Transport, class Protocol, local_step Step>
 class peer_group {
   static_assert(peer_transport<Transport>,
-                "a transport of peers needs peer_runtime_type and open_peers(peer_setup), see "
-                "transport/concepts.hpp");
+                "peers need a transport with peer_runtime_type and open_peers(peer_setup): in_process or simulated, "
+                "not tcp");
   static_assert(peer_protocol<Protocol>, "a decentralized protocol needs make_node(node_setup)");
   static_assert(parameter<T>, "peers' parameters are of float or double");
 

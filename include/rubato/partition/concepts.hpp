@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include "rubato/core/ids.hpp"
 #include "rubato/core/mix.hpp"
@@ -31,9 +32,10 @@ struct table_shape {
 /// Processes of a run agree on a bounded table's partition by where every row lies, on another's by where the
 /// first 4096 keys lie and by the digest: policies without one, `by_function` too, that differ only for later
 /// keys are not told apart.
+/// A const type will do where a table is told its type, as of a `constexpr` object.
 /// Models: `range`, `hash`, `range_hash`, `key_ranges`, `on_servers`, `by_function`.
 template <class P>
-concept partition_policy = std::copyable<P> && requires(P const p, key k, table_shape shape) {
+concept partition_policy = std::copyable<std::remove_const_t<P>> && requires(P const p, key k, table_shape shape) {
   { p.server_of(k, shape) } -> std::same_as<server_id>;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/diagnosis.hpp"
 
 namespace rubato {
 
@@ -39,20 +40,18 @@ class composed {
 /// The protocol `p` with one of its policies replaced by `part`, whichever kind `part` is:
 /// `with(bsp{}, every{10})` averages after ten local steps; `with(ssp{.staleness = 0}, strict{})`.
 template <protocol P, class Part>
-  requires admission_policy<Part> || visibility_policy<Part> || merge_policy<Part> ||
-           pace_policy<Part>
 [[nodiscard]] constexpr auto with(P const& p, Part part) {
-  static_assert(admission_policy<Part> + visibility_policy<Part> + merge_policy<Part> +
-                        pace_policy<Part> == 1,
-                "with(): the part models more than one kind of policy; name it in `composed`");
+  static_assert(detail::diagnose_part<Part>());  // no constraint, which would hide what is missing
   if constexpr (admission_policy<Part>)
     return composed{std::move(part), p.visibility(), p.merge(), p.pace(), name_of(p)};
   else if constexpr (visibility_policy<Part>)
     return composed{p.admission(), std::move(part), p.merge(), p.pace(), name_of(p)};
   else if constexpr (merge_policy<Part>)
     return composed{p.admission(), p.visibility(), std::move(part), p.pace(), name_of(p)};
-  else
+  else if constexpr (pace_policy<Part>)
     return composed{p.admission(), p.visibility(), p.merge(), std::move(part), name_of(p)};
+  else
+    return p;  // has been refused above
 }
 
 /// Several parts replaced, from left to right.

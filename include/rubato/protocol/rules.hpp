@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/diagnosis.hpp"
 #include "rubato/protocol/pace_rule.hpp"
 
 /// Protocols as values. Users write policies as types, which concepts check; each is asked once per
@@ -136,7 +137,10 @@ class merge_rule {
   template <class P>
     requires(!std::same_as<P, merge_rule> && merge_policy<P>)
   merge_rule(P policy)  // NOLINT: as above
-      : exact_(exact_merge<P>), versioned_(versioned_merge<P>), fingerprint_(detail::fingerprint_of(policy)), type_(&typeid(P)) {
+      : exact_(exact_merge<P>),
+        versioned_(versioned_merge<P>),
+        fingerprint_(detail::fingerprint_of(policy)),
+        type_(&typeid(P)) {
     if constexpr (velocity_merge<P>) decay_ = policy.decay();
     answers_ = std::make_shared<model<P> const>(std::move(policy));
   }
@@ -232,15 +236,12 @@ struct rules {
 
 /// The rules with one policy replaced, as `with` does for protocols.
 template <class Part>
-  requires admission_policy<Part> || visibility_policy<Part> || merge_policy<Part> || pace_policy<Part>
 [[nodiscard]] rules with(rules r, Part part) {
-  static_assert(admission_policy<Part> + visibility_policy<Part> + merge_policy<Part> +
-                        pace_policy<Part> == 1,
-                "with(): the part models more than one kind of policy");
+  static_assert(detail::diagnose_part<Part>());
   if constexpr (admission_policy<Part>) r.admission = std::move(part);
   else if constexpr (visibility_policy<Part>) r.visibility = std::move(part);
   else if constexpr (merge_policy<Part>) r.merge = std::move(part);
-  else r.pace = std::move(part);
+  else if constexpr (pace_policy<Part>) r.pace = std::move(part);
   return r;
 }
 

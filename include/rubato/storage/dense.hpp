@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "rubato/partition/range_hash.hpp"
 #include "rubato/storage/table_spec.hpp"
@@ -25,7 +26,7 @@ struct dense {
   std::span<T const> init = {};     ///< rows × width initial values, or none for zeros; copied
   bool check_finite = false;        ///< pushes of NaN or infinity are refused
   Merge merge{};
-  Partition partition{};
+  std::remove_const_t<Partition> partition{};
   update_filter filter{};           ///< small entries of commits are not sent; off unless set
   /// How many of the rows fetched by key a worker keeps, and so does a process of several workers; the
   /// least recently used go first. 0: no limit. What has been pushed to them is not in there.

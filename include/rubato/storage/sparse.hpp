@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "rubato/core/ids.hpp"
 #include "rubato/partition/range_hash.hpp"
@@ -26,7 +27,7 @@ struct sparse {
   std::span<T const> init = {};        ///< their values, width each; copied
   bool check_finite = false;           ///< pushes of NaN or infinity are refused
   Merge merge{};
-  Partition partition{};
+  std::remove_const_t<Partition> partition{};
   update_filter filter{};              ///< small entries of commits are not sent; off unless set
   /// How many of the rows fetched by key a worker keeps, and so does a process of several workers; the
   /// least recently used go first. 0: no limit. What has been pushed to them is not in there.

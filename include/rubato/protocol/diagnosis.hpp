@@ -1,0 +1,144 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+#include "rubato/protocol/concepts.hpp"
+
+/// One sentence for what a type lacks to be a policy, in place of a list of constraints that are not satisfied.
+/// Each function is called while a program is compiled, and does nothing for a type that lacks nothing.
+namespace rubato::detail {
+
+template <class P>
+consteval void diagnose_copies() {
+  static_assert(std::copyable<P>,
+                "a policy must be copyable, by assignment too: it must not be const, nor have const members, "
+                "references or lambdas that capture");
+}
+
+template <class P>
+consteval void diagnose_need() {
+  constexpr bool named = requires(P const p, clock_index c, staleness s, worker_id w) {
+    requires requires { { p.need(c, s) } -> std::same_as<clock_index>; } ||
+                 requires { { p.need(c, s, w) } -> std::same_as<clock_index>; };
+  };
+  static_assert(named, "an admission_policy needs need(clock_index, staleness) const, which gives a clock_index");
+  static_assert(!named || requires(P const p, clock_index c, staleness s, worker_id w) {
+    requires requires { { p.need(c, s) } noexcept; } || requires { { p.need(c, s, w) } noexcept; };
+  }, "an admission_policy's need() must be noexcept");
+}
+
+template <class P>
+consteval void diagnose_cache_need() {
+  constexpr bool named = requires(P const p, clock_index c, staleness s, worker_id w) {
+    requires requires { { p.cache_need(c, s) } -> std::same_as<clock_index>; } ||
+                 requires { { p.cache_need(c, s, w) } -> std::same_as<clock_index>; };
+  };
+  static_assert(named,
+                "an admission_policy needs cache_need(clock_index, staleness) const, which gives a clock_index");
+  static_assert(!named || requires(P const p, clock_index c, staleness s, worker_id w) {
+    requires requires { { p.cache_need(c, s) } noexcept; } || requires { { p.cache_need(c, s, w) } noexcept; };
+  }, "an admission_policy's cache_need() must be noexcept");
+}
+
+template <class P>
+consteval bool diagnose_admission() {
+  if constexpr (!admission_policy<P>) {
+    diagnose_copies<P>();
+    constexpr bool named = requires(P const p) { { p.bound() } -> std::same_as<staleness>; };
+    static_assert(named, "an admission_policy needs bound() const, which gives a staleness");
+    static_assert(!named || requires(P const p) { { p.bound() } noexcept; },
+                  "an admission_policy's bound() must be noexcept");
+    diagnose_need<P>();
+    diagnose_cache_need<P>();
+  }
+  return true;
+}
+
+template <class P>
+consteval bool diagnose_visibility() {
+  if constexpr (!visibility_policy<P>) {
+    diagnose_copies<P>();
+    static_assert(requires { std::bool_constant<P::holds_back>{}; },
+                  "a visibility_policy needs a static constexpr bool holds_back");
+    constexpr bool named = requires(P const p, fold_window w) { { p.horizon(w) } -> std::same_as<clock_index>; };
+    static_assert(named, "a visibility_policy needs horizon(fold_window) const, which gives a clock_index");
+    static_assert(!named || requires(P const p, fold_window w) { { p.horizon(w) } noexcept; },
+                  "a visibility_policy's horizon() must be noexcept");
+  }
+  return true;
+}
+
+/// Also for a merge that is one, but not the one that was meant: without velocity or versions.
+template <class P>
+consteval bool diagnose_merge() {
+  if constexpr (!merge_policy<P>) {
+    diagnose_copies<P>();
+    constexpr bool named = requires(P const p, commit_info c) { { p.weight(c) } -> std::same_as<double>; };
+    static_assert(named, "a merge_policy needs weight(commit_info) const, which gives a double");
+    static_assert(!named || requires(P const p, commit_info c) { { p.weight(c) } noexcept; },
+                  "a merge_policy's weight() must be noexcept");
+  } else {
+    static_assert(velocity_merge<P> || !requires(P p) { p.decay(); },
+                  "a merge's decay() must be const and noexcept, and give a double: see velocity_merge");
+    static_assert(versioned_merge<P> || !requires(P p, version_state v) { p.share(v); },
+                  "a merge that keeps versions needs map, share, expire and version_after, all const and "
+                  "noexcept: see versioned_merge");
+  }
+  return true;
+}
+
+template <class P>
+consteval bool diagnose_pace() {
+  if constexpr (!pace_policy<P>) {
+    diagnose_copies<P>();
+    constexpr bool named = requires(P const p, pace_point at) { { p.due(at) } -> std::same_as<commit_due>; };
+    static_assert(named, "a pace_policy needs due(pace_point) const, which gives a commit_due");
+    static_assert(!named || requires(P const p, pace_point at) { { p.due(at) } noexcept; },
+                  "a pace_policy's due() must be noexcept");
+  }
+  return true;
+}
+
+/// The four of a protocol, as far as it has them.
+template <class P>
+consteval bool diagnose_protocol() {
+  if constexpr (requires(P const p) { p.admission(); })
+    diagnose_admission<std::remove_cvref_t<decltype(std::declval<P const&>().admission())>>();
+  if constexpr (requires(P const p) { p.visibility(); })
+    diagnose_visibility<std::remove_cvref_t<decltype(std::declval<P const&>().visibility())>>();
+  if constexpr (requires(P const p) { p.merge(); })
+    diagnose_merge<std::remove_cvref_t<decltype(std::declval<P const&>().merge())>>();
+  if constexpr (requires(P const p) { p.pace(); })
+    diagnose_pace<std::remove_cvref_t<decltype(std::declval<P const&>().pace())>>();
+  return true;
+}
+
+/// How many kinds of policy it is.
+template <class Part>
+inline constexpr int policy_kinds =
+    admission_policy<Part> + visibility_policy<Part> + merge_policy<Part> + pace_policy<Part>;
+
+/// What `with` is given: which kind it was to be shows in a member's name.
+template <class Part>
+consteval bool diagnose_part() {
+  static_assert(policy_kinds<Part> <= 1,
+                "with(): the part models more than one kind of policy; name it in `composed`");
+  if constexpr (policy_kinds<Part> == 0) {
+    if constexpr (requires { &Part::need; } || requires { &Part::cache_need; }) diagnose_admission<Part>();
+    else if constexpr (requires { &Part::horizon; }) diagnose_visibility<Part>();
+    else if constexpr (requires { &Part::weight; }) diagnose_merge<Part>();
+    else if constexpr (requires { &Part::due; }) diagnose_pace<Part>();
+    else
+      static_assert(policy_kinds<Part> != 0,
+                    "with(): the part is no policy: an admission_policy has bound, need and cache_need, a "
+                    "visibility_policy holds_back and horizon, a merge_policy weight, a pace_policy due");
+  } else {
+    if constexpr (merge_policy<Part>) diagnose_merge<Part>();
+  }
+  return true;
+}
+
+}  // namespace rubato::detail
