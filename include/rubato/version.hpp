@@ -15,9 +15,9 @@ namespace rubato {
 /// Three numbers, as in 0.6.0. Before 1.0 each minor version may break its users.
 struct version_number {
   /// The first; not `major`, of which glibc's <sys/sysmacros.h> makes a macro.
-  int major_number = 0;  // not `major`: glibc's <sys/sysmacros.h> makes that a macro
-  int minor_number = 0;  ///< the second
-  int patch_number = 0;  ///< the third
+  int major_number = 0;
+  int minor_number = 0;  ///< grows when something is added, and before 1.0 when something breaks
+  int patch_number = 0;  ///< grows when something is mended
 
   friend constexpr bool operator==(version_number const&, version_number const&) = default;
 };

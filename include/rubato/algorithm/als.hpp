@@ -35,7 +35,7 @@ struct als_options {
   /// Degree, placement and so on of the stages; their iterations and cleared tables are the algorithm's, and
   /// their protocol is of no influence: nobody reads what a stage writes before it has ended.
   stage_options users{};
-  stage_options items{};  ///< the same of the half in which items are solved for
+  stage_options items{};  ///< the same for the stage that solves for the items' factors
 
   /// @throws option_error naming the option and what was expected
   void check() const {
@@ -188,7 +188,7 @@ class als_start {
 
 /// The stages of ALS in a task, by whose numbers its report can be read.
 struct als_stages {
-  stage_ref start;  ///< items' first factors
+  stage_ref start;  ///< draws the items' first factors
   stage_ref users;  ///< solves for the users' factors
   stage_ref items;  ///< solves for the items' factors
 };

@@ -21,8 +21,8 @@ class nearest_centre {
  public:
   /// Which centre, and the squared distance to it.
   struct found {
-    std::size_t centre;  ///< its number
-    double squared_distance;  ///< Euclidean
+    std::size_t centre;  ///< the centre's number, in the order given
+    double squared_distance;  ///< Euclidean, from the row to it
   };
 
   /// @param centres one after the other, as many numbers each as there are features; at least one

@@ -36,7 +36,7 @@ template <std::floating_point Real = double>
 template <std::floating_point Real>
 class lasso_fresh_residual {
  public:
-  /// Of these rows.
+  /// Computes the residual of these rows, labels minus predictions.
   explicit lasso_fresh_residual(data::dataset rows) : rows_(std::move(rows)) {}
 
   template <class Worker>
@@ -58,7 +58,7 @@ class lasso_fresh_residual {
 /// The stages of the Lasso in a task, by whose numbers its report can be read.
 struct lasso_stages {
   stage_ref residual;  ///< computes the residual anew
-  stage_ref descent;  ///< moves the coordinates
+  stage_ref descent;  ///< the descent, which moves the coordinates
 };
 
 /// Appends the Lasso to what a task does: in each round the residual computed anew, then clocks of descent.

@@ -40,7 +40,7 @@ struct lasso_options {
   kkt_filter filter{};
   /// Degree, protocol and so on; iterations and cleared tables are the algorithm's.
   stage_options residual{};  ///< that computes it; its protocol is of no influence
-  stage_options descent{};  ///< that moves the coordinates
+  stage_options descent{};  ///< the descent, which moves the coordinates
 
   /// The damping when none is given: 1/σ for σ = 1 + (M − 1)(2s + 1)p, with M workers that own columns, staleness s
   /// and commits of p steps. Under BSP that is 1/M, and the objective does not rise in any clock.

@@ -21,11 +21,11 @@ using lda_words = dense<std::int32_t, sum>;
 /// n_k, the second table: one row, how many tokens are of each topic.
 using lda_totals = dense<std::int64_t, sum>;
 
-/// That table, for these documents and topics: all counts zero.
+/// The first table as these documents and topics ask for it: a row per word, all counts zero.
 [[nodiscard]] inline lda_words lda_word_table(lda_state const& state) {
   return {.rows = state.documents().words(), .width = state.options().topics};
 }
-/// The same of the second table.
+/// The second table: one row, all counts zero.
 [[nodiscard]] inline lda_totals lda_total_table(lda_state const& state) {
   return {.rows = 1, .width = state.options().topics};
 }

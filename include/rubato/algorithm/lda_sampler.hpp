@@ -17,12 +17,12 @@ namespace rubato::algorithm {
 
 /// Documents that a worker samples in one clock, and the rows of the word-topic table that it needs for them.
 struct lda_batch {
-  line_range documents;  ///< which
+  line_range documents;  ///< the documents that are sampled
   std::vector<key> words;           ///< that occur in them, ascending
   std::vector<std::uint32_t> rows;  ///< for each entry of each document, in order: its place in `words`
-  std::uint64_t tokens = 0;  ///< in them
+  std::uint64_t tokens = 0;  ///< words of these documents, each as often as it occurs
 
-  /// Of the documents of `which`. O(entries log entries).
+  /// Lists what the documents numbered `which` of `all` need. O(entries log entries).
   lda_batch(data::bag_of_words const& all, line_range which) : documents(which) {
     for (std::size_t d = which.first; d < which.last; ++d)
       for (auto const& e : all.of_document(d)) words.emplace_back(e.word), tokens += e.count;
@@ -51,7 +51,7 @@ class lda_sampler {
   [[nodiscard]] std::span<std::int64_t> totals() noexcept { return totals_; }
   /// What has been added to them since `begin`.
   [[nodiscard]] std::span<std::int32_t const> word_changes() const noexcept { return word_changes_; }
-  /// The same of `totals`.
+  /// What has been added to `totals` since `begin`.
   [[nodiscard]] std::span<std::int64_t const> total_changes() const noexcept { return total_changes_; }
 
   /// Makes room for the counts of a batch; there are no changes.

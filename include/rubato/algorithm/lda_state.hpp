@@ -70,16 +70,16 @@ class lda_state {
     topics_.resize(first_.back());
   }
 
-  /// What is sampled.
+  /// The documents whose topics it holds.
   [[nodiscard]] data::bag_of_words const& documents() const noexcept { return documents_; }
-  /// As given.
+  /// The options that it was made with.
   [[nodiscard]] lda_options const& options() const noexcept { return options_; }
 
   /// The topic of each token of a document, in the order of its words; of no meaning before it has any.
   [[nodiscard]] std::span<std::uint32_t> topics_of(std::size_t document) noexcept {
     return std::span(topics_).subspan(first_[document], first_[document + 1] - first_[document]);
   }
-  /// The same, to be looked at.
+  /// The same, for reading.
   [[nodiscard]] std::span<std::uint32_t const> topics_of(std::size_t document) const noexcept {
     return std::span(topics_).subspan(first_[document], first_[document + 1] - first_[document]);
   }

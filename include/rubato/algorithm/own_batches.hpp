@@ -22,7 +22,7 @@ class own_batches {
       batches_ = wanted < static_cast<double>(own_.size()) ? static_cast<std::size_t>(wanted) : own_.size();
   }
 
-  /// All that it owns.
+  /// The stretch that the worker owns, over all its batches.
   [[nodiscard]] line_range all() const noexcept { return own_; }
   /// After how many iterations each batch has had its turn; at least 1.
   [[nodiscard]] std::size_t batches() const noexcept { return batches_; }

@@ -35,8 +35,8 @@ template <std::floating_point Real = float>
 
 /// The stages of SVRG in a task, by whose numbers its report can be read.
 struct svrg_stages {
-  stage_ref full_gradient;  ///< at the anchor
-  stage_ref small_steps;  ///< from there
+  stage_ref full_gradient;  ///< computes μ at the anchor
+  stage_ref small_steps;  ///< goes on from the last iterate
 };
 
 /// Appends SVRG to what a task does: in each epoch a full gradient, then small steps from where the last

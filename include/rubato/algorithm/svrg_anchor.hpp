@@ -47,9 +47,9 @@ class svrg_anchor {
     if (!missing.empty()) fetch(worker, missing, places);
   }
 
-  /// x̃ at the coordinates asked for last.
+  /// x̃ at the coordinates of the part that it was fetched for last.
   [[nodiscard]] std::vector<Real> const& point() const noexcept { return point_; }
-  /// μ there.
+  /// μ at the same coordinates.
   [[nodiscard]] std::vector<Real> const& gradient() const noexcept { return gradient_; }
 
  private:

@@ -25,7 +25,7 @@ struct svrg_options {
   std::int64_t steps = 0;    ///< of the first epoch; 0: as many as go over twice the rows that there are
   double growth = 1;  ///< each epoch has so many times the steps of the one before, rounded down; at least 1
   double rate = 0.1;  ///< η; above 0
-  svrg_snapshot snapshot = svrg_snapshot::last;  ///< where anchors are
+  svrg_snapshot snapshot = svrg_snapshot::last;  ///< where an epoch takes its full gradient
   exchange how = exchange::whole;  ///< of the steps; a full gradient pulls all, and pushes what has occurred
   /// Iterations of a full gradient, each on its share of the rows: parts that a search for its degree can
   /// run at different degrees. Those of one part are pushed together. At least 1.
@@ -33,7 +33,7 @@ struct svrg_options {
   std::uint64_t seed = 1;  ///< of the draws of batches
   /// Degree, protocol, search and so on of the two stages; iterations and cleared tables are the algorithm's.
   stage_options full_gradient{};
-  stage_options small_steps{};  ///< the same of the steps
+  stage_options small_steps{};  ///< the same for the stage of the steps
 
   /// SVRG++: twice as many steps in each epoch, anchors at the means of the iterates. For sums that are
   /// convex and not strongly so. Source: Allen-Zhu and Yuan, ICML 2016, Alg. 1.

@@ -50,7 +50,7 @@ class peer_group {
  public:
   /// What the transport runs peers with, such as `simulated_peer_runtime`.
   using runtime_type = typename Transport::peer_runtime_type;
-  /// What a body is given.
+  /// What a body is given: one per peer.
   using peer_type = peer<T>;
 
   /// @param transport leaves `workers` alone, or has as many as the graph has nodes
@@ -125,7 +125,7 @@ class peer_group {
   [[nodiscard]] time_point now() const { return runtime_->now(); }
   /// What the transport made for this group, for what only that transport can do.
   [[nodiscard]] runtime_type& runtime() noexcept { return *runtime_; }
-  /// The same, to be looked at.
+  /// The same, for reading.
   [[nodiscard]] runtime_type const& runtime() const noexcept { return *runtime_; }
 
  private:

@@ -27,7 +27,7 @@ enum class errc {
 /// what was expected.
 class error : public std::runtime_error {
  public:
-  /// With the sentence that `what()` gives.
+  /// @param sentence what `what()` gives
   error(errc code, std::string const& sentence) : std::runtime_error(sentence), code_(code) {}
   [[nodiscard]] errc code() const noexcept { return code_; }  ///< for programs, as `what()` is for people
 

@@ -12,9 +12,9 @@ namespace rubato::data {
 
 /// How often a word occurs in a document.
 struct word_count {
-  std::uint32_t document = 0;  ///< from 0
-  std::uint32_t word = 0;  ///< from 0
-  std::uint32_t count = 0;  ///< how often
+  std::uint32_t document = 0;  ///< its number, from 0
+  std::uint32_t word = 0;  ///< its number in the vocabulary, from 0
+  std::uint32_t count = 0;  ///< how often the word occurs in the document
 
   friend bool operator==(word_count const&, word_count const&) = default;
 };
@@ -25,8 +25,8 @@ class bag_of_words {
  public:
   /// A word of a document, and how often it occurs there: at least once, at most `count_max` times.
   struct entry {
-    std::uint32_t word;  ///< its number, from 0
-    std::uint32_t count;  ///< how often
+    std::uint32_t word;  ///< its number in the vocabulary, from 0
+    std::uint32_t count;  ///< how often it occurs in the document
 
     friend bool operator==(entry const&, entry const&) = default;
   };
@@ -39,7 +39,7 @@ class bag_of_words {
   /// Cost: O(documents + counts log counts)
   bag_of_words(std::size_t documents, std::size_t words, std::vector<word_count> all);
 
-  /// Their number; some may be empty.
+  /// The number of documents, of which some may be empty.
   [[nodiscard]] std::size_t documents() const noexcept { return state_->first.size() - 1; }
   /// The size of the vocabulary, in which some may occur nowhere.
   [[nodiscard]] std::size_t words() const noexcept { return state_->words; }
@@ -79,9 +79,9 @@ class bag_of_words {
 
 /// What synthetic documents should look like.
 struct documents_options {
-  std::size_t documents = 200;  ///< at least 1
+  std::size_t documents = 200;  ///< how many to draw; at least 1
   std::size_t words = 500;   ///< in the vocabulary
-  std::size_t topics = 5;  ///< that documents are mixed of; at least 1
+  std::size_t topics = 5;  ///< how many topics documents are mixed of; at least 1
   std::size_t length = 100;  ///< tokens in each document
   double alpha = 0.1;        ///< of the Dirichlet prior of a document's topics; the smaller, the fewer of them
   double beta = 0.05;        ///< of the Dirichlet prior of a topic's words
@@ -90,7 +90,7 @@ struct documents_options {
 
 /// Documents, and the topics that they were drawn from.
 struct synthetic_documents {
-  bag_of_words documents;  ///< what can be seen of them
+  bag_of_words documents;  ///< the words that were drawn
   std::vector<double> topics;  ///< topics × words: the probability of each word, which sum up to 1 in each topic
 };
 

@@ -19,8 +19,8 @@ class columns {
  public:
   /// What a feature is in a row.
   struct entry {
-    std::uint32_t row;  ///< its number
-    float value;  ///< of the feature there
+    std::uint32_t row;  ///< the number of the row
+    float value;  ///< the feature's value in that row
   };
 
   /// @throws option_error for more than 2^32 rows. Cost: O(stored values + features)
@@ -28,7 +28,7 @@ class columns {
 
   /// Number of columns: the data set's features.
   [[nodiscard]] std::size_t size() const noexcept { return state_->squared_norms.size(); }
-  /// Number of rows.
+  /// Number of rows of the data set.
   [[nodiscard]] std::size_t rows() const noexcept { return state_->rows; }
   /// Column `j`, by ascending row; @pre `j` is below `size()`
   [[nodiscard]] std::span<entry const> operator[](std::size_t j) const noexcept {

@@ -31,7 +31,7 @@ class dataset {
   /// No rows and no features.
   dataset();
   // Copied where others are moved, so that a moved-from data set still has its rows.
-  /// Shares the rows.
+  /// Copies share the rows: O(1).
   dataset(dataset const&) noexcept = default;
   dataset& operator=(dataset const&) noexcept = default;
 
@@ -42,7 +42,7 @@ class dataset {
   [[nodiscard]] std::size_t features() const noexcept { return rows_->features; }
   /// Number of stored values, explicit zeros included.
   [[nodiscard]] std::size_t nonzeros() const noexcept { return rows_->values.size(); }
-  /// By row.
+  /// The label of each row.
   [[nodiscard]] std::span<float const> labels() const noexcept { return rows_->labels; }
   /// Row `i`, which must be less than `size()`.
   [[nodiscard]] example operator[](std::size_t i) const noexcept { return dataset_view(*rows_)[i]; }
@@ -82,8 +82,8 @@ class dataset {
 
 /// What `dataset::split` returns.
 struct held_out {
-  dataset train;  ///< to train on
-  dataset test;  ///< to judge by
+  dataset train;  ///< the rows to train on
+  dataset test;  ///< the rows held out, to judge by
 };
 
 /// Collects rows, checks them, and hands them over as a `dataset`.

@@ -15,8 +15,8 @@ namespace rubato::data {
 /// Some lines of a file: all that begin at a byte from `begin` up to, but not at, `end`. The last one may go on
 /// beyond it; so blocks that cover a file hold each of its lines once, wherever they are cut.
 struct file_block {
-  std::string file;  ///< its path
-  std::uint64_t begin = 0;  ///< in bytes
+  std::string file;  ///< the file's path
+  std::uint64_t begin = 0;  ///< in bytes from the file's beginning
   std::uint64_t end = std::numeric_limits<std::uint64_t>::max();  ///< may be beyond the file's
   std::vector<node_id> nodes{};                                   ///< where it lies; empty: as near to all
 

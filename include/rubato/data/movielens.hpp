@@ -11,7 +11,7 @@ namespace rubato::data {
 
 /// Ratings, and what their users and items are called where they come from.
 struct identified_ratings {
-  ratings all;  ///< of users and items numbered from 0
+  ratings all;  ///< the ratings, of users and items that are numbered from 0
   std::vector<std::uint64_t> user_ids;  ///< by user, ascending: a binary search finds the user of an id
   std::vector<std::uint64_t> item_ids;  ///< by item, ascending
 };

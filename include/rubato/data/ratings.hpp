@@ -11,9 +11,9 @@ namespace rubato::data {
 
 /// What a user thinks of an item.
 struct rating {
-  std::uint32_t user = 0;  ///< from 0
-  std::uint32_t item = 0;  ///< from 0
-  float value = 0;  ///< finite
+  std::uint32_t user = 0;  ///< who rates: a number from 0
+  std::uint32_t item = 0;  ///< what is rated: a number from 0
+  float value = 0;  ///< the rating; finite
 
   friend bool operator==(rating const&, rating const&) = default;
 };
@@ -26,7 +26,7 @@ class ratings {
  public:
   /// An item that a user has rated, or a user that has rated an item.
   struct entry {
-    std::uint32_t other;  ///< the item, or the user
+    std::uint32_t other;  ///< the number of the item that the user has rated, or the other way round
     float value;  ///< the rating
   };
 
@@ -70,14 +70,14 @@ class ratings {
 
 /// What `ratings::split` returns.
 struct held_out_ratings {
-  ratings train;  ///< to train on
-  ratings test;  ///< to judge by
+  ratings train;  ///< the ratings to train on
+  ratings test;  ///< the ratings held out, to judge by
 };
 
 /// What synthetic ratings should look like.
 struct ratings_options {
-  std::size_t users = 200;  ///< at least 1
-  std::size_t items = 100;  ///< at least 1
+  std::size_t users = 200;  ///< how many rate; at least 1
+  std::size_t items = 100;  ///< how many are rated; at least 1
   std::size_t factors = 4;    ///< the rank of the matrix below the noise; at least 1
   std::size_t per_user = 20;  ///< items that each user has rated, at most all
   double noise = 0.1;         ///< standard deviation of what is added to each; those below it have 1

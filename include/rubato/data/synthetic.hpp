@@ -10,8 +10,8 @@ namespace rubato::data {
 
 /// What synthetic data should look like. The defaults make a small set that trains in a moment.
 struct synthetic_options {
-  std::size_t rows = 10'000;  ///< how many
-  std::size_t features = 10'000;  ///< how many; at least 1
+  std::size_t rows = 10'000;  ///< how many to draw
+  std::size_t features = 10'000;  ///< length of a weight vector; at least 1
   /// Stored values in each row; at most `features`.
   std::size_t nonzeros_per_row = 50;
   /// The feature of rank r is drawn with probability about r^-exponent; 0 is uniform. In [0, 4].

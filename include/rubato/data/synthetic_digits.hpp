@@ -12,7 +12,7 @@ namespace rubato::data {
 /// linear model gets to an accuracy of 0.72, a network with one hidden layer of 32 units to 0.84
 /// and one of 64 units to 0.87, after some 20 passes.
 struct digits_options {
-  std::size_t rows = 6'000;  ///< images
+  std::size_t rows = 6'000;  ///< how many images to draw
   std::size_t side = 12;  ///< of the square images, in pixels; 8 to 64
   /// How far a digit may be off the middle, up or down, left or right, as a share of the side. In
   /// [0, 0.5]. This is what a linear model cannot cope with.

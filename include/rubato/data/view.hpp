@@ -17,13 +17,13 @@ namespace rubato::data {
 /// `values[k]`. A view: valid as long as the dataset (or any copy of it) lives.
 struct example {
   float label;  ///< what is to be predicted
-  std::span<std::uint32_t const> indices;  ///< of the features that are stored
-  std::span<float const> values;  ///< of these
+  std::span<std::uint32_t const> indices;  ///< features whose values are stored; all others are 0
+  std::span<float const> values;  ///< of these features
 };
 
 /// A share of the rows, in (0, 1]: `shard.batches(fraction{0.1})` makes ten batches.
 struct fraction {
-  double of_rows;  ///< the share
+  double of_rows;  ///< of a worker's rows, in (0, 1]
 };
 
 /// How rows are dealt out to workers.

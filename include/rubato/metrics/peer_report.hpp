@@ -12,9 +12,9 @@ namespace rubato {
 /// What a peer counted of a run.
 struct peer_counters {
   std::uint64_t iterations = 0;       ///< made: their gradients computed
-  std::uint64_t jumps = 0;  ///< so often iterations were left out
+  std::uint64_t jumps = 0;  ///< how often it left iterations out
   std::uint64_t jumped_over = 0;      ///< iterations that jumps left out
-  std::uint64_t updates_sent = 0;  ///< to neighbors
+  std::uint64_t updates_sent = 0;  ///< parameters sent to neighbors, one message each
   std::uint64_t updates_spared = 0;   ///< not sent, because the receiver had left the iteration
   std::uint64_t updates_reduced = 0;  ///< of neighbors
   std::uint64_t updates_late = 0;     ///< arrived too old to count
@@ -24,12 +24,12 @@ struct peer_counters {
 /// What a peer measured of itself. `compute + wait` is its run time: computing includes reducing, and
 /// sending, which does not hold a peer up.
 struct peer_metrics : peer_counters {
-  duration compute{};  ///< the rest of its time
+  duration compute{};  ///< computing, reducing and sending
   duration wait_updates{};  ///< for updates of its neighbors
   duration wait_tokens{};   ///< for tokens, or acknowledgements
   std::uint64_t bytes_sent = 0;  ///< without framing
 
-  /// All waiting.
+  /// The time that the protocol held it up for, whatever for.
   [[nodiscard]] duration wait() const noexcept { return wait_updates + wait_tokens; }
 };
 

@@ -30,11 +30,11 @@ struct run_report {
   std::uint64_t crashes = 0;             ///< workers lost
   /// Nodes that are not there any more when it ends, ascending: processes, or machines of the simulator.
   std::vector<std::uint32_t> lost_nodes;
-  completion completed = completion::whole;  ///< whether all was done
+  completion completed = completion::whole;  ///< whether the run did what it was to do
   std::uint64_t events = 0;              ///< simulator only: events processed
   std::vector<pace_change> pace_changes; ///< what the pace's conductor decided, oldest first
 
-  /// Summed over the workers.
+  /// What the workers measured, added up.
   [[nodiscard]] worker_metrics total() const {
     worker_metrics sum;
     for (auto const& w : workers) sum += w;

@@ -14,7 +14,7 @@ namespace rubato {
 struct worker_metrics {
   duration compute{};  ///< the training body's own time
   duration send{};  ///< moving updates and parameters
-  duration wait{};  ///< for others
+  duration wait{};  ///< held up by the protocol
 
   std::uint64_t steps = 0;        ///< local steps
   std::uint64_t commits = 0;      ///< updates sent
@@ -24,9 +24,9 @@ struct worker_metrics {
   std::uint64_t fetches = 0;       ///< reads that went beyond the worker's own cache
   std::uint64_t requests = 0;      ///< questions to servers
   std::uint64_t process_hits = 0;  ///< questions that were not asked: its process had the answer, or had asked already
-  std::uint64_t pushes = 0;  ///< additions by the training body
+  std::uint64_t pushes = 0;  ///< calls of `push` by the training body
   std::uint64_t bytes_sent = 0;       ///< payload, without framing
-  std::uint64_t bytes_received = 0;  ///< the same
+  std::uint64_t bytes_received = 0;  ///< payload, without framing
 
   /// `staleness[k]`: how many first reads of a clock used a copy k clocks behind the reader; the
   /// last entry also counts all beyond.

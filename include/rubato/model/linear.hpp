@@ -20,8 +20,8 @@ namespace rubato::model {
 /// Some coordinates of a vector, ready for a push by key. Keys strictly increase.
 template <std::floating_point Real>
 struct sparse_vector {
-  std::vector<key> keys;  ///< which coordinates
-  std::vector<Real> values;  ///< one for each
+  std::vector<key> keys;  ///< the coordinates that have a value
+  std::vector<Real> values;  ///< one for each key
 };
 
 /// An l2-regularised linear classifier: finds w that makes

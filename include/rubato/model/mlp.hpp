@@ -62,9 +62,9 @@ class multilayer_perceptron {
 
   /// The length of a weight vector.
   [[nodiscard]] std::size_t parameters() const noexcept { return parameters_; }
-  /// Features of a row.
+  /// How many features a row has.
   [[nodiscard]] std::size_t inputs() const noexcept { return layers_.front().inputs; }
-  /// What it tells apart.
+  /// How many classes it tells apart.
   [[nodiscard]] std::size_t classes() const noexcept { return layers_.back().outputs; }
 
   /// Weights to start from: normal with variance 2 / inputs of the layer, biases 0. (Zero is a

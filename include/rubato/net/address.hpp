@@ -15,7 +15,7 @@ struct address {
 
   /// @throws option_error that shows the text and the forms expected
   [[nodiscard]] static address parse(std::string_view text);
-  /// As `parse` takes it.
+  /// The address as text, in the form that `parse` takes.
   [[nodiscard]] std::string text() const;
   /// Whether it is a Unix-domain socket.
   [[nodiscard]] bool is_unix() const noexcept { return !path.empty(); }

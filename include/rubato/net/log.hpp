@@ -7,7 +7,7 @@
 
 namespace rubato::net {
 
-/// How much a line matters.
+/// How much a line matters: what was refused or lost, or what is of interest only.
 enum class log_level { warning, info };
 
 /// Where the network's log lines go: the one place of a process. Lines at `info` tell of

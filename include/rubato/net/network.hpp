@@ -57,10 +57,10 @@ class network {
  public:
   /// What `at`, `now` and `run_one` go by.
   using clock = std::chrono::steady_clock;
-  /// Is told what became of a `dial`.
+  /// Told once what became of a `dial`: the connection, or why there is none; see the table above.
   using dialed =
       std::function<void(std::unique_ptr<connection>, std::string const& reason, bool refused)>;
-  /// Is given who has connected.
+  /// Given each connection that a listener takes.
   using accepted = std::function<void(std::unique_ptr<connection>)>;
 
   virtual ~network() = default;
@@ -83,7 +83,7 @@ using network_maker = std::function<std::unique_ptr<network>()>;
 /// A network that does what another one does: derive from it, and override what is to be different.
 class network_decorator : public network {
  public:
-  /// Owns the one that it does as.
+  /// @param inner the network below, which it owns
   explicit network_decorator(std::unique_ptr<network> inner) noexcept : inner_(std::move(inner)) {}
 
   std::shared_ptr<void> dial(address const& to, security const& keys, connection_options const& options,
@@ -106,7 +106,7 @@ class network_decorator : public network {
   }
 
  protected:
-  /// The one that it does as.
+  /// The network below.
   [[nodiscard]] network& inner() const noexcept { return *inner_; }
 
  private:

@@ -27,13 +27,13 @@ class layout {
   /// A stretch of consecutive keys on one server.
   struct run {
     std::uint64_t first;        ///< key of the first row
-    std::uint64_t rows;  ///< how many
-    server_id server;  ///< that has them
+    std::uint64_t rows;  ///< how many rows it has
+    server_id server;  ///< the server that has them
     std::uint64_t local_first;  ///< local row of the first one
   };
   /// Where a row lies.
   struct place {
-    server_id server;  ///< that has it
+    server_id server;  ///< the server that has it
     std::uint64_t local;  ///< its number among the rows of that server
   };
 
@@ -42,9 +42,9 @@ class layout {
   /// 2^33 keys, and when runs are so short that there is no memory for all of them: before that is taken
   layout(partition_rule const& partition, table_shape shape);
 
-  /// Of the table.
+  /// How many rows the table has.
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
-  /// Of this server.
+  /// How many of them this server has.
   [[nodiscard]] std::uint64_t rows_of(server_id s) const noexcept { return rows_of_[s.index()]; }
   /// All runs, by ascending key.
   [[nodiscard]] std::span<run const> runs() const noexcept { return runs_; }

@@ -25,7 +25,7 @@ static_assert(gap_policy<notify_ack>);
 /// Token queues: at most `iterations` (max_ig, 1 or more) ahead of a neighbor that it sends to.
 /// Source: 002 §4.2, Theorem 2.
 struct token_queues {
-  std::int64_t iterations = 4;  ///< max_ig: how far ahead of a neighbor; at least 1
+  std::int64_t iterations = 4;  ///< max_ig: how many iterations a peer may be ahead of a neighbor; at least 1
 
   static constexpr bool acks = false;
   static constexpr bool tokens = true;

@@ -21,7 +21,7 @@ static_assert(jump_policy<no_jump>);
 /// goes anyway. Source: 002 §5.
 struct bounded_jump {
   std::int64_t trigger = 2;  ///< how far behind its slowest out-neighbor a peer must be to jump
-  std::int64_t iterations_max = 10;  ///< so many at once at most
+  std::int64_t iterations_max = 10;  ///< the most that it goes forward at once
 
   static constexpr bool jumps = true;
   [[nodiscard]] constexpr std::int64_t jump(std::int64_t lag) const noexcept {

@@ -61,7 +61,7 @@ class peer_step_of final : public peer_step {
 /// Stochastic gradient descent with momentum and weight decay of the peer's own:
 /// `v ← momentum·v + (gradient + decay·x)`, `x ← x − rate·v`. Neither v is ever sent. Source: 002 §7.2.
 struct sgd {
-  double rate = 0.1;  ///< of the step; finite, and above 0
+  double rate = 0.1;  ///< the learning rate; finite, and above 0
   double momentum = 0;  ///< in [0, 1)
   double decay = 0;     ///< ≥ 0
 

@@ -13,7 +13,7 @@ namespace rubato {
 /// What peers send each other. FIFO per pair of sender and receiver. What kinds there are, and what they
 /// mean, is the protocol's business.
 struct peer_message {
-  std::uint8_t kind = 0;  ///< one of the protocol's
+  std::uint8_t kind = 0;  ///< what it is, as the protocol numbers its messages
   std::int64_t number = 0;  ///< an iteration, or what the kind says
   shared_update parameters{};  ///< of an update, an answer or a chunk; shared, never changed once sent
 };

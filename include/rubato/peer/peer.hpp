@@ -89,7 +89,7 @@ class peer_core {
 
   /// The run is over for this peer; whoever has kept the handle gets an error.
   void end() noexcept;
-  /// What it has sent, in bytes, for the metrics.
+  /// The transport has sent so many bytes for it; for the metrics.
   void count_sent(std::uint64_t bytes) noexcept { bytes_sent_ += bytes; }
 
  protected:

@@ -46,7 +46,7 @@ class peer_endpoint {
 
 /// Where a peer waited, since its run began.
 struct peer_waits {
-  duration for_updates{};  ///< of neighbors
+  duration for_updates{};  ///< for updates of neighbors
   duration for_tokens{};  ///< or acknowledgements
 };
 

@@ -33,7 +33,7 @@ class peer_step {
 /// What a node is made of.
 struct node_setup {
   mixing_matrix const& mixing;  ///< the graph, with its weights
-  worker_id self;  ///< which of its nodes
+  worker_id self;  ///< which of its nodes this is
   element_type element;  ///< of the parameters
   std::span<std::byte const> initial;  ///< parameters
   /// How gradients change them.

@@ -84,10 +84,10 @@ static_assert(pace_conductor<period_conductor>);
 /// `period_conductor`. Source: 003 §2.2.
 class adaptive_period {
  public:
-  /// What cannot be meant among the options `make_conductor` says.
+  /// Options that cannot be meant are refused by `make_conductor`, before anything starts.
   explicit adaptive_period(adaptive_period_options options = {}) noexcept : options_(options) {}
 
-  /// As given.
+  /// The options that it was made with.
   [[nodiscard]] adaptive_period_options const& options() const noexcept { return options_; }
 
   [[nodiscard]] commit_due due(pace_point const& p) const noexcept;

@@ -24,10 +24,10 @@ namespace rubato {
 /// Source: 003 §3–4, Alg. 2; rules §5.
 class commit_rate {
  public:
-  /// What cannot be meant among the options `make_conductor` says.
+  /// Options that cannot be meant are refused by `make_conductor`, before anything starts.
   explicit commit_rate(commit_rate_options options = {}) noexcept : options_(options) {}
 
-  /// As given.
+  /// The options that it was made with.
   [[nodiscard]] commit_rate_options const& options() const noexcept { return options_; }
   /// The smoothed time of a commit and the pull after it: the paper's O_i.
   [[nodiscard]] duration overhead() const noexcept { return overhead_; }

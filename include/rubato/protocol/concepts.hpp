@@ -143,7 +143,7 @@ concept velocity_merge = merge_policy<P> && requires(P const p) {
 
 /// A version of the parameters that still takes updates.
 struct version_state {
-  version_index version;  ///< which
+  version_index version;  ///< its number
   std::uint32_t updates;  ///< n(v): how many updates belong to it, empty ones included
 };
 
@@ -203,7 +203,7 @@ concept exact_merge = merge_policy<P> && detail::declared_exact<P>();
 struct pace_point {
   clock_index clock;        ///< the clock that the next commit would end
   time_point committed_at;  ///< when the last commit was made; the worker's start before the first
-  worker_id worker{};  ///< who asks
+  worker_id worker{};  ///< the worker that asks
 };
 
 /// The threshold that a pace answers: the commit is due at the first step boundary where at least

@@ -27,7 +27,7 @@ struct pace_change {
 /// A conductor's order, and the worker whose pace is to follow it.
 template <class Order>
 struct addressed {
-  worker_id to;  ///< whose pace
+  worker_id to;  ///< the worker whose pace follows it
   Order order;  ///< what it is to do
 };
 /// Orders that go out together.

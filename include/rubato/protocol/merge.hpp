@@ -29,7 +29,7 @@ static_assert(merge_policy<average> && !exact_merge<average>);
 /// `w ← w + λ·u`; λ is 1/M unless set, with M as `average` has it: of five workers 0.2, also for the last one that
 /// works. Source: 000 §4 (ConSGD's global learning rate).
 struct scale {
-  std::optional<double> lambda{};  ///< λ
+  std::optional<double> lambda{};  ///< λ; none: 1/M
 
   [[nodiscard]] constexpr double weight(commit_info const& c) const noexcept {
     return lambda ? *lambda : 1.0 / static_cast<double>(c.workers);
@@ -40,7 +40,7 @@ static_assert(merge_policy<scale>);
 /// `w_{t+1} = w_t + η·u + μ(w_t − w_{t−1})`; η is 1/M unless set, with M as `average` has it. Source: 003 Eq. 1.
 struct momentum {
   double mu = 0.9;  ///< μ: what is left of the last step
-  std::optional<double> eta{};  ///< η
+  std::optional<double> eta{};  ///< η; none: 1/M
 
   [[nodiscard]] constexpr double weight(commit_info const& c) const noexcept {
     return eta ? *eta : 1.0 / static_cast<double>(c.workers);

@@ -17,7 +17,7 @@ namespace rubato {
 /// What ADSP's conductor orders at a checkpoint: this worker is to make `commits` more in the check
 /// period that starts there.
 struct commit_quota {
-  time_point start{};  ///< of the check period
+  time_point start{};  ///< when the check period begins
   duration period{};         ///< Γ
   clock_index done{};        ///< the worker's clock, as far as the conductor had heard
   std::int64_t commits = 0;  ///< ΔC_i; at least 1 in an order

@@ -12,7 +12,7 @@ namespace rubato::sim {
 
 /// Always `value`. Draws nothing from the stream.
 struct constant {
-  double value = 1.0;  ///< 0 or more
+  double value = 1.0;  ///< what is always drawn; 0 or more
 
   [[nodiscard]] double draw(random_stream&) const noexcept { return value; }
   friend bool operator==(constant const&, constant const&) = default;
@@ -20,8 +20,8 @@ struct constant {
 
 /// Uniform on [low, high).
 struct uniform {
-  double low = 0.0;  ///< 0 or more
-  double high = 1.0;  ///< not below `low`
+  double low = 0.0;  ///< the least that is drawn; 0 or more
+  double high = 1.0;  ///< never reached, unless it is `low`; not below that
 
   [[nodiscard]] double draw(random_stream& random) const noexcept {
     return low + (high - low) * random.uniform();
@@ -31,7 +31,7 @@ struct uniform {
 
 /// Exponential: the gaps between events that have no memory.
 struct exponential {
-  double mean = 1.0;  ///< above 0
+  double mean = 1.0;  ///< of what is drawn; above 0
 
   [[nodiscard]] double draw(random_stream& random) const noexcept {
     return mean * random.exponential();
@@ -41,8 +41,8 @@ struct exponential {
 
 /// Lognormal: `median` times e^(sigma z), z normal. The common shape of compute and network times.
 struct lognormal {
-  double median = 1.0;  ///< above 0
-  double sigma = 0.0;  ///< 0 or more
+  double median = 1.0;  ///< of what is drawn; above 0
+  double sigma = 0.0;  ///< standard deviation of the logarithm; 0 or more
 
   [[nodiscard]] double draw(random_stream& random) const noexcept {
     return median * detail::portable_exp(sigma * random.normal());
@@ -53,9 +53,9 @@ struct lognormal {
 /// Pareto: P(x > v) = (least / v)^alpha, and what exceeds `cap` becomes `cap`. A heavy tail, for
 /// rare and very long delays; the smaller `alpha`, the heavier.
 struct pareto {
-  double least = 1.0;  ///< above 0
-  double alpha = 2.0;  ///< above 0
-  double cap = 100.0;  ///< not below `least`
+  double least = 1.0;  ///< the least that is drawn; above 0
+  double alpha = 2.0;  ///< how fast the tail falls; above 0
+  double cap = 100.0;  ///< the greatest that is drawn; not below `least`
 
   [[nodiscard]] double draw(random_stream& random) const noexcept {
     return std::min(cap, least * detail::portable_exp(random.exponential() / alpha));

@@ -15,7 +15,7 @@ namespace rubato::sim {
 
 /// `worker` stops for good, without a word, at `at` since the start of the run.
 struct crash {
-  worker_id worker{};  ///< who
+  worker_id worker{};  ///< the worker that is lost
   duration at{0};  ///< since the start of the run
 };
 

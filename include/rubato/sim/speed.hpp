@@ -36,7 +36,7 @@ struct random_slowdown {
 /// From `at` (since the start of the run) on, `worker` is `factor` times slower than usual. The
 /// factor takes the place of an earlier change's; 1 heals.
 struct slowness_change {
-  worker_id worker{};  ///< whose
+  worker_id worker{};  ///< whose speed changes
   duration at{0};  ///< since the start of the run
   double factor = 1.0;  ///< above 0
 };

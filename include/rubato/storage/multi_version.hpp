@@ -62,7 +62,7 @@ struct multi_version : Base {
       this->filter.threshold = default_threshold;
   }
 };
-/// `multi_version{dense<float>{…}}`.
+/// So that one writes `multi_version{dense<float>{…}}`.
 template <table_spec Base>
 multi_version(Base) -> multi_version<Base>;
 

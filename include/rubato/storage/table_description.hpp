@@ -29,7 +29,7 @@ template <class Store>
 /// A table as a value: what the user says of it, whatever its type. Programs that choose their tables
 /// while they run make these, with `describe`.
 struct table_description {
-  element_type element = element_type::float32;  ///< of its values
+  element_type element = element_type::float32;  ///< of what its elements are
   bool bounded = true;
   bool keeps_versions = false;  ///< whether its store is a `versioned_store`
   std::uint64_t rows = 0;  ///< keys are below it; 0 allows every key of a table that is not bounded

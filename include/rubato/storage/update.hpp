@@ -15,7 +15,7 @@ namespace rubato {
 /// consecutive rows, or, *keyed*, of the rows that are listed. Refers to memory of others.
 template <parameter T>
 struct row_values {
-  bool keyed = false;  ///< whether rows are listed
+  bool keyed = false;  ///< whether rows are listed, else they are a run
   std::uint64_t first = 0;                ///< of a run: its first row
   std::span<std::uint64_t const> rows{};  ///< keyed: which rows; none occurs twice
   std::span<T const> values{};            ///< width for each row, one row after the other
@@ -34,7 +34,7 @@ struct weighted_update : row_values<T> {
 /// is keyed without rows. Immutable once committed, so that log, cache and link can share it.
 struct update {
   bool whole = false;  ///< whether every element of the server's part has a value
-  std::vector<std::uint64_t> rows;  ///< keyed: which
+  std::vector<std::uint64_t> rows;  ///< keyed: the rows that have values
   raw_array values;  ///< width for each row
 
   [[nodiscard]] bool empty() const noexcept { return values.empty(); }
@@ -51,7 +51,7 @@ struct update {
 
 /// An update and what it counts.
 struct weighted_part {
-  update const* part;  ///< which update
+  update const* part;  ///< the update
   double weight;  ///< what it counts
 
   /// For those who compute. @pre its elements are of type T

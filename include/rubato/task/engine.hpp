@@ -40,7 +40,7 @@ class submitted_task {
   /// Returns when the task has ended, with what it measured. What a body threw is rethrown.
   /// @throws error when a task that it depends on has failed
   task_report wait() const { return engine_->wait(id_); }
-  /// Its number in the engine.
+  /// Its number among the tasks of the engine.
   [[nodiscard]] task_id id() const noexcept { return id_; }
 
  private:

@@ -25,7 +25,7 @@ class worker_core;
 
 /// Says that a stage's degree is to be found while it runs.
 struct automatic_degree {};
-/// `.workers = automatic`.
+/// Asks for a search: `.workers = automatic`.
 inline constexpr automatic_degree automatic{};
 
 /// How many workers a stage has: a number, or `automatic`.
@@ -54,8 +54,8 @@ class degree {
 
 /// What a stage is, beside what its workers do. Source: 004 §4.
 struct stage_options {
-  degree workers = 1;  ///< over all nodes
-  rules protocol = bsp{};  ///< what they follow
+  degree workers = 1;  ///< its degree: how many over all nodes, or `automatic`
+  rules protocol = bsp{};  ///< what the stage's workers follow
   /// What bodies are told to do, in one run or, where the degree is searched for, in several: at least 1.
   std::int64_t iterations = 1;
   // What servers do with tables before its first read, in this order: pushes only add.
@@ -87,13 +87,13 @@ struct stage_options {
 /// The iterations that a stage's body is to run, counted from 0 over the stage: `for (std::int64_t i : todo)`.
 class iteration_range {
  public:
-  /// Forward.
+  /// A forward iterator over the iterations' numbers.
   class iterator {
    public:
     using value_type = std::int64_t;
     using difference_type = std::int64_t;
     constexpr iterator() noexcept = default;
-    /// At that iteration.
+    /// Stands at iteration `at`.
     constexpr explicit iterator(std::int64_t at) noexcept : at_(at) {}
     constexpr std::int64_t operator*() const noexcept { return at_; }
     constexpr iterator& operator++() noexcept { return ++at_, *this; }
@@ -130,14 +130,14 @@ class stage_ref {
 
 /// A stage as a value: what it is, and what its workers do.
 struct stage_description {
-  stage_options options;  ///< what it is
+  stage_options options;  ///< degree, protocol, tables that it begins with
   std::function<void(worker_core&, iteration_range)> body;  ///< what its workers do
 };
 
 /// One step of a task: this stage, for its own number of iterations or another one.
 struct task_step {
-  std::size_t stage = 0;  ///< its number
-  std::optional<std::int64_t> iterations{};  ///< none: the stage's own
+  std::size_t stage = 0;  ///< the stage's number in the task
+  std::optional<std::int64_t> iterations{};  ///< how many iterations; none: the stage's own number
 };
 
 }  // namespace rubato

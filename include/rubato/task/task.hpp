@@ -28,7 +28,7 @@ class task_core {
   /// Appends a stage to what the task does: for its own number of iterations, or for another one.
   /// @throws option_error @throws usage_error once the task has been submitted
   void run(stage_ref s);
-  /// The same for so many iterations.
+  /// The same, for so many iterations in place of the stage's own. @throws option_error for less than 1
   void run(stage_ref s, std::int64_t iterations);
   /// Appends the stages, one after the other, so many times.
   template <std::same_as<stage_ref>... Stages>
@@ -36,9 +36,9 @@ class task_core {
     for (std::int64_t i = 0; i < times; ++i) (run(stages), ...);
   }
 
-  /// By number.
+  /// All stages, by number.
   [[nodiscard]] std::span<stage_description const> stages() const noexcept { return stages_; }
-  /// What it does, in this order.
+  /// The steps that have been appended, in their order.
   [[nodiscard]] std::span<task_step const> program() const noexcept { return program_; }
 
   /// Opens what its stages run on; once. What a task is submitted to calls it.

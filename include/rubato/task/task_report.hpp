@@ -17,15 +17,15 @@ namespace rubato {
 struct stage_report {
   std::size_t stage = 0;       ///< its number in the task
   std::int64_t first = 0;      ///< its first iteration
-  std::int64_t iterations = 1;  ///< how many
+  std::int64_t iterations = 1;  ///< how many it ran
   bool probes = false;         ///< a part that the search made
   placement where;             ///< workers by node
   /// A node of these was lost before its workers had ended, or before any began (`run.completed`). What follows is
   /// the same once more if it may be.
   bool lost = false;
   time_point asked{};          ///< of the scheduler
-  time_point began{};  ///< its first worker
-  time_point ended{};  ///< its last worker
+  time_point began{};  ///< when its first worker began
+  time_point ended{};  ///< when its last worker had ended
   run_report run;  ///< what its workers measured
 };
 
@@ -39,8 +39,8 @@ struct degree_report {
 
 /// What a task measured.
 struct task_report {
-  time_point submitted{};  ///< to the engine
-  time_point ended{};  ///< its last stage
+  time_point submitted{};  ///< when the engine got it
+  time_point ended{};  ///< when its last stage had ended
   std::vector<stage_report> stages;    ///< in the order in which they ran
   std::vector<degree_report> degrees;  ///< of stages whose degree was searched for
 

@@ -15,7 +15,7 @@ namespace rubato::testing {
 
 /// Peers, what lies between them, what goes wrong, and who leaves: all that decides a run.
 struct peer_schedule {
-  std::uint64_t seed = 1;  ///< of the peers' behavior
+  std::uint64_t seed = 1;  ///< of the peers' random streams
   mixing_matrix mixing;  ///< the graph, with its weights
   std::int64_t iterations = 10;  ///< of those that do not leave
   sim::scenario scenario{};  ///< how fast they are, and what goes wrong
@@ -38,10 +38,10 @@ struct peer_schedule {
 
 /// What schedules of peers may contain.
 struct peer_schedule_limits {
-  std::uint32_t peers_max = 32;  ///< at most
+  std::uint32_t peers_max = 32;  ///< the most peers
   std::size_t in_min = 0;  ///< the fewest in-neighbors of a peer: as many as its gather asks for
-  std::int64_t iterations_min = 5;  ///< at least
-  std::int64_t iterations_max = 25;  ///< at most
+  std::int64_t iterations_min = 5;  ///< the fewest that peers make
+  std::int64_t iterations_max = 25;  ///< the most that peers make
   bool directed = true;  ///< graphs with edges that have no reverse
   bool crashes = true;   ///< only for gathers that outlive a loss
   bool leaves = true;    ///< the same

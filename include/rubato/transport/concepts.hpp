@@ -91,7 +91,7 @@ struct decorated {
     return inner.nodes();
   }
 };
-/// `decorated{in_process{.workers = 4}, wrap}`.
+/// So that one writes `decorated{in_process{.workers = 4}, wrap}`.
 template <class T, class F>
 decorated(T, F) -> decorated<T>;
 
