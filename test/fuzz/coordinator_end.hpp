@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -62,6 +63,14 @@ class coordinator_end {
     order(orders_.join(w, incarnation_id{incarnation}));
     return w;
   }
+  /// This life has begun, if it has not yet; the one before is over then.
+  void admit(std::uint32_t process, std::uint32_t incarnation) {
+    std::uint32_t& next = next_life_[process];
+    if (incarnation < next) return;
+    if (next != 0) lose(process, incarnation - 1);
+    next = incarnation + 1;
+    say(wire::admission{process, incarnation, secret_of(process, incarnation)});
+  }
   /// It has ended by itself, and says that it was at this clock.
   void leave(worker_id w, clock_index at) {
     if (std::exchange(members_.at(w.index()).live, false)) order(orders_.leave(w, at));
@@ -74,6 +83,8 @@ class coordinator_end {
       m.live = false;
       if (auto const o = orders_.lose(worker_id{w})) order(*o);
     }
+    std::uint32_t& next = next_life_[process];
+    next = std::max(next, incarnation + 1);
     say(wire::expel{process, incarnation});
   }
   void end_stage() { say(wire::end_stage{stage_}); }
@@ -147,6 +158,7 @@ class coordinator_end {
   std::uint64_t said_ = 0;
   stage_id stage_{};
   std::vector<member> members_;
+  std::map<std::uint32_t, std::uint32_t> next_life_;  ///< by process: the first that the server has not heard of
   bool is_stage_over_ = false;
 };
 

@@ -202,6 +202,8 @@ class run {
       s.on_sent = [this](auto sent) {
         tampered_ = tampered_ || concern_others(sent, good_session);
       };
+    for (worker_end* const w : {&good_, &strangers_[0], &strangers_[1]})
+      w->on_connect = [this](net::hello const& h) { coordinator_.admit(h.number, h.incarnation); };
     good_.on_frame = [this](frame const& f) { replies_.push_back(f); };
     coordinator_.settle();
     good_.connect();

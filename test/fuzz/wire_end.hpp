@@ -22,6 +22,7 @@
 #include "rubato/wire/control.hpp"
 #include "rubato/wire/frame.hpp"
 #include "rubato/wire/messages.hpp"
+#include "rubato/wire/secret.hpp"
 
 namespace rubato::fuzz {
 
@@ -29,6 +30,14 @@ namespace rubato::fuzz {
 namespace own {
 inline constexpr std::uint8_t hello = 1, welcome = 2, refused = 3, ack = 4, goodbye = 5,
                              cut = 6;
+}
+
+/// What the coordinator draws for a life of a worker process.
+[[nodiscard]] inline wire::secret secret_of(std::uint32_t process, std::uint32_t incarnation) {
+  wire::secret s{};
+  s[0] = static_cast<std::uint8_t>(process + 1);
+  s[1] = static_cast<std::uint8_t>(incarnation);
+  return s;
 }
 
 struct frame {
@@ -52,7 +61,7 @@ struct frame {
   frame f;
   f.header.kind = own::hello;
   wire::output_archive out;
-  out << h.as << h.number << h.incarnation << h.session << h.received;
+  out << h.as << h.number << h.incarnation << h.session << h.received << h.credential;
   f.meta = out.take();
   return f;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "fuzz/wire_end.hpp"
+#include "rubato/transport/processes/enrolments.hpp"
 
 namespace rubato::fuzz {
 
@@ -32,6 +33,8 @@ class worker_end {
   /// A connection of the same link, after which the server says which frames it has.
   void connect(std::uint64_t received = 0) {
     self_.received = received;
+    self_.credential = detail::session_credential(secret_of(self_.number, self_.incarnation), self_, 0);
+    if (on_connect) on_connect(self_);
     if (!open()) return;
     bytes opening = greeting();
     opening.push_back(std::byte{0});
@@ -80,6 +83,8 @@ class worker_end {
     }
   }
 
+  /// Is told who connects, before it does.
+  std::function<void(net::hello const&)> on_connect;
   std::function<void(frame const&)> on_frame;
   /// Is given `sent()` when a connection is cut.
   std::function<void(std::span<std::byte const>)> on_sent;

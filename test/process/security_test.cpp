@@ -23,6 +23,8 @@
 #include "process/proxies.hpp"
 #include "process/runs.hpp"
 #include "rubato/net/asio_network.hpp"
+#include "rubato/net/link.hpp"
+#include "rubato/transport/processes/outbound_frames.hpp"
 
 using namespace rubato;
 using namespace std::chrono_literals;
@@ -348,4 +350,68 @@ TEST_CASE("whoever comes to a run with another token changes nothing", "[process
 TEST_CASE("whoever comes to an encrypted run without a certificate changes nothing",
           "[process][security]") {
   check_intruder({files().tls("member"), {}, "TLS", "the peer does not speak TLS"}, {});
+}
+
+// ---- those who know the token, and say that they are somebody else
+
+namespace {
+
+/// A session of a process that the coordinator knows nothing of: it says that it is worker process 1, and commits as
+/// its worker at every clock.
+class impostor final : public net::link_user {
+ public:
+  impostor(net::address const& server, std::uint32_t incarnation) : link_(network_, *this, limits(), "the server") {
+    link_.dial(server, {.token = "open sesame"}, {.number = 1, .incarnation = incarnation, .session = 4711}, 400ms);
+    for (std::int64_t clock = 0; clock < 400; ++clock) {
+      commit_message m{{worker_id{1}, incarnation_id{0}, stage_id{1}}, clock_index{clock}, version_index{clock}, {}};
+      m.parts.resize(4);
+      link_.send(std::make_shared<detail::commit_frame const>(std::move(m)));
+    }
+  }
+  /// Why it was not let in; empty if it was.
+  std::string tries() {
+    auto const end = net::network::clock::now() + test::patience;
+    while (!is_in_ && lost_for_.empty() && net::network::clock::now() < end) network_.run_one(end);
+    for (int i = 0; is_in_ && i < 100; ++i) network_.run_one(net::network::clock::now() + 1ms);
+    return lost_for_;
+  }
+
+  void begin(net::link&, wire::frame_header const& header, std::span<std::byte const>,
+             std::vector<std::span<std::byte>>& body) override {
+    arriving_.resize(static_cast<std::size_t>(header.length));
+    body.emplace_back(arriving_);
+  }
+  void end(net::link&, wire::frame_header const&) override {}
+  void resumed(net::link&) override { is_in_ = true; }
+  void lost(net::link&, std::string const& reason, bool) override { lost_for_ = reason; }
+
+ private:
+  static net::link::options limits() {
+    net::link::options o;
+    o.handshake = 400ms;
+    return o;
+  }
+
+  net::asio_network network_;
+  std::vector<std::byte> arriving_;
+  bool is_in_ = false;
+  std::string lost_for_;
+  net::link link_;
+};
+
+}  // namespace
+
+TEST_CASE("whoever knows the token, but is not enrolled, commits as nobody", "[process][security]") {
+  auto plan = small_run(token("open sesame"), {"--clocks", "300", "--pause", "3000"});
+  test::process_run undisturbed(plan);
+  plan.unix_sockets = true;
+  test::process_run run(plan);
+  REQUIRE(run.worker(1).prints("began"));
+  for (std::uint32_t s = 0; s < servers; ++s) {
+    net::address const shard{.host = {}, .path = (run.folder() / ("server-" + std::to_string(s))).string()};
+    CHECK_THAT(impostor(shard, 0).tries(), Contains("not the worker process 1 that the coordinator has enrolled"));
+    CHECK_THAT(impostor(shard, 1).tries(), Contains("welcome in time") || Contains("closed by the peer"));
+  }
+  CHECK(undisturbed.failures().empty());
+  check_result(run, result_of(undisturbed.worker(0)));
 }

@@ -50,7 +50,7 @@ std::vector<control_message> samples() {
   return {
       registration{role::server, 4U, "127.0.0.1:4711", "protocol ssp(3)", 99},
       registration{role::coordinator, std::nullopt, "", std::string(300, '\0'), 0},
-      welcome{1, 2, 3, true, {"unix:/a", "", "[::1]:2"}},
+      welcome{1, 2, 3, true, {"unix:/a", "", "[::1]:2"}, {1, 2, 255}},
       ready{4096, true, 3, true, 9, 12},
       add_worker{stage_id{3}},
       worker_ended{stage, worker_id{1}, clock_index::highest(), some_metrics()},
@@ -85,6 +85,7 @@ std::vector<control_message> samples() {
                {"slower"},
                {1, 4}},
       stop_run{stage, true, false, errc::lost, "server 1 was lost"},
+      admission{3, 4, {5, 0, 255}},
       expel{3, 4},
       pace_command{stage, worker_id{1}, {std::byte{0}, std::byte{255}}},
       sample_loss{stage},

@@ -4,6 +4,7 @@
 #include "rubato/wire/impl/control.ipp"
 #include "rubato/transport/processes/impl/agreement.ipp"
 #include "rubato/transport/processes/impl/process_control.ipp"
+#include "rubato/transport/processes/impl/enrolments.ipp"
 #include "rubato/transport/processes/impl/coordinator_link.ipp"
 #include "rubato/transport/processes/impl/coordinator_process.ipp"
 #include "rubato/transport/processes/impl/outbound_frames.ipp"

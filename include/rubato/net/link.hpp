@@ -15,6 +15,7 @@
 #include "rubato/net/connection.hpp"
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/network.hpp"
+#include "rubato/net/proof.hpp"
 #include "rubato/wire/frame.hpp"
 
 namespace rubato::net {
@@ -29,6 +30,7 @@ struct hello {
   std::uint32_t incarnation = 0;
   std::uint64_t session = 0;      ///< names the link: the same on all its connections, and on no other
   std::uint64_t received = 0;     ///< the reliable frames that have arrived there
+  proof credential = {};          ///< that this is a session of that process: for whoever the other end is to check
 
   friend bool operator==(hello const&, hello const&) = default;
 };
@@ -206,23 +208,27 @@ class link final : public frame_receiver {
   std::vector<std::span<std::byte const>> pieces_;
 };
 
-/// Reads the hello of a fresh connection, and hands both over once the door is open. Until then it
+/// Reads the hello of a fresh connection, and hands both over once the door is open for it. Until then it
 /// keeps the connection, for as long as a handshake may take and there are no more than
-/// `guests_max`: who was sent away connects again.
+/// `guests_max`, beyond which the oldest goes: who was sent away connects again.
 class doorkeeper {
  public:
   using visitor = std::function<void(std::unique_ptr<connection>, hello const&)>;
+  /// Whether somebody who says this is to wait.
+  using judge = std::function<bool(hello const&)>;
   doorkeeper(network& where, connection_options const& limits, visitor welcome,
              std::size_t guests_max = 256);
   ~doorkeeper();
   void receive(std::unique_ptr<connection> fresh);
-  void open();
+  /// For all but those who are to wait; of these it asks again with each call.
+  void open(judge is_early = {});
 
  private:
   class guest;
   network& network_;
   connection_options limits_;
   visitor welcome_;
+  judge is_early_;
   std::size_t guests_max_;
   bool open_ = false;
   bool crowded_ = false;  ///< it has been logged that guests are sent away

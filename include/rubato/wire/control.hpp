@@ -17,7 +17,7 @@ using control_message =
     std::variant<registration, welcome, ready, add_worker, worker_ended, end_run, pace_note,
                  loss_sample, cut_request, cut_release, farewell, order_done, stage_over,
                  progress_note, tables_wanted, begin_stage, run_begins, worker_starts, server_order, end_stage,
-                 run_over, stop_run, expel, pace_command, sample_loss, cut_grant, cut_mark,
+                 run_over, stop_run, admission, expel, pace_command, sample_loss, cut_grant, cut_mark,
                  send_tables, shut_down>;
 
 [[nodiscard]] std::vector<std::byte> encode(control_message const& message);

@@ -12,6 +12,7 @@
 #include "rubato/metrics/run_report.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/wire/role.hpp"
+#include "rubato/wire/secret.hpp"
 #include "rubato/wire/serialize.hpp"
 
 /// What the coordinator tells servers and workers.
@@ -105,6 +106,16 @@ struct stop_run {
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
     ar & stage & fatal & failed & code & sentence;
+  }
+};
+/// To servers: this life of a worker process has begun, and its sessions know the secret.
+struct admission {
+  std::uint32_t process = 0;
+  std::uint32_t incarnation = 0;
+  wire::secret secret{};
+  template <class Archive>
+  void serialize(Archive& ar, unsigned) {
+    ar & process & incarnation & secret;
   }
 };
 /// To servers: nothing of this process's earlier lives counts any more.

@@ -12,6 +12,7 @@
 #include "rubato/metrics/run_report.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/wire/role.hpp"
+#include "rubato/wire/secret.hpp"
 #include "rubato/wire/serialize.hpp"
 
 /// What servers and workers tell the coordinator.
@@ -39,10 +40,11 @@ struct welcome {
   std::uint32_t workers = 0;  ///< processes that a run begins with
   bool sends_initial_values = false;
   std::vector<std::string> servers;
+  wire::secret secret{};      ///< a worker process's
 
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & process & incarnation & workers & sends_initial_values & servers;
+    ar & process & incarnation & workers & sends_initial_values & servers & secret;
   }
 };
 

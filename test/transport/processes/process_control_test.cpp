@@ -26,7 +26,7 @@ TEST_CASE("process_control: workers are welcomed once all servers are there, and
   CHECK(b.serve() == 0);
   CHECK(b.told(worker(0)).empty());
   CHECK(b.control.attendance() == "1 of 2 servers and 1 of 2 workers are here");
-  CHECK(b.told(server(0)) == list{"welcome 0.0 to 0"});
+  CHECK(b.told(server(0)) == list{"welcome 0.0 to 0", "admit 0.0"});
   CHECK(b.serve() == 1);
   CHECK(b.told(worker(0)) == list{"welcome 0.0 to 2, initial values"});
   CHECK_FALSE(b.control.is_complete());
@@ -43,6 +43,38 @@ TEST_CASE("process_control: who asks for a number gets it, others the next one t
   CHECK(b.come().at == worker(2));
 }
 
+TEST_CASE("process_control: servers hear of each life of a worker process, those that come late of all that are here") {
+  bench b(2, 2, net::on_loss::go_on);
+  CHECK(b.serve() == 0);
+  (void)b.come(1);
+  CHECK(b.told(server(0)) == list{"welcome 0.0 to 0", "admit 1.0"});
+  b.lose(worker(1));
+  CHECK(b.come(1).incarnation == 1);
+  CHECK(b.told(server(0)) == list{"expel 1.0", "admit 1.1"});
+  CHECK(b.serve() == 1);
+  CHECK(b.told(server(1)) == list{"welcome 1.0 to 0", "admit 1.1"});
+  (void)b.come(0);
+  CHECK(b.told(server(0)) == list{"admit 0.0"});
+  CHECK(b.told(server(1)) == list{"admit 0.0"});
+}
+
+TEST_CASE("process_control: a worker process and the servers are told its secret, each life's its own") {
+  bench b(1, 1);
+  std::uint32_t const rank = 0;
+  wire::secret const drawn{1, 2, 3};
+  (void)b.control.enroll({net::role::worker, rank, "", "", 1}, b.now, drawn);
+  (void)b.serve();
+  int told = 0;
+  for (auto const& [to, message] : b.control.take()) {
+    if (auto const* w = std::get_if<wire::welcome>(&message); w != nullptr && to == worker(0))
+      told += w->secret == drawn ? 1 : 0;
+    if (auto const* a = std::get_if<wire::admission>(&message)) told += a->secret == drawn && to == server(0) ? 1 : 0;
+    if (auto const* w = std::get_if<wire::welcome>(&message); w != nullptr && to == server(0))
+      CHECK(w->secret == wire::secret{});
+  }
+  CHECK(told == 2);
+}
+
 TEST_CASE("process_control: places that are taken, or not there, are refused with a sentence") {
   bench b = gathered(1, 1);
   CHECK_THAT(refusal_of([&] { b.serve(); }), Contains("no room for number 1"));
@@ -53,10 +85,10 @@ TEST_CASE("process_control: places that are taken, or not there, are refused wit
   b.lose(worker(1));
   CHECK(b.come(1).incarnation == 1);
   wire::registration r{net::role::server, 0U, "", "", 1};
-  CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now); }),
+  CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now, {}); }),
              Contains("server 0 is here already"));
   r.as = net::role::coordinator;
-  CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now); }),
+  CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now, {}); }),
              Contains("coordinator already"));
   b.lose(server(0));
   CHECK_THAT(refusal_of([&] { (void)b.come(); }), Contains("the run is over: server 0 (here)"));
@@ -119,7 +151,7 @@ TEST_CASE("process_control: what is agreed on is what those say who are here, no
   }
   SECTION("one that was refused") {
     wire::registration const r{net::role::server, 7U, "", "bsp; 2 rows", 1};
-    CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now); }), Contains("no room for number 7"));
+    CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now, {}); }), Contains("no room for number 7"));
   }
   CHECK(b.serve("ssp; 3 rows") == 0);
   (void)b.come(0, "ssp; 3 rows");
@@ -133,7 +165,7 @@ TEST_CASE("process_control: who does not agree is told who says what") {
   bench b(2, 3);
   (void)b.come(1, "ssp; 2 servers; table 0: 500 rows; table 1: 7 rows");
   auto const refused = [&](char const* agreed) {
-    return refusal_of([&] { (void)b.control.enroll({net::role::server, 0U, "", agreed, 12}, b.now); });
+    return refusal_of([&] { (void)b.control.enroll({net::role::server, 0U, "", agreed, 12}, b.now, {}); });
   };
   std::string const wrong = "server 0 (process 12) runs another protocol or other tables than worker 1 (process 1)";
   CHECK(refused("ssp; 2 servers; table 0: 501 rows; table 1: 7 rows") ==

@@ -29,6 +29,7 @@
 #include <rubato/server/coordinator.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/table_description.hpp>
+#include <rubato/transport/processes/enrolments.hpp>
 #include <rubato/transport/processes/outbound_frames.hpp>
 #include <rubato/wire/control.hpp>
 #include <rubato/wire/messages.hpp>
@@ -56,6 +57,19 @@ inline net::listener_options coordinator_limits() {
   return o;
 }
 
+/// What the coordinator draws for a life of a worker process.
+inline wire::secret secret_of(std::uint32_t process, std::uint32_t incarnation) {
+  wire::secret s{};
+  s[0] = static_cast<std::uint8_t>(process + 1);
+  s[1] = static_cast<std::uint8_t>(incarnation);
+  return s;
+}
+/// With what shows it to be that process's own, at server 0.
+inline net::hello shown(net::hello said) {
+  said.credential = detail::session_credential(secret_of(said.number, said.incarnation), said, 0);
+  return said;
+}
+
 /// A worker process, as far as a server knows.
 class worker_peer final : public net::link_user {
  public:
@@ -78,7 +92,7 @@ class worker_peer final : public net::link_user {
     net::hello h;
     h.number = process;
     h.session = session + process;
-    return h;
+    return shown(h);
   }
 
   [[nodiscard]] bool is_up() const noexcept { return link_.is_up(); }
@@ -168,9 +182,14 @@ class played_coordinator final : public net::link_user {
 
   void begin_stage() {
     say(wire::welcome{.process = 0, .incarnation = 0, .workers = 1, .servers = {}});
+    admit(first_worker.value());
+    admit(second_worker.value());
     stage_ = stage_id{1};
     orders_.begin_stage(stage_);
     say(wire::begin_stage{stage_, 0, false});
+  }
+  void admit(std::uint32_t process, std::uint32_t incarnation = 0) {
+    say(wire::admission{process, incarnation, secret_of(process, incarnation)});
   }
   /// Its process has the worker's number.
   void join(worker_id w) { order(orders_.join(w, incarnation_id{0})); }

@@ -251,7 +251,7 @@ TEST_CASE("server: a second session of a worker process that is here is refused,
   played_run run(asp{}, 5);
   auto said = worker_peer::hello_of(first_worker.value());
   said.session += 1000;
-  auto const second = run.dialling(run.network(), said);
+  auto const second = run.dialling(run.network(), shown(said));
   REQUIRE(run.until([&] { return second->is_up() || !second->lost_for().empty(); }));
   CHECK_FALSE(second->is_up());
   CHECK_THAT(second->lost_for(), Contains("worker process 0 is here already"));
@@ -262,9 +262,13 @@ TEST_CASE("server: a second session of a worker process that is here is refused,
 
   // Another one than the process that is here: its next life, or one of another number.
   bool const lives_again = GENERATE(true, false);
-  if (lives_again) ++said.incarnation;
-  else said.number = second_worker.value();
-  auto const other = run.dialling(run.network(), said);
+  if (lives_again) {
+    ++said.incarnation;
+    run.to().admit(said.number, said.incarnation);
+  } else {
+    said.number = second_worker.value();
+  }
+  auto const other = run.dialling(run.network(), shown(said));
   REQUIRE(run.until([&] { return other->is_up() || !other->lost_for().empty(); }));
   CHECK(other->lost_for() == "");
 }

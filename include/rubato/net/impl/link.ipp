@@ -31,14 +31,14 @@ constexpr std::chrono::milliseconds last_attempt{100};
 
 std::vector<std::byte> encode(hello const& h) {
   wire::output_archive out;
-  out << h.as << h.number << h.incarnation << h.session << h.received;
+  out << h.as << h.number << h.incarnation << h.session << h.received << h.credential;
   return out.take();
 }
 
 hello decode_hello(std::span<std::byte const> meta) {
   wire::input_archive in(meta);
   hello h;
-  in >> h.as >> h.number >> h.incarnation >> h.session >> h.received;
+  in >> h.as >> h.number >> h.incarnation >> h.session >> h.received >> h.credential;
   in.expect_end();
   if (h.as > role::coordinator) throw wire::frame_error("a hello of an unknown role");
   return h;
@@ -488,6 +488,7 @@ class doorkeeper::guest final : public frame_receiver {
   /// Once the door is open: those whose hello has been read.
   void enter() {
     if (!said_ || !connection_ || !connection_->is_open()) return;
+    if (keeper_.is_early_ && keeper_.is_early_(*said_)) return;
     std::unique_ptr<connection> visitor = std::move(connection_);
     hello const said = *said_;
     visitor_ welcome = keeper_.welcome_;
@@ -520,16 +521,18 @@ void doorkeeper::receive(std::unique_ptr<connection> fresh) {
   // Once for all who come while it is full: they may try again many times a second.
   if (guests_.size() >= guests_max_) {
     if (!std::exchange(crowded_, true))
-      log(log_level::warning, fresh->peer() + ": sent away, since " + std::to_string(guests_max_) +
-                                  " others wait at the door; so is who comes next");
-    return;
+      log(log_level::warning, fresh->peer() + ": " + std::to_string(guests_max_) +
+                                  " others wait at the door; for each that comes the one that has longest goes");
+    guests_.erase(guests_.begin());
+  } else {
+    crowded_ = crowded_ && guests_.size() > guests_max_ / 2;
   }
-  crowded_ = crowded_ && guests_.size() > guests_max_ / 2;
   guests_.push_back(std::make_unique<guest>(*this, std::move(fresh)));
 }
 
-void doorkeeper::open() {
+void doorkeeper::open(judge is_early) {
   open_ = true;
+  is_early_ = std::move(is_early);
   for (auto const& g : guests_) g->enter();
 }
 

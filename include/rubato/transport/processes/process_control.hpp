@@ -68,7 +68,8 @@ class process_control final : run_control::carrier {
 
   /// A new process. Returns its place; throws error (errc::refused) saying why there is none, for one that does not
   /// agree with the others who says what.
-  [[nodiscard]] enrolment enroll(wire::registration const& r, time_point now);
+  /// @param secret for a worker process: it and the servers are told, and nobody else
+  [[nodiscard]] enrolment enroll(wire::registration const& r, time_point now, wire::secret const& secret);
   /// Whether nobody is here who says otherwise.
   [[nodiscard]] bool agrees(wire::registration const& r) const { return r.agreed == agreed_ || is_empty(); }
   /// Whether another one may take its place: always of a worker, of a server until workers know where it listens.
@@ -129,6 +130,7 @@ class process_control final : run_control::carrier {
     wire::ready wants{};  ///< of the run that it is ready for
     std::uint32_t pid = 0;
     std::vector<worker_id> workers = {};  ///< in the stage under way, an earlier life's too
+    wire::secret secret = {};             ///< of this life
   };
   struct member {
     std::uint32_t process = 0;
@@ -141,7 +143,7 @@ class process_control final : run_control::carrier {
   [[nodiscard]] bool is_empty() const noexcept;
   [[nodiscard]] std::string those_here() const;
   [[nodiscard]] enrolment enroll_server(wire::registration const& r);
-  [[nodiscard]] enrolment enroll_worker(wire::registration const& r);
+  [[nodiscard]] enrolment enroll_worker(wire::registration const& r, wire::secret const& secret);
   [[nodiscard]] std::uint32_t free_number() const;
   [[nodiscard]] std::string absent_servers() const;
   [[nodiscard]] std::string absent_workers() const;

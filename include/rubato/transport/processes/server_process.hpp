@@ -16,6 +16,7 @@
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/shard.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
+#include "rubato/transport/processes/enrolments.hpp"
 #include "rubato/transport/processes/past_sessions.hpp"
 #include "rubato/transport/processes/server_session.hpp"
 #include "rubato/transport/processes/server_stats.hpp"
@@ -66,8 +67,8 @@ class server_process final : coordinator_user {
   };
 
   // worker processes
+  void open_door();
   void welcome(std::unique_ptr<net::connection> guest, net::hello const& said);
-  [[nodiscard]] bool is_expelled(net::hello const& said) const;
   void begin(session& s, wire::frame_header const& header, std::span<std::byte const> meta,
              std::vector<std::span<std::byte>>& body);
   void end(session& s, wire::frame_header const& header);
@@ -111,6 +112,7 @@ class server_process final : coordinator_user {
   void on(wire::begin_stage const& m);
   void on(wire::server_order const& m);
   void on(wire::cut_mark const& m);
+  void on(wire::admission const& m);
   void on(wire::expel const& m);
   void on(wire::end_stage const& m);
   void on(wire::shut_down const& m);
@@ -137,7 +139,7 @@ class server_process final : coordinator_user {
   std::map<std::uint64_t, std::unique_ptr<session>> sessions_;
   past_sessions past_;
   bool some_are_over_ = false;
-  std::map<std::uint32_t, std::uint32_t> expelled_;  ///< by process: the last life that is over
+  enrolments enrolments_;
   std::map<std::uint32_t, std::vector<worker_id>> workers_of_;  ///< by process, in this stage
   std::map<worker_id, waiting_read> waiting_;
   std::vector<worker_id> released_;

@@ -174,7 +174,7 @@ void coordinator_process::end(net::link& from, wire::frame_header const&) {
 void coordinator_process::enroll(guest& g, wire::registration const& r) {
   forget_unconnected(r);
   if (control_.agrees(r)) take_place_of_dead(r);
-  g.place = control_.enroll(r, now()).at;
+  g.place = control_.enroll(r, now(), net::fresh_secret()).at;
   at_[*g.place] = &g;
   net::log(net::log_level::info, std::string(to_string(g.place->as)) + " " +
                                      std::to_string(g.place->number) + " is here");

@@ -45,10 +45,11 @@ process_control::process_control(std::span<rules const> protocols, options const
 
 // ---- who is there
 
-process_control::enrolment process_control::enroll(wire::registration const& r, time_point) {
+process_control::enrolment process_control::enroll(wire::registration const& r, time_point,
+                                                   wire::secret const& secret) {
   if (over_) refuse("the run is over" + (failure_.empty() ? "" : ": " + failure_));
   agree(r);
-  enrolment const e = r.as == net::role::server ? enroll_server(r) : enroll_worker(r);
+  enrolment const e = r.as == net::role::server ? enroll_server(r) : enroll_worker(r, secret);
   gone_.erase(e.at);
   welcome_all();
   return e;
@@ -97,10 +98,12 @@ process_control::enrolment process_control::enroll_server(wire::registration con
                                            .workers = options_.workers,
                                            .sends_initial_values = false,
                                            .servers = {}});
+  for (auto const& [worker, p] : processes_)
+    if (p.here) tell(server_place(number), wire::admission{worker, p.incarnation, p.secret});
   return {server_place(number), 0};
 }
 
-process_control::enrolment process_control::enroll_worker(wire::registration const& r) {
+process_control::enrolment process_control::enroll_worker(wire::registration const& r, wire::secret const& secret) {
   if (r.as != net::role::worker) refuse("there is one coordinator already");
   std::uint32_t number = 0;
   if (r.rank) number = *r.rank;
@@ -115,7 +118,8 @@ process_control::enrolment process_control::enroll_worker(wire::registration con
            std::to_string(p.pid));
   std::uint32_t const life = fresh ? 0 : p.incarnation + 1;
   auto workers = std::move(p.workers);
-  p = {.incarnation = life, .here = true, .pid = r.pid, .workers = std::move(workers)};
+  p = {.incarnation = life, .here = true, .pid = r.pid, .workers = std::move(workers), .secret = secret};
+  tell_servers(wire::admission{number, life, secret});
   return {worker_place(number), life};
 }
 
@@ -240,6 +244,7 @@ void process_control::welcome_all() {
     w.process = number;
     w.incarnation = p.incarnation;
     w.sends_initial_values = number == 0 && !initialized_;
+    w.secret = p.secret;
     tell(worker_place(number), w);
   }
 }

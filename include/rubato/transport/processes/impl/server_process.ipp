@@ -95,30 +95,42 @@ void server_session::lost(net::link&, std::string const& reason, bool expected) 
   server_.lose(*this, reason, expected);
 }
 
+/// The coordinator's word on a process goes another way than the process's own, and may come later.
+void server_process::open_door() {
+  door_.open([this](net::hello const& said) {
+    return said.as == net::role::worker && enrolments_.judge(said, self_->value()) == enrolments::verdict::early;
+  });
+}
+
+/// Before anything else of a session, and each time that it connects.
 void server_process::welcome(std::unique_ptr<net::connection> guest, net::hello const& said) {
+  std::string const name = "worker process " + std::to_string(said.number);
+  auto const send_away = [&](std::string const& why, std::string const& reason) {
+    net::log(net::log_level::warning, guest->peer() + ": " + name + " was refused: " + why);
+    net::refuse(*guest, reason);
+  };
+  auto const judged = enrolments_.judge(said, self_->value());
+  if (said.as != net::role::worker || judged == enrolments::verdict::forged)
+    return send_away("it is not the one that was enrolled",
+                     "this is not the " + name + " that the coordinator has enrolled");
   auto const at = sessions_.find(said.session);
-  if (at != sessions_.end() && !at->second->over) return at->second->link.adopt(std::move(guest), said);
-  if (past_.contains(said.session) || at != sessions_.end() || said.as != net::role::worker ||
-      is_expelled(said)) {
-    net::log(net::log_level::warning, guest->peer() + ": worker process " + std::to_string(said.number) +
-                                          " was refused: it has been given up");
-    return net::refuse(*guest, "this process was given up as lost; it can only start anew");
+  bool const is_over = at == sessions_.end() ? past_.contains(said.session) : at->second->over;
+  if (is_over || judged == enrolments::verdict::over)
+    return send_away("it has been given up", "this process was given up as lost; it can only start anew");
+  if (at != sessions_.end()) {
+    if (at->second->process != said.number || at->second->incarnation != said.incarnation)
+      return send_away("its session is another's", "this session is another process's");
+    return at->second->link.adopt(std::move(guest), said);
   }
   if (std::ranges::any_of(sessions_, [&](auto const& entry) {
         session const& other = *entry.second;
         return !other.over && other.process == said.number && other.incarnation == said.incarnation;
       }))
-    return net::refuse(*guest, "worker process " + std::to_string(said.number) + " is here already");
-  auto fresh =
-      std::make_unique<session>(*this, said, "worker process " + std::to_string(said.number));
+    return net::refuse(*guest, name + " is here already");
+  auto fresh = std::make_unique<session>(*this, said, name);
   session& s = *fresh;
   sessions_.emplace(said.session, std::move(fresh));
   s.link.adopt(std::move(guest), said);
-}
-
-bool server_process::is_expelled(net::hello const& said) const {
-  auto const at = expelled_.find(said.number);
-  return at != expelled_.end() && said.incarnation <= at->second;
 }
 
 void server_process::begin(session& s, wire::frame_header const& header, std::span<std::byte const> meta,
@@ -433,7 +445,7 @@ void server_process::welcomed(wire::welcome const& w) {
     return fail(e.code(), e.what());
   }
   shard_ = std::make_unique<shard>(plan_, *self_, threading::single);
-  door_.open();
+  open_door();
 }
 
 void server_process::told(wire::control_message const& said) {
@@ -473,9 +485,13 @@ void server_process::on(wire::cut_mark const& m) {
   retry_early();
 }
 
+void server_process::on(wire::admission const& m) {
+  enrolments_.admit(m);
+  open_door();
+}
+
 void server_process::on(wire::expel const& m) {
-  auto const [at, first] = expelled_.try_emplace(m.process, m.incarnation);
-  at->second = std::max(at->second, m.incarnation);
+  enrolments_.expel(m);
   for (auto const& [id, s] : sessions_)
     if (s->process == m.process && s->incarnation <= m.incarnation && !s->over) {
       end_session(*s);

@@ -7,6 +7,7 @@
 
 #include "rubato/core/printable.hpp"
 #include "rubato/net/log.hpp"
+#include "rubato/transport/processes/enrolments.hpp"
 #include "rubato/transport/processes/worker_links.hpp"
 
 namespace rubato::detail {
@@ -104,6 +105,7 @@ void worker_links::connect_to_servers() {
     h.number = welcome_->process;
     h.incarnation = welcome_->incarnation;
     h.session = fresh_session();
+    h.credential = session_credential(welcome_->secret, h, s);
     servers_.back()->link.dial(net::address::parse(where), place_.keys, h, place_.patience);
   }
   turn_.wait([&] {
