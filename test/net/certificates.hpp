@@ -69,16 +69,17 @@ inline identity make_authority(std::string const& name) {
   return made;
 }
 
-/// Signed by the authority, for this DNS name, valid for so many days from today.
+/// Signed by the authority, for this DNS name, valid for so many days from today. `others`: of its other names and
+/// numbers, as OpenSSL writes them: ",IP:192.0.2.7".
 inline identity make_identity(identity const& authority, std::string const& name,
-                              long days_to = 30) {
+                              long days_to = 30, std::string const& others = {}) {
   identity made;
   made.key.reset(EVP_EC_gen("P-256"), EVP_PKEY_free);
   made.certificate = detail::unsigned_certificate(made.key.get(), name, -30, days_to);
   X509* const c = made.certificate.get();
   X509* const by = authority.certificate.get();
   X509_set_issuer_name(c, X509_get_subject_name(by));
-  detail::add_extension(c, by, NID_subject_alt_name, ("DNS:" + name).c_str());
+  detail::add_extension(c, by, NID_subject_alt_name, ("DNS:" + name + others).c_str());
   detail::require(X509_sign(c, authority.key.get(), EVP_sha256()) > 0);
   return made;
 }

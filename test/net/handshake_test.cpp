@@ -553,6 +553,47 @@ TEST_CASE("beyond the loopback network only who asks for it listens", "[net]") {
   CHECK(ends.listener->bound().port != 0);
 }
 
+namespace {
+
+/// How often a process that does this says that a token is no protection; it says so once in its life, so each is asked
+/// in one of its own.
+int warnings_after(std::function<void(pair_of_ends&)> const& what) {
+  pid_t const child = ::fork();
+  if (child == 0) {
+    log_capture const log;
+    pair_of_ends ends;
+    ends.listening = ends.connecting = {.token = "secret", .beyond_loopback = true};
+    what(ends);
+    what(ends);
+    ::_exit(static_cast<int>(count_of("neither encrypted nor authenticated", log.warnings())));
+  }
+  int status = 0;
+  (void)::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace
+
+TEST_CASE("who uses a token without TLS beyond this machine is told once that it does not protect what follows",
+          "[net]") {
+  net::address const elsewhere{.host = "192.0.2.1", .port = 9};
+  CHECK(warnings_after([](auto& e) { e.listen("0.0.0.0:0"); }) == 1);
+  CHECK(warnings_after([&](auto& e) { e.start_connect(elsewhere); }) == 1);
+  CHECK(warnings_after([](auto& e) {
+          e.listen();
+          e.start_connect();
+          temporary_folder const folder;
+          e.listen("unix:" + folder.file("socket"));
+          e.start_connect();
+          e.attempt.reset();
+          e.listener.reset();
+        }) == 0);
+  CHECK(warnings_after([](auto& e) {
+          e.listening.token.clear();
+          e.listen("0.0.0.0:0");
+        }) == 0);
+}
+
 TEST_CASE("an address that is taken is an error", "[net]") {
   pair_of_ends ends;
   ends.listen();

@@ -26,7 +26,7 @@ class tls_folder {
   tls_folder() {
     write_certificate(authority_, folder_.file("authority.pem"));
     write_certificate(stranger_, folder_.file("stranger.pem"));
-    add("server", make_identity(authority_, "server.test"));
+    add("server", make_identity(authority_, "server.test", 30, ",IP:192.0.2.7,IP:2001:db8::7"));
     add("client", make_identity(authority_, "client.test"));
     add("expired", make_identity(authority_, "expired.test", -1));
     add("foreign", make_identity(stranger_, "foreign.test"));
@@ -391,12 +391,33 @@ TEST_CASE("a client without a certificate is refused", "[net][tls]") {
   CHECK(ends.accepted.empty());
 }
 
-TEST_CASE("a certificate must be for the name that is connected to", "[net][tls]") {
+TEST_CASE("a certificate must be for the name or the number that is connected to", "[net][tls]") {
   auto const [name, expected] = GENERATE(table<std::string, std::string>(
-      {{"server.test", ""}, {"", ""}, {"other.test", "hostname mismatch"}}));
+      {{"server.test", ""}, {"", ""}, {"other.test", "hostname mismatch"},
+       {"192.0.2.7", ""}, {"2001:db8::7", ""}, {"2001:DB8:0::7", ""},
+       {"192.0.2.8", "IP address mismatch"}, {"2001:db8::8", "IP address mismatch"}}));
   auto const reason = opened_for(name);
   CHECK(reason.empty() == expected.empty());
   CHECK_THAT(reason, Contains(expected));
+}
+
+TEST_CASE("who is reached by a number beyond loopback shows a certificate for it", "[net][tls]") {
+  log_capture const log;
+  pair_of_ends ends;
+  // The number by which this machine would reach others; nothing is sent.
+  auto const here = ends.network.reached({.host = "0.0.0.0", .port = 0}, {.host = "192.0.2.1", .port = 9});
+  if (!here || here->is_name() || here->is_loopback()) {
+    WARN("not tested: this machine is on no network");
+    return;
+  }
+  ends.listening = files().keys("server");
+  ends.connecting = files().keys("client");
+  ends.listening.beyond_loopback = true;
+  ends.listen(here->text());
+  ends.start_connect();
+  REQUIRE(ends.until([&] { return ends.done_calls == 1; }));
+  CHECK_THAT(ends.reason, Contains("the peer's certificate is not accepted: IP address mismatch"));
+  CHECK(ends.refused);
 }
 
 TEST_CASE("a name of this machine needs no certificate of its own", "[net][tls]") {

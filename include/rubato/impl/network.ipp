@@ -7,6 +7,7 @@
 #include "rubato/net/impl/connection.ipp"
 #include "rubato/net/impl/deployment.ipp"
 #include "rubato/net/impl/dial.ipp"
+#include "rubato/net/impl/exposed.ipp"
 #include "rubato/net/impl/frame_reader.ipp"
 #include "rubato/net/impl/frame_writer.ipp"
 #include "rubato/net/impl/handshake.ipp"

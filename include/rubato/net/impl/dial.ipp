@@ -12,6 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "rubato/net/impl/acceptor.hpp"
+#include "rubato/net/impl/exposed.hpp"
 #include "rubato/net/impl/make_connection.hpp"
 #include "rubato/net/impl/opening.hpp"
 #include "rubato/net/impl/over_asio.hpp"
@@ -155,12 +156,8 @@ void attempt::open() {
   opening_->start(until_);
 }
 
-// A number, or a name of this machine, is not what certificates are for.
-std::string attempt::expected_name() const {
-  error_code no_number;
-  (void)asio::ip::make_address(to_.host, no_number);
-  return to_.is_loopback() || !no_number ? std::string() : to_.host;
-}
+// Names and numbers of this machine are not what certificates are for: nobody else answers there.
+std::string attempt::expected_name() const { return to_.is_loopback() ? std::string() : to_.host; }
 
 void attempt::finish(std::string const& reason, std::unique_ptr<connection> made, bool refused) {
   if (!done_) return;
@@ -193,6 +190,7 @@ struct attempt_handle {
 
 std::shared_ptr<void> dial_over(asio::io_context& context, address const& to, security const& keys,
                                 connection_options const& options, network::dialed done) {
+  warn_if_exposed(to, keys);
   auto const one = std::make_shared<attempt>(context, to, keys, options, std::move(done));
   auto handle = std::make_shared<attempt_handle>(one);
   one->start(keys.tls);

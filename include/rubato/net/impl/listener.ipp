@@ -17,6 +17,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/net/impl/acceptor.hpp"
+#include "rubato/net/impl/exposed.hpp"
 #include "rubato/net/impl/make_connection.hpp"
 #include "rubato/net/impl/opening.hpp"
 #include "rubato/net/impl/over_asio.hpp"
@@ -62,6 +63,7 @@ void require_loopback(address const& at, security const& keys) {
 
 acceptor_type checked_listen(asio::io_context& context, address const& at, security const& keys) {
   require_loopback(at, keys);
+  warn_if_exposed(at, keys);
   return listen_at(context, at);
 }
 

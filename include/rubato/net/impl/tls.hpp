@@ -18,7 +18,8 @@ class tls_context;
 [[nodiscard]] std::shared_ptr<tls_context const> make_tls_context(tls_files const& files);
 
 /// Encrypts what goes over a connected socket, and asks for the other end's certificate. `host`:
-/// the name that it must be for; empty where the authority's signature is enough.
+/// the name that it must be for, or the number that must be among its IP addresses (subjectAltName, RFC 5280);
+/// empty where the authority's signature is enough.
 [[nodiscard]] std::unique_ptr<stream> tls_stream(std::shared_ptr<tls_context const> context,
                                                  socket_type socket, handshake::role mine,
                                                  std::string const& host);

@@ -5,6 +5,7 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,7 @@
 #include <boost/system/errc.hpp>
 
 #include "rubato/core/error.hpp"
+#include "rubato/net/address.hpp"
 #include "rubato/net/impl/tls_context.hpp"
 
 namespace rubato::net {
@@ -96,8 +98,11 @@ engine::engine(std::shared_ptr<tls_context const> context, socket_type socket, h
   }
   SSL_set_connect_state(ssl_.get());
   if (host.empty()) return;
-  if (SSL_set1_host(ssl_.get(), host.c_str()) != 1 ||
-      SSL_set_tlsext_host_name(ssl_.get(), host.c_str()) != 1)
+  bool const is_name = address{.host = host}.is_name();
+  bool const expects = is_name ? SSL_set1_host(ssl_.get(), host.c_str()) == 1 &&
+                                     SSL_set_tlsext_host_name(ssl_.get(), host.c_str()) == 1
+                               : X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), host.c_str()) == 1;
+  if (!expects)
     throw error(errc::io, "TLS cannot expect a certificate for '" + host + "'");
 }
 
