@@ -324,7 +324,7 @@ TEST_CASE("too many connections are closed at once, and room comes back", "[net]
   REQUIRE(ends.until([&] { return ends.accepted.size() == 2; }));
 }
 
-TEST_CASE("a listener without the token is told nothing of it but a tag, and whoever has none hears no proof", "[net]") {
+TEST_CASE("whoever cannot show that it knows the token hears no proof to try guesses on", "[net]") {
   log_capture const log;
   pair_of_ends ends;
   ends.listening.token = "secret";
