@@ -33,6 +33,7 @@ list(APPEND conventions
   "/algorithm/.*Member operator\\(\\)\\(Worker &" "/sim/distribution.hpp:.*Member draw\\(")
 # What everybody knows.
 list(APPEND conventions
+  "Member [a-z_]+\\([a-z_<> ]+ (const &|&&)\\)( noexcept)?=default "
   "Member operator(==|<=>|=|\\*|\\+\\+|->)\\(" "Member operator bool\\("
   "Member (begin|end|size|empty|data)\\(\\)"
   "Member (value_type|iterator|difference_type|reference|pointer|iterator_category|iterator_concept) ")
