@@ -266,6 +266,9 @@ TEST_CASE("all other variables are taken over", "[net][deployment]") {
                        {"RUBATO_SILENCE", "0.25"},
                        {"RUBATO_RECONNECT", "0"},
                        {"RUBATO_BREAKS_MAX", "7"},
+                       {"RUBATO_CHECK_FINITE", "1"},
+                       {"RUBATO_ROWS_MAX", "68719476736"},
+                       {"RUBATO_BYTES_MAX", "9"},
                        {"RUBATO_PATIENCE", "600"}});
   CHECK(d.listen == net::address{.host = "0.0.0.0", .port = 81});
   CHECK(d.announce == net::address{.host = "node7", .port = 82});
@@ -274,6 +277,9 @@ TEST_CASE("all other variables are taken over", "[net][deployment]") {
   CHECK(d.silence == 250ms);
   CHECK(d.reconnect == 0s);
   CHECK(d.breaks_max == 7);
+  CHECK(d.limits.check_finite);
+  CHECK(d.limits.rows_max == std::uint64_t{1} << 36);
+  CHECK(d.limits.bytes_max == 9);
   CHECK(d.patience == 600s);
   CHECK_FALSE(from({{"RUBATO_BEYOND_LOOPBACK", "0"}}).keys.beyond_loopback);
   CHECK(from({{"RUBATO_ON_LOSS", "end"}}).when_lost == net::on_loss::end);
@@ -300,6 +306,9 @@ TEST_CASE("a bad value is refused with its variable and what was expected", "[ne
       {"RUBATO_ON_LOSS", "go_on", "end or go-on"},
       {"RUBATO_SILENCE", "0", "seconds from 0.001 to 1000000000, such as 2 or 0.5"},
       {"RUBATO_SILENCE", "nan", "seconds from 0.001 to 1000000000, such as 2 or 0.5"},
+      {"RUBATO_CHECK_FINITE", "yes", "0 or 1"},
+      {"RUBATO_ROWS_MAX", "-1", "a whole number from 0 to 2^64 - 1; 0 is no limit"},
+      {"RUBATO_BYTES_MAX", "1 GB", "a whole number from 0 to 2^64 - 1; 0 is no limit"},
       {"RUBATO_BREAKS_MAX", "0", "a whole number from 1 to 2147483647"},
       {"RUBATO_RECONNECT", "-1", "seconds from 0 to 1000000000, such as 2 or 0.5"},
       {"RUBATO_PATIENCE", "2s", "seconds from 0.001 to 1000000000, such as 2 or 0.5"},

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -115,6 +116,8 @@ net::address page_of(test::child const& server) {
   return net::address::parse(text.substr(before.size(), text.find("/metrics") - before.size()));
 }
 
+std::string const ready_please = "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n";
+
 /// The number that a page shows for this; nothing if none.
 std::string shown(net::address const& page, std::string const& name) {
   std::string const answer = test::get(page, test::counters_please);
@@ -183,6 +186,7 @@ TEST_CASE("rubato-server's page counts while workers train", "[process]") {
   auto const page = page_of(there.server(0));
   CHECK(shown(page, "rubato_commits_total") == "0");
   CHECK(shown(page, "rubato_connections") == "0");
+  CHECK_THAT(test::get(page, ready_please), Contains(" 503 "));
   trainees all(there, two_steps, endless);
   CHECK(test::comes_true([&] {
     std::string const commits = shown(page, "rubato_commits_total");
@@ -190,6 +194,12 @@ TEST_CASE("rubato-server's page counts while workers train", "[process]") {
   }));
   CHECK(shown(page, "rubato_connections") == "1");
   CHECK(shown(page, "rubato_stage") == "1");
+  CHECK(test::comes_true([&] { return shown(page, "rubato_coordinator_running") == "1"; }));
+  CHECK(shown(page, "rubato_coordinator_workers") == "1");
+  CHECK(shown(page, "rubato_coordinator_servers") == "1");
+  CHECK(shown(page, "rubato_coordinator_handshakes_total") == "2");
+  CHECK(std::stoll("0" + shown(page, "rubato_table_bytes")) >= 40);
+  CHECK_THAT(test::get(page, ready_please), Contains(" 200 "));
   all.enough();
   CHECK(all.outcomes()[0].error == "");
   there.check_end();
@@ -214,5 +224,26 @@ TEST_CASE("rubato-server ends by the signal that comes while it asks where its r
   asked.send(SIGTERM);
   CHECK(asked.wait() == 128 + SIGTERM);
   CHECK(asked.output().empty());
+}
+
+TEST_CASE("a worker that pushes NaN to a server that checks is cut off, and hears why", "[process]") {
+  test::server_processes there(one_of_each({"--check-finite", "--log-format", "keyvalue"}));
+  std::string said;
+  try {
+    cluster c{there.worker(0), two_steps, dense<float>{.rows = 10}};
+    c.run([](auto& w) {
+      for (int i = 0; i < 100; ++i) {
+        w.push(std::vector<float>(10, std::numeric_limits<float>::quiet_NaN()));
+        w.step();
+        std::vector<float> x(10);
+        w.pull(x);
+      }
+    });
+  } catch (lost_error const& e) {
+    said = e.what();
+  }
+  CHECK_THAT(said, Contains("server 0") && Contains("NaN") && Contains("check_finite"));
+  (void)there.server(0).wait();
+  CHECK_THAT(there.server(0).errors(), Contains("level=warning program=rubato-server message=\""));
 }
 #endif

@@ -48,6 +48,8 @@
 #include "tools/visitor.hpp"
 
 using namespace rubato;
+using Catch::Contains;
+using Catch::Matchers::StartsWith;
 using server_tool::options;
 using test::counters_please;
 using test::get;
@@ -506,6 +508,50 @@ TEST_CASE("the counters are there for Prometheus") {
              Catch::Matchers::StartsWith("HTTP/1.1 405"));
   CHECK(get(page.bound(), "no HTTP at all\r\n\r\n").empty());
   CHECK_THROWS_AS(server_tool::metrics_page({.host = "0.0.0.0", .port = 0}, stats), option_error);
+}
+
+TEST_CASE("a page tells whether workers can be served, and what is missing if not") {
+  auto const asked = [](server_tool::metrics_page const& page, std::string const& what) {
+    return get(page.bound(), "GET " + what + " HTTP/1.1\r\nHost: x\r\n\r\n");
+  };
+  server_stats server;
+  coordinator_stats coordinator;
+  server_stats::set(coordinator.workers_here, 2);
+  server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, server_tool::watched{&server, &coordinator});
+  CHECK_THAT(asked(page, "/healthz"), StartsWith("HTTP/1.1 200") && Contains("ok\n"));
+  CHECK_THAT(asked(page, "/readyz"), StartsWith("HTTP/1.1 503") && Contains("has not let this server in"));
+  server_stats::set(server.ready, 1);
+  CHECK_THAT(asked(page, "/readyz"), StartsWith("HTTP/1.1 503") && Contains("0 servers and 2 workers are here"));
+  server_stats::set(coordinator.ready, 1);
+  CHECK_THAT(asked(page, "/readyz"), StartsWith("HTTP/1.1 200") && Contains("ready\n"));
+  CHECK_THAT(asked(page, "/metrics"), Contains("\nrubato_commits_total 0\n") &&
+                                          Contains("\nrubato_coordinator_workers 2\n") &&
+                                          Contains("# TYPE rubato_resident_bytes gauge\nrubato_resident_bytes "));
+}
+
+TEST_CASE("limits are options as deployments have them, and formats of the log are named") {
+  auto const o = parsed({"--rows", "3", "--check-finite", "--rows-max", "7", "--bytes-max", "68719476736",
+                         "--breaks-max", "4", "--log-format", "json"});
+  CHECK(o.place.limits.check_finite);
+  CHECK(o.place.limits.rows_max == 7);
+  CHECK(o.place.limits.bytes_max == std::uint64_t{1} << 36);
+  CHECK(o.place.breaks_max == 4);
+  CHECK(o.logs == server_tool::log_format::json);
+  CHECK(parsed({"--rows", "3"}).logs == server_tool::log_format::text);
+  CHECK_THAT(complaint({"--rows", "3", "--log-format", "xml"}), Contains("xml") && Contains("text, keyvalue or json"));
+}
+
+TEST_CASE("lines of the log stay one line in every format, whatever they say") {
+  using server_tool::log_format;
+  auto const line = [](log_format how, std::string_view said) {
+    return server_tool::log_line(how, std::chrono::system_clock::time_point{}, net::log_level::warning, said);
+  };
+  CHECK(line(log_format::text, "gone") == "1970-01-01T00:00:00Z rubato-server: gone\n");
+  CHECK(line(log_format::keyvalue, "a \"b\" \\ \n\x1b") ==
+        "time=1970-01-01T00:00:00Z level=warning program=rubato-server message=\"a \\\"b\\\" \\\\ \\x0a\\x1b\"\n");
+  CHECK(line(log_format::json, "a \"b\"\n\xff") ==
+        "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"warning\",\"program\":\"rubato-server\","
+        "\"message\":\"a \\\"b\\\"\\n\xef\xbf\xbd\"}\n");
 }
 
 TEST_CASE("a page of metrics whose process has no more files waits for some") {

@@ -13,6 +13,7 @@
 #include "rubato/transport/processes/impl/local_model.ipp"
 #include "rubato/transport/processes/impl/inbound_frames.ipp"
 #include "rubato/transport/processes/impl/read_question.ipp"
+#include "rubato/transport/processes/impl/process_usage.ipp"
 #include "rubato/transport/processes/impl/server_process.ipp"
 #include "rubato/transport/processes/impl/worker_links.ipp"
 #include "rubato/transport/processes/impl/worker_process.ipp"

@@ -26,6 +26,22 @@ enum class on_loss : std::uint8_t {
   go_on,
 };
 
+/// What a server takes from one worker process. Who goes beyond is cut off with a sentence that says why, and nothing
+/// more is taken from it: its run ends with a `lost_error` of that sentence, that of the others as `on_loss` says.
+/// What has been taken before stays, of a commit that is folded while it arrives the pieces before the one at fault.
+struct server_limits {
+  /// Commits and values with NaN or infinity in them are refused.
+  bool check_finite = false;
+  /// Rows of tables that are not bounded that a process's commits have named before any other's: they stay, so
+  /// they count for its later lives, too. 0: no limit. With a limit the server keeps the number of each such row once
+  /// more, about 20 bytes.
+  std::uint64_t rows_max = 0;
+  /// Bytes that a server keeps for a process at one time: those rows, each with its number; its commits that are held
+  /// back; answers that it has not read; and the numbers of rows in its questions that wait. What it is sending is
+  /// not counted before it is there. 0: no limit, but what `server_process` sets for commits and answers.
+  std::uint64_t bytes_max = 0;
+};
+
 /// A process's place in a run of several processes.
 struct deployment {
   role as = role::worker;  ///< what this process is
@@ -52,6 +68,8 @@ struct deployment {
   /// does not help, and the process is lost, with what the last one broke for. They are made at growing intervals,
   /// so that 20 take about four seconds.
   std::uint32_t breaks_max = 20;
+  /// Of a server: what one worker process may make it hold.
+  server_limits limits{};
   /// How long all of a start may take: until the coordinator answers, until all are there, and, from when one of
   /// them is ready for the first run, until all are. Whoever waits says after three seconds for whom, and again.
   std::chrono::milliseconds patience{60000};
@@ -74,6 +92,7 @@ struct deployment {
   /// | `RUBATO_ON_LOSS` | `end` or `go-on` |
   /// | `RUBATO_SILENCE`, `RUBATO_RECONNECT`, `RUBATO_PATIENCE` | seconds, fractions allowed |
   /// | `RUBATO_BREAKS_MAX` | breaks in a row that are of no use |
+  /// | `RUBATO_CHECK_FINITE`, `RUBATO_ROWS_MAX`, `RUBATO_BYTES_MAX` | of servers: see `server_limits` |
   ///
   /// Without `RUBATO_ROLE` and with more than one process, all run the same command: number 0 is the
   /// coordinator, the next are the servers, all others workers, whose ranks start at 0.

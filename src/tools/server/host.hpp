@@ -6,6 +6,7 @@
 #include <string>
 
 #include "rubato/server/blueprint.hpp"
+#include "rubato/transport/processes/coordinator_stats.hpp"
 #include "rubato/transport/processes/server_process.hpp"
 #include "src/tools/server/options.hpp"
 
@@ -40,8 +41,9 @@ class host {
 /// Is told, once a coordinator listens, how to end it; `stop` may be called until what this returns has
 /// been destroyed.
 using coordinator_started = std::function<std::shared_ptr<void>(std::function<void()> stop)>;
-/// The coordinator for what the options say; blocks until the run is over, or it is stopped.
+/// The coordinator for what the options say; blocks until the run is over, or it is stopped. Counts in `stats`.
 /// @param agreed what all must agree on, where it is known: a coordinator alone has no tables
-void coordinate(options const& o, coordinator_started const& started, std::string agreed = {});
+void coordinate(options const& o, coordinator_started const& started, coordinator_stats& stats,
+                std::string agreed = {});
 
 }  // namespace rubato::server_tool

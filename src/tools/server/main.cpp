@@ -1,7 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 //
 // rubato-server: hosts tables for workers of other processes, or coordinates them.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
@@ -27,6 +26,7 @@ namespace {
 
 using rubato::server_tool::companion;
 using rubato::server_tool::options;
+using rubato::server_tool::watched;
 
 /// The signals that ask a process to end. Made before any thread, so that all of them leave these
 /// to whoever watches. Launchers pass SIGUSR1 and SIGUSR2 on to every process and mean the workers.
@@ -91,17 +91,19 @@ class watch {
 };
 
 /// To stderr, in one call. That it cannot be written, as on a full disk, is no reason to end.
-void say(std::string const& when, std::string_view line) {
-  auto const whole = fmt::format("{}rubato-server: {}\n", when, line);
-  std::fwrite(whole.data(), 1, whole.size(), stderr);
+void say(std::string const& line) { std::fwrite(line.data(), 1, line.size(), stderr); }
+
+void log_to_stderr(options const& o) {
+  rubato::net::set_log([verbose = o.verbose, how = o.logs](rubato::net::log_level level, std::string_view line) {
+    if (level == rubato::net::log_level::info && !verbose) return;
+    say(rubato::server_tool::log_line(how, std::chrono::system_clock::now(), level, line));
+  });
 }
 
-void log_to_stderr(bool verbose) {
-  rubato::net::set_log([verbose](rubato::net::log_level level, std::string_view line) {
-    if (level == rubato::net::log_level::info && !verbose) return;
-    auto const now = std::chrono::system_clock::now();
-    say(fmt::format("{:%FT%T}Z ", fmt::gmtime(std::chrono::system_clock::to_time_t(now))), line);
-  });
+/// Why this process ends; before its options are known as text.
+void say_why(std::optional<options> const& o, std::string_view why) {
+  if (!o || o->logs == rubato::server_tool::log_format::text) return say(fmt::format("rubato-server: {}\n", why));
+  say(rubato::server_tool::log_line(o->logs, std::chrono::system_clock::now(), rubato::net::log_level::warning, why));
 }
 
 rubato::blueprint plan_of(options const& o, ending const& end) {
@@ -111,14 +113,15 @@ rubato::blueprint plan_of(options const& o, ending const& end) {
 
 void serve(options const& o, ending const& end) {
   rubato::blueprint plan = plan_of(o, end);
+  rubato::coordinator_stats coordinating;
   std::optional<companion> coordinator;
   if (o.with_coordinator)
-    coordinator.emplace([&o, agreed = plan.agreement()](auto const& started) {
-      rubato::server_tool::coordinate(o, started, agreed);
+    coordinator.emplace([&, agreed = plan.agreement()](auto const& started) {
+      rubato::server_tool::coordinate(o, started, coordinating, agreed);
     });
   rubato::server_tool::host host(o, std::move(plan));
   std::optional<rubato::server_tool::metrics_page> page;
-  if (o.metrics) page.emplace(*o.metrics, host.stats());
+  if (o.metrics) page.emplace(*o.metrics, watched{&host.stats(), o.with_coordinator ? &coordinating : nullptr});
   fmt::print("listening on {}\n", host.bound().text());
   if (page) fmt::print("metrics on http://{}/metrics\n", page->bound().text());
   std::fflush(stdout);
@@ -127,25 +130,35 @@ void serve(options const& o, ending const& end) {
   if (coordinator) coordinator->finish();
 }
 
+void coordinate_alone(options const& o, ending const& end) {
+  rubato::coordinator_stats counted;
+  std::optional<rubato::server_tool::metrics_page> page;
+  if (o.metrics) {
+    page.emplace(*o.metrics, watched{nullptr, &counted});
+    fmt::print("metrics on http://{}/metrics\n", page->bound().text());
+    std::fflush(stdout);
+  }
+  rubato::server_tool::coordinate(
+      o, [&](auto stop) { return std::make_shared<watch>(end, std::move(stop)); }, counted);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::optional<options> o;
   try {
     int exit_code = 0;
-    auto const o = rubato::server_tool::parse(argc, argv, exit_code);
+    o = rubato::server_tool::parse(argc, argv, exit_code);
     if (!o) return exit_code;
     ending const end;
-    log_to_stderr(o->verbose);
-    if (o->place.as == rubato::net::role::coordinator)
-      rubato::server_tool::coordinate(
-          *o, [&](auto stop) { return std::make_shared<watch>(end, std::move(stop)); });
-    else
-      serve(*o, end);
+    log_to_stderr(*o);
+    if (o->place.as == rubato::net::role::coordinator) coordinate_alone(*o, end);
+    else serve(*o, end);
   } catch (rubato::option_error const& e) {
-    say("", e.what());
+    say_why(o, e.what());
     return 2;
   } catch (std::exception const& e) {
-    say("", e.what());
+    say_why(o, e.what());
     return 1;
   }
 }

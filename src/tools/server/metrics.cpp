@@ -2,6 +2,7 @@
 #include "src/tools/server/metrics.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -11,8 +12,10 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
+#include <fstream>
 #include <iterator>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "rubato/core/error.hpp"
@@ -23,13 +26,30 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
 
+namespace {
+
+void add_line(std::string& text, std::string_view name, char const* type, char const* help, std::uint64_t value) {
+  fmt::format_to(std::back_inserter(text), "# HELP rubato_{0} {1}\n# TYPE rubato_{0} {2}\nrubato_{0} {3}\n", name, help,
+                 type, value);
+}
+void add_line(std::string& text, std::string_view name, char const* type, char const* help,
+              server_stats::number const& value) {
+  add_line(text, name, type, help, value.load(std::memory_order_relaxed));
+}
+
+/// Of this process, in memory now: the second number of /proc/self/statm, in pages.
+std::uint64_t resident_bytes() {
+  std::ifstream in("/proc/self/statm");
+  std::uint64_t all = 0, resident = 0;
+  in >> all >> resident;
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
 std::string prometheus_text(server_stats const& stats) {
   std::string text;
-  auto const line = [&](char const* name, char const* type, char const* help,
-                        server_stats::number const& value) {
-    fmt::format_to(std::back_inserter(text), "# HELP rubato_{0} {1}\n# TYPE rubato_{0} {2}\nrubato_{0} {3}\n",
-                   name, help, type, value.load(std::memory_order_relaxed));
-  };
+  auto const line = [&](auto const&... all) { add_line(text, all...); };
   line("commits_total", "counter", "Commits applied.", stats.commits);
   line("refused_total", "counter", "Commits and reads that were not taken.", stats.refused);
   line("reads_total", "counter", "Reads answered.", stats.reads);
@@ -38,12 +58,51 @@ std::string prometheus_text(server_stats const& stats) {
   line("parameter_bytes_total", "counter", "Bytes of parameters sent.", stats.bytes_sent);
   line("connections", "gauge", "Worker processes that are connected.", stats.connections);
   line("connections_lost_total", "counter", "Worker processes that have gone.", stats.connections_lost);
+  line("reconnects_total", "counter", "Connections that came back after a break.", stats.reconnects);
+  line("not_finite_total", "counter", "Worker processes cut off for NaN or infinity.", stats.not_finite);
+  line("over_limits_total", "counter", "Worker processes cut off for rows or bytes beyond limits.", stats.over_limits);
+  line("table_bytes", "gauge", "Memory of the tables, versions included.", stats.table_bytes);
+  line("held_commits", "gauge", "Commits that the protocol holds back.", stats.held_commits);
+  line("held_bytes", "gauge", "Bytes of commits that the protocol holds back.", stats.held_bytes);
   line("stage", "gauge", "The run under way, or the last one.", stats.stage);
   line("clock", "gauge", "The least clock of the run's workers.", stats.clock);
   return text;
 }
 
+std::string prometheus_text(coordinator_stats const& stats) {
+  std::string text;
+  auto const line = [&](auto const&... all) { add_line(text, all...); };
+  line("coordinator_servers", "gauge", "Server processes that are here.", stats.servers_here);
+  line("coordinator_workers", "gauge", "Worker processes that are here.", stats.workers_here);
+  line("coordinator_connected", "gauge", "Processes whose connection is up.", stats.connected);
+  line("coordinator_handshakes_total", "counter", "Connections that have said whose they are.", stats.handshakes);
+  line("coordinator_reconnects_total", "counter", "Connections that came back after a break.", stats.reconnects);
+  line("coordinator_refused_total", "counter", "Processes that were refused.", stats.refused);
+  line("coordinator_lost_total", "counter", "Processes that went without a goodbye.", stats.lost);
+  line("coordinator_stage", "gauge", "The run under way, or the last one.", stats.stage);
+  line("coordinator_running", "gauge", "Whether a run is under way.", stats.running);
+  return text;
+}
+
+std::string prometheus_text(watched const& who) {
+  std::string text;
+  if (who.server != nullptr) text += prometheus_text(*who.server);
+  if (who.coordinator != nullptr) text += prometheus_text(*who.coordinator);
+  add_line(text, "resident_bytes", "gauge", "Memory of this process.", resident_bytes());
+  return text;
+}
+
 namespace {
+
+/// What is missing until workers can be served; nothing if nothing is.
+std::string missing(watched const& who) {
+  auto const no = [](server_stats::number const& ready) { return ready.load(std::memory_order_relaxed) == 0; };
+  if (who.server != nullptr && no(who.server->ready)) return "the coordinator has not let this server in yet\n";
+  if (who.coordinator == nullptr || !no(who.coordinator->ready)) return "";
+  return fmt::format("{} servers and {} workers are here, and more are needed\n",
+                     who.coordinator->servers_here.load(std::memory_order_relaxed),
+                     who.coordinator->workers_here.load(std::memory_order_relaxed));
+}
 
 constexpr std::chrono::milliseconds pause_after_error{100};
 constexpr long visits_max = 64;  // so that visitors leave files for workers to connect
@@ -51,8 +110,8 @@ constexpr long visits_max = 64;  // so that visitors leave files for workers to 
 /// One request, its answer, and goodbye. Lives in its handlers.
 class visit : public std::enable_shared_from_this<visit> {
  public:
-  visit(asio::ip::tcp::socket socket, server_stats const& stats, std::shared_ptr<void> ticket)
-      : stream_(std::move(socket)), stats_(stats), ticket_(std::move(ticket)) {
+  visit(asio::ip::tcp::socket socket, watched const& who, std::shared_ptr<void> ticket)
+      : stream_(std::move(socket)), who_(who), ticket_(std::move(ticket)) {
     parser_.body_limit(0);
     parser_.header_limit(8 * 1024);
   }
@@ -74,11 +133,8 @@ class visit : public std::enable_shared_from_this<visit> {
     if (request.method() != http::verb::get) {
       response_.result(http::status::method_not_allowed);
       response_.body() = "only GET is answered here\n";
-    } else if (request.target() != "/metrics" && request.target() != "/") {
-      response_.result(http::status::not_found);
-      response_.body() = "the counters are at /metrics\n";
     } else {
-      response_.body() = prometheus_text(stats_);
+      answer(request.target());
     }
     response_.prepare_payload();
     http::async_write(stream_, response_,
@@ -88,8 +144,23 @@ class visit : public std::enable_shared_from_this<visit> {
                       });
   }
 
+  void answer(std::string_view target) {
+    if (target == "/metrics" || target == "/") {
+      response_.body() = prometheus_text(who_);
+    } else if (target == "/healthz") {
+      response_.body() = "ok\n";
+    } else if (target == "/readyz") {
+      std::string const lack = missing(who_);
+      if (!lack.empty()) response_.result(http::status::service_unavailable);
+      response_.body() = lack.empty() ? "ready\n" : lack;
+    } else {
+      response_.result(http::status::not_found);
+      response_.body() = "the counters are at /metrics, answers to probes at /healthz and /readyz\n";
+    }
+  }
+
   beast::tcp_stream stream_;
-  server_stats const& stats_;
+  watched const who_;
   std::shared_ptr<void> ticket_;
   beast::flat_buffer buffer_{16 * 1024};
   http::request_parser<http::empty_body> parser_;
@@ -99,13 +170,13 @@ class visit : public std::enable_shared_from_this<visit> {
 }  // namespace
 
 struct metrics_page::state {
-  explicit state(server_stats const& s) : stats(s) {}
+  explicit state(watched const& w) : who(w) {}
   void accept() {
     acceptor.async_accept([this](beast::error_code ec, asio::ip::tcp::socket socket) {
       if (!acceptor.is_open()) return;
       if (ec) return accept_later();
       if (tickets.use_count() <= visits_max)
-        std::make_shared<visit>(std::move(socket), stats, tickets)->begin();
+        std::make_shared<visit>(std::move(socket), who, tickets)->begin();
       accept();
     });
   }
@@ -115,7 +186,7 @@ struct metrics_page::state {
     retry.async_wait([this](beast::error_code) { accept(); });
   }
 
-  server_stats const& stats;
+  watched const who;
   asio::io_context context{1};
   asio::ip::tcp::acceptor acceptor{context};
   asio::steady_timer retry{context};
@@ -123,8 +194,8 @@ struct metrics_page::state {
   std::thread thread;
 };
 
-metrics_page::metrics_page(net::address const& at, server_stats const& stats)
-    : state_(std::make_unique<state>(stats)) {
+metrics_page::metrics_page(net::address const& at, watched const& who)
+    : state_(std::make_unique<state>(who)) {
   if (at.is_unix() || !at.is_loopback())
     throw option_error("--metrics: " + at.text() + ", expected a port of the loopback network");
   beast::error_code ec;

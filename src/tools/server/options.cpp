@@ -25,6 +25,7 @@ struct texts {
   std::string listen;
   std::string on_loss;
   std::string metrics;
+  std::string log_format;
   std::string staleness;
   std::string token_file;
   table_texts tables;
@@ -64,6 +65,14 @@ void add_place(CLI::App& app, options& o, texts& t) {
       ->check(CLI::PositiveNumber);
   app.add_option("--patience", t.patience, "seconds to wait for the other processes [60]")
       ->check(CLI::PositiveNumber);
+}
+
+void add_limits(CLI::App& app, net::server_limits& l) {
+  app.add_flag("--check-finite", l.check_finite, "cut off worker processes that commit NaN or infinity");
+  app.add_option("--rows-max", l.rows_max,
+                 "rows of sparse tables that one worker process may be the first to commit [no limit]");
+  app.add_option("--bytes-max", l.bytes_max,
+                 "bytes kept for one worker process: those rows, commits held back, answers not read [no limit]");
 }
 
 void add_protocol(CLI::App& app, options& o, texts& t) {
@@ -151,6 +160,9 @@ void interpret(options& o, texts const& t) {
   if (t.reconnect) o.place.reconnect = milliseconds_of(*t.reconnect);
   if (t.patience != 0) o.place.patience = milliseconds_of(t.patience);
   o.tables = tables_from(t.tables);
+  auto const logs = log_format_from(t.log_format);
+  if (!logs) throw option_error("RUBATO_LOG_FORMAT: \"" + t.log_format + "\", expected text, keyvalue or json");
+  o.logs = *logs;
 }
 
 /// A token from a file, as the environment would give it.
@@ -212,6 +224,10 @@ Environment, where the option is not given:
   RUBATO_SILENCE, RUBATO_RECONNECT, RUBATO_PATIENCE
                           --silence, --reconnect, --patience, in seconds [5, 2, 60]
   RUBATO_BREAKS_MAX       --breaks-max [20]
+  RUBATO_CHECK_FINITE     1: --check-finite
+  RUBATO_ROWS_MAX, RUBATO_BYTES_MAX
+                          --rows-max, --bytes-max [0: no limit]
+  RUBATO_LOG_FORMAT       --log-format [text]
 
 Exit code:
   0                       all workers have left, or a signal ended it while it served
@@ -224,7 +240,7 @@ Exit code:
 void refuse_options_of_servers(CLI::App const& app) {
   for (auto const* name :
        {"--listen", "--storage", "--type", "--merge", "--rows", "--width", "--partition",
-        "--metrics"})
+        "--rows-max", "--bytes-max", "--check-finite"})
     if (app.count(name) != 0)
       throw option_error(std::string(name) + ": is for servers; this process is the coordinator");
 }
@@ -249,10 +265,15 @@ std::optional<options> parse(int argc, char const* const* argv, int& exit_code) 
                                               std::to_string(version.minor_number) + "." +
                                               std::to_string(version.patch_number));
   add_place(app, o, t);
+  add_limits(app, o.place.limits);
   add_protocol(app, o, t);
   add_tables(app, t);
   app.add_option("--metrics", t.metrics,
-                 "answer with counters in Prometheus's text format on this loopback PORT");
+                 "answer on this loopback PORT: /metrics with counters in Prometheus's text format, /healthz, "
+                 "and /readyz");
+  app.add_option("--log-format", t.log_format, "of the log: text, keyvalue or json [text]")
+      ->envname("RUBATO_LOG_FORMAT")
+      ->default_val("text");
   app.add_flag("--verbose", o.verbose, "log connections and membership");
   try {
     app.parse(argc, argv);

@@ -263,8 +263,12 @@ class played_run {
  public:
   played_run(rules const& p, std::size_t rows, std::uint64_t held_max = std::uint64_t{1} << 30,
              table_changes const& changes = {})
-      : plan_(std::vector<rules>{p}, 1, {describe(counting{.rows = rows})}, {changes}) {
+      : played_run(blueprint(std::vector<rules>{p}, 1, {describe(counting{.rows = rows})}, {changes}), {}, held_max) {}
+  played_run(rules const& p, table_description const& table, net::server_limits const& limits)
+      : played_run(blueprint(p, 1, {table}), limits, std::uint64_t{1} << 30) {}
+  played_run(blueprint plan, net::server_limits const& limits, std::uint64_t held_max) : plan_(std::move(plan)) {
     net::deployment place;
+    place.limits = limits;
     place.as = net::role::server;
     place.rank = 0;
     place.coordinator.path = folder_.file("coordinator");
@@ -317,6 +321,7 @@ class played_run {
     from.commit({to().identity(w), stamp, version_index{stamp.value()}, {std::move(part)}});
   }
 
+  [[nodiscard]] blueprint const& plan() const noexcept { return plan_; }
   [[nodiscard]] played_coordinator& to() { return *coordinator_; }
   [[nodiscard]] worker_peer& first() { return *first_; }
   [[nodiscard]] server_stats const& stats() const { return server_->stats(); }

@@ -41,6 +41,19 @@ struct setting {
     return result;
   }
 
+  [[nodiscard]] std::uint64_t whole() const {
+    std::uint64_t result = 0;
+    auto const* const end = value.data() + value.size();
+    auto const [stopped, failure] = std::from_chars(value.data(), end, result);
+    if (failure != std::errc{} || stopped != end) refuse("a whole number from 0 to 2^64 - 1; 0 is no limit");
+    return result;
+  }
+
+  [[nodiscard]] bool yes() const {
+    if (value != "0" && value != "1") refuse("0 or 1");
+    return value == "1";
+  }
+
   [[nodiscard]] std::chrono::milliseconds seconds(std::chrono::milliseconds lowest) const {
     constexpr double most = 1e9;
     double const least = static_cast<double>(lowest.count()) / 1000;
@@ -241,8 +254,7 @@ std::optional<tls_files> certificates(environment const& set) {
 
 bool beyond_loopback(environment const& set) {
   auto const given = set.get("RUBATO_BEYOND_LOOPBACK");
-  if (given && given->value != "0" && given->value != "1") given->refuse("0 or 1");
-  return given && given->value == "1";
+  return given && given->yes();
 }
 
 on_loss what_a_loss_means(setting const& given) {
@@ -257,6 +269,12 @@ void set_times(deployment& d, environment const& set) {
   if (auto const given = set.get("RUBATO_RECONNECT")) d.reconnect = given->seconds(milliseconds(0));
   if (auto const given = set.get("RUBATO_PATIENCE")) d.patience = given->seconds(milliseconds(1));
   if (auto const given = set.get("RUBATO_BREAKS_MAX")) d.breaks_max = given->number(1, processes_max);
+}
+
+void set_limits(server_limits& l, environment const& set) {
+  if (auto const given = set.get("RUBATO_CHECK_FINITE")) l.check_finite = given->yes();
+  if (auto const given = set.get("RUBATO_ROWS_MAX")) l.rows_max = given->whole();
+  if (auto const given = set.get("RUBATO_BYTES_MAX")) l.bytes_max = given->whole();
 }
 
 void require_between(std::string_view member, std::int64_t value, std::int64_t lowest,
@@ -330,6 +348,7 @@ deployment deployment::from_environment(
                  .beyond_loopback = net::beyond_loopback(set)};
   if (auto const given = set.get("RUBATO_ON_LOSS")) result.when_lost = what_a_loss_means(*given);
   set_times(result, set);
+  set_limits(result.limits, set);
   return result;
 }
 

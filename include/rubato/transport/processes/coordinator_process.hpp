@@ -12,6 +12,7 @@
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
+#include "rubato/transport/processes/coordinator_stats.hpp"
 #include "rubato/transport/processes/past_sessions.hpp"
 #include "rubato/transport/processes/process_control.hpp"
 #include "rubato/transport/processes/reminder.hpp"
@@ -29,6 +30,8 @@ class coordinator_process final : net::link_user {
 
   /// Where it listens.
   [[nodiscard]] net::address bound() const { return listener_->bound(); }
+  /// Counts there from now on; from before `run` until after it.
+  void count_in(coordinator_stats& stats) { stats_ = &stats; }
   /// Coordinates until all have left, or `stop` is called. @throws lost_error when it could not go on
   void run();
   /// Makes `run` return. Any thread.
@@ -50,6 +53,7 @@ class coordinator_process final : net::link_user {
   void forget_unconnected(wire::registration const& r);
   void replace(process_control::place who, std::string const& reason);
   void deliver();
+  void count_all();
   void check_patience();
   void forget_strangers();
   void forget_dead();
@@ -67,6 +71,8 @@ class coordinator_process final : net::link_user {
   std::map<process_control::place, guest*> at_;
   net::network::clock::time_point looked_ = began_;  ///< for strangers
   std::atomic<bool> stop_asked_ = false;
+  coordinator_stats own_stats_;
+  coordinator_stats* stats_ = &own_stats_;
   /// A wait before the first run.
   struct wait {
     net::network::clock::time_point ends;

@@ -31,9 +31,13 @@ class inbound_frames {
  public:
   using destinations = std::vector<std::span<std::byte>>;
 
-  /// Rows of sparse tables in one frame take at most `sparse_max` bytes.
-  inbound_frames(blueprint const& plan, server_id self, std::uint64_t sparse_max)
-      : plan_(plan), self_(self), sparse_max_(sparse_max), parts_(plan.tables().size()) {}
+  /// Rows of sparse tables in one frame take at most `sparse_max` bytes. `finite`: values that are not finite are
+  /// refused, by a wire::frame_error.
+  inbound_frames(blueprint const& plan, server_id self, std::uint64_t sparse_max, bool finite = false)
+      : plan_(plan), self_(self), sparse_max_(sparse_max), finite_(finite), parts_(plan.tables().size()) {}
+
+  /// Whether some have been refused for that.
+  [[nodiscard]] bool was_not_finite() const noexcept { return was_not_finite_; }
 
   // ---- commits
 
@@ -85,11 +89,14 @@ class inbound_frames {
   void prepare_part(std::size_t table, wire::part_size const& p, shard const& server);
   void fold_window(shard& server);
   void check_rows(std::size_t table, std::vector<std::uint64_t> const& rows, bool once) const;
+  void check_finite(std::size_t table, std::span<std::byte const> values);
   [[nodiscard]] bool holds(std::size_t table, std::uint64_t row) const;
 
   blueprint const& plan_;
   server_id self_;
   std::uint64_t sparse_max_;
+  bool finite_;
+  bool was_not_finite_ = false;
   commit_message commit_{};
   std::uint64_t decided_ = 0;  ///< the number of the commit that `refused_` is about
   refusal refused_ = refusal::none;

@@ -18,6 +18,7 @@
 #include "rubato/transport/processes/coordinator_link.hpp"
 #include "rubato/transport/processes/enrolments.hpp"
 #include "rubato/transport/processes/past_sessions.hpp"
+#include "rubato/transport/processes/process_usage.hpp"
 #include "rubato/transport/processes/server_session.hpp"
 #include "rubato/transport/processes/server_stats.hpp"
 #include "rubato/wire/control.hpp"
@@ -84,6 +85,10 @@ class server_process final : coordinator_user {
   void take_commit(session& s, wire::frame_header const& header);
   [[nodiscard]] refusal apply(session const& s, wire::frame_header const& header, commit_message&& m);
   void check_held(session& s, std::uint64_t bytes);
+  void take_rows(session& s, commit_message const& m);
+  void check_limits(session& s);
+  [[noreturn]] void beyond_limits(session const& s, char const* name, std::uint64_t most, std::string const& what);
+  void weigh_memory();
   [[nodiscard]] std::uint64_t held_of(session const& s, std::uint64_t overhead) const;
   void refuse(session& s, sender const& whom, std::uint64_t ticket, refusal why);
 
@@ -138,6 +143,8 @@ class server_process final : coordinator_user {
 
   std::map<std::uint64_t, std::unique_ptr<session>> sessions_;
   past_sessions past_;
+  process_usage usage_;
+  net::network::clock::time_point weighed_{};  ///< when the memory was, for the stats
   bool some_are_over_ = false;
   enrolments enrolments_;
   std::map<std::uint32_t, std::vector<worker_id>> workers_of_;  ///< by process, in this stage

@@ -34,6 +34,9 @@ struct server_session final : net::link_user {
   std::uint64_t longest_answer = 0;  ///< so far, in bytes
   std::uint64_t longest_commit = 0;
   std::uint64_t unweighed = 0;       ///< bytes of commits since its part of the log was last weighed
+  std::uint64_t weighed = 0;         ///< what is held back of its commits, where that is limited
+  std::uint64_t since_weighed = 0;   ///< and at most so much more
+  bool had_connection = false;
   bool over = false;
 };
 

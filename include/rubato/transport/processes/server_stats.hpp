@@ -18,6 +18,13 @@ struct server_stats {
   number bytes_sent = 0;      ///< of parameters
   number connections = 0;     ///< worker processes that are connected now
   number connections_lost = 0;
+  number reconnects = 0;      ///< connections that came back after a break
+  number not_finite = 0;      ///< worker processes cut off for NaN or infinity
+  number over_limits = 0;     ///< worker processes cut off for rows or bytes beyond `net::server_limits`
+  number table_bytes = 0;     ///< of its tables, versions included; every second or so, as the next two
+  number held_commits = 0;    ///< held back by the protocol
+  number held_bytes = 0;      ///< of these
+  number ready = 0;           ///< 1 once the coordinator has given it its place, and workers may come
   number stage = 0;           ///< the run under way, or the last one
   number clock = 0;           ///< the least clock of its workers
 

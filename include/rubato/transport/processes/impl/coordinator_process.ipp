@@ -61,6 +61,7 @@ void coordinator_process::run() {
     deliver();
     forget_strangers();
     forget_dead();
+    count_all();
   }
   // What was said last is to arrive before the links close.
   auto const end = network_->now() + place_.reconnect;
@@ -81,6 +82,21 @@ void coordinator_process::stop() noexcept {
 
 time_point coordinator_process::now() const {
   return time_point(network_->now() - began_);
+}
+
+void coordinator_process::count_all() {
+  coordinator_stats& s = *stats_;
+  std::uint64_t servers = 0, up = 0;
+  for (auto const& [place, g] : at_) {
+    servers += place.as == net::role::server ? 1 : 0;
+    up += g->link.is_up() ? 1 : 0;
+  }
+  server_stats::set(s.servers_here, servers);
+  server_stats::set(s.workers_here, at_.size() - servers);
+  server_stats::set(s.connected, up);
+  server_stats::set(s.stage, control_.stage().value());
+  server_stats::set(s.running, control_.is_running() ? 1 : 0);
+  server_stats::set(s.ready, control_.is_complete() && !control_.is_over() ? 1 : 0);
 }
 
 /// One time for all of a start: who comes and goes again does not lengthen it, but there is as much again for those
@@ -127,15 +143,19 @@ void coordinator_process::forget_dead() {
 }
 
 void coordinator_process::welcome(std::unique_ptr<net::connection> fresh, net::hello const& said) {
+  server_stats::add(stats_->handshakes, 1);
   auto const at = guests_.find(said.session);
-  if (past_.contains(said.session) || (at != guests_.end() && at->second->link.is_over()))
+  if (past_.contains(said.session) || (at != guests_.end() && at->second->link.is_over())) {
+    server_stats::add(stats_->refused, 1);
     return net::refuse(*fresh, "this process was given up as lost; it can only start anew");
+  }
   if (at == guests_.end()) {
     auto g = std::make_unique<guest>(*this, said);
     guest& made = *g;
     guests_.emplace(said.session, std::move(g));
     return made.link.adopt(std::move(fresh), said);
   }
+  server_stats::add(stats_->reconnects, 1);
   at->second->link.adopt(std::move(fresh), said);
 }
 
@@ -163,7 +183,12 @@ void coordinator_process::end(net::link& from, wire::frame_header const&) {
     auto const* r = std::get_if<wire::registration>(&message);
     if (r == nullptr || r->as != g.as)
       throw wire::frame_error("a process said something before it said who it is");
-    return enroll(g, *r);
+    try {
+      return enroll(g, *r);
+    } catch (...) {  // the link says why
+      server_stats::add(stats_->refused, 1);
+      throw;
+    }
   }
   if (auto const at = at_.find(*g.place); at == at_.end() || at->second != &g)
     throw wire::frame_error("a process goes on talking after another has taken its place");
@@ -216,6 +241,7 @@ void coordinator_process::lost(net::link& from, std::string const& reason, bool 
 
 void coordinator_process::miss(guest& g, std::string const& reason, bool expected) {
   if (!g.place) return;
+  if (!expected) server_stats::add(stats_->lost, 1);
   if (!expected)
     net::log(net::log_level::warning, std::string(to_string(g.place->as)) + " " +
                                           std::to_string(g.place->number) + " was lost: " + reason);

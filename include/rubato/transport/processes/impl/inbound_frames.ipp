@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <concepts>
 #include <memory>
 #include <string>
 #include <utility>
@@ -43,7 +45,10 @@ void inbound_frames::more(shard& server, destinations& body) {
 commit_message inbound_frames::take_commit(shard& server) {
   fold_window(server);
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    if (parts_[i]) check_rows(i, parts_[i]->rows, true);
+    if (parts_[i]) {
+      check_rows(i, parts_[i]->rows, true);
+      check_finite(i, parts_[i]->values.bytes());
+    }
     commit_.parts.push_back(std::move(parts_[i]));
   }
   return std::move(commit_);
@@ -84,6 +89,7 @@ void inbound_frames::prepare_part(std::size_t table, wire::part_size const& p, s
 
 void inbound_frames::fold_window(shard& server) {
   windows_.take([&](std::size_t table, std::size_t first, std::span<std::byte const> bytes, double weight) {
+    check_finite(table, bytes);
     server.fold_run(table, first / plan_.table(table).row_bytes(), bytes, weight);
   });
 }
@@ -149,6 +155,7 @@ void inbound_frames::take_values(std::uint16_t table, shard& server, bool initia
   if (initial && plan_.table(table).bounded() && !values->whole)
     throw wire::frame_error("initial values of some rows of a dense table");
   check_rows(table, values->rows, true);
+  check_finite(table, values->values.bytes());
   server.host(table).assign(*values);
 }
 
@@ -198,6 +205,21 @@ void inbound_frames::check_rows(std::size_t table, std::vector<std::uint64_t> co
   for (std::uint64_t const row : rows)
     if (!seen.try_emplace(row, 0).second)
       throw wire::frame_error("an update names row " + std::to_string(row) + " twice");
+}
+
+void inbound_frames::check_finite(std::size_t table, std::span<std::byte const> values) {
+  if (!finite_) return;
+  with_element(plan_.table(table).element(), [&]<class T>() {
+    if constexpr (std::floating_point<T>) {
+      std::span const all(reinterpret_cast<T const*>(values.data()), values.size() / sizeof(T));
+      auto const bad = std::ranges::find_if(all, [](T x) { return !std::isfinite(x); });
+      if (bad == all.end()) return;
+      was_not_finite_ = true;
+      throw wire::frame_error(std::string("an update of table ") + std::to_string(table) + " with " +
+                              (std::isnan(*bad) ? "NaN" : "infinity") +
+                              " in it, and this server takes finite ones only (check_finite)");
+    }
+  });
 }
 
 bool inbound_frames::holds(std::size_t table, std::uint64_t row) const {

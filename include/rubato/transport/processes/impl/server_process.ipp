@@ -34,6 +34,7 @@ server_process::server_process(std::unique_ptr<net::network> network, blueprint 
       sparse_max_(sparse_max),
       held_max_(held_max),
       network_(std::move(network)),
+      usage_(plan, place.limits),
       door_(*network_, connection_limits(place),
             [this](auto guest, auto const& said) { welcome(std::move(guest), said); },
             guests_limit(place)),
@@ -76,7 +77,7 @@ server_session::server_session(server_process& server, net::hello const& said, s
       process(said.number),
       incarnation(said.incarnation),
       link(*server.network_, *this, link_limits(server.place_), who),
-      arriving(server.plan_, *server.self_, server.sparse_max_),
+      arriving(server.plan_, *server.self_, server.sparse_max_, server.place_.limits.check_finite),
       answers(server.plan_.tables().size()) {}
 
 void server_session::begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
@@ -89,7 +90,10 @@ void server_session::more(net::link&, wire::frame_header const&,
 }
 void server_session::end(net::link&, wire::frame_header const& header) { server_.end(*this, header); }
 void server_session::drained(net::link&) { server_.flush(); }
-void server_session::resumed(net::link&) { server_.count_connections(); }
+void server_session::resumed(net::link&) {
+  if (std::exchange(had_connection, true)) server_.stats_.add(server_.stats_.reconnects, 1);
+  server_.count_connections();
+}
 void server_session::broken(net::link&, std::string const&) { server_.withdraw(*this); }
 void server_session::lost(net::link&, std::string const& reason, bool expected) {
   server_.lose(*this, reason, expected);
@@ -150,6 +154,7 @@ void server_process::begin(session& s, wire::frame_header const& header, std::sp
 
 void server_process::end(session& s, wire::frame_header const& header) {
   check_debt(s);
+  check_limits(s);
   switch (static_cast<wire::kind>(header.kind)) {
     case wire::kind::commit: return take_commit(s, header);
     case wire::kind::request: return take_request(s, s.arriving.take_request());
@@ -171,6 +176,7 @@ void server_process::end_session(session& s) {
   s.over = some_are_over_ = true;
   if (s.arriving.is_in_pieces()) shard_->count_partly_folded();
   stats_.add(stats_.connections_lost, 1);
+  if (s.arriving.was_not_finite()) stats_.add(stats_.not_finite, 1);
   withdraw(s);
 }
 
@@ -213,6 +219,7 @@ void server_process::take_commit(session& s, wire::frame_header const& header) {
   commit_message m = s.arriving.take_commit(*shard_);
   sender const from = m.from;
   clock_index const next = m.stamp.next();
+  take_rows(s, m);
   released_.clear();
   if (refusal const r = apply(s, header, std::move(m)); r != refusal::none) {
     if (s.arriving.is_in_pieces()) shard_->count_partly_folded();
@@ -226,6 +233,7 @@ void server_process::take_commit(session& s, wire::frame_header const& header) {
   retry_early();
   report_when_over();
   check_held(s, header.length);
+  s.since_weighed += header.length;
   s.arriving.end_commit();
 }
 
@@ -255,6 +263,36 @@ void server_process::check_held(session& s, std::uint64_t bytes) {
   if (std::uint64_t const held = held_of(s, overhead); held > most)
     throw wire::frame_error(std::to_string(held) + " bytes of commits are ahead of what the slowest "
                             "worker has committed, expected at most " + std::to_string(most));
+}
+
+/// A commit that will not be taken makes no rows.
+void server_process::take_rows(session& s, commit_message const& m) {
+  if (s.arriving.refused() != refusal::none || !speaks_for(s, m.from.worker.value())) return;
+  if (usage_.take_rows(s.process, m)) return;
+  std::string const had = std::to_string(usage_.rows_of(s.process)) + " rows of its own";
+  if (net::server_limits const& l = place_.limits; l.rows_max != 0) beyond_limits(s, "rows_max", l.rows_max, had);
+  beyond_limits(s, "bytes_max", place_.limits.bytes_max, had);
+}
+
+/// What is held back is weighed again only when it may have become too much.
+void server_process::check_limits(session& s) {
+  std::uint64_t const most = place_.limits.bytes_max;
+  if (most == 0) return;
+  std::uint64_t questions = 0;
+  for (auto const& [reader, r] : waiting_)
+    if (r.from == &s) questions += r.asked.rows.size() * sizeof(std::uint64_t);
+  std::uint64_t const others = usage_.bytes_of(s.process) + s.link.unsent() + questions;
+  if (others + s.weighed + s.since_weighed <= most) return;
+  s.weighed = held_of(s, 0);
+  s.since_weighed = 0;
+  if (others + s.weighed > most)
+    beyond_limits(s, "bytes_max", most, std::to_string(others + s.weighed) + " bytes that are kept for it");
+}
+
+void server_process::beyond_limits(session const& s, char const* name, std::uint64_t most, std::string const& what) {
+  stats_.add(stats_.over_limits, 1);
+  throw wire::frame_error("worker process " + std::to_string(s.process) + " asks for more, with " + what + ": " + name +
+                          " of this server is " + std::to_string(most));
 }
 
 std::uint64_t server_process::held_of(session const& s, std::uint64_t overhead) const {
@@ -391,10 +429,22 @@ void server_process::flush() {
   for (session* s : touched_) s->link.flush();
   touched_.clear();
   stats_.set(stats_.reads_waiting, waiting_.size());
+  weigh_memory();
   if (stage_ != stage_id{})
     stats_.set(stats_.clock, shard_->inspect([](auto const& control) {
       return static_cast<std::uint64_t>(control.published().value());
     }));
+}
+
+/// Asks every table, and looks at every commit that is held back: not for each message.
+void server_process::weigh_memory() {
+  auto const now = network_->now();
+  if (!shard_ || now - weighed_ < std::chrono::seconds(1)) return;
+  weighed_ = now;
+  shard_memory const m = shard_->memory();
+  stats_.set(stats_.table_bytes, m.parameters);
+  stats_.set(stats_.held_bytes, m.log);
+  stats_.set(stats_.held_commits, shard_->inspect([](auto const& control) { return control.held_back(); }));
 }
 
 void server_process::retry_early() {
@@ -446,6 +496,8 @@ void server_process::welcomed(wire::welcome const& w) {
   }
   shard_ = std::make_unique<shard>(plan_, *self_, threading::single);
   open_door();
+  stats_.set(stats_.ready, 1);
+  weigh_memory();
 }
 
 void server_process::told(wire::control_message const& said) {
