@@ -101,6 +101,7 @@ class visibility_rule {
   [[nodiscard]] clock_index horizon(fold_window const& w) const noexcept { return answers_->horizon(w); }
   /// As of an admission.
   [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
+  /// One with a copy of the policy to itself, as of an admission.
   [[nodiscard]] visibility_rule unshared() const {
     auto own = *this;
     own.answers_ = answers_->copy();
@@ -155,6 +156,7 @@ class merge_rule {
   [[nodiscard]] std::type_info const& type() const noexcept { return *type_; }
   /// As of an admission.
   [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
+  /// One with a copy of the policy to itself, as of an admission.
   [[nodiscard]] merge_rule unshared() const {
     auto own = *this;
     own.answers_ = answers_->copy();
