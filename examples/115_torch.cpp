@@ -5,10 +5,6 @@
 // The same on several processes, under one protocol (bsp unless it says which):
 //   rubato-launch -n 2 -s 1 -- 115_torch ssp
 //   rubato-launch -n 2 -s 1 -- 115_torch adsp
-#include <torch/nn/modules/conv.h>
-#include <torch/nn/modules/linear.h>
-#include <torch/optim/sgd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +14,9 @@
 #include <rubato/torch.hpp>
 #include <rubato/transport/tcp.hpp>
 #include <string>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
 
 namespace rb = rubato;
 using namespace std::chrono_literals;

@@ -38,9 +38,10 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/core/ivalue.h>  // before others of torch's: to clang 14 they are ill-formed in C++20 without it
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/nn/module.h>
-
 #include <rubato/core/error.hpp>
 
 namespace rubato {
@@ -63,6 +64,7 @@ class flat_parameters {
   /// Moves the module's parameters. O(size). @throws option_error that names the parameter which is not of contiguous
   /// 32-bit floats on the CPU, or shares memory with another; or when there is none. The module is then as it was.
   explicit flat_parameters(torch::nn::Module& module);
+  /// The one that is moved from is not to be used again.
   flat_parameters(flat_parameters&&) noexcept = default;
   flat_parameters& operator=(flat_parameters&&) noexcept = default;
 
