@@ -2,7 +2,7 @@
 # "What is not said twice"): they are what a concept asks of a class, and documented there, or what every C++
 # programmer knows.
 if(GONE)
-  message(FATAL_ERROR "docs/CMakeLists.txt leaves out headers that there are not: ${GONE}")
+  message(FATAL_ERROR "cmake/docs/CMakeLists.txt leaves out headers that there are not: ${GONE}")
 endif()
 file(REMOVE_RECURSE ${OUTPUT}/html)
 execute_process(COMMAND ${DOXYGEN} ${OUTPUT}/Doxyfile COMMAND_ERROR_IS_FATAL ANY)
