@@ -42,7 +42,7 @@ class soak_round {
  public:
   explicit soak_round(std::uint64_t seed)
       : random_(seed, 0x50a6), between_(plan_, meddling(), listening()), run_(plan()) {
-    if (is_flooded_) flood_.emplace(ports_behind(), std::chrono::microseconds(100));
+    if (is_flooded_) flood_.emplace(ports_behind(), std::chrono::milliseconds(1));
   }
 
   void play() {
@@ -97,8 +97,8 @@ class soak_round {
     plan_.options = {"--protocol", protocol, "--clocks", std::to_string(clocks), "--columns", std::to_string(columns),
                      "--pause", "2000", "--tells", "yes"};
     for (auto const& [name, value] : test::variables{{"RUBATO_ON_LOSS", "go-on"},
-                                                     {"RUBATO_RECONNECT", "2"},
-                                                     {"RUBATO_SILENCE", "2.5"},
+                                                     {"RUBATO_RECONNECT", "3"},
+                                                     {"RUBATO_SILENCE", "3"},
                                                      {"RUBATO_TOKEN", "open sesame"}})
       plan_.settings[name] = value;
     return plan_;
