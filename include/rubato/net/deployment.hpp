@@ -63,10 +63,10 @@ struct deployment {
   std::chrono::milliseconds silence{5000};
   /// A process whose connection broke may come back within this time; then it is lost.
   std::chrono::milliseconds reconnect{2000};
-  /// How many connections to a process may break in a row before anything has got through that was to, in either
-  /// direction: a frame has been acknowledged, or, where none waits for that, one has come. Then sending it again
-  /// does not help, and the process is lost, with what the last one broke for. They are made at growing intervals,
-  /// so that 20 take about four seconds.
+  /// How many connections to a process may break in a row before the frame that is to be acknowledged next has been,
+  /// or, where what came was no frame, before one that is has come. Then sending it again does not help, and the
+  /// process is lost, with what the last one broke for. They are made at growing intervals, so that 20 take about
+  /// four seconds. A worker that waits for parameters may wait through as many breaks as it likes.
   std::uint32_t breaks_max = 20;
   /// Of a server: what one worker process may make it hold.
   server_limits limits{};

@@ -162,6 +162,9 @@ class link final : public frame_receiver {
   void shut() noexcept;
   void give_up(std::string const& reason, bool expected);
   void interrupted(std::string const& reason);
+  /// Since the last break: something kept is acknowledged; a frame of a user's has come.
+  [[nodiscard]] bool is_taken() const noexcept { return sent_ - kept_.size() > at_break_.taken; }
+  [[nodiscard]] bool has_arrived() const noexcept { return arrived_ > at_break_.arrived; }
   [[nodiscard]] bool is_fruitless() const noexcept;
   void count_break();
   [[nodiscard]] std::string stuck_text(std::string const& reason) const;
@@ -195,7 +198,6 @@ class link final : public frame_receiver {
   std::shared_ptr<void> timer_;
   progress at_break_;
   std::uint64_t arrived_ = 0;  ///< frames of users, of any kind
-  bool tried_ = false;         ///< something was to get through this connection, either way
   bool garbled_ = false;       ///< what came through it cannot have been sent so
   network::clock::time_point up_since_{};
 

@@ -197,7 +197,6 @@ void link::resume() {
   ready_ = begun_ = true;
   cut_ = false;
   garbled_ = false;
-  tried_ = !kept_.empty();
   up_since_ = network_.now();
   std::uint64_t sequence = sent_ - kept_.size();
   for (kept const& k : kept_) transmit(k.frame, ++sequence);
@@ -229,7 +228,6 @@ void link::send(std::shared_ptr<reliable_frame const> frame) {
   kept_.push_back({frame, bytes});
   kept_bytes_ += bytes;
   ++sent_;
-  tried_ = true;
   if (is_up()) transmit(frame, sent_);
 }
 
@@ -257,16 +255,12 @@ void link::transmit(std::shared_ptr<reliable_frame const> const& frame, std::uin
 
 void link::send(wire::frame_header const& header, std::span<std::byte const> meta,
                 std::span<std::byte const> body) {
-  if (!is_up()) return;
-  tried_ = true;
-  connection_->send(header, meta, body);
+  if (is_up()) connection_->send(header, meta, body);
 }
 
 void link::send(wire::frame_header const& header, std::span<std::byte const> meta,
                 std::uint64_t length, std::unique_ptr<body_source> body) {
-  if (!is_up()) return;
-  tried_ = true;
-  connection_->send(header, meta, length, std::move(body));
+  if (is_up()) connection_->send(header, meta, length, std::move(body));
 }
 
 void link::flush() {
@@ -308,7 +302,6 @@ void link::begin(wire::frame_header const& header, std::span<std::byte const> me
     if (header.kind < first_user_kind) return begin_own(header, meta);
     if (!ready_) throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
                                          " came before the hello");
-    tried_ = true;
     if ((header.kind & reliable_bit) != 0) expect_next(header.sequence);
     user_.begin(*this, header, meta, body);
   } catch (std::exception const& e) {
@@ -388,28 +381,27 @@ void link::drained() {
 
 /// A frame that is sent again fails again: whoever sends it hears why, once it is enough.
 void link::garbled(std::string const& reason) {
-  tried_ = garbled_ = true;
+  garbled_ = true;
   if (!ready_ || !is_fruitless() || at_break_.fruitless + 1 < limits_.breaks_max) return;
   ++at_break_.fruitless;
   fail(stuck_text(reason));
 }
 
 /// Whether this connection has been of no use. Of what is kept the first frame must get through, or the rest never
-/// will; where nothing is kept, any frame will do, and where one came that was none, the next that is.
+/// will; and where one came that was none, the next that is. A question that waits for its answer shows neither.
 bool link::is_fruitless() const noexcept {
-  bool const taken = sent_ - kept_.size() > at_break_.taken;
-  bool const arrived = arrived_ > at_break_.arrived;
-  if (garbled_ && !arrived) return true;
-  return tried_ && !taken && (!kept_.empty() || !arrived);
+  return (garbled_ && !has_arrived()) || (!kept_.empty() && !is_taken());
 }
 
 void link::count_break() {
   if (!ready_) return;
   bool const fruitless = is_fruitless();
+  bool const of_use = !fruitless && (is_taken() || has_arrived());
   bool const lasted = network_.now() - up_since_ >= 4 * longest_delay;
-  if (cut_ || (tried_ ? !fruitless : lasted)) delay_ = std::chrono::milliseconds{0};
-  if (cut_ || !tried_) return;  // who cuts does not want what is under way
-  at_break_ = {sent_ - kept_.size(), arrived_, fruitless ? at_break_.fruitless + 1 : 0};
+  if (cut_ || of_use || lasted) delay_ = std::chrono::milliseconds{0};
+  if (cut_) return;  // who cuts does not want what is under way
+  std::uint32_t const before = of_use ? 0 : at_break_.fruitless;
+  at_break_ = {sent_ - kept_.size(), arrived_, fruitless ? before + 1 : before};
 }
 
 std::string link::stuck_text(std::string const& reason) const {
