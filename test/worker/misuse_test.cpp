@@ -241,6 +241,19 @@ TEST_CASE("misuse: a body that trains without a step is told so, and one that is
   CHECK(cluster.run(train(100, true, false)).updates == 100);
   CHECK(cluster.run(train(1, false, false)).updates == 1);
   CHECK(cluster.run(train(100, false, true)).updates == 1);  // row by row, say
+  rb::cluster layers{rb::simulated{.workers = 1}, rb::ssp{}, rb::dense<float>{.rows = 2}, rb::dense<float>{.rows = 3},
+                     rb::dense<float>{.rows = 4}, rb::dense<float>{.rows = 5}};
+  CHECK(layers.run([](auto& worker) {  // one step, with a table for each layer
+          auto const train_layer = [](auto&& layer, std::size_t rows) {
+            floats w(rows);
+            layer.pull(w);
+            layer.push(w);
+          };
+          train_layer(worker[rb::table<0>], 2);
+          train_layer(worker[rb::table<1>], 3);
+          train_layer(worker[rb::table<2>], 4);
+          train_layer(worker[rb::table<3>], 5);
+        }).updates == 1);
   CHECK(cluster.run([&](auto& worker) {  // a pace of one's own
           for (int i = 0; i < 5; ++i) {
             train(2, false, false)(worker);
@@ -268,9 +281,9 @@ TEST_CASE("misuse: a simulated worker that pulls or pushes for ever without a st
                     rb::sparse<float>{.rows = 0}};
   CHECK_NOTHROW(quick.run([](auto& worker) {
     floats w(8);
-    for (int i = 0; i < 120'000; ++i) {
+    for (int i = 0; i < 1'200'000; ++i) {
       worker.pull(w);
-      if (i % 50'000 == 0) worker.step();
+      if (i % 500'000 == 0) worker.step();
     }
   }));
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -55,12 +56,12 @@ struct worker_core::state {
     idle_work += work;
     if (idle_work >= idle_work_max) check_progress();
   }
-  void note_read(std::uint64_t work, std::uint32_t round) {
-    if (std::exchange(pushed_since_read, false)) unstepped_rounds += round;
+  void note_read(std::size_t table, std::uint64_t work, std::uint32_t round) {
+    if (std::exchange(pushed_since_read[table], false)) unstepped_rounds += round;
     note_work(work);
   }
-  void note_push(std::uint64_t work) {
-    pushed_since_read = true;
+  void note_push(std::size_t table, std::uint64_t work) {
+    pushed_since_read[table] = true;
     note_work(work);
   }
   void check_progress();
@@ -94,13 +95,14 @@ struct worker_core::state {
   std::thread::id thread{};             ///< that the body runs in
   std::uint64_t idle_work = 0;          ///< of pulls and pushes since the last step or commit
   time_point idle_since{};
-  std::uint64_t unstepped_rounds = 0;   ///< reads that came after a push, until there is a step; see below
-  bool pushed_since_read = false;
+  std::uint64_t unstepped_rounds = 0;   ///< reads of a table that came after a push to it, until a step; see below
+  std::unique_ptr<bool[]> pushed_since_read = std::make_unique<bool[]>(plan.tables().size());
 
   // Work is counted in rows. A read of a whole table is as many as it may take the time of.
-  static constexpr std::uint64_t idle_work_max = 100'000'000;
+  static constexpr std::uint64_t idle_work_max = 1'000'000'000;
   [[nodiscard]] static std::uint64_t work_of_whole(std::size_t elements) noexcept { return 1000 + elements / 100; }
-  // Three rounds of pulling and pushing whole tables, or 3000 by key: one pass over some rows may be one local step.
+  // Three rounds of pushing to a whole table and pulling it again, or 3000 by key: one pass over some rows may be one
+  // local step.
   static constexpr std::uint32_t round_of_whole = 1000, round_of_rows = 1;
   static constexpr std::uint64_t unstepped_rounds_max = 3000;
 
@@ -258,7 +260,7 @@ void worker_core::pull_whole(std::size_t table, std::byte* out, std::size_t elem
                              std::optional<staleness> s) {
   state_->check_thread();
   state_->check_live();
-  state_->note_read(state::work_of_whole(elements), state::round_of_whole);
+  state_->note_read(table, state::work_of_whole(elements), state::round_of_whole);
   state_->reads.pull_whole(table, out, elements, s);
 }
 
@@ -266,7 +268,7 @@ void worker_core::pull_touched(std::size_t table, std::vector<std::uint64_t>& ke
                                std::optional<staleness> s) {
   state_->check_thread();
   state_->check_live();
-  state_->note_read(state::work_of_whole(values.size_bytes()), state::round_of_whole);
+  state_->note_read(table, state::work_of_whole(values.size_bytes()), state::round_of_whole);
   state_->reads.pull_touched(table, keys, values, s);
 }
 
@@ -274,7 +276,7 @@ void worker_core::pull_rows(std::size_t table, key_list keys, std::byte* out, st
                             std::optional<staleness> s) {
   state_->check_thread_of_rows();
   state_->check_live();
-  state_->note_read(keys.size() + 1, state::round_of_rows);
+  state_->note_read(table, keys.size() + 1, state::round_of_rows);
   state_->reads.pull_rows(table, keys, out, elements, s);
 }
 
@@ -299,7 +301,7 @@ void worker_core::push_whole(std::size_t table, std::byte const* delta, std::siz
   s.reads.enter(s.reads.bound());
   ++s.metrics.pushes;
   s.pushed = true;
-  s.note_push(state::work_of_whole(elements));
+  s.note_push(table, state::work_of_whole(elements));
   s.reads.replica_of(table).push_whole(delta);
 }
 
@@ -314,7 +316,7 @@ void worker_core::push_rows(std::size_t table, key_list keys, std::byte const* d
   s.reads.enter(s.reads.bound());
   ++s.metrics.pushes;
   s.pushed = s.pushed || elements != 0;
-  s.note_push(keys.size() + 1);
+  s.note_push(table, keys.size() + 1);
   s.reads.replica_of(table).push_rows(keys, delta);
 }
 
