@@ -6,8 +6,8 @@
 
 namespace rubato {
 
-/// Bytes that this process may come to have: the machine's memory and swap space, or the limit of its control
-/// group (cgroup) or of its address space (`ulimit -v`), whichever is least. What others use of it is not taken
+/// Bytes that this process may come to have: the machine's memory, or the limit of its control group (cgroup),
+/// and swap space beside either; or the limit of its address space (`ulimit -v`), whichever is least. What others use of it is not taken
 /// away: who asks for more than this can never have it, who asks for less may. Any thread; asks the system.
 [[nodiscard]] std::uint64_t machine_memory();
 

@@ -9,8 +9,10 @@
 #include <cinttypes>
 #include <cstddef>
 #include <cstdio>
+#include <fstream>
 #include <limits>
 #include <memory>
+#include <string>
 
 #include "rubato/core/machine_memory.hpp"
 
@@ -26,14 +28,34 @@ inline std::uint64_t limit_in(char const* file) {
   return in && std::fscanf(in.get(), "%" SCNu64, &limit) == 1 ? limit : none;
 }
 
+/// This process's control group under a controller; "": in the hierarchy of version 2. Nothing where there is none.
+inline std::string group_under(std::string const& controller) {
+  std::ifstream in("/proc/self/cgroup");
+  std::string number, controllers, path;
+  while (std::getline(in, number, ':') && std::getline(in, controllers, ':') && std::getline(in, path))
+    if (controllers == controller) return path;
+  return {};
+}
+
+/// The least limit of this process's control group and those that it is in.
+inline std::uint64_t limit_of_group(std::string const& mount, std::string group, char const* file) {
+  std::uint64_t least = limit_in((mount + "/" + file).c_str());
+  for (; group.size() > 1; group.resize(group.rfind('/')))
+    least = std::min(least, limit_in((mount + group + "/" + file).c_str()));
+  return least;
+}
+
 }  // namespace detail
 
 std::uint64_t machine_memory() {
   struct sysinfo machine {};
   sysinfo(&machine);
   std::uint64_t least = (std::uint64_t{machine.totalram} + machine.totalswap) * machine.mem_unit;
-  for (auto const* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
-    least = std::min(least, detail::limit_in(file));
+  std::uint64_t const swap = std::uint64_t{machine.totalswap} * machine.mem_unit;
+  for (std::uint64_t const limit :
+       {detail::limit_of_group("/sys/fs/cgroup", detail::group_under(""), "memory.max"),
+        detail::limit_of_group("/sys/fs/cgroup/memory", detail::group_under("memory"), "memory.limit_in_bytes")})
+    if (limit < least) least = std::min(least, limit + swap);  // swap space has a limit of its own, or none
   rlimit space{};
   if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
     least = std::min<std::uint64_t>(least, space.rlim_cur);
