@@ -25,7 +25,7 @@ struct damped_ssp {  // all that it takes
   auto pace() const { return rb::every_step{}; }
   static constexpr std::string_view name() { return "damped_ssp"; }
 };
-static_assert(rb::protocol<damped_ssp>);
+static_assert(rb::is_protocol<damped_ssp>());
 
 /// Eight workers pull a parameter towards 1; how far is it off after 30 clocks?
 template <rb::protocol Protocol>

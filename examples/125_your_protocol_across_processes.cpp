@@ -29,7 +29,7 @@ struct scattered_ssp {
   auto pace() const { return scattered_pace{}; }
   static constexpr std::string_view name() { return "scattered_ssp"; }
 };
-static_assert(rb::protocol<scattered_ssp>);
+static_assert(rb::is_protocol<scattered_ssp>());
 
 template <class Transport>
 void train(char const* where, Transport const& transport) {

@@ -123,10 +123,20 @@ TEST_CASE("check_merge", "[testing]") {
              "decay"));
 }
 
+namespace {
+struct fickle_pace {
+  commit_due due(pace_point) const noexcept {
+    static std::int64_t asked = 0;
+    return {.steps = 1 + ++asked % 2};
+  }
+};
+}  // namespace
+
 TEST_CASE("check_pace", "[testing]") {
   CHECK(testing::check_pace(every_step{}) == sentences{});
   CHECK(testing::check_pace(every{7}) == sentences{});
   CHECK(says(testing::check_pace(every{0}), "expected 1 or more"));
+  CHECK(says(testing::check_pace(fickle_pace{}), "answers differently when asked twice"));
 }
 
 namespace {

@@ -122,8 +122,8 @@ template <merge_policy P>
                                .c_min = clock_index{c_min},
                                .c_max = clock_index{c_min + 5},
                                .workers = workers};
-        auto const at = detail::text(" for stamp ", c_min + ahead, " at c_min ", c_min, " among ",
-                                     workers, " workers");
+        auto const at = detail::text(" for stamp ", c_min + ahead, " at c_min ", c_min, " and c_max ", c_min + 5,
+                                     " with M = ", workers);
         double const weight = p.weight(info);
         found.expect(std::isfinite(weight), "weight is ", weight, at, ", expected a finite number");
         // Each shard has a copy of its own, and has been asked other things before.
@@ -185,7 +185,11 @@ template <pace_policy P>
   detail::findings found;
   for (clock_index const c : detail::sample_clocks())
     for (double const at : {0.0, 1e-3, 1.0, 1e6}) {
-      commit_due const due = p.due({.clock = c, .committed_at = time_point(seconds(at))});
+      pace_point const point{.clock = c, .committed_at = time_point(seconds(at))};
+      commit_due const due = p.due(point);
+      commit_due const again = p.due(point);
+      found.expect(due.steps == again.steps && due.steps_max == again.steps_max && due.at == again.at,
+                   "due answers differently when asked twice at clock ", c.value());
       found.expect(due.steps >= 1, "the commit of clock ", c.value(), " is due after ", due.steps,
                    " steps, expected 1 or more");
       found.expect(due.steps_max >= due.steps, "the commit of clock ", c.value(), " is due after ",

@@ -549,6 +549,7 @@ void server_process::on(wire::expel const& m) {
       end_session(*s);
       s->link.refuse("this process was given up as lost; it can only start anew");
     }
+  open_door();  // whoever waited there for news of this life has it now
   count_connections();
   released_.clear();
   for (worker_id const w : workers_of_[m.process]) shard_->abandon(w, released_);

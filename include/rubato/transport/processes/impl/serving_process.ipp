@@ -16,7 +16,8 @@ namespace detail {
 namespace {
 [[noreturn]] void refuse_to_look() {
   throw usage_error(errc::stale_handle,
-                    "only worker processes can read the parameters: this one serves them");
+                    "only worker processes can read the parameters: this one serves them; ask "
+                    "cluster.runtime().has_workers() first");
 }
 }  // namespace
 
