@@ -108,9 +108,14 @@ void child::send(int signal) const {
   if (!ended_) ::kill(id_, signal);
 }
 
+void child::stop() {
+  send(SIGSTOP);
+  reap(WUNTRACED);
+}
+
 void child::reap(int options) {
   int status = 0;
-  if (ended_ || ::waitpid(id_, &status, options) != id_) return;
+  if (ended_ || ::waitpid(id_, &status, options) != id_ || WIFSTOPPED(status)) return;
   ended_ = true;
   code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

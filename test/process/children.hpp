@@ -45,6 +45,8 @@ class child {
 
   [[nodiscard]] pid_t id() const noexcept { return id_; }
   void send(int signal) const;
+  /// Stops it, and waits until none of its threads runs any more.
+  void stop();
   /// How it ended: its exit code, or 128 and the signal. Killed when the patience is over.
   int wait();
   [[nodiscard]] bool has_ended();

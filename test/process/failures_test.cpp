@@ -206,7 +206,7 @@ TEST_CASE("a run goes on without a worker that is silent, and what it sends late
   plan.settings["RUBATO_SILENCE"] = "1.5";
   test::process_run run(plan);
   await_clock(run.worker(1), 1, 20);
-  run.worker(1).send(SIGSTOP);
+  run.worker(1).stop();
   std::int64_t const seen = last_clock(run.worker(1));
   {
     INFO(run.errors());
@@ -265,7 +265,7 @@ TEST_CASE("a worker that was given up does not disturb its successor",
   plan.settings["RUBATO_SILENCE"] = "1.5";
   test::process_run run(plan);
   await_clock(run.worker(1), 1, 20);
-  run.worker(1).send(SIGSTOP);
+  run.worker(1).stop();
   std::int64_t const seen = last_clock(run.worker(1));
   REQUIRE(test::comes_true([&] { return last_clock(run.worker(0)) > seen + 20; }));
   test::child& successor = run.start_another(1);

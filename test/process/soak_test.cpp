@@ -140,7 +140,7 @@ class soak_round {
   void stop_until_given_up(std::size_t worker) {
     test::child& w = run_.worker(worker);
     story_ += "; stopped until given up: " + std::to_string(worker);
-    w.send(SIGSTOP);
+    w.stop();
     std::string const named = "(process " + std::to_string(w.id()) + ") was lost";
     bool const was_lost = test::comes_true([&] {
       return run_.coordinator().errors().find(named) != std::string::npos || run_.coordinator().has_ended();

@@ -252,7 +252,7 @@ TEST_CASE("worker_links: who alone has lost a server tells the coordinator, and 
   self.links.flush();
   REQUIRE(comes_to_hold([&] { return self.is_broken.load(); }));
   CHECK_THAT(self.links.why_broken().sentence(),
-             Contains("server 0 (") && Contains("was lost: no more of you"));
+             Contains("server 0 (") && Contains("): no more of you"));
   self.links.settle();  // nobody waits for what cannot come
   self.links.withdraw(asked);
   REQUIRE(comes_to_hold([&] { return run.is_over(); }));
