@@ -209,7 +209,7 @@ TEST_CASE("a program that has the tables in another order than rubato-server is 
     auto const expected = result[0].find("; expected ");
     REQUIRE(expected != std::string::npos);
     auto const says = [&](std::string const& what, std::size_t from) {
-      return result[0].find(what + ", merge", from);
+      return result[0].find(what + ", placement", from);
     };
     CHECK(says("table 0: dense float, 60 rows of width 1", 0) < expected);
     CHECK(says("table 1: dense float, 60 rows of width 3", 0) < expected);
