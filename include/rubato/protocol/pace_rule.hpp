@@ -21,7 +21,7 @@ class pace_rule {
  public:
   template <class P>
     requires(!std::same_as<P, pace_rule> && pace_policy<P>)
-  pace_rule(P policy)  // NOLINT: as above
+  pace_rule(P policy)  // NOLINT: each pace is one, as it is
       : fingerprint_(detail::fingerprint_of(policy)), answers_(std::make_unique<model<P>>(std::move(policy))) {
     static_assert(conducted_pace<P> || !requires(P const p) { p.make_conductor(); },
                   "the pace makes a conductor, but is no conducted_pace: see pace_conductor for what is missing");

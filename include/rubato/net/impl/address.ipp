@@ -21,7 +21,7 @@ constexpr std::string_view unix_prefix = "unix:";
 
 [[noreturn]] void throw_malformed(std::string_view text, std::string_view what) {
   throw option_error(fmt::format(
-      "the address '{}' {}; expected host:port, [::1]:port, or unix:/path", rubato::printable(text, 200), what));
+      "the address '{}' {}; expected host:port, [::1]:port, or unix:/path", printable(text, 200), what));
 }
 
 std::optional<std::uint16_t> port_of(std::string_view digits) {

@@ -98,7 +98,4 @@ class handshake {
   std::vector<std::byte> output_;
 };
 
-/// What another process has sent, fit to be shown: what cannot be printed becomes '?'.
-[[nodiscard]] std::string printable(std::span<std::byte const> bytes);
-
 }  // namespace rubato::net

@@ -4,7 +4,10 @@
 #include "rubato/net/impl/handshake.hpp"
 
 #include <fmt/core.h>
+
 #include <algorithm>
+
+#include "rubato/core/printable.hpp"
 
 namespace rubato::net {
 namespace {
@@ -18,6 +21,10 @@ constexpr std::byte first_of_tls{0x16};
 
 void append(std::vector<std::byte>& to, std::span<std::byte const> bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+std::string shown(std::span<std::byte const> bytes) {
+  return printable({reinterpret_cast<char const*>(bytes.data()), bytes.size()});
 }
 
 }  // namespace
@@ -74,7 +81,7 @@ void handshake::received(std::span<std::byte const> bytes) {
     }
     case part::refusal_text:
       expect(part::nothing, 0);
-      throw handshake_refused(fmt::format("the other end refused: {}", printable(bytes)));
+      throw handshake_refused(fmt::format("the other end refused: {}", shown(bytes)));
     case part::nothing:
       break;
   }
@@ -85,7 +92,7 @@ void handshake::on_head(std::span<std::byte const> bytes) {
     refuse("the peer speaks TLS, this listener does not");
   if (!std::ranges::equal(bytes.first(magic.size()), std::as_bytes(std::span(magic))))
     refuse(fmt::format("a process that does not speak Rubato's protocol: it began with '{}'",
-                       printable(bytes.first(magic.size()))));
+                       shown(bytes.first(magic.size()))));
   if (auto const other = std::to_integer<unsigned>(bytes[4]); other != version)
     refuse(fmt::format("another version: {}, expected {}", other, version));
   bool const other_has_token = bytes[5] == std::byte{1};
@@ -190,15 +197,6 @@ proof handshake::tag_of(wire::role who, proof const& nonce) const {
   text.push_back(std::byte(who));
   append(text, bytes_of(nonce));
   return make_proof(std::as_bytes(std::span(token_)), text);
-}
-
-std::string printable(std::span<std::byte const> bytes) {
-  std::string text;
-  for (std::byte const b : bytes) {
-    char const letter = std::to_integer<char>(b);
-    text += letter >= ' ' && letter <= '~' ? letter : '?';
-  }
-  return text;
 }
 
 }  // namespace rubato::net

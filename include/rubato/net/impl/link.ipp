@@ -330,7 +330,7 @@ void link::begin_own(wire::frame_header const& header, std::span<std::byte const
       return;
     case refused_kind:
       refused_ = true;
-      fatal_ = rubato::printable({reinterpret_cast<char const*>(meta.data()), meta.size()});
+      fatal_ = printable({reinterpret_cast<char const*>(meta.data()), meta.size()});
       return;
     case welcome_kind:
       if (dials_ && !ready_) return;  // `end` goes on, where it may send

@@ -42,7 +42,7 @@ void log(log_level level, std::string const& line) {
   std::lock_guard const lock(the_sink().mutex);
   try {
     constexpr std::size_t most = 4000;
-    the_sink().sink(level, rubato::printable(line, most));
+    the_sink().sink(level, printable(line, most));
   } catch (...) {  // a full disk under the log ends no run
   }
 }
