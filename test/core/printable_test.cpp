@@ -32,8 +32,17 @@ TEST_CASE("printable: bytes that are no UTF-8 are escaped one by one") {
 
 TEST_CASE("printable: what is long is cut, between characters") {
   CHECK(printable("abcdef", 6) == "abcdef");
-  CHECK(printable("abcdefg", 6) == "abcdef...");
-  CHECK(printable("abcde\xc3\xbc", 6) == "abcde...");
-  CHECK(printable("abc\nd", 4) == "abc...");
-  CHECK(printable(std::string(100'000, '\x01')).size() <= 1003);
+  CHECK(printable("abcdefg", 6) == "abc...");
+  CHECK(printable("ab\xc3\xbc" "defg", 6) == "ab...");
+  CHECK(printable("ab\ndefg", 6) == "ab...");
+  CHECK(printable("abcdefg", 3) == "...");
+  CHECK(printable(std::string(100'000, '\x01')).size() <= 1000);
+}
+
+TEST_CASE("printable: what is printable stays as it is, cut or not") {
+  for (std::string const& said : {std::string(997, 'a') + "\n\n", std::string(5000, '\xff'), std::string("a\0b", 3),
+                                  std::string(2000, 'a'), std::string("n\xea\xea\xea\xea\0\0", 7)}) {
+    std::string const once = printable(said);
+    CHECK(printable(once) == once);
+  }
 }

@@ -32,18 +32,21 @@ namespace detail {
 }  // namespace detail
 
 /// What somebody else said, for logs, terminals and messages of errors: in UTF-8, with `\n`, `\t` and `\x1b` for
-/// what is no visible character, and cut after `most` bytes or a few less, with "..." for the rest.
+/// what is no visible character, in at most `most` bytes, of which the last are "..." where more was said. What
+/// is printable stays as it is, so that a sentence may pass through many hands. @pre most >= 3
 [[nodiscard]] inline std::string printable(std::string_view said, std::size_t most = 1000) {
   constexpr char const* digits = "0123456789abcdef";
   std::string text;
+  std::size_t cut = 0;  // where "..." would still fit
   while (!said.empty()) {
     std::size_t const bytes = detail::visible_bytes(said);
     auto const first = static_cast<unsigned char>(said.front());
     std::string next(said.substr(0, bytes));
     if (first == '\n' || first == '\t') next = first == '\n' ? "\\n" : "\\t";
     else if (bytes == 0) next = std::string("\\x") + digits[first / 16] + digits[first % 16];
-    if (text.size() + next.size() > most) return text += "...";
+    if (text.size() + next.size() > most) return text.erase(cut) += "...";
     text += next;
+    if (text.size() + 3 <= most) cut = text.size();
     said.remove_prefix(bytes == 0 ? 1 : bytes);
   }
   return text;
