@@ -222,7 +222,7 @@ TEST_CASE("lda: a count below zero is zero in a probability, and stays as it is 
   CHECK(words[1] < -99'810);
 }
 
-TEST_CASE("lda: the topics that documents were drawn from are found", "[algorithm]") {
+TEST_CASE("lda: the topics that documents were drawn from are found", "[algorithm][numeric]") {
   auto const made = rd::make_synthetic_documents(
       {.documents = 400, .words = 100, .topics = 5, .length = 80, .alpha = 0.1, .beta = 0.1});
   ra::lda_state state(made.documents, {.topics = 5, .beta = 0.1, .sweeps = 80, .batch = 0.5, .seed = 3});

@@ -178,7 +178,7 @@ TEST_CASE("mf: ML-100K by four workers, as good on held-out ratings as the plain
   CHECK_FALSE(in_whole_sweeps() <= 1.03 * expected);  // or no number at all
 }
 
-TEST_CASE("mf: ratings of known rank are explained down to their noise, at rank 100 as well", "[algorithm]") {
+TEST_CASE("mf: ratings of known rank are explained down to their noise, at rank 100 as well", "[algorithm][numeric]") {
   auto const all = rd::make_synthetic_ratings({.users = 150, .items = 60, .factors = 3, .per_user = 40, .noise = 0.2});
   auto const off = [&](std::size_t rank, double l2) {
     ra::mf_options const o{.rank = rank, .learning_rate = 0.05, .decay = 0.05, .l2 = l2, .sweeps = 120};

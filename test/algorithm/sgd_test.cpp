@@ -96,7 +96,7 @@ TEST_CASE("sgd: by key is the same where all features occur, and without a regul
                   trained(regularised, rows, p, ra::exchange::whole)) > 1e-6);
 }
 
-TEST_CASE("sgd: batches that grow end nearer the optimum than those they begin with") {
+TEST_CASE("sgd: batches that grow end nearer the optimum than those they begin with", "[numeric]") {
   auto const rows = rt::sparse_rows(480);
   rt::logistic const model{.l2 = 0.01};
   auto const best = model.objective(rows, std::span<double const>(rt::descended(model, rows, 2, 3000)));

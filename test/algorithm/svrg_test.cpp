@@ -186,7 +186,7 @@ TEST_CASE("svrg: steps by key are without bias: over all batches their mean is t
   CHECK(spread > 0.05);
 }
 
-TEST_CASE("svrg: it comes near the optimum at a rate that does not fall, where SGD stays away from it") {
+TEST_CASE("svrg: it comes near the optimum at a rate that does not fall, where SGD stays away from it", "[numeric]") {
   auto const rows = rt::sparse_rows(480);
   rt::logistic const model{.l2 = 0.01};
   double const best = objective(model, rows, rt::descended(model, rows, 2, 3000));

@@ -88,7 +88,7 @@ TEST_CASE("few features carry a large share, the more so the steeper the law",
   CHECK(share(1) > share(0.5));
 }
 
-TEST_CASE("frequencies fall off with the exponent asked for", "[data][synthetic]") {
+TEST_CASE("frequencies fall off with the exponent asked for", "[data][synthetic][numeric]") {
   // One value per row: nothing is drawn again, so the law itself shows.
   double const exponent = GENERATE(0.8, 1.0, 1.2);
   auto const count = popularity(rd::make_synthetic({.rows = 400'000,
@@ -115,7 +115,7 @@ TEST_CASE("popular features are spread over the index range", "[data][synthetic]
   for (double const share : quarter) CHECK(share / double(data.nonzeros()) > 0.15);
 }
 
-TEST_CASE("labels have the share of positives and the noise asked for", "[data][synthetic]") {
+TEST_CASE("labels have the share of positives and the noise asked for", "[data][synthetic][numeric]") {
   auto const share = [](double positives, double noise) {
     return positive_share(
         rd::make_synthetic({.rows = 20'000, .positive_share = positives, .label_noise = noise}));

@@ -208,7 +208,7 @@ TEST_CASE("sizes that do not fit are refused", "[model]") {
   CHECK(model.objective(data, std::vector<float>(9)) == Approx(std::log(2.0)));
 }
 
-TEMPLATE_TEST_CASE("plain gradient descent converges", "[model]", rm::logistic_loss,
+TEMPLATE_TEST_CASE("plain gradient descent converges", "[model][numeric]", rm::logistic_loss,
                    rm::hinge_loss) {
   rd::dataset const data =
       rd::make_synthetic({.rows = 1000, .features = 200, .nonzeros_per_row = 15});
@@ -236,7 +236,7 @@ TEMPLATE_TEST_CASE("plain gradient descent converges", "[model]", rm::logistic_l
   }
 }
 
-TEST_CASE("logistic regression learns synthetic data and generalises", "[model]") {
+TEST_CASE("logistic regression learns synthetic data and generalises", "[model][numeric]") {
   auto const options = GENERATE(
       rd::synthetic_options{}, rd::synthetic_options{.rows = 5000, .features = 5000, .seed = 3},
       rd::synthetic_options::url_like(0.001), rd::synthetic_options::ctr_like(0.00005));

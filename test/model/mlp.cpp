@@ -292,7 +292,7 @@ TEST_CASE("training a network twice gives the same bits, wherever memory lies", 
   for (std::size_t offset = 1; offset < 8; ++offset) CHECK(run(offset) == expected);
 }
 
-TEST_CASE("a network learns MNIST", "[model][real]") {
+TEST_CASE("a network learns MNIST", "[model][real][numeric]") {
   auto const images = rubato_test::real_data("t10k-images-idx3-ubyte.gz");
   auto const labels = rubato_test::real_data("t10k-labels-idx1-ubyte.gz");
   if (!images || !labels) return;
