@@ -3,7 +3,9 @@
 #include <rubato/transport/processes/enrolments.hpp>
 
 #include <catch2/catch.hpp>
+#include <malloc.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -53,6 +55,22 @@ TEST_CASE("enrolments: a life counts from the coordinator's word on until it is 
   CHECK(known.judge(life_of(5, 2), 0) == verdict::over);
   CHECK(known.judge(life_of(5, 3), 0) == verdict::early);
   CHECK_THROWS_AS(known.admit(admitted(3, 1)), wire::frame_error);  // a secret is not replaced
+}
+
+TEST_CASE("enrolments: thousands of lives of few processes are known by the last of each, and cost no more memory") {
+  enrolments known;
+  std::size_t before = 0;
+  for (std::uint32_t life = 0; life < 3000; ++life) {
+    if (life == 10) before = ::mallinfo2().uordblks;
+    for (std::uint32_t const process : {2U, 3U}) {
+      known.admit(admitted(process, life));
+      if (process == 2) known.expel({process, life});  // of 3 the coordinator says nothing before the next life
+    }
+  }
+  CHECK(::mallinfo2().uordblks < before + 1'000);
+  CHECK(known.judge(life_of(2, 2999), 0) == verdict::over);
+  CHECK(known.judge(life_of(3, 2998), 0) == verdict::over);
+  CHECK(known.judge(life_of(3, 2999), 0) == verdict::genuine);
 }
 
 TEST_CASE("enrolments: what a session shows is worth nothing for another one, or elsewhere") {

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <malloc.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -121,6 +122,67 @@ TEST_CASE("process_control: a worker that is started again and again costs no me
     b.forget();
   }
   CHECK(::mallinfo2().uordblks < before + 10'000);  // which is 7 bytes for each
+}
+
+TEST_CASE("process_control: those who come without a rank, and go again, cost no memory either") {
+  bench b(1, 2, net::on_loss::go_on);
+  b.serve();
+  for (int w = 0; w < 2; ++w) (void)b.come();
+  int const how = GENERATE(0, 1, 2, 3);
+  recovery const recover = how == 1 ? recovery::keep : recovery::none;  // then the report says who was lost
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{.recover = recover});
+  b.carry_out_all();
+  INFO((std::array{"lost", "ended and left", "never ready", "at another stage"}[static_cast<std::size_t>(how)]));
+  std::size_t before = 0;
+  for (std::uint32_t life = 0; life < 2000; ++life) {
+    if (life == 500) before = ::mallinfo2().uordblks;
+    auto const e = b.come();
+    REQUIRE(e.at == worker(2));
+    REQUIRE(e.incarnation == life);
+    if (how != 2) b.say(worker(2), wire::ready{.changes_tables = how == 3, .recover = recover});
+    b.carry_out_all();
+    if (how == 1) b.ended(2, 2);
+    if (how == 1) b.say(worker(2), wire::farewell{});
+    b.lose(worker(2));
+    b.carry_out_all();
+    b.forget();
+  }
+  CHECK(::mallinfo2().uordblks < before + 4'000);  // which is less than 3 bytes for each
+}
+
+TEST_CASE("process_control: a number is given again once its process has gone, and higher than before as a life") {
+  bench b = running(1, 2, net::on_loss::go_on);
+  CHECK(b.come().at == worker(2));
+  b.lose(worker(1));
+  CHECK(b.come().at == worker(3));  // 1 is for who comes with it
+  b.lose(worker(2));
+  b.forget();
+  auto const again = b.come();
+  CHECK(again.at == worker(2));
+  CHECK(again.incarnation == 1);
+  CHECK(b.told(server(0)) == list{"admit 2.1"});
+  // The others go on without who is still there: not yet.
+  b.ready(2);
+  b.carry_out_all();
+  b.say(worker(2), wire::end_run{b.control.stage(), true, errc::io, "the ink has run out"});
+  CHECK(b.come().at == worker(4));
+  b.lose(worker(2));
+  CHECK(b.come().at == worker(2));
+}
+
+TEST_CASE("process_control: who is given a number again begins once its last life is over everywhere") {
+  bench b = running(2, 1, net::on_loss::go_on);
+  (void)b.come();
+  b.ready(1);
+  b.carry_out_all();
+  b.lose(worker(1));
+  REQUIRE(b.come().at == worker(1));
+  b.ready(1);
+  b.forget();
+  b.carry_out(0);  // frozen on one server
+  CHECK(b.told(worker(1)).empty());
+  b.carry_out_all();
+  CHECK(b.told(worker(1)) == list{"begins 1 of 1: 1", "starts 1 at 0"});
 }
 
 TEST_CASE("process_control: a worker may be lost and restarted again before its first life is over") {

@@ -123,7 +123,7 @@ class process_control final : run_control::carrier {
     bool ready = false;
     bool takes_part = false;  ///< in the stage under way
     bool has_finished = false;  ///< a stage, in this life
-    bool is_given_up = false;   ///< its body threw, and the others go on
+    bool is_given_up = false;   ///< the others go on without it, and its link is still there
     bool is_done = false;       ///< it has said goodbye, before the first run
     bool has_loss = false;
     std::uint32_t threads = 0;
@@ -188,6 +188,7 @@ class process_control final : run_control::carrier {
   [[nodiscard]] bool is_left() const noexcept;
   void close_when_left();
   [[nodiscard]] bool can_run_again() const noexcept;
+  void note_lost(std::uint32_t number);
   [[nodiscard]] bool has_lost_more() const;
   [[nodiscard]] std::vector<std::uint32_t> lost_now() const;
   [[nodiscard]] bool is_at_work(process const& p) const;

@@ -123,10 +123,19 @@ process_control::enrolment process_control::enroll_worker(wire::registration con
   return {worker_place(number), life};
 }
 
-/// Who was lost before the first run is replaced; later a number is that of its workers.
+/// Who was lost before the first run is replaced. Later a number below `options::workers` is kept for who comes with it
+/// as its rank; one beyond is given again, so that there are no more of them, nor of their workers, than have been here
+/// at one time. Its next life is as of a process that was started anew: it has a higher incarnation and takes up the
+/// workers, of whom the report then says what the last life has done.
 std::uint32_t process_control::free_number() const {
+  auto const is_taken = [this](std::uint32_t number) {
+    auto const at = processes_.find(number);
+    if (at == processes_.end()) return false;
+    bool const is_kept = stage_ != stage_id{} && number < options_.workers;
+    return is_kept || at->second.here || at->second.is_given_up;
+  };
   std::uint32_t number = 0;
-  while (stage_ == stage_id{} ? is_here(number) : processes_.contains(number)) ++number;
+  while (is_taken(number)) ++number;
   return number;
 }
 
@@ -606,7 +615,10 @@ void process_control::fail(std::string const& sentence) {
 
 void process_control::lose_process(std::uint32_t number, std::string const& reason, parting how, time_point now) {
   process& p = processes_.at(number);
-  if (!p.here) return;
+  if (!p.here) {
+    p.is_given_up = false;  // it has gone, too, and its number may be given again
+    return;
+  }
   p.here = p.ready = false;
   someone_is_done_ = someone_is_done_ || (how == parting::done && p.has_finished);
   if (sampler_ == number) sampler_.reset();  // another one is asked
@@ -618,7 +630,7 @@ void process_control::lose_process(std::uint32_t number, std::string const& reas
   bool const takes_part = std::exchange(p.takes_part, false);
   if (takes_part) {
     report_.crashes += 1;
-    if (can_run_again()) report_.lost_nodes.push_back(number);  // also if another one has taken its place meanwhile
+    if (can_run_again()) note_lost(number);
     if (options_.when_lost == net::on_loss::end) {
       if (!stopping_) ended_by_ = sentence;
       stop(true, errc::lost, sentence);
@@ -645,6 +657,12 @@ void process_control::lose_process(std::uint32_t number, std::string const& reas
 /// Whether the others begin the stage under way again when somebody is lost.
 bool process_control::can_run_again() const noexcept {
   return wanted_.recover != recovery::none && options_.when_lost == net::on_loss::go_on;
+}
+
+/// For the report, also if another one takes its place in time.
+void process_control::note_lost(std::uint32_t number) {
+  auto& lost = report_.lost_nodes;
+  if (std::ranges::find(lost, number) == lost.end()) lost.push_back(number);
 }
 
 /// Whether somebody has been lost of whom the last report has not said so.
