@@ -128,9 +128,9 @@ class coordinated {
 /// A process of a run, as far as the coordinator knows. A server does what it is ordered to.
 class member final : detail::coordinator_user {
  public:
-  member(net::network& where, net::deployment const& place, net::role as, std::string what = agreed)
-      : link_(where, *this, place,
-              {.as = as, .rank = std::nullopt, .listens = "here", .agreed = std::move(what), .pid = 0}) {}
+  member(net::network& where, net::deployment const& place, net::role as, std::string what = agreed,
+         std::optional<std::uint32_t> rank = std::nullopt)
+      : link_(where, *this, place, {.as = as, .rank = rank, .listens = "here", .agreed = std::move(what), .pid = 0}) {}
 
   void say(wire::control_message const& m) { link_.send(m); }
   [[nodiscard]] bool is_in() const noexcept { return is_in_; }
@@ -451,6 +451,48 @@ class shared_log {
   std::string lines_;
 };
 }  // namespace
+
+TEST_CASE("coordinator: who comes in the place of one whose connection is broken waits until that is given up", "[tcp]") {
+  shared_log const log;
+  std::atomic<std::chrono::milliseconds> ahead = 0ms;
+  coordinated const run(60s, asp{}, std::make_unique<hurried_network>(ahead));
+  net::asio_network network, its_own, elsewhere;
+  stranger known(its_own, run.place().coordinator, 77);
+  known.register_itself();
+  REQUIRE(test::run_until(its_own, [&] { return known.is_up() && known.has_arrived(); }));
+  known.cut();  // and it may come back, for as long as a handshake takes
+  std::optional<member> newcomer(std::in_place, network, run.place(), net::role::worker, agreed, 0U);
+  auto const waits = [&] { return log.lines().find("worker 0 has come anew (process ") != std::string::npos; };
+  REQUIRE(test::run_until(network, waits));
+  SECTION("and is let in then") {
+    member const server(network, run.place(), net::role::server);  // whose address workers are told
+    REQUIRE(test::run_until(network, [&] { return server.has_heard<wire::admission>() || server.is_in(); }));
+    CHECK_FALSE(newcomer->is_in());
+    ahead = 10s;
+    stranger const another(network, run.place().coordinator, 78);  // it looks at the time when it hears something
+    CHECK(test::run_until(network, [&] { return newcomer->is_in(); }));
+  }
+  SECTION("or it is back") {
+    CHECK(test::run_until(its_own, [&] { return known.is_up(); }));
+    CHECK(test::run_until(network, [&] { return !newcomer->lost_for().empty(); }));
+    CHECK_THAT(newcomer->lost_for(), Contains("worker 0 is here already"));
+    CHECK(known.lost_for() == "");
+  }
+  SECTION("one for each place") {
+    member const second(elsewhere, run.place(), net::role::worker, agreed, 0U);
+    CHECK(test::run_until(elsewhere, [&] { return !second.lost_for().empty(); }));
+    CHECK_THAT(second.lost_for(), Contains(", waits to become worker 0, whose connection is broken"));
+    CHECK(newcomer->lost_for() == "");
+    newcomer.reset();
+    std::optional<member> third;
+    auto const is_waiting = [&] { return log.lines().find("come anew") != log.lines().rfind("come anew"); };
+    CHECK(test::run_until(elsewhere, [&] {  // the coordinator may not have heard yet that the first has left
+      if (!third || !third->lost_for().empty())
+        third.emplace(elsewhere, run.place(), net::role::worker, agreed, 0U);
+      return is_waiting();
+    }));
+  }
+}
 
 TEST_CASE("coordinator: it says for whom it waits, and then that patience is over", "[tcp]") {
   shared_log const log;

@@ -49,7 +49,9 @@ class coordinator_process final : net::link_user {
   void lost(net::link& from, std::string const& reason, bool expected) override;
 
   void enroll(guest& g, wire::registration const& r);
-  void take_place_of_dead(wire::registration const& r);
+  [[nodiscard]] bool may_come_back(wire::registration const& r) const;
+  void wait_for_place(guest& g, wire::registration const& r);
+  void enroll_waiting();
   void forget_unconnected(wire::registration const& r);
   void replace(process_control::place who, std::string const& reason);
   void deliver();

@@ -25,6 +25,7 @@ struct coordinator_process::guest {
   net::link link;
   net::network::clock::time_point since;
   std::optional<process_control::place> place;
+  std::optional<wire::registration> waits;  ///< with this, for a place whose process may come back
   std::vector<std::byte> arriving;
 };
 
@@ -58,6 +59,7 @@ void coordinator_process::run() {
     network_->run_one(deadline);
     control_.tick(now());
     check_patience();
+    enroll_waiting();
     deliver();
     forget_strangers();
     forget_dead();
@@ -125,7 +127,7 @@ void coordinator_process::forget_strangers() {
   for (auto const& [session, g] : guests_) {
     if (g->link.is_over()) continue;
     if (was_away) g->since = moment;
-    if (!g->place && moment - g->since > in_time)
+    if (!g->place && !g->waits && moment - g->since > in_time)
       g->link.refuse("this process did not say in time who it is");
     else if (g->link.unacknowledged_bytes() > untaken_max)
       dismiss(*g, "it does not take what it is told");
@@ -181,6 +183,7 @@ void coordinator_process::end(net::link& from, wire::frame_header const&) {
   wire::control_message const message = wire::decode_control(g.arriving);
   if (!g.place) {
     auto const* r = std::get_if<wire::registration>(&message);
+    if (g.waits) throw wire::frame_error("a process said something before it was let in");
     if (r == nullptr || r->as != g.as)
       throw wire::frame_error("a process said something before it said who it is");
     try {
@@ -198,7 +201,7 @@ void coordinator_process::end(net::link& from, wire::frame_header const&) {
 
 void coordinator_process::enroll(guest& g, wire::registration const& r) {
   forget_unconnected(r);
-  if (control_.agrees(r)) take_place_of_dead(r);
+  if (may_come_back(r)) return wait_for_place(g, r);
   g.place = control_.enroll(r, now(), net::fresh_secret()).at;
   at_[*g.place] = &g;
   net::log(net::log_level::info, std::string(to_string(g.place->as)) + " " +
@@ -206,12 +209,47 @@ void coordinator_process::enroll(guest& g, wire::registration const& r) {
   deliver();
 }
 
-/// Who is started again before its earlier life has been given up is not kept waiting.
-void coordinator_process::take_place_of_dead(wire::registration const& r) {
-  if (!r.rank) return;
+/// Whether whoever had this place has a broken connection, which it may still make anew. What a killed process leaves
+/// behind, an end of its connection or a reset, is no sign that it is gone: a gateway that is restarted leaves the
+/// same, and so does a living process that has not heard from here for too long. Nor can who comes in its place show
+/// that it is the same process started again, since what that knew has gone with it. So all have `reconnect` to come
+/// back, which is how much later one is let in that was started again.
+bool coordinator_process::may_come_back(wire::registration const& r) const {
+  if (!r.rank || control_.is_over() || !control_.agrees(r)) return false;
   process_control::place const who{r.as, *r.rank};
   auto const at = at_.find(who);
-  if (at != at_.end() && !at->second->link.is_up() && control_.is_replaceable(who)) replace(who, "it was started anew");
+  return at != at_.end() && !at->second->link.is_up() && control_.is_replaceable(who);
+}
+
+/// One for each place: the first that is still there.
+void coordinator_process::wait_for_place(guest& g, wire::registration const& r) {
+  std::string const who = std::string(to_string(r.as)) + " " + std::to_string(*r.rank);
+  for (auto const& [session, other] : guests_) {
+    bool const is_for_it = other->waits && other->waits->as == r.as && other->waits->rank == r.rank;
+    if (!is_for_it || other->link.is_over()) continue;
+    if (other->link.is_up())
+      throw error(errc::refused, "another process, " + std::to_string(other->waits->pid) +
+                                     ", waits to become " + who + ", whose connection is broken");
+    other->link.refuse("another process waits in its place");
+  }
+  g.waits = r;
+  net::log(net::log_level::warning, who + " has come anew (process " + std::to_string(r.pid) +
+                                        ") while its connection is broken: it is let in when that is given up");
+}
+
+/// Those whose place has become free, or has its process again. Not from inside of a link.
+void coordinator_process::enroll_waiting() {
+  for (auto const& [session, g] : guests_) {
+    if (!g->waits || g->link.is_over() || may_come_back(*g->waits)) continue;
+    wire::registration const r = std::move(*g->waits);
+    g->waits.reset();
+    try {
+      enroll(*g, r);
+    } catch (std::exception const& e) {
+      server_stats::add(stats_->refused, 1);
+      g->link.refuse(e.what());
+    }
+  }
 }
 
 /// Before the first run: whose connection is broken may come back, but does not keep out who says otherwise.
