@@ -139,8 +139,12 @@ class member final : detail::coordinator_user {
   /// What ended it, as the coordinator said.
   [[nodiscard]] std::string told_last() const { return std::get<wire::stop_run>(heard_.back()).sentence; }
   template <class Message>
+  [[nodiscard]] std::ptrdiff_t count() const {
+    return std::ranges::count_if(heard_, [](auto const& m) { return std::holds_alternative<Message>(m); });
+  }
+  template <class Message>
   [[nodiscard]] bool has_heard() const {
-    return std::ranges::any_of(heard_, [](auto const& m) { return std::holds_alternative<Message>(m); });
+    return count<Message>() != 0;
   }
 
  private:
@@ -514,6 +518,33 @@ TEST_CASE("coordinator: it says for whom it waits, and then that patience is ove
   worker.say(wire::end_run{});
   CHECK(test::run_until(network, [&] { return worker.has_heard<wire::stop_run>(); }));
   CHECK(worker.told_last() == "after 60 s the run waits for worker 1 (here, but not ready)");
+}
+
+TEST_CASE("coordinator: patience is not begun anew by who comes and goes again", "[tcp]") {
+  test::log_capture const log;
+  std::atomic<std::chrono::milliseconds> ahead = 0ms;
+  coordinated const run(60s, asp{}, std::make_unique<hurried_network>(ahead), 2);
+  net::asio_network network;
+  member const server(network, run.place(), net::role::server);
+  member const waiting(network, run.place(), net::role::worker);
+  REQUIRE(test::run_until(network, [&] { return waiting.is_in(); }));
+  auto const look_at_the_time = [&](std::uint64_t session) {  // as it does when it hears something
+    stranger const another(network, run.place().coordinator, session);
+    REQUIRE(test::run_until(network, [&] { return another.is_up(); }));
+  };
+  // All are there, and nobody waits, but while it is away: 40 s each time, of 60 s.
+  for (int times = 1; times <= 2; ++times) {
+    std::optional<member> fickle(std::in_place, network, run.place(), net::role::worker);
+    REQUIRE(test::run_until(network, [&] { return fickle->is_in(); }));
+    CHECK_FALSE(waiting.has_heard<wire::stop_run>());
+    fickle.reset();
+    REQUIRE(test::run_until(network, [&] { return server.count<wire::expel>() == times; }));
+    look_at_the_time(77);
+    ahead = ahead.load() + 40s;
+  }
+  stranger const another(network, run.place().coordinator, 78);
+  REQUIRE(test::run_until(network, [&] { return waiting.has_heard<wire::stop_run>(); }));
+  CHECK_THAT(waiting.told_last(), Contains("after 60 s only 1 of 1 servers and 1 of 2 workers are here"));
 }
 
 TEST_CASE("coordinator_link: who finds no coordinator says where it looks, and how to start one", "[tcp]") {

@@ -81,6 +81,7 @@ class coordinator_process final : net::link_user {
     reminder says;
   };
   std::optional<wait> wait_;
+  net::network::clock::duration patience_left_ = place_.patience;  ///< for the next one
   bool was_complete_ = false;
   net::doorkeeper door_;
   std::unique_ptr<net::listener> listener_;

@@ -101,13 +101,19 @@ void coordinator_process::count_all() {
   server_stats::set(s.ready, control_.is_complete() && !control_.is_over() ? 1 : 0);
 }
 
-/// One time for all of a start: who comes and goes again does not lengthen it, but there is as much again for those
-/// who are all there.
+/// One time for all waits of a start: who comes and goes again does not lengthen it, also where nobody waits in
+/// between. Once there is as much again, from the first wait on of those who are all there.
 void coordinator_process::check_patience() {
   auto const moment = network_->now();
-  if (!control_.is_starting()) return wait_.reset();
-  if (control_.is_complete() && !std::exchange(was_complete_, true)) wait_.reset();
-  if (!wait_) wait_ = {.ends = moment + place_.patience, .says = reminder(moment)};
+  if (!control_.is_starting()) {
+    if (wait_) patience_left_ = wait_->ends - moment;
+    return wait_.reset();
+  }
+  if (control_.is_complete() && !std::exchange(was_complete_, true)) {
+    patience_left_ = place_.patience;
+    wait_.reset();
+  }
+  if (!wait_) wait_ = {.ends = moment + patience_left_, .says = reminder(moment)};
   if (moment >= wait_->ends) {
     std::string const few = control_.is_complete() ? "" : "only " + control_.attendance() + "; ";
     control_.give_up(fmt::format("after {:g} s {}the run waits for {}",
