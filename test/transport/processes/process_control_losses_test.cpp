@@ -475,8 +475,7 @@ TEST_CASE("process_control: whoever waits for the first run is told for whom") {
   (void)b.come(2);
   CHECK(b.control.is_complete());
   CHECK(b.control.is_starting());
-  CHECK_THAT(b.control.awaited(),
-             Catch::StartsWith("workers 0 and 2 (here, but not ready); worker 2 (process 1) runs another"));
+  CHECK(b.control.awaited() == "workers 0 and 2 (here, but not ready)");
   b.ready(0);
   b.ready(2);
   CHECK(b.control.is_running());
@@ -486,6 +485,33 @@ TEST_CASE("process_control: whoever waits for the first run is told for whom") {
   CHECK_FALSE(calm.control.is_starting());
   bench many(1, 2147483647);
   CHECK(many.control.awaited() == "server 0, and workers 0, 1, 2, 3, 4, 5, 6, 7 and 2147483639 others");
+}
+
+TEST_CASE("process_control: who was turned away is quoted until somebody is in its place") {
+  bench b(1, 9);
+  (void)b.come(0);
+  std::string const here = "server 0, and workers 1, 2, 3, 4, 5, 6, 7 and 8";
+  CHECK(b.control.awaited() == here);
+  auto const turned_away = [&](std::optional<std::uint32_t> rank) {
+    std::string const why = refusal_of([&] { (void)b.come(rank, "other tables"); });
+    CHECK_THAT(why, Contains("other tables"));
+    return "; " + why;
+  };
+  std::string const second = turned_away(2), third = turned_away(3), nameless = turned_away(std::nullopt);
+  CHECK(b.control.awaited() == here + nameless + second + third);
+  SECTION("also while others enroll") {
+    b.serve();
+    (void)b.come(1);
+    CHECK(b.control.awaited() == "workers 2, 3, 4, 5, 6, 7 and 8" + nameless + second + third);
+    (void)b.come(2);
+    CHECK(b.control.awaited() == "workers 3, 4, 5, 6, 7 and 8" + nameless + third);
+    (void)b.come();  // and is given number 3
+    CHECK(b.control.awaited() == "workers 4, 5, 6, 7 and 8");
+  }
+  SECTION("with few others") {
+    for (std::uint32_t w = 4; w < 1000; ++w) (void)turned_away(w);
+    CHECK(b.control.awaited().size() < 1000);
+  }
 }
 
 TEST_CASE("process_control: when patience ends, all are told what was missing") {

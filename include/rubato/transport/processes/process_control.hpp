@@ -139,7 +139,11 @@ class process_control final : run_control::carrier {
     worker_metrics metrics{};
   };
 
+  /// As a registration says it.
+  using wanted_place = std::pair<net::role, std::optional<std::uint32_t>>;
+
   void agree(wire::registration const& r);
+  void note_turned_away(wanted_place const& at, std::string const& sentence);
   [[nodiscard]] bool is_empty() const noexcept;
   [[nodiscard]] std::string those_here() const;
   [[nodiscard]] enrolment enroll_server(wire::registration const& r);
@@ -217,7 +221,8 @@ class process_control final : run_control::carrier {
 
   options options_;
   std::string agreed_;  ///< by those who are here
-  std::string turned_away_;  ///< the last one that did not agree, before the first run
+  /// Before the first run, and not here since: who did not agree.
+  std::map<wanted_place, std::string> turned_away_;
   std::map<place, std::string> gone_;  ///< before the first run, and not replaced: why
   run_control control_;
   std::vector<server> servers_;

@@ -17,6 +17,7 @@ namespace rubato {
 namespace {
 
 constexpr std::uint32_t threads_max = 4096;  // workers of one process
+constexpr std::size_t quoted_max = 3;        // sentences on those who have gone, and on those who were turned away
 constexpr char const* elsewhere = "it is at another stage than the others";
 
 constexpr process_control::place worker_place(std::uint32_t number) { return {net::role::worker, number}; }
@@ -51,6 +52,8 @@ process_control::enrolment process_control::enroll(wire::registration const& r, 
   agree(r);
   enrolment const e = r.as == net::role::server ? enroll_server(r) : enroll_worker(r, secret);
   gone_.erase(e.at);
+  turned_away_.erase({r.as, r.rank});
+  turned_away_.erase({e.at.as, e.at.number});
   welcome_all();
   return e;
 }
@@ -63,8 +66,14 @@ void process_control::agree(wire::registration const& r) {
   std::string const who = r.rank ? name_of({r.as, *r.rank}) : "a " + std::string(to_string(r.as));
   std::string const sentence = who + process_text(r.pid) + " runs another protocol or other tables than " +
                                those_here() + ": it says " + d.here + "; expected " + d.there;
-  if (stage_ == stage_id{}) turned_away_ = sentence;
+  if (stage_ == stage_id{}) note_turned_away({r.as, r.rank}, sentence);
   refuse(sentence);
+}
+
+/// Of as many places as are quoted; another takes the place of the first of them.
+void process_control::note_turned_away(wanted_place const& at, std::string const& sentence) {
+  if (turned_away_.size() == quoted_max && !turned_away_.contains(at)) turned_away_.erase(turned_away_.begin());
+  turned_away_[at] = sentence;
 }
 
 bool process_control::is_empty() const noexcept {
@@ -203,10 +212,10 @@ std::string process_control::awaited() const {
     if (!part.empty()) all.push_back(std::move(part));
   std::string text;
   for (std::size_t i = 0; i < all.size(); ++i) text += (i == 0 ? "" : i + 1 == all.size() ? ", and " : ", ") + all[i];
-  constexpr std::size_t quoted = 3;
-  for (auto at = gone_.begin(); at != gone_.end() && std::distance(gone_.begin(), at) < std::ptrdiff_t{quoted}; ++at)
-    text += "; " + at->second;
-  return turned_away_.empty() ? text : text + "; " + turned_away_;
+  std::size_t quoted = 0;
+  for (auto at = gone_.begin(); at != gone_.end() && quoted < quoted_max; ++at, ++quoted) text += "; " + at->second;
+  for (auto const& entry : turned_away_) text += "; " + entry.second;
+  return text;
 }
 
 std::string process_control::absent_servers() const {
@@ -381,6 +390,7 @@ void process_control::begin_stage(time_point now) {
   phase_ = phase::running;
   stage_ = stage_id{stage_.value() + 1};
   gone_.clear();
+  turned_away_.clear();
   began_ = ended_ = now;
   stopping_ = false;
   ended_by_.clear();
