@@ -137,10 +137,10 @@ struct bench {
     heard.clear();
   }
   std::uint32_t serve(std::string const& agreed = "") {
-    return control.enroll({net::role::server, std::nullopt, "here", agreed, 1}, now, {}).at.number;
+    return control.enroll({net::role::server, std::nullopt, "here", agreed, 1}, {}).at.number;
   }
   process_control::enrolment come(std::optional<std::uint32_t> rank = std::nullopt, std::string const& agreed = "") {
-    return control.enroll({net::role::worker, rank, "", agreed, 1}, now, {});
+    return control.enroll({net::role::worker, rank, "", agreed, 1}, {});
   }
   void say(place from, wire::control_message const& m) { control.receive(from, m, now); }
   void ready(std::uint32_t process, std::uint32_t threads = 1) {

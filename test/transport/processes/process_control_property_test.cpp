@@ -45,7 +45,7 @@ class world {
                   .when_lost = when}),
         when_(when) {
     for (std::size_t s = 0; s < servers_.size(); ++s) {
-      (void)control_.enroll({net::role::server, std::nullopt, "", "", 1}, now_, {});
+      (void)control_.enroll({net::role::server, std::nullopt, "", "", 1}, {});
       route();
     }
     for (std::uint32_t w = 0; w < begins_with_; ++w) enroll(w);
@@ -84,7 +84,7 @@ class world {
 
   void enroll(std::optional<std::uint32_t> rank) {
     if (control_.is_over()) return;
-    auto const e = control_.enroll({net::role::worker, rank, "", "", 1}, now_, {});
+    auto const e = control_.enroll({net::role::worker, rank, "", "", 1}, {});
     if (rank) CHECK(e.at.number == *rank);
     process_model& p = processes_[e.at.number];
     p = {};

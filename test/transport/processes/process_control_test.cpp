@@ -62,7 +62,7 @@ TEST_CASE("process_control: a worker process and the servers are told its secret
   bench b(1, 1);
   std::uint32_t const rank = 0;
   wire::secret const drawn{1, 2, 3};
-  (void)b.control.enroll({net::role::worker, rank, "", "", 1}, b.now, drawn);
+  (void)b.control.enroll({net::role::worker, rank, "", "", 1}, drawn);
   (void)b.serve();
   int told = 0;
   for (auto const& [to, message] : b.control.take()) {
@@ -85,10 +85,10 @@ TEST_CASE("process_control: places that are taken, or not there, are refused wit
   b.lose(worker(1));
   CHECK(b.come(1).incarnation == 1);
   wire::registration r{net::role::server, 0U, "", "", 1};
-  CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now, {}); }),
+  CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, {}); }),
              Contains("server 0 is here already"));
   r.as = net::role::coordinator;
-  CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now, {}); }),
+  CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, {}); }),
              Contains("coordinator already"));
   b.lose(server(0));
   CHECK_THAT(refusal_of([&] { (void)b.come(); }), Contains("the run is over: server 0 (here)"));
@@ -151,7 +151,7 @@ TEST_CASE("process_control: what is agreed on is what those say who are here, no
   }
   SECTION("one that was refused") {
     wire::registration const r{net::role::server, 7U, "", "bsp; 2 rows", 1};
-    CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, b.now, {}); }), Contains("no room for number 7"));
+    CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, {}); }), Contains("no room for number 7"));
   }
   CHECK(b.serve("ssp; 3 rows") == 0);
   (void)b.come(0, "ssp; 3 rows");
@@ -165,7 +165,7 @@ TEST_CASE("process_control: who does not agree is told who says what") {
   bench b(2, 3);
   (void)b.come(1, "ssp; 2 servers; table 0: 500 rows; table 1: 7 rows");
   auto const refused = [&](char const* agreed) {
-    return refusal_of([&] { (void)b.control.enroll({net::role::server, 0U, "", agreed, 12}, b.now, {}); });
+    return refusal_of([&] { (void)b.control.enroll({net::role::server, 0U, "", agreed, 12}, {}); });
   };
   std::string const wrong = "server 0 (process 12) runs another protocol or other tables than worker 1 (process 1)";
   CHECK(refused("ssp; 2 servers; table 0: 501 rows; table 1: 7 rows") ==

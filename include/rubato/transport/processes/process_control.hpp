@@ -69,7 +69,7 @@ class process_control final : run_control::carrier {
   /// A new process. Returns its place; throws error (errc::refused) saying why there is none, for one that does not
   /// agree with the others who says what.
   /// @param secret for a worker process: it and the servers are told, and nobody else
-  [[nodiscard]] enrolment enroll(wire::registration const& r, time_point now, wire::secret const& secret);
+  [[nodiscard]] enrolment enroll(wire::registration const& r, wire::secret const& secret);
   /// Whether nobody is here who says otherwise.
   [[nodiscard]] bool agrees(wire::registration const& r) const { return r.agreed == agreed_ || is_empty(); }
   /// Whether another one may take its place: always of a worker, of a server until workers know where it listens.

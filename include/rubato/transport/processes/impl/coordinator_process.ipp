@@ -208,7 +208,7 @@ void coordinator_process::end(net::link& from, wire::frame_header const&) {
 void coordinator_process::enroll(guest& g, wire::registration const& r) {
   forget_unconnected(r);
   if (may_come_back(r)) return wait_for_place(g, r);
-  g.place = control_.enroll(r, now(), net::fresh_secret()).at;
+  g.place = control_.enroll(r, net::fresh_secret()).at;
   at_[*g.place] = &g;
   net::log(net::log_level::info, std::string(to_string(g.place->as)) + " " +
                                      std::to_string(g.place->number) + " is here");

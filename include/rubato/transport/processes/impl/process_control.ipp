@@ -46,8 +46,7 @@ process_control::process_control(std::span<rules const> protocols, options const
 
 // ---- who is there
 
-process_control::enrolment process_control::enroll(wire::registration const& r, time_point,
-                                                   wire::secret const& secret) {
+process_control::enrolment process_control::enroll(wire::registration const& r, wire::secret const& secret) {
   if (over_) refuse("the run is over" + (failure_.empty() ? "" : ": " + failure_));
   agree(r);
   enrolment const e = r.as == net::role::server ? enroll_server(r) : enroll_worker(r, secret);
