@@ -194,6 +194,13 @@ TEST_CASE("agreement: copies are asked, and a policy with a fingerprint is asked
   CHECK(copy.fingerprint() == 5);
 }
 
+TEST_CASE("agreement: figures that differ look different") {
+  std::string const less = said_of(con_sgd{.fold = {.lambda = 0.25}});
+  std::string const more = said_of(con_sgd{.fold = {.lambda = 0.2500001}});
+  CHECK_THAT(less, Catch::Contains("(of 8 workers: 0.25, "));
+  CHECK_THAT(more, Catch::Contains("(of 8 workers: 0.2500001, "));
+}
+
 TEST_CASE("agreement: the parts are named, and only what differs differs") {
   using Catch::Contains;
   CHECK_THAT(said_of(ssp{.staleness = 2}),

@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <boost/core/demangle.hpp>
 #include <cstring>
@@ -84,8 +86,9 @@ inline std::string text_of_merge(merge_rule const& merge, staleness bound) {
   constexpr clock_index probe{10};
   commit_info const sample{
       .from = {}, .stamp = probe, .c_min = probe, .c_max = probe, .workers = 8, .version = {}};
-  std::string text = name + " (of 8 workers: " + std::to_string(merge.unshared().weight(sample));
-  if (merge.decay()) text += ", decay " + std::to_string(*merge.decay());
+  // All digits: two that differ are not to look the same.
+  std::string text = name + " (of 8 workers: " + fmt::format("{}", merge.unshared().weight(sample));
+  if (merge.decay()) text += ", decay " + fmt::format("{}", *merge.decay());
   return text + ", " + number + ")";
 }
 

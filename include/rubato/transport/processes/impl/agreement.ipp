@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 
 #include "rubato/core/printable.hpp"
 
@@ -29,14 +30,53 @@ std::size_t first_part(std::string_view here, std::string_view there, std::size_
   return last == std::string_view::npos ? 0 : last + divider.size();
 }
 
-/// Its part that is between what both begin and end with. `from` to `behind` from its end.
-std::string quoted(std::string_view text, std::size_t from, std::size_t behind, std::size_t differs) {
-  constexpr std::size_t most = 400, before = 60;
-  if (from + behind >= text.size()) return "nothing";
-  std::string_view part = text.substr(from, text.size() - from - behind);
-  bool const starts_later = part.size() > most && differs > from + before;
-  if (starts_later) part.remove_prefix(differs - from - before);
-  return "\"" + std::string(starts_later ? "..." : "") + printable(part, most) + "\"";
+/// How many bytes of whole parts, each behind a divider, both end with.
+std::size_t common_behind(std::string_view here, std::string_view there) {
+  auto const differ = std::mismatch(here.rbegin(), here.rend(), there.rbegin(), there.rend());
+  auto const same = static_cast<std::size_t>(differ.first - here.rbegin());
+  auto const at = here.find(divider, here.size() - same);
+  return at == std::string_view::npos ? 0 : here.size() - at;
+}
+
+/// The first part of the rest, which is what is behind it then.
+std::string_view take_part(std::string_view& rest) {
+  std::string_view const part = rest.substr(0, rest.find(divider));
+  rest.remove_prefix(std::min(rest.size(), part.size() + divider.size()));
+  return part;
+}
+
+std::size_t count_parts(std::string_view text) {
+  std::size_t n = 0;
+  for (; !text.empty(); ++n) (void)take_part(text);
+  return n;
+}
+
+void append_part(std::string& text, std::string_view part) {
+  if (!text.empty()) text += divider;
+  text += part;
+}
+
+constexpr std::size_t shown_max = 400;
+
+/// For a message: of a long one that is like the other for `same` bytes, from shortly before these end.
+std::string quoted(std::string_view text, std::size_t same) {
+  constexpr std::size_t before = 60;
+  if (text.empty()) return "nothing";
+  bool const starts_later = text.size() > shown_max && same > before;
+  if (starts_later) text.remove_prefix(same - before);
+  return "\"" + std::string(starts_later ? "..." : "") + printable(text, shown_max) + "\"";
+}
+
+/// Of two that have as many parts, those that differ, as far as they are shown.
+disagreement different_parts(std::string_view here, std::string_view there, std::size_t same) {
+  std::string ours, theirs;
+  while (!here.empty() && std::min(ours.size(), theirs.size()) <= same + shown_max) {
+    std::string_view const mine = take_part(here), other = take_part(there);
+    if (mine == other) continue;
+    append_part(ours, mine);
+    append_part(theirs, other);
+  }
+  return {quoted(ours, same), quoted(theirs, same)};
 }
 
 }  // namespace
@@ -44,15 +84,14 @@ std::string quoted(std::string_view text, std::size_t from, std::size_t behind, 
 disagreement difference(std::string_view here, std::string_view there) {
   std::size_t const differs = common_bytes(here, there);
   std::size_t const from = first_part(here, there, differs);
-  std::size_t behind = 0;  // whole parts that both end with
-  while (true) {
-    auto const next = here.rfind(divider, here.size() - behind - 1);
-    if (next == std::string_view::npos || next < from || next == 0) break;
-    std::size_t const bytes = here.size() - next;
-    if (from + bytes > there.size() || here.substr(next) != there.substr(there.size() - bytes)) break;
-    behind = bytes;
-  }
-  return {quoted(here, from, behind, differs), quoted(there, from, behind, differs)};
+  std::size_t const same = differs - std::min(differs, from);  // of the first part
+  here.remove_prefix(std::min(here.size(), from));
+  there.remove_prefix(std::min(there.size(), from));
+  std::size_t const behind = common_behind(here, there);
+  here.remove_suffix(behind);
+  there.remove_suffix(behind);
+  if (count_parts(here) == count_parts(there)) return different_parts(here, there, same);
+  return {quoted(here, same), quoted(there, same)};
 }
 
 }  // namespace rubato::detail
