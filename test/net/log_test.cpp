@@ -1,13 +1,17 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <rubato/net/log.hpp>
+#include <rubato/net/refusal_log.hpp>
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 using namespace rubato;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -41,4 +45,20 @@ TEST_CASE("a log that cannot be written disturbs nobody, and goes on with the ne
   is_full = false;
   net::log(net::log_level::info, "second");
   CHECK(written == std::vector<std::string>{"second"});
+}
+
+TEST_CASE("refusal_log: each is told of, but of a flood only the first, and that there are more", "[net]") {
+  std::vector<std::string> written;
+  log_of_one_test const log([&](net::log_level, std::string_view line) { written.emplace_back(line); });
+  net::refusal_log refusals("here");
+  net::refusal_log::time now{10s};
+  for (std::size_t i = 1; i <= net::refusal_log::told_singly; ++i) {
+    refusals.tell("no", now);
+    REQUIRE(written.size() == i);
+  }
+  for (int i = 0; i < 1000; ++i) refusals.tell("no", now += 900us);
+  REQUIRE(written.size() == net::refusal_log::told_singly + 1);
+  CHECK(written.back() == "here: refuses more than 32 a second; the rest are not told of singly");
+  refusals.tell("again", now + 1s);
+  CHECK(written.back() == "again");
 }

@@ -16,6 +16,7 @@
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/network.hpp"
 #include "rubato/net/proof.hpp"
+#include "rubato/net/refusal_log.hpp"
 #include "rubato/wire/frame.hpp"
 
 namespace rubato::net {
@@ -234,6 +235,7 @@ class doorkeeper {
   std::size_t guests_max_;
   bool open_ = false;
   bool crowded_ = false;  ///< it has been logged that guests are sent away
+  refusal_log refusals_{"the door"};
   std::vector<std::unique_ptr<guest>> guests_;
 };
 

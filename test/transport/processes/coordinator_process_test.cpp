@@ -269,6 +269,30 @@ struct log_listener {
 
 }  // namespace
 
+namespace {
+/// Warnings of whatever thread.
+class shared_log {
+ public:
+  shared_log() {
+    net::set_log([this](net::log_level level, std::string_view line) {
+      std::lock_guard const guard(lock_);
+      if (level == net::log_level::warning) lines_ += std::string(line) + '\n';
+    });
+  }
+  shared_log(shared_log const&) = delete;
+  shared_log& operator=(shared_log const&) = delete;
+  ~shared_log() { net::set_log({}); }
+  [[nodiscard]] std::string lines() const {
+    std::lock_guard const guard(lock_);
+    return lines_;
+  }
+
+ private:
+  mutable std::mutex lock_;
+  std::string lines_;
+};
+}  // namespace
+
 TEST_CASE("coordinator: two servers whose merges differ in a number do not run together", "[tcp]") {
   auto const said = [](double lambda) {
     return blueprint(con_sgd{.fold = {.lambda = lambda}}, 2, {describe(dense<float>{.rows = 4})}).agreement();
@@ -283,6 +307,27 @@ TEST_CASE("coordinator: two servers whose merges differ in a number do not run t
   CHECK(test::run_until(network, [&] { return !second.lost_for().empty(); }));
   CHECK_THAT(second.lost_for(), Contains("a server (process ") && Contains(" than server 0 (process ") &&
                                        Contains(": it says \"merge of table 0: scale") && !Contains("admission"));
+}
+
+TEST_CASE("coordinator: a flood of processes that are refused does not fill the log", "[tcp]") {
+  shared_log const log;
+  coordinated const run(5s, asp{}, std::make_unique<net::asio_network>(), 1);
+  net::asio_network network;
+  member const first(network, run.place(), net::role::worker, "something else");
+  REQUIRE(test::run_until(network, [&] { return first.has_arrived(); }));
+  std::vector<std::unique_ptr<stranger>> flood;
+  for (std::uint64_t n = 0; n < 400; ++n) {
+    flood.push_back(std::make_unique<stranger>(network, run.place().coordinator, n));
+    flood.back()->register_itself();
+    if (n % 20 == 0) CHECK(test::run_until(network, [&] { return !flood.back()->lost_for().empty(); }));
+  }
+  for (auto const& one : flood) {
+    CHECK(test::run_until(network, [&] { return !one->lost_for().empty(); }));
+    CHECK_THAT(one->lost_for(), Contains("expected \"something else\""));  // each is told
+  }
+  CHECK_THAT(log.lines(), Contains("process 0 was refused: a worker (process 0) runs another protocol"));
+  CHECK_THAT(log.lines(), Contains("refuses more than 32 a second; the rest are not told of singly"));
+  CHECK(std::ranges::count(log.lines(), '\n') < 200);
 }
 
 // ---- those who do not say who they are
@@ -431,30 +476,6 @@ TEST_CASE("coordinator: who is not there any more does not keep out who has othe
     CHECK_THAT(right.lost_for(),
                Contains("than worker 0 (process 0): it says \"something else\"; expected \"played\""));
 }
-
-namespace {
-/// Warnings of whatever thread.
-class shared_log {
- public:
-  shared_log() {
-    net::set_log([this](net::log_level level, std::string_view line) {
-      std::lock_guard const guard(lock_);
-      if (level == net::log_level::warning) lines_ += std::string(line) + '\n';
-    });
-  }
-  shared_log(shared_log const&) = delete;
-  shared_log& operator=(shared_log const&) = delete;
-  ~shared_log() { net::set_log({}); }
-  [[nodiscard]] std::string lines() const {
-    std::lock_guard const guard(lock_);
-    return lines_;
-  }
-
- private:
-  mutable std::mutex lock_;
-  std::string lines_;
-};
-}  // namespace
 
 TEST_CASE("coordinator: who comes in the place of one whose connection is broken waits until that is given up", "[tcp]") {
   shared_log const log;

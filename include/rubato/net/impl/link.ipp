@@ -459,8 +459,8 @@ class doorkeeper::guest final : public frame_receiver {
       : keeper_(keeper), connection_(std::move(fresh)) {
     connection_->attach(*this);
     timer_ = keeper_.network_.at(keeper_.network_.now() + keeper_.limits_.handshake, [this] {
-      log(log_level::warning,
-          connection_->peer() + (said_ ? ": could not be let in yet" : ": said no hello in time"));
+      keeper_.refusals_.tell(connection_->peer() + (said_ ? ": could not be let in yet" : ": said no hello in time"),
+                             keeper_.network_.now());
       leave();
     });
   }

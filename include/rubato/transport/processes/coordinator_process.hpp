@@ -12,6 +12,7 @@
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
+#include "rubato/net/refusal_log.hpp"
 #include "rubato/transport/processes/coordinator_stats.hpp"
 #include "rubato/transport/processes/past_sessions.hpp"
 #include "rubato/transport/processes/process_control.hpp"
@@ -48,7 +49,9 @@ class coordinator_process final : net::link_user {
   void end(net::link& from, wire::frame_header const& header) override;
   void lost(net::link& from, std::string const& reason, bool expected) override;
 
+  void enroll_or_refuse(guest& g, wire::registration const& r);
   void enroll(guest& g, wire::registration const& r);
+  void send_away_refused();
   [[nodiscard]] bool may_come_back(wire::registration const& r) const;
   void wait_for_place(guest& g, wire::registration const& r);
   void enroll_waiting();
@@ -85,6 +88,7 @@ class coordinator_process final : net::link_user {
   bool was_complete_ = false;
   net::doorkeeper door_;
   std::unique_ptr<net::listener> listener_;
+  net::refusal_log refusals_{bound().text()};
 };
 
 }  // namespace rubato::detail

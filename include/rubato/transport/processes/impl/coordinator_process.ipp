@@ -26,6 +26,7 @@ struct coordinator_process::guest {
   net::network::clock::time_point since;
   std::optional<process_control::place> place;
   std::optional<wire::registration> waits;  ///< with this, for a place whose process may come back
+  std::optional<std::string> refused;       ///< why
   std::vector<std::byte> arriving;
 };
 
@@ -60,6 +61,7 @@ void coordinator_process::run() {
     control_.tick(now());
     check_patience();
     enroll_waiting();
+    send_away_refused();
     deliver();
     forget_strangers();
     forget_dead();
@@ -186,23 +188,36 @@ void coordinator_process::begin(net::link& from, wire::frame_header const& heade
 
 void coordinator_process::end(net::link& from, wire::frame_header const&) {
   guest& g = owner_of(guests_, from);
+  if (g.refused) return;
   wire::control_message const message = wire::decode_control(g.arriving);
   if (!g.place) {
     auto const* r = std::get_if<wire::registration>(&message);
     if (g.waits) throw wire::frame_error("a process said something before it was let in");
     if (r == nullptr || r->as != g.as)
       throw wire::frame_error("a process said something before it said who it is");
-    try {
-      return enroll(g, *r);
-    } catch (...) {  // the link says why
-      server_stats::add(stats_->refused, 1);
-      throw;
-    }
+    return enroll_or_refuse(g, *r);
   }
   if (auto const at = at_.find(*g.place); at == at_.end() || at->second != &g)
     throw wire::frame_error("a process goes on talking after another has taken its place");
   control_.receive(*g.place, message, now());
   deliver();
+}
+
+/// What is thrown would be a line of the connection's in the log, for each of a flood.
+void coordinator_process::enroll_or_refuse(guest& g, wire::registration const& r) {
+  try {
+    enroll(g, r);
+  } catch (std::exception const& e) {
+    server_stats::add(stats_->refused, 1);
+    refusals_.tell("process " + std::to_string(r.pid) + " was refused: " + e.what(), network_->now());
+    g.refused = e.what();
+  }
+}
+
+/// Not from inside of a link.
+void coordinator_process::send_away_refused() {
+  for (auto const& [session, g] : guests_)
+    if (g->refused && !g->link.is_over()) g->link.refuse(*g->refused);
 }
 
 void coordinator_process::enroll(guest& g, wire::registration const& r) {
@@ -249,12 +264,7 @@ void coordinator_process::enroll_waiting() {
     if (!g->waits || g->link.is_over() || may_come_back(*g->waits)) continue;
     wire::registration const r = std::move(*g->waits);
     g->waits.reset();
-    try {
-      enroll(*g, r);
-    } catch (std::exception const& e) {
-      server_stats::add(stats_->refused, 1);
-      g->link.refuse(e.what());
-    }
+    enroll_or_refuse(*g, r);
   }
 }
 
