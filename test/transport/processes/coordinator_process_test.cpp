@@ -586,3 +586,30 @@ TEST_CASE("coordinator_link: who finds no coordinator says where it looks, and h
   CHECK(log.warnings().find(line) != log.warnings().rfind(line));  // again, but not as often as it was asked
   CHECK(std::ranges::count(log.warnings(), '\n') == 2);
 }
+
+TEST_CASE("coordinator_link: who has found no coordinator says how long it waited, where, and what to do", "[tcp]") {
+  test::log_capture const log;
+  std::atomic<std::chrono::milliseconds> ahead = 0ms;
+  hurried_network network(ahead);
+  net::deployment place;
+  place.coordinator.path = "/nowhere/coordinator";
+  member const alone(network, place, net::role::worker);
+  ahead = place.patience;
+  REQUIRE(test::run_until(network, [&] { return !alone.lost_for().empty(); }));
+  CHECK_THAT(alone.lost_for(),
+             Catch::StartsWith("waited 60 s for the coordinator at unix:/nowhere/coordinator, which could not be reached: ") &&
+                 Catch::EndsWith("; start this program with rubato-launch, or set RUBATO_COORDINATOR (or MASTER_ADDR and "
+                                 "MASTER_PORT) to where it listens, or RUBATO_PATIENCE to how many seconds it may take to "
+                                 "start"));
+}
+
+TEST_CASE("coordinator_link: a coordinator that has answered and goes is lost, and was not absent", "[tcp]") {
+  test::log_capture const log;
+  net::asio_network network;
+  std::optional<coordinated> run(std::in_place, 5s);
+  member const left(network, run->place(), net::role::worker);
+  REQUIRE(test::run_until(network, [&] { return left.has_arrived(); }));
+  run.reset();
+  REQUIRE(test::run_until(network, [&] { return !left.lost_for().empty(); }));
+  CHECK_THAT(left.lost_for(), !Contains("waited"));
+}

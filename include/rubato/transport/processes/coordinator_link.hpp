@@ -70,6 +70,8 @@ class coordinator_user {
   virtual void told(wire::control_message const& message) = 0;
   /// @param expected the coordinator has ended, because all is over
   virtual void coordinator_lost(std::string const& reason, bool expected) = 0;
+  /// It was never there. @param sentence says what was waited for, how long, and what to do; it needs nothing before it
+  virtual void coordinator_absent(std::string const& sentence) { coordinator_lost(sentence, false); }
   /// It does not let this process in.
   virtual void coordinator_refused(std::string const& reason) = 0;
 };
@@ -90,7 +92,9 @@ class coordinator_link final : net::link_user {
              std::vector<std::span<std::byte>>& body) override;
   void end(net::link&, wire::frame_header const& header) override;
   void lost(net::link&, std::string const& reason, bool expected) override;
+  void resumed(net::link&) override { was_there_ = true; }
   void remind();
+  [[nodiscard]] std::string absence(std::string const& reason) const;
 
   net::network& network_;
   coordinator_user& user_;
@@ -98,7 +102,9 @@ class coordinator_link final : net::link_user {
   reminder says_;
   std::shared_ptr<void> timer_;
   net::link link_;
-  bool is_in_ = false;  ///< the coordinator has welcomed this process
+  net::network::clock::time_point began_ = network_.now();
+  bool was_there_ = false;  ///< the coordinator has answered
+  bool is_in_ = false;      ///< and has welcomed this process
   std::vector<std::byte> arriving_;
 };
 

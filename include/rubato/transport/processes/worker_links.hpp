@@ -140,6 +140,7 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   void welcomed(wire::welcome const& w) override { welcome_ = w; }
   void told(wire::control_message const& message) override;
   void coordinator_lost(std::string const& reason, bool expected) override;
+  void coordinator_absent(std::string const& sentence) override;
   void coordinator_refused(std::string const& reason) override;
 
   user& user_;

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,11 @@
 namespace rubato::detail {
 
 namespace {
+
+constexpr char const* how_to_find_it =
+    "start this program with rubato-launch, or set RUBATO_COORDINATOR (or MASTER_ADDR and MASTER_PORT) to where it "
+    "listens";
+
 /// With the limits that a deployment sets.
 template <class Options>
 Options limited(net::deployment const& place) {
@@ -103,9 +109,7 @@ void coordinator_link::remind() {
     std::string const at = "the coordinator at " + where_.text();
     net::log(net::log_level::warning,
              link_.is_up() ? "waiting for other processes of the run: " + at + " says for which"
-                           : "waiting for " + at +
-                                 "; start this program with rubato-launch, or set RUBATO_COORDINATOR (or MASTER_ADDR "
-                                 "and MASTER_PORT) to where it listens");
+                           : "waiting for " + at + "; " + how_to_find_it);
   }
   timer_ = network_.at(says_.next(), [this] { remind(); });
 }
@@ -137,7 +141,16 @@ void coordinator_link::end(net::link&, wire::frame_header const&) {
 
 void coordinator_link::lost(net::link&, std::string const& reason, bool expected) {
   if (link_.was_refused() && !is_in_) user_.coordinator_refused(reason);
+  else if (!was_there_ && !expected) user_.coordinator_absent(absence(reason));
   else user_.coordinator_lost(reason, expected);
+}
+
+/// What was waited for, and how to wait less or longer: it may be started late, or elsewhere.
+std::string coordinator_link::absence(std::string const& reason) const {
+  std::chrono::duration<double> const waited = network_.now() - began_;
+  return fmt::format("waited {:.3g} s for the coordinator at {}, which {}; {}, or RUBATO_PATIENCE to how many seconds it "
+                     "may take to start",
+                     waited.count(), where_.text(), reason, how_to_find_it);
 }
 
 }  // namespace rubato::detail

@@ -372,6 +372,8 @@ void worker_links::coordinator_lost(std::string const& reason, bool) {
   give_up(errc::lost, "the coordinator was lost: " + reason);
 }
 
+void worker_links::coordinator_absent(std::string const& sentence) { give_up(errc::lost, sentence); }
+
 void worker_links::coordinator_refused(std::string const& reason) {
   give_up(errc::refused, "the coordinator refused this process: " + reason);
 }
