@@ -9,7 +9,8 @@
 
 namespace rubato::net {
 
-/// Tells the log of what was refused, one by one, but of a flood as one: strangers are not to fill it. Not synchronized.
+/// Tells the log of what was refused, one by one, but of a flood as one: strangers are not to fill it. Not
+/// synchronized.
 class refusal_log {
  public:
   using time = std::chrono::steady_clock::time_point;

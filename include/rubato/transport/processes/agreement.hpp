@@ -13,8 +13,8 @@ struct disagreement {
   std::string there;
 };
 /// The parts, divided by "; ", that differ; of lists that are not as long all from the first to the last that differ.
-/// Long ones around where they begin to. For messages: escaped, and cut to a few hundred bytes. Takes time in proportion
-/// to both, since a stranger chooses how long one is.
+/// Long ones around where they begin to. For messages: escaped, and cut to a few hundred bytes. Takes time in
+/// proportion to both, since a stranger chooses how long one is.
 [[nodiscard]] disagreement difference(std::string_view here, std::string_view there);
 
 }  // namespace rubato::detail

@@ -148,8 +148,8 @@ void coordinator_link::lost(net::link&, std::string const& reason, bool expected
 /// What was waited for, and how to wait less or longer: it may be started late, or elsewhere.
 std::string coordinator_link::absence(std::string const& reason) const {
   std::chrono::duration<double> const waited = network_.now() - began_;
-  return fmt::format("waited {:.3g} s for the coordinator at {}, which {}; {}, or RUBATO_PATIENCE to how many seconds it "
-                     "may take to start",
+  return fmt::format("waited {:.3g} s for the coordinator at {}, which {}; {}, or RUBATO_PATIENCE to how many seconds "
+                     "it may take to start",
                      waited.count(), where_.text(), reason, how_to_find_it);
 }
 
