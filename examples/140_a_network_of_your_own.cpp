@@ -35,6 +35,7 @@ class brittle_connection : public net::connection {
   void close() noexcept override { inner_->close(); }
   bool is_open() const noexcept override { return inner_->is_open(); }
   std::string peer() const override { return inner_->peer(); }
+  net::peer_identity shown() const override { return inner_->shown(); }
 
  private:
   void count() {

@@ -92,6 +92,21 @@ TEST_CASE("two ends with the same token, or without any, come together", "[net]"
   check_open(ends);
 }
 
+TEST_CASE("either end of a connection knows what the other has shown to be in the handshake", "[net]") {
+  pair_of_ends ends;
+  ends.listening.token = ends.connecting.token = GENERATE("", "secret");
+  ends.limits.as = wire::role::server;
+  ends.listen();
+  ends.limits.as = wire::role::worker;
+  ends.start_connect();
+  REQUIRE(ends.until([&] { return ends.client && !ends.accepted.empty(); }));
+  CHECK_FALSE(ends.client->shown().objection(wire::role::server));
+  CHECK_FALSE(ends.server().shown().objection(wire::role::worker));
+  CHECK(ends.server().shown().objection(wire::role::server) ==
+        "a process that said in its handshake that it is a worker now says that it is a server");
+  CHECK(ends.client->shown().objection(wire::role::worker));
+}
+
 TEST_CASE("programs that a process starts hold none of its sockets", "[net]") {
   temporary_folder const folder;
   auto const at = GENERATE(true, false) ? "127.0.0.1:0" : "unix:" + folder.file("socket");

@@ -812,6 +812,20 @@ TEST_CASE("link: those who say no hello give way to who comes, the oldest first"
   CHECK(count_of("said no hello in time", l.logged.warnings()) == 1);
 }
 
+TEST_CASE("link: a hello of another role than the handshake's is refused at the door, open or not") {
+  bool const is_open = GENERATE(true, false);
+  linked l({}, is_open);
+  l.speak_raw();
+  l.say(header_of(hello_kind), encoded({.as = net::role::server, .session = 43}));
+  l.say_hello(43);  // too late
+  REQUIRE(l.until([&] { return l.heard.is_closed(); }));
+  CHECK(l.refused() == "a process that said in its handshake that it is a worker now says that it is a server");
+  CHECK_THAT(l.logged.warnings(), Contains("refused: " + l.refused()));
+  l.door->open();
+  l.connect();
+  CHECK_FALSE(l.adopted.contains(43));
+}
+
 TEST_CASE("link: who is early waits at the open door, not for ever, and is asked about again") {
   net::link::options o;
   o.handshake = 200ms;

@@ -45,6 +45,7 @@ class connection_decorator : public net::connection {
   void close() noexcept override { inner_->close(); }
   [[nodiscard]] bool is_open() const noexcept override { return inner_->is_open(); }
   [[nodiscard]] std::string peer() const override { return inner_->peer(); }
+  [[nodiscard]] net::peer_identity shown() const override { return inner_->shown(); }
 
  protected:
   std::unique_ptr<net::connection> inner_;

@@ -15,6 +15,7 @@
 #include "rubato/net/impl/listener.ipp"
 #include "rubato/net/impl/log.ipp"
 #include "rubato/net/impl/opening.ipp"
+#include "rubato/net/impl/peer_identity.ipp"
 #include "rubato/net/impl/proof.ipp"
 #include "rubato/net/impl/stream.ipp"
 #include "rubato/net/impl/tls.ipp"

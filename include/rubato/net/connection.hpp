@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "rubato/net/peer_identity.hpp"
 #include "rubato/wire/frame.hpp"
 #include "rubato/wire/role.hpp"
 
@@ -90,6 +91,9 @@ class connection {
   [[nodiscard]] virtual bool is_open() const noexcept = 0;
   /// For messages: the other end's address.
   [[nodiscard]] virtual std::string peer() const = 0;
+  /// What the other end has shown itself to be. A network without a handshake has nothing to say here, and
+  /// then what the other end says of itself is believed; who wraps a connection passes it on.
+  [[nodiscard]] virtual peer_identity shown() const { return {}; }
 };
 
 }  // namespace rubato::net

@@ -211,9 +211,10 @@ class link final : public frame_receiver {
   std::vector<std::span<std::byte const>> pieces_;
 };
 
-/// Reads the hello of a fresh connection, and hands both over once the door is open for it. Until then it
-/// keeps the connection, for as long as a handshake may take and there are no more than
-/// `guests_max`, beyond which the oldest goes: who was sent away connects again.
+/// Reads the hello of a fresh connection, and hands both over once the door is open for it. Who says that it is
+/// something else than in its handshake is refused. Until the door is open it keeps the connection, for as long as
+/// a handshake may take and there are no more than `guests_max`, beyond which the oldest goes: who was sent away
+/// connects again.
 class doorkeeper {
  public:
   using visitor = std::function<void(std::unique_ptr<connection>, hello const&)>;

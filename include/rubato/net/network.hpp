@@ -60,7 +60,7 @@ class network {
   /// Told once what became of a `dial`: the connection, or why there is none; see the table above.
   using dialed =
       std::function<void(std::unique_ptr<connection>, std::string const& reason, bool refused)>;
-  /// Given each connection that a listener takes.
+  /// Given each connection that a listener takes; `shown` says what has been proved of its other end.
   using accepted = std::function<void(std::unique_ptr<connection>)>;
 
   virtual ~network() = default;

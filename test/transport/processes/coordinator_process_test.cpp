@@ -172,15 +172,16 @@ class member final : detail::coordinator_user {
 class stranger final : public net::link_user {
  public:
   stranger(net::network& where, net::address const& to, std::uint64_t session,
-           std::chrono::milliseconds silence = 5s)
-      : link_(where, *this, limits(silence), "the coordinator") {
+           std::chrono::milliseconds silence = 5s, net::role as = net::role::worker)
+      : link_(where, *this, limits(silence, as), "the coordinator") {
     net::hello h;
+    h.as = as;
     h.session = session;
     link_.dial(to, {}, h, 10s);
   }
-  void register_itself() {
+  void register_itself(net::role as = net::role::worker) {
     wire::registration const self{
-        .as = net::role::worker, .rank = std::nullopt, .listens = {}, .agreed = agreed, .pid = 0};
+        .as = as, .rank = std::nullopt, .listens = {}, .agreed = agreed, .pid = 0};
     link_.send_reliable(+wire::kind::control, wire::encode(self));
     link_.flush();
   }
@@ -198,9 +199,10 @@ class stranger final : public net::link_user {
   void lost(net::link&, std::string const& reason, bool) override { lost_for_ = reason; }
 
  private:
-  static net::link::options limits(std::chrono::milliseconds silence) {
+  static net::link::options limits(std::chrono::milliseconds silence, net::role as) {
     net::link::options o;
     o.silence = silence;
+    o.as = as;
     return o;
   }
 
@@ -341,6 +343,42 @@ TEST_CASE("coordinator: who has left without saying who it is is forgotten", "[t
     CHECK(test::run_until(network, [&] { return guest.is_up() || !guest.lost_for().empty(); }));
     CHECK(guest.lost_for() == "");
   }
+}
+
+TEST_CASE("coordinator: who registers as something else than it said hello as is refused, and others are let in",
+          "[tcp]") {
+  auto const [shown, claimed] = GENERATE(table<net::role, net::role>({{net::role::worker, net::role::server},
+                                                                      {net::role::worker, net::role::coordinator},
+                                                                      {net::role::server, net::role::worker}}));
+  test::log_capture log;
+  {
+    coordinated const run(5s);
+    net::asio_network network;
+    stranger guest(network, run.place().coordinator, 77, 5s, shown);
+    guest.register_itself(claimed);
+    CHECK(test::run_until(network, [&] { return !guest.lost_for().empty(); }));
+    CHECK_FALSE(guest.is_in());
+    CHECK_THAT(guest.lost_for(), Contains(std::string("a process that said hello as a ") + to_string(shown) +
+                                          " registers as a " + to_string(claimed)));
+    member const server(network, run.place(), net::role::server);
+    member const worker(network, run.place(), net::role::worker);
+    CHECK(test::run_until(network, [&] { return worker.is_in(); }));
+  }
+  CHECK_THAT(log.warnings(), Contains("registers as a "));
+}
+
+TEST_CASE("coordinator: a session is one role's", "[tcp]") {
+  test::log_capture const log;
+  coordinated const run(5s);
+  net::asio_network network;
+  stranger worker(network, run.place().coordinator, 77);
+  worker.register_itself();
+  REQUIRE(test::run_until(network, [&] { return worker.is_up() && worker.has_arrived(); }));
+  stranger const intruder(network, run.place().coordinator, 77, 5s, net::role::server);
+  CHECK(test::run_until(network, [&] { return !intruder.lost_for().empty(); }));
+  CHECK_THAT(intruder.lost_for(), Contains("this session is a worker process's, and not a server's"));
+  CHECK(worker.is_up());
+  CHECK(worker.lost_for() == "");
 }
 
 TEST_CASE("coordinator: who is here and does not say who it is is sent away in time", "[tcp]") {

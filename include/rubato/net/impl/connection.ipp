@@ -248,7 +248,7 @@ void frame_pipe::shut() noexcept {
 // The owner's end of it.
 class handle final : public connection {
  public:
-  explicit handle(std::shared_ptr<frame_pipe> to) : pipe_(std::move(to)) {}
+  handle(std::shared_ptr<frame_pipe> to, peer_identity shown) : pipe_(std::move(to)), shown_(std::move(shown)) {}
   handle(handle const&) = delete;
   handle& operator=(handle const&) = delete;
   ~handle() override { pipe_->close(); }
@@ -267,18 +267,22 @@ class handle final : public connection {
   void close() noexcept override { pipe_->close(); }
   [[nodiscard]] bool is_open() const noexcept override { return pipe_->is_open(); }
   [[nodiscard]] std::string peer() const override { return pipe_->peer(); }
+  [[nodiscard]] peer_identity shown() const override { return shown_; }
 
  private:
   std::shared_ptr<frame_pipe> pipe_;
+  peer_identity shown_;
 };
 
 }  // namespace
 
 std::unique_ptr<connection> make_connection(asio::io_context& context, std::unique_ptr<stream> over,
-                                            std::string peer, connection_options const& options,
+                                            std::string peer, peer_identity shown,
+                                            connection_options const& options,
                                             std::shared_ptr<void> ticket) {
-  return std::make_unique<handle>(std::make_shared<frame_pipe>(context, std::move(over), std::move(peer),
-                                                         options, std::move(ticket)));
+  auto pipe =
+      std::make_shared<frame_pipe>(context, std::move(over), std::move(peer), options, std::move(ticket));
+  return std::make_unique<handle>(std::move(pipe), std::move(shown));
 }
 
 }  // namespace rubato::net

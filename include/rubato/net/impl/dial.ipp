@@ -148,8 +148,8 @@ void attempt::open() {
     auto const self = weak.lock();
     if (!self) return;
     if (!opened) return self->finish(reason, {}, refused);
-    self->finish(
-        {}, make_connection(self->context_, std::move(opened), self->to_.text(), self->options_));
+    self->finish({}, make_connection(self->context_, std::move(opened), self->to_.text(),
+                                     self->opening_->other(), self->options_));
   };
   opening_ = std::make_shared<opening>(context_, std::move(over), handshake::role::connecting,
                                        token_, options_, told_of);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "rubato/net/peer_identity.hpp"
 #include "rubato/net/proof.hpp"
 #include "rubato/wire/role.hpp"
 
@@ -51,6 +52,9 @@ class handshake {
   /// Whether the other end has said a greeting that is fine; where there is a token and the other end connects,
   /// with a tag by it.
   [[nodiscard]] bool is_greeted() const noexcept { return greeted_; }
+
+  /// Of the other end, once that has said a greeting that is fine.
+  [[nodiscard]] peer_identity other() const { return peer_identity(*who_.other); }
 
   /// How many bytes it needs now; 0 when it has come to its end.
   [[nodiscard]] std::size_t wanted() const noexcept { return wanted_; }

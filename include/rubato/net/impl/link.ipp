@@ -473,6 +473,7 @@ class doorkeeper::guest final : public frame_receiver {
     said_ = decode_hello(meta);
   }
   void end(wire::frame_header const&) override {
+    if (auto const why = connection_->shown().objection(said_->as)) return turn_away(*why);
     if (keeper_.open_) enter();
   }
   void closed(std::string const&) override { leave(); }
@@ -491,6 +492,12 @@ class doorkeeper::guest final : public frame_receiver {
  private:
   using visitor_ = doorkeeper::visitor;
 
+  void turn_away(std::string const& reason) {
+    log(log_level::warning, connection_->peer() + ": refused: " + reason);
+    refuse(*connection_, reason);
+    connection_->close();
+    leave();
+  }
   /// Not at once: the connection may be in the middle of calling.
   void leave() {
     timer_ = keeper_.network_.at(keeper_.network_.now(), [this] {

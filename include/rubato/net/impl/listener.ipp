@@ -220,10 +220,11 @@ void listener_state::open(socket_type socket) {
 void listener_state::on_opened(opening const* which, std::unique_ptr<stream> opened,
                                caller const& who, std::shared_ptr<void> ticket,
                                std::string const& reason) {
+  peer_identity const shown = opened ? which->other() : peer_identity();
   forget(which, who.machine);
   if (!opened) return tell_of_refusal(fmt::format("{}: refused: {}", who.name, reason));
   log(log_level::info, fmt::format("{}: connected", who.name));
-  accepted(make_connection(context, std::move(opened), who.name, limits, std::move(ticket)));
+  accepted(make_connection(context, std::move(opened), who.name, shown, limits, std::move(ticket)));
 }
 
 // A flood of them is told of as one, or it would fill the log.

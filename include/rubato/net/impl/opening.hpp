@@ -32,6 +32,8 @@ class opening final : public stream::user, public std::enable_shared_from_this<o
   void start(clock::time_point until);
   /// As `handshake::is_greeted`.
   [[nodiscard]] bool is_greeted() const noexcept { return handshake_.is_greeted(); }
+  /// Of the other end, once the stream is through.
+  [[nodiscard]] peer_identity other() const { return handshake_.other(); }
   /// Gives up; nobody is told.
   void cancel() noexcept;
 

@@ -165,6 +165,11 @@ void coordinator_process::welcome(std::unique_ptr<net::connection> fresh, net::h
     guests_.emplace(said.session, std::move(g));
     return made.link.adopt(std::move(fresh), said);
   }
+  if (at->second->as != said.as) {
+    server_stats::add(stats_->refused, 1);
+    return net::refuse(*fresh, fmt::format("this session is a {} process's, and not a {}'s",
+                                           to_string(at->second->as), to_string(said.as)));
+  }
   server_stats::add(stats_->reconnects, 1);
   at->second->link.adopt(std::move(fresh), said);
 }
@@ -193,7 +198,7 @@ void coordinator_process::end(net::link& from, wire::frame_header const&) {
   if (!g.place) {
     auto const* r = std::get_if<wire::registration>(&message);
     if (g.waits) throw wire::frame_error("a process said something before it was let in");
-    if (r == nullptr || r->as != g.as)
+    if (r == nullptr)
       throw wire::frame_error("a process said something before it said who it is");
     return enroll_or_refuse(g, *r);
   }
@@ -221,6 +226,9 @@ void coordinator_process::send_away_refused() {
 }
 
 void coordinator_process::enroll(guest& g, wire::registration const& r) {
+  if (r.as != g.as)
+    throw error(errc::refused, fmt::format("a process that said hello as a {} registers as a {}", to_string(g.as),
+                                           to_string(r.as)));
   forget_unconnected(r);
   if (may_come_back(r)) return wait_for_place(g, r);
   g.place = control_.enroll(r, net::fresh_secret()).at;
