@@ -421,6 +421,50 @@ TEST_CASE("a proof that was made for one role, or its greeting, is worth nothing
   }
 }
 
+TEST_CASE("an end whose certificate is not for what it says, or is not understood, hears so", "[net]") {
+  bool const connects = GENERATE(true, false);  // whose certificate it is
+  net::handshake other(connects ? side::connecting : side::accepting, "", {.mine = wire::role::server});
+  net::handshake judge(connects ? side::accepting : side::connecting, "",
+                       {.mine = wire::role::worker, .other = {}, .number = 2});
+  std::string why;
+  auto const refused = [&](std::vector<std::string> const& uris) {
+    try {
+      judge.other_is_certified(uris);
+      net::handshake& first = connects ? other : judge;
+      auto greeting = first.output();
+      if (!connects) {
+        other.received(std::span(greeting).first(7));
+        other.received(std::span(greeting).subspan(7));
+        greeting = other.output();
+        judge.received(std::span(greeting).first(1));
+        greeting.erase(greeting.begin());
+      }
+      judge.received(std::span(greeting).first(7));
+    } catch (net::handshake_refused const& e) {
+      why = e.what();
+      return true;
+    }
+    return false;
+  };
+  SECTION("for it") { CHECK_FALSE(refused({"rubato:server/2", "rubato:worker"})); }
+  SECTION("for nothing in particular") { CHECK_FALSE(refused({"https://x.test"})); }
+  SECTION("for another role") {
+    REQUIRE(refused({"rubato:worker/2"}));
+    CHECK(why == "the certificate of this server is for worker 2 only");
+    CHECK(judge.output() == net::handshake::refusal(why));
+  }
+  SECTION("for another number") {
+    REQUIRE(refused({"rubato:server/1"}));
+    CHECK(why == "the certificate of this server is for server 1 only, and not for server 2");
+    CHECK(judge.output() == net::handshake::refusal(why));
+  }
+  SECTION("not understood") {
+    REQUIRE(refused({"rubato:serveur"}));
+    CHECK_THAT(why, Contains("'rubato:serveur', expected rubato:worker"));
+    CHECK(judge.output() == net::handshake::refusal(why));
+  }
+}
+
 // ---- strangers that hold handshakes
 
 namespace {

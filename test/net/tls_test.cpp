@@ -28,6 +28,9 @@ class tls_folder {
     write_certificate(stranger_, folder_.file("stranger.pem"));
     add("server", make_identity(authority_, "server.test", 30, ",IP:192.0.2.7,IP:2001:db8::7"));
     add("client", make_identity(authority_, "client.test"));
+    add("worker-1", make_identity(authority_, "worker.test", 30, ",URI:https://worker.test,URI:rubato:worker/1"));
+    add("server-0", make_identity(authority_, "server.test", 30, ",URI:rubato:server/0"));
+    add("misnamed", make_identity(authority_, "worker.test", 30, ",URI:rubato:wroker"));
     add("expired", make_identity(authority_, "expired.test", -1));
     add("foreign", make_identity(stranger_, "foreign.test"));
   }
@@ -61,13 +64,33 @@ struct refusal {
   std::string at_server;
 };
 
-refusal refused(net::security const& server, net::security const& client) {
+/// As the one that listens is in the run, and the one that connects; and what that one expects the other to be.
+struct places_in_run {
+  wire::role server = wire::role::worker;
+  wire::role client = wire::role::worker;
+  std::optional<std::uint32_t> expected_number = {};
+};
+
+std::shared_ptr<ASN1_OCTET_STRING> no_names() {
+  std::shared_ptr<ASN1_OCTET_STRING> const text(ASN1_OCTET_STRING_new(), ASN1_OCTET_STRING_free);
+  ASN1_OCTET_STRING_set(text.get(), reinterpret_cast<unsigned char const*>("names"), 5);
+  return text;
+}
+
+void connect_as(pair_of_ends& ends, places_in_run const& as) {
+  ends.limits.as = as.server;
+  ends.listen();
+  ends.limits.as = as.client;
+  ends.limits.expected_number = as.expected_number;
+  ends.start_connect();
+}
+
+refusal refused(net::security const& server, net::security const& client, places_in_run const& as = {}) {
   log_capture const log;
   pair_of_ends ends;
   ends.listening = server;
   ends.connecting = client;
-  ends.listen();
-  ends.start_connect();
+  connect_as(ends, as);
   REQUIRE(ends.until([&] { return ends.done_calls > 0 && !log.warnings().empty(); }));
   CHECK(ends.client == nullptr);
   CHECK(ends.accepted.empty());
@@ -349,6 +372,66 @@ TEST_CASE("a certificate that is not accepted is named at both ends", "[net][tls
     CHECK_THAT(why.at_client, Contains("the peer's certificate is not accepted"));
     CHECK_THAT(why.at_server, Contains("the peer refused our certificate"));
   }
+}
+
+TEST_CASE("a certificate that is for a place in the run is for no other, and both ends say so", "[net][tls]") {
+  using wire::role;
+  SECTION("the one that connects") {
+    auto const claimed = GENERATE(role::server, role::coordinator);
+    auto const why = refused(files().keys("server"), files().keys("worker-1"), {.client = claimed});
+    std::string const sentence =
+        std::string("the certificate of this ") + to_string(claimed) + " is for worker 1 only";
+    CHECK_THAT(why.at_server, Contains("refused: " + sentence));
+    CHECK_THAT(why.at_client, Contains("the other end refused: " + sentence));
+  }
+  SECTION("the one that listens, as another role") {
+    auto const why = refused(files().keys("worker-1"), files().keys("client"), {.server = role::server});
+    CHECK_THAT(why.at_client, Contains("the certificate of this server is for worker 1 only"));
+    CHECK_THAT(why.at_server, Contains("the other end refused: the certificate of this server is for worker 1 only"));
+  }
+  SECTION("the one that listens, as another number") {
+    auto const why =
+        refused(files().keys("server-0"), files().keys("client"), {.server = role::server, .expected_number = 1});
+    std::string const sentence = "the certificate of this server is for server 0 only, and not for server 1";
+    CHECK_THAT(why.at_client, Contains(sentence));
+    CHECK_THAT(why.at_server, Contains("the other end refused: " + sentence));
+  }
+}
+
+TEST_CASE("a certificate for a place in the run is good there, and one that says nothing of it everywhere",
+          "[net][tls]") {
+  using wire::role;
+  pair_of_ends ends;
+  bool const is_named = GENERATE(true, false);
+  ends.listening = files().keys(is_named ? "server-0" : "server");
+  ends.connecting = files().keys(is_named ? "worker-1" : "client");
+  connect_as(ends, {.server = role::server, .expected_number = 0});
+  REQUIRE(ends.until([&] { return ends.client && !ends.accepted.empty(); }));
+  CHECK(ends.client->shown().objection(role::server, 1).has_value() == is_named);
+  CHECK_FALSE(ends.client->shown().objection(role::server, 0));
+  CHECK(ends.server().shown().objection(role::worker, 0).has_value() == is_named);
+  CHECK_FALSE(ends.server().shown().objection(role::worker, 1));
+}
+
+TEST_CASE("names of a certificate that cannot be read are not taken for none", "[net][tls]") {
+  auto const authority = make_authority("Authority of the tests");
+  CHECK(net::uris_of(authority.certificate.get()) == std::vector<std::string>{});
+  auto const named = make_identity(authority, "x.test", 30, ",URI:rubato:worker,IP:192.0.2.7,URI:https://x.test");
+  X509* const c = named.certificate.get();
+  CHECK(net::uris_of(c) == std::vector<std::string>{"rubato:worker", "https://x.test"});
+  SECTION("there are two lists") { test::detail::add_extension(c, c, NID_subject_alt_name, "URI:rubato:server"); }
+  SECTION("there is something else in their place") {
+    X509_EXTENSION_set_data(X509_get_ext(c, X509_get_ext_by_NID(c, NID_subject_alt_name, -1)), no_names().get());
+  }
+  CHECK_FALSE(net::uris_of(c));
+  CHECK_FALSE(net::uris_of(nullptr));
+}
+
+TEST_CASE("a process with a certificate that would not be understood does not start", "[net][tls]") {
+  pair_of_ends ends;
+  ends.listening = files().keys("misnamed");
+  CHECK_THROWS_WITH(ends.listen(), Contains("misnamed-certificate.pem', cannot be used: the certificate is for "
+                                            "'rubato:wroker', expected rubato:worker, "));
 }
 
 TEST_CASE("TLS at one end only is refused, and both ends say so", "[net][tls]") {

@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -46,11 +48,20 @@ class key_files {
     test::write_certificate(authority, file("authority"));
     test::write_certificate(stranger, file("stranger"));
     add("member", test::make_identity(authority, "member.test"));
+    for (std::string const place : {"coordinator", "server/0", "server/1", "worker/0", "worker/1"}) {
+      std::string name = place;
+      std::ranges::replace(name, '/', '-');
+      add(name, test::make_identity(authority, name + ".test", 30, ",URI:rubato:" + place));
+    }
     add("expired", test::make_identity(authority, "expired.test", -1));
     add("foreign", test::make_identity(stranger, "foreign.test"));
   }
   [[nodiscard]] test::variables token_file() const {
     return {{"RUBATO_TOKEN_FILE", file("token")}};
+  }
+  [[nodiscard]] net::security keys(std::string const& name) const {
+    return {.token = {},
+            .tls = net::tls_files{file(name + "-certificate"), file(name + "-key"), file("authority")}};
   }
   [[nodiscard]] test::variables tls(std::string const& name,
                                     std::string const& authority = "authority") const {
@@ -298,12 +309,15 @@ TEST_CASE("a server with another token takes no part", "[process][security]") {
 namespace {
 
 /// Why a connection with these keys came to nothing.
-std::string refusal_at(net::address const& where, net::security const& keys) {
+std::string refusal_at(net::address const& where, net::security const& keys,
+                       net::role as = net::role::worker) {
   net::asio_network network;
+  net::connection_options options;
+  options.as = as;
   std::string reason;
   bool done = false;
   auto const attempt =
-      network.dial(where, keys, {},
+      network.dial(where, keys, options,
                    [&](std::unique_ptr<net::connection>, std::string const& why, bool) {
                      done = true;
                      reason = why;
@@ -414,4 +428,89 @@ TEST_CASE("whoever knows the token, but is not enrolled, commits as nobody", "[p
   }
   CHECK(undisturbed.failures().empty());
   check_result(run, result_of(undisturbed.worker(0)));
+}
+
+namespace {
+
+/// Waits for what a process is to have written to its log.
+bool comes_to_say(test::child const& c, std::string const& sentence) {
+  auto const end = std::chrono::steady_clock::now() + test::patience;
+  while (c.errors().find(sentence) == std::string::npos) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+/// Says a hello that is not of the role in its handshake, which is a worker's.
+class turncoat final : public net::link_user {
+ public:
+  turncoat(net::address const& coordinator, net::role claimed) : link_(network_, *this, {}, "the coordinator") {
+    link_.dial(coordinator, {.token = "open sesame"}, {.as = claimed, .session = 4711}, 5s);
+  }
+  /// Why it was not let in; empty if it was.
+  std::string tries() {
+    auto const end = net::network::clock::now() + test::patience;
+    while (!link_.is_up() && lost_for_.empty() && net::network::clock::now() < end)
+      network_.run_one(net::network::clock::now() + 10ms);
+    return lost_for_;
+  }
+
+ private:
+  void begin(net::link&, wire::frame_header const&, std::span<std::byte const>,
+             std::vector<std::span<std::byte>>&) override {}
+  void end(net::link&, wire::frame_header const&) override {}
+  void lost(net::link&, std::string const& reason, bool) override { lost_for_ = reason; }
+
+  net::asio_network network_;
+  std::string lost_for_;
+  net::link link_;
+};
+
+}  // namespace
+
+TEST_CASE("whoever knows the token is of one role, at the coordinator as in the handshake", "[process][security]") {
+  auto plan = small_run(token("open sesame"), {"--clocks", "300", "--pause", "2000"});
+  test::process_run undisturbed(plan);
+  plan.unix_sockets = true;
+  test::process_run run(plan);
+  REQUIRE(run.worker(1).prints("began"));
+  net::address const coordinator{.host = {}, .path = (run.folder() / "coordinator").string()};
+  for (auto const claimed : {net::role::server, net::role::coordinator}) {
+    std::string const why = "a process that said in its handshake that it is a worker now says that it is a " +
+                            std::string(to_string(claimed));
+    CHECK_THAT(turncoat(coordinator, claimed).tries(), Contains(why));
+    CHECK(comes_to_say(run.coordinator(), "refused: " + why));
+  }
+  CHECK(undisturbed.failures().empty());
+  check_result(run, result_of(undisturbed.worker(0)));
+}
+
+TEST_CASE("over TLS a certificate is for one place in the run, and whoever poses as another changes nothing",
+          "[process][security]") {
+  auto plan = small_run({}, {"--clocks", "300", "--pause", "2000"});
+  test::process_run undisturbed(plan);
+  plan.unix_sockets = true;
+  bool another = false;
+  plan.own_settings = [&](std::string const& role, std::uint32_t rank) {
+    if (another) return files().tls("worker-1");
+    return files().tls(role == "coordinator" ? role : role + "-" + std::to_string(rank));
+  };
+  test::process_run run(plan);
+  REQUIRE(run.worker(1).prints("began"));
+  another = true;
+  test::child& posing = run.start_another(0);
+  std::string const as_worker = "the certificate of this worker is for worker 1 only, and not for worker 0";
+  check_error(posing, as_worker);
+  CHECK(comes_to_say(run.coordinator(), as_worker));
+  std::string const as_server = "the certificate of this server is for worker 1 only";
+  net::address const coordinator{.host = {}, .path = (run.folder() / "coordinator").string()};
+  CHECK_THAT(refusal_at(coordinator, files().keys("worker-1"), net::role::server), Contains(as_server));
+  CHECK(comes_to_say(run.coordinator(), as_server));
+  CHECK(undisturbed.failures().empty());
+  for (std::size_t i = 0; i < workers; ++i) {
+    CHECK(run.worker(i).wait() == 0);
+    CHECK(result_of(run.worker(i)) == result_of(undisturbed.worker(0)));
+  }
+  CHECK(run.failures() == "worker 2: 3\n");
 }

@@ -60,6 +60,8 @@ struct connection_options {
   std::chrono::milliseconds handshake{5000};        ///< for connecting and proving who one is
   wire::role as = wire::role::worker;               ///< what this end is; its proof covers that
   std::optional<wire::role> expected = {};          ///< what the other end must be; nothing: anything
+  /// Which one of that role: its certificate is for that one, if it is for some only.
+  std::optional<std::uint32_t> expected_number = {};
 };
 
 /// A stream of frames to one other process: all arrive, in order, or it closes. Closes itself, too, when

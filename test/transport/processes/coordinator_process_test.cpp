@@ -40,6 +40,7 @@
 #include <rubato/wire/control.hpp>
 #include <rubato/wire/messages.hpp>
 
+#include "net/certificates.hpp"
 #include "net/ends.hpp"
 
 using namespace rubato;
@@ -90,8 +91,9 @@ class coordinated {
  public:
   explicit coordinated(std::chrono::milliseconds silence, rules const& protocol = asp{},
                        std::unique_ptr<net::network> network = std::make_unique<net::asio_network>(),
-                       std::uint32_t workers = 1) {
+                       std::uint32_t workers = 1, net::security const& keys = {}) {
     place_.workers = workers;
+    place_.keys = keys;
     place_.coordinator.path = folder_.file("coordinator");
     place_.silence = silence;
     place_.reconnect = 0ms;  // at its end it waits for nobody
@@ -130,10 +132,11 @@ class member final : detail::coordinator_user {
  public:
   member(net::network& where, net::deployment const& place, net::role as, std::string what = agreed,
          std::optional<std::uint32_t> rank = std::nullopt)
-      : link_(where, *this, place, {.as = as, .rank = rank, .listens = "here", .agreed = std::move(what), .pid = 0}) {}
+      : link_(where, *this, place, {.as = as, .rank = rank ? rank : place.rank, .listens = "here", .agreed = std::move(what), .pid = 0}) {}
 
   void say(wire::control_message const& m) { link_.send(m); }
   [[nodiscard]] bool is_in() const noexcept { return is_in_; }
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
   [[nodiscard]] std::string const& lost_for() const noexcept { return lost_for_; }
   [[nodiscard]] bool has_arrived() const noexcept { return link_.unacknowledged() == 0; }
   /// What ended it, as the coordinator said.
@@ -148,7 +151,10 @@ class member final : detail::coordinator_user {
   }
 
  private:
-  void welcomed(wire::welcome const&) override { is_in_ = true; }
+  void welcomed(wire::welcome const& w) override {
+    is_in_ = true;
+    number_ = w.process;
+  }
   void told(wire::control_message const& m) override {
     heard_.push_back(m);
     if (auto const* o = std::get_if<wire::server_order>(&m)) carry_out(o->order);
@@ -163,6 +169,7 @@ class member final : detail::coordinator_user {
   }
 
   bool is_in_ = false;
+  std::uint32_t number_ = 0;
   std::string lost_for_;
   std::vector<wire::control_message> heard_;
   detail::coordinator_link link_;
@@ -365,6 +372,62 @@ TEST_CASE("coordinator: who registers as something else than it said hello as is
     CHECK(test::run_until(network, [&] { return worker.is_in(); }));
   }
   CHECK_THAT(log.warnings(), Contains("registers as a "));
+}
+
+namespace {
+
+/// A run whose processes show certificates of one authority.
+class certified_run {
+ public:
+  certified_run()
+      : run_(5s, asp{}, std::make_unique<net::asio_network>(), 2, keys("coordinator", "rubato:coordinator")) {}
+
+  /// For a process with a certificate for this.
+  [[nodiscard]] net::deployment place(std::string const& uri, std::optional<std::uint32_t> rank) const {
+    net::deployment own = run_.place();
+    own.rank = rank;
+    own.keys = keys("member", uri);
+    return own;
+  }
+
+ private:
+  [[nodiscard]] net::security keys(std::string const& name, std::string const& uri) const {
+    auto const who = test::make_identity(authority_, name + ".test", 30, ",URI:" + uri);
+    auto const file = [&](char const* what) { return folder_.file(name + what); };
+    test::write_certificate(authority_, file("-authority"));
+    test::write_certificate(who, file("-certificate"));
+    test::write_key(who, file("-key"));
+    return {.token = {}, .tls = net::tls_files{file("-certificate"), file("-key"), file("-authority")}};
+  }
+
+  test::temporary_folder folder_;
+  test::identity authority_ = test::make_authority("Authority of the tests");
+  coordinated run_;
+};
+
+}  // namespace
+
+TEST_CASE("coordinator: a certificate is for its number, and the others' run goes on", "[tcp]") {
+  auto const [uri, rank, why] = GENERATE(table<std::string, std::optional<std::uint32_t>, std::string>(
+      {{"rubato:worker/1", 0, "the certificate of this worker is for worker 1 only, and not for worker 0"},
+       {"rubato:worker/1", std::nullopt,
+        "the certificate of this worker is for worker 1 only, so it must ask for its number (RANK)"},
+       {"rubato:server", 1, "the certificate of this worker is for a server only"}}));
+  test::log_capture log;
+  {
+    certified_run const run;
+    net::asio_network network;
+    member const wrong(network, run.place(uri, rank), net::role::worker);
+    CHECK(test::run_until(network, [&] { return !wrong.lost_for().empty(); }));
+    CHECK_THAT(wrong.lost_for(), Contains(why));
+    member const server(network, run.place("rubato:server/0", 0), net::role::server);
+    member const first(network, run.place("rubato:worker", std::nullopt), net::role::worker);
+    member const second(network, run.place("rubato:worker/1", 1), net::role::worker);
+    CHECK(test::run_until(network, [&] { return first.is_in() && second.is_in(); }));
+    CHECK(first.number() == 0);
+    CHECK(second.number() == 1);
+  }
+  CHECK_THAT(log.warnings(), Contains(why));
 }
 
 TEST_CASE("coordinator: a session is one role's", "[tcp]") {

@@ -8,9 +8,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <rubato/net/asio_network.hpp>
+#include <rubato/net/network.hpp>
+#include <rubato/net/peer_identity.hpp>
 #include <rubato/protocol/asp.hpp>
 
 #include "transport/processes/server_process_bench.hpp"
@@ -175,6 +181,73 @@ TEST_CASE("server: nobody comes as a worker process without its secret, for the 
   }
   CHECK_THAT(at.log.warnings(), Contains("was refused"));
   at.check_untouched();
+}
+
+namespace {
+
+/// A connection whose other end has shown a certificate, if one is given.
+class certified_connection final : public net::connection {
+ public:
+  certified_connection(std::unique_ptr<net::connection> c, std::optional<net::peer_identity> shown)
+      : inner_(std::move(c)), shown_(std::move(shown)) {}
+  void attach(net::frame_receiver& owner) override { inner_->attach(owner); }
+  void send(wire::frame_header h, std::span<std::byte const> meta, std::span<std::byte const> body) override {
+    inner_->send(h, meta, body);
+  }
+  void send(wire::frame_header h, std::span<std::byte const> meta, std::uint64_t length,
+            std::unique_ptr<net::body_source> body) override {
+    inner_->send(h, meta, length, std::move(body));
+  }
+  void flush() override { inner_->flush(); }
+  [[nodiscard]] std::size_t unsent() const noexcept override { return inner_->unsent(); }
+  void close() noexcept override { inner_->close(); }
+  [[nodiscard]] bool is_open() const noexcept override { return inner_->is_open(); }
+  [[nodiscard]] std::string peer() const override { return inner_->peer(); }
+  [[nodiscard]] net::peer_identity shown() const override { return shown_.value_or(inner_->shown()); }
+
+ private:
+  std::unique_ptr<net::connection> inner_;
+  std::optional<net::peer_identity> shown_;
+};
+
+/// Who connects next has shown this.
+using shown_next = std::shared_ptr<std::optional<net::peer_identity>>;
+
+class certifying_network final : public net::network_decorator {
+ public:
+  explicit certifying_network(shown_next shown)
+      : network_decorator(std::make_unique<net::asio_network>()), shown_(std::move(shown)) {}
+  [[nodiscard]] std::unique_ptr<net::listener> listen(net::address const& at, net::security const& keys,
+                                                      net::listener_options const& options, accepted f) override {
+    return inner().listen(at, keys, options, [this, f = std::move(f)](auto fresh) {
+      f(std::make_unique<certified_connection>(std::move(fresh), *shown_));
+    });
+  }
+
+ private:
+  shown_next shown_;
+};
+
+}  // namespace
+
+TEST_CASE("server: a session of a worker process is of one that its certificate is for, whatever it knows", "[tcp]") {
+  test::log_capture const log;
+  shown_next const next = std::make_shared<std::optional<net::peer_identity>>();
+  played_run run(blueprint(asp{}, 1, {describe(counting{.rows = 4})}), {}, 1 << 20,
+                 std::make_unique<certifying_network>(next));
+  run.to().admit(1);
+  // It knows the secret of the other.
+  *next = net::peer_identity(net::role::worker, {{net::role::worker, 0}, {net::role::worker, 2}});
+  auto const posing = run.dialling(run.network(), life_of(1, 0));
+  REQUIRE(run.until([&] { return posing->is_up() || !posing->lost_for().empty(); }));
+  std::string const why =
+      "the certificate of this worker is for worker 0 and worker 2 only, and not for worker 1";
+  CHECK_THAT(posing->lost_for(), Contains(why));
+  CHECK_THAT(log.warnings(), Contains("worker process 1 was refused: " + why));
+  *next = net::peer_identity(net::role::worker, {{net::role::worker, 1}});
+  auto const genuine = run.dialling(run.network(), life_of(1, 0, 10));
+  CHECK(run.until([&] { return genuine->is_up(); }));
+  CHECK(run.first().lost_for() == "");
 }
 
 TEST_CASE("server: a worker process that comes before the coordinator's word on it waits for that", "[tcp]") {

@@ -266,7 +266,9 @@ class played_run {
       : played_run(blueprint(std::vector<rules>{p}, 1, {describe(counting{.rows = rows})}, {changes}), {}, held_max) {}
   played_run(rules const& p, table_description const& table, net::server_limits const& limits)
       : played_run(blueprint(p, 1, {table}), limits, std::uint64_t{1} << 30) {}
-  played_run(blueprint plan, net::server_limits const& limits, std::uint64_t held_max) : plan_(std::move(plan)) {
+  played_run(blueprint plan, net::server_limits const& limits, std::uint64_t held_max,
+             std::unique_ptr<net::network> of_server = std::make_unique<net::asio_network>())
+      : plan_(std::move(plan)) {
     net::deployment place;
     place.limits = limits;
     place.as = net::role::server;
@@ -275,7 +277,7 @@ class played_run {
     place.listen = {.host = {}, .path = folder_.file("server")};
     place.silence = long_silence;
     coordinator_.emplace(network_, place.coordinator, plan_.synchronized());
-    server_.emplace(std::make_unique<net::asio_network>(), plan_, plan_.agreement(), place, 1 << 20, held_max);
+    server_.emplace(std::move(of_server), plan_, plan_.agreement(), place, 1 << 20, held_max);
     REQUIRE(until([&] { return coordinator_->is_up(); }));
     coordinator_->begin_stage();
     coordinator_->join(first_worker);

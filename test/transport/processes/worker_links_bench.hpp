@@ -186,8 +186,9 @@ class played_run {
 /// A worker process without workers.
 class process final : detail::worker_links::user {
  public:
-  explicit process(net::deployment const& place, bool background = false)
-      : links(*this, std::make_unique<net::asio_network>(), place, played_server::agreed, background) {}
+  explicit process(net::deployment const& place, bool background = false,
+                   std::unique_ptr<net::network> network = std::make_unique<net::asio_network>())
+      : links(*this, std::move(network), place, played_server::agreed, background) {}
   explicit process(played_run const& in, bool background = false) : process(in.place(), background) {}
 
  private:

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -18,6 +20,7 @@
 #include <rubato/core/error.hpp>
 #include <rubato/net/connection.hpp>
 #include <rubato/net/link.hpp>
+#include <rubato/net/network.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/transport/processes/coordinator_process.hpp>
 #include <rubato/transport/processes/read_question.hpp>
@@ -232,6 +235,36 @@ TEST_CASE("worker_links: a server may come back later than the coordinator waits
   CHECK(is_answered(self.links));
   CHECK_FALSE(self.is_broken);
   CHECK(run.server().connections() == 2);
+}
+
+namespace {
+
+/// Notes whom it expects where it dials.
+class expecting_network final : public net::network_decorator {
+ public:
+  using expectation = std::pair<std::optional<net::role>, std::optional<std::uint32_t>>;
+
+  explicit expecting_network(std::vector<expectation>& noted)
+      : network_decorator(std::make_unique<net::asio_network>()), noted_(noted) {}
+  [[nodiscard]] std::shared_ptr<void> dial(net::address const& to, net::security const& keys,
+                                           net::connection_options const& options, dialed done) override {
+    noted_.emplace_back(options.expected, options.expected_number);
+    return inner().dial(to, keys, options, std::move(done));
+  }
+
+ private:
+  std::vector<expectation>& noted_;
+};
+
+}  // namespace
+
+TEST_CASE("worker_links: who is dialed is the coordinator, or a server of this number", "[tcp]") {
+  test::log_capture const quiet;
+  played_run const run(1, [](net::connection&, wire::frame_header const&) {});
+  std::vector<expecting_network::expectation> noted;
+  { process const one(run.place(), false, std::make_unique<expecting_network>(noted)); }
+  CHECK(noted == std::vector<expecting_network::expectation>{{net::role::coordinator, std::nullopt},
+                                                            {net::role::server, 0}});
 }
 
 TEST_CASE("worker_links: a server that ends since somebody else was lost is not said to be lost", "[tcp]") {

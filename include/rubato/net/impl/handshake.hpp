@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -27,6 +28,7 @@ class handshake_refused : public std::runtime_error {
 struct parties {
   wire::role mine = wire::role::worker;
   std::optional<wire::role> other = {};  ///< that it must be
+  std::optional<std::uint32_t> number = {};  ///< of the other, where that is known
 };
 
 /// How two ends find out that they speak the same protocol and know the same token, before any
@@ -54,7 +56,10 @@ class handshake {
   [[nodiscard]] bool is_greeted() const noexcept { return greeted_; }
 
   /// Of the other end, once that has said a greeting that is fine.
-  [[nodiscard]] peer_identity other() const { return peer_identity(*who_.other); }
+  [[nodiscard]] peer_identity other() const { return peer_identity(*who_.other, places_); }
+  /// The URIs that the other end's certificate is for; said before anything has been received.
+  /// @throws handshake_refused as `received`, where they are not understood
+  void other_is_certified(std::span<std::string const> uris);
 
   /// How many bytes it needs now; 0 when it has come to its end.
   [[nodiscard]] std::size_t wanted() const noexcept { return wanted_; }
@@ -94,6 +99,7 @@ class handshake {
   role mine_;
   std::string token_;
   parties who_;  // the other end's role is what it has said, from its greeting on
+  std::vector<certified_place> places_;  // that the other end's certificate is for
   proof my_nonce_ = fresh_secret();
   proof other_nonce_ = {};
   bool greeted_ = false;  // the other end's greeting has come

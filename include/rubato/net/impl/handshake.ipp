@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "rubato/core/error.hpp"
 #include "rubato/core/printable.hpp"
 
 namespace rubato::net {
@@ -112,6 +113,16 @@ void handshake::on_role(std::byte said) {
   if (who_.other && *who_.other != other)
     refuse(fmt::format("the process that {} is a {}, expected a {}", which, to_string(other), to_string(*who_.other)));
   who_.other = other;
+  peer_identity const shown(other, places_);
+  if (auto const why = who_.number ? shown.objection(other, *who_.number) : shown.objection(other)) refuse(*why);
+}
+
+void handshake::other_is_certified(std::span<std::string const> uris) {
+  try {
+    places_ = certified_places(uris);
+  } catch (option_error const& e) {
+    refuse(e.what());
+  }
 }
 
 void handshake::on_nonce(std::span<std::byte const> bytes) {

@@ -52,6 +52,7 @@ class opening final : public stream::user, public std::enable_shared_from_this<o
   std::unique_ptr<stream> stream_;
   handshake handshake_;
   told done_;
+  bool heard_ = false;
   std::vector<std::byte> output_;
   std::size_t written_ = 0;
   std::vector<std::byte> input_;

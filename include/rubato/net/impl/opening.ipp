@@ -14,7 +14,8 @@ opening::opening(asio::io_context& context, std::unique_ptr<stream> over, handsh
                  std::string token, connection_options const& options, told done)
     : timer_(context),
       stream_(std::move(over)),
-      handshake_(mine, std::move(token), {.mine = options.as, .other = options.expected}),
+      handshake_(mine, std::move(token),
+                 {.mine = options.as, .other = options.expected, .number = options.expected_number}),
       done_(std::move(done)) {}
 
 void opening::start(clock::time_point until) {
@@ -75,6 +76,7 @@ void opening::was_read(error_code const& error, std::size_t bytes) {
 
 void opening::received() {
   try {
+    if (!std::exchange(heard_, true)) handshake_.other_is_certified(stream_->certified_uris());
     handshake_.received(input_);
   } catch (handshake_refused const& refused) {
     output_ = handshake_.output();

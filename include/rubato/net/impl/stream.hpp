@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -42,6 +43,8 @@ class stream {
   /// Changes while bytes come that the user has not been told of yet: of a slow peer they may be
   /// all that there is to hear for a long time. Between two reads it only grows.
   [[nodiscard]] virtual std::uint64_t untold() const noexcept = 0;
+  /// That the other end's certificate is for (subjectAltName), once something has been read; none without one.
+  [[nodiscard]] virtual std::vector<std::string> certified_uris() const { return {}; }
   virtual void close() noexcept = 0;
   /// What an error of this stream means, as a part of a sentence. A protocol_error is TLS that does
   /// not accept the other end, or is not accepted.

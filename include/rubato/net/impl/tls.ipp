@@ -48,6 +48,7 @@ class engine final : public std::enable_shared_from_this<engine> {
   [[nodiscard]] std::uint64_t arrived() const noexcept { return arrived_; }
   void close() noexcept;
   [[nodiscard]] std::string const& failure() const noexcept { return failure_; }
+  [[nodiscard]] std::vector<std::string> const& certified_uris() const noexcept { return uris_; }
 
  private:
   [[nodiscard]] bool is_ready() const noexcept { return ready_; }
@@ -80,6 +81,7 @@ class engine final : public std::enable_shared_from_this<engine> {
   bool waiting_ = false;
   std::shared_ptr<user> waiter_;
   std::string failure_;
+  std::vector<std::string> uris_;  // of the other end's certificate
 };
 
 engine::engine(std::shared_ptr<tls_context const> context, socket_type socket, handshake::role mine,
@@ -169,6 +171,13 @@ void engine::shake(error_code& error) {
     error = judge(result);
     return;
   }
+  std::unique_ptr<X509, void (*)(X509*)> const shown(SSL_get_peer_certificate(ssl_.get()), X509_free);
+  auto uris = uris_of(shown.get());
+  if (!uris) {
+    error = fail("the names in the peer's certificate cannot be read");
+    return;
+  }
+  uris_ = std::move(*uris);
   ready_ = true;
   auto const early = std::exchange(early_, {});
   if (!early.empty()) (void)encrypt(asio::buffer(early), error);
@@ -320,6 +329,7 @@ class encrypted final : public stream {
   }
   // A record is only told of when it is whole.
   [[nodiscard]] std::uint64_t untold() const noexcept override { return engine_->arrived(); }
+  [[nodiscard]] std::vector<std::string> certified_uris() const override { return engine_->certified_uris(); }
   void close() noexcept override { engine_->close(); }
   [[nodiscard]] std::string meaning(error_code const& error) const override {
     bool const ours = (error == boost::system::errc::protocol_error ||

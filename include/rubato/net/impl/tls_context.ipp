@@ -5,9 +5,10 @@
 
 #include <fmt/core.h>
 #include <openssl/err.h>
-#include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include "rubato/core/error.hpp"
+#include "rubato/net/peer_identity.hpp"
 
 namespace rubato::net {
 namespace {
@@ -42,6 +43,18 @@ std::string alert_text(int alert) {
                                        : fmt::format("the peer ended TLS: {}", text);
 }
 
+// Others would refuse it.
+void require_places(SSL_CTX const* context, std::string const& file) {
+  auto const uris = uris_of(SSL_CTX_get0_certificate(context));
+  std::string why = uris ? "" : "its names cannot be read";
+  try {
+    if (uris) (void)certified_places(*uris);
+  } catch (option_error const& e) {
+    why = e.what();
+  }
+  if (!why.empty()) throw option_error(fmt::format("the certificate of TLS, '{}', cannot be used: {}", file, why));
+}
+
 }  // namespace
 
 tls_context::tls_context(tls_files const& files) {
@@ -58,6 +71,7 @@ tls_context::tls_context(tls_files const& files) {
   SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   require(SSL_CTX_use_certificate_chain_file(c, files.certificate.c_str()) == 1, "certificate",
           files.certificate);
+  require_places(c, files.certificate);
   require(SSL_CTX_use_PrivateKey_file(c, files.key.c_str(), SSL_FILETYPE_PEM) == 1, "key",
           files.key);
   require(SSL_CTX_check_private_key(c) == 1, "key", files.key);
@@ -67,6 +81,24 @@ tls_context::tls_context(tls_files const& files) {
 
 std::shared_ptr<tls_context const> make_tls_context(tls_files const& files) {
   return std::make_shared<tls_context const>(files);
+}
+
+std::optional<std::vector<std::string>> uris_of(X509 const* certificate) {
+  int found = -1;
+  if (certificate == nullptr) return std::nullopt;
+  std::unique_ptr<GENERAL_NAMES, void (*)(GENERAL_NAMES*)> const names(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, &found, nullptr)),
+      GENERAL_NAMES_free);
+  if (!names && found != -1) return std::nullopt;  // -1: it has none
+  std::vector<std::string> uris;
+  for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    GENERAL_NAME const* const name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_URI) continue;
+    ASN1_IA5STRING const* const text = name->d.uniformResourceIdentifier;
+    uris.emplace_back(reinterpret_cast<char const*>(ASN1_STRING_get0_data(text)),
+                      static_cast<std::size_t>(ASN1_STRING_length(text)));
+  }
+  return uris;
 }
 
 std::string tls_failure(SSL const* of) {

@@ -99,7 +99,7 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
  private:
   struct server {
     server(worker_links& of, server_id s, std::string who)
-        : id(s), link(*of.network_, of, server_limits(of.place_), std::move(who)) {}
+        : id(s), link(*of.network_, of, server_limits(of.place_, s), std::move(who)) {}
     server_id id;
     net::link link;
     std::vector<question*> asked;    ///< and not answered; each thread has at most one here
@@ -114,7 +114,7 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
     void note(bool waits_for_sending) noexcept;
   };
 
-  [[nodiscard]] static net::link::options server_limits(net::deployment const& place);
+  [[nodiscard]] static net::link::options server_limits(net::deployment const& place, server_id s);
   [[nodiscard]] server& server_of(net::link& l);
   void keep_up();
   void end_keeper();

@@ -21,7 +21,14 @@ struct coordinator_process::guest {
         link(*of.network_, of, link_limits(of.place_),
              std::string("a ") + to_string(said.as) + " process"),
         since(of.network_->now()) {}
+  /// Why one that says this, and has shown itself to be that, cannot go on as this guest.
+  [[nodiscard]] std::optional<std::string> objection(net::hello const& said, net::peer_identity const& to) const {
+    if (said.as != as)
+      return fmt::format("this session is a {} process's, and not a {}'s", to_string(as), to_string(said.as));
+    return place ? to.objection(place->as, place->number) : to.objection(as);
+  }
   net::role as;
+  net::peer_identity shown;  ///< by its last connection
   net::link link;
   net::network::clock::time_point since;
   std::optional<process_control::place> place;
@@ -163,14 +170,16 @@ void coordinator_process::welcome(std::unique_ptr<net::connection> fresh, net::h
     auto g = std::make_unique<guest>(*this, said);
     guest& made = *g;
     guests_.emplace(said.session, std::move(g));
+    made.shown = fresh->shown();
     return made.link.adopt(std::move(fresh), said);
   }
-  if (at->second->as != said.as) {
+  if (auto const why = at->second->objection(said, fresh->shown())) {
     server_stats::add(stats_->refused, 1);
-    return net::refuse(*fresh, fmt::format("this session is a {} process's, and not a {}'s",
-                                           to_string(at->second->as), to_string(said.as)));
+    net::log(net::log_level::warning, fresh->peer() + ": refused: " + *why);
+    return net::refuse(*fresh, *why);
   }
   server_stats::add(stats_->reconnects, 1);
+  at->second->shown = fresh->shown();
   at->second->link.adopt(std::move(fresh), said);
 }
 
@@ -229,6 +238,8 @@ void coordinator_process::enroll(guest& g, wire::registration const& r) {
   if (r.as != g.as)
     throw error(errc::refused, fmt::format("a process that said hello as a {} registers as a {}", to_string(g.as),
                                            to_string(r.as)));
+  if (auto const why = r.rank ? g.shown.objection(r.as, *r.rank) : g.shown.objection_to_any_number(r.as))
+    throw error(errc::refused, *why);
   forget_unconnected(r);
   if (may_come_back(r)) return wait_for_place(g, r);
   g.place = control_.enroll(r, net::fresh_secret()).at;

@@ -113,6 +113,7 @@ void server_process::welcome(std::unique_ptr<net::connection> guest, net::hello 
     net::log(net::log_level::warning, guest->peer() + ": " + name + " was refused: " + why);
     net::refuse(*guest, reason);
   };
+  if (auto const why = guest->shown().objection(said.as, said.number)) return send_away(*why, *why);
   auto const judged = enrolments_.judge(said, self_->value());
   if (said.as != net::role::worker || judged == enrolments::verdict::forged)
     return send_away("it is not the one that was enrolled",

@@ -29,8 +29,9 @@ constexpr std::size_t unsent_max = 256 * 1024;
 
 /// That a server is lost is for the coordinator to say, which notices it as fast: only who has waited
 /// longer has lost it alone.
-net::link::options worker_links::server_limits(net::deployment const& place) {
+net::link::options worker_links::server_limits(net::deployment const& place, server_id s) {
   net::link::options o = between(net::role::worker, net::role::server, link_limits(place));
+  o.expected_number = s.value();
   o.reconnect += place.silence / 2 + std::chrono::milliseconds(500);
   return o;
 }
