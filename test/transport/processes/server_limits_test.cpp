@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -29,10 +30,14 @@ constexpr float infinite = std::numeric_limits<float>::infinity();
 
 /// A run of two worker processes, of which the second goes beyond a limit.
 struct limited_run {
-  limited_run(rules const& p, table_description const& t, net::server_limits const& l) : run(p, t, l) {
-    run.to().join(second_worker);
-    REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
+  limited_run(rules const& p, table_description const& t, net::server_limits const& l, table_changes const& c = {})
+      : run(blueprint({p}, 1, {t}, {c}), l, std::uint64_t{1} << 30) {
+    join(second_worker);
     second = run.connected(its_own, second_worker);
+  }
+  void join(worker_id w) {
+    run.to().join(w);
+    REQUIRE(run.until([&] { return run.to().has_started(w); }));
   }
   /// A commit of rows of one float each; of all rows without numbers.
   void commit(worker_peer& from, worker_id w, std::int64_t clock, row_numbers rows, std::vector<float> const& values) {
@@ -125,6 +130,13 @@ TEST_CASE("server limits: bytes of rows and of commits that are held back", "[tc
     l.commit(*l.second, second_worker, 1, {10}, {1});
     CHECK_THAT(l.cut_off(), Contains("bytes_max of this server is 120"));
   }
+  SECTION("rows, where their number is limited, too") {
+    limited_run l(asp{}, describe(sparse<float>{}), {.rows_max = 1000, .bytes_max = 10 * 12});
+    l.commit(*l.second, second_worker, 0, rows_between(0, 10), ten);
+    REQUIRE(l.has_commits(1));
+    l.commit(*l.second, second_worker, 1, {10}, {1});
+    CHECK_THAT(l.cut_off(), Contains("with 10 rows of its own, 120 bytes: bytes_max of this server is 120"));
+  }
   SECTION("commits") {
     limited_run l(bsp{}, describe(dense<float>{.rows = 10}), {.bytes_max = 1000});
     for (std::int64_t i = 0; i < 100; ++i) l.commit(*l.second, second_worker, i, {}, ten);
@@ -132,4 +144,77 @@ TEST_CASE("server limits: bytes of rows and of commits that are held back", "[tc
     CHECK(l.run.stats().commits >= 1000 / 100);
     CHECK(l.run.stats().commits <= 1000 / 40 + 1);
   }
+}
+
+TEST_CASE("server limits: rows of a commit that is refused are nobody's", "[tcp]") {
+  constexpr std::uint64_t many = 60'000;  // more than the system keeps for who does not read
+  limited_run l(asp{}, describe(sparse<float>{}), {.rows_max = many});
+  std::vector<float> const values(many, 1.0F);
+  l.commit(*l.second, second_worker, 0, rows_between(0, many), values);
+  l.run.settle();
+  l.run.to().drop(second_worker);  // while they arrive
+  l.run.settle();
+  REQUIRE(l.run.until([&] {
+    l.its_own.poll();
+    return l.run.stats().refused == 1;
+  }));
+  l.commit(l.run.first(), first_worker, 0, rows_between(0, many), values);
+  REQUIRE(l.has_commits(1));
+  l.commit(l.run.first(), first_worker, 1, {many}, {1});
+  CHECK(l.run.until([&] { return l.run.stats().over_limits == 1; }, std::chrono::seconds(2)));
+}
+
+TEST_CASE("server limits: rows that a stage takes out of a table are nobody's", "[tcp]") {
+  std::vector<float> const ten(10, 1.0F);
+  SECTION("they are cleared") {
+    limited_run l(asp{}, describe(sparse<float>{}), {.rows_max = 12}, {.cleared = {0}});
+    l.commit(*l.second, second_worker, 0, rows_between(0, 10), ten);
+    REQUIRE(l.has_commits(1));
+    bool const clears = GENERATE(true, false);
+    l.run.to().begin_next_stage(clears);
+    l.join(second_worker);
+    l.commit(*l.second, second_worker, 0, rows_between(10, 20), ten);
+    if (!clears) {
+      CHECK_THAT(l.cut_off(), Contains("with 10 rows of its own"));
+      return;
+    }
+    CHECK(l.has_commits(2));
+    l.commit(*l.second, second_worker, 1, rows_between(0, 3), {1, 1, 1});  // which were its own
+    CHECK_THAT(l.cut_off(), Contains("with 10 rows of its own"));
+  }
+  SECTION("the stage before is undone") {
+    limited_run l(asp{}, describe(sparse<float>{}), {.rows_max = 12});
+    l.commit(*l.second, second_worker, 0, rows_between(0, 5), std::vector<float>(5, 1.0F));
+    REQUIRE(l.has_commits(1));
+    l.run.to().begin_next_stage(false, recovery::keep);
+    l.join(second_worker);
+    l.commit(*l.second, second_worker, 0, rows_between(5, 10), std::vector<float>(5, 1.0F));
+    REQUIRE(l.has_commits(2));
+    l.run.to().begin_next_stage(false, recovery::restore);
+    l.join(second_worker);
+    l.commit(*l.second, second_worker, 0, rows_between(20, 27), std::vector<float>(7, 1.0F));
+    CHECK(l.has_commits(3));
+    l.commit(*l.second, second_worker, 1, {27}, {1});
+    CHECK_THAT(l.cut_off(), Contains("with 12 rows of its own"));
+  }
+}
+
+TEST_CASE("server limits: of an answer counts what is kept for it, not what is yet to be taken from the table", "[tcp]") {
+  constexpr std::size_t rows = 1 << 20;
+  bool const streamed = GENERATE(true, false);
+  rules const protocol = streamed ? rules(asp{}) : rules(bsp{});
+  limited_run l(protocol, describe(dense<float>{.rows = rows}), {.bytes_max = 2'000'000});
+  auto const ask = [&] { l.second->ask(l.run.to().identity(second_worker), clock_index{0}); };
+  ask();
+  REQUIRE(l.run.until([&] { return l.run.stats().reads == 1; }));
+  ask();  // and nothing has been read
+  if (!streamed) {
+    CHECK(l.run.until([&] { return l.run.stats().over_limits == 1; }));
+    return;
+  }
+  REQUIRE(l.run.until([&] {
+    l.its_own.poll();
+    return l.second->answers().size() == 2;
+  }));
+  CHECK(l.second->answers().back().body.size() == rows * sizeof(float));
 }

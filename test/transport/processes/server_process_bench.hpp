@@ -188,6 +188,13 @@ class played_coordinator final : public net::link_user {
     orders_.begin_stage(stage_);
     say(wire::begin_stage{stage_, 0, false});
   }
+  /// The next one, of the same protocol; its workers have yet to join.
+  void begin_next_stage(bool changes_tables, recovery what = recovery::none) {
+    stage_ = stage_id{stage_.value() + 1};
+    started_.clear();
+    orders_.begin_stage(stage_);
+    say(wire::begin_stage{stage_, 0, changes_tables, what});
+  }
   void admit(std::uint32_t process, std::uint32_t incarnation = 0) {
     say(wire::admission{process, incarnation, secret_of(process, incarnation)});
   }

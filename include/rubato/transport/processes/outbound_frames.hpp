@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -30,11 +31,15 @@ class state_body final : public net::body_source {
 /// time, however slow the reader is. For eager visibility, where chunks may differ by commits anyway.
 class live_body final : public net::body_source {
  public:
-  explicit live_body(table_host const& host) noexcept : host_(host) {}
+  /// @param bytes of all rows @param to_come what is yet to be taken from tables is kept in it, this body's share too
+  live_body(table_host const& host, std::uint64_t bytes, std::shared_ptr<std::uint64_t> to_come);
+  ~live_body() override;
   [[nodiscard]] std::span<std::byte const> next() override;
 
  private:
   table_host const& host_;
+  std::uint64_t bytes_;  ///< yet to be taken
+  std::shared_ptr<std::uint64_t> to_come_;
   block_ref chunk_;
   std::size_t next_ = 0;
 };

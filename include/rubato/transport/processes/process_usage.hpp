@@ -17,11 +17,21 @@ namespace rubato::detail {
 /// asks for it. Cost: O(rows of a commit), and memory for each row once.
 class process_usage {
  public:
+  enum class limit : std::uint8_t { none, rows, bytes };
+
   process_usage(blueprint const& plan, net::server_limits const& limits);
 
   /// A commit of this process is about to be taken: rows that nobody has named before are its own from now on.
-  /// Returns whether it keeps to the limits; if not, none of its rows are.
-  [[nodiscard]] bool take_rows(std::uint32_t process, commit_message const& m);
+  /// Returns the limit that it goes beyond; then none of its rows are.
+  [[nodiscard]] limit take_rows(std::uint32_t process, commit_message const& m);
+  /// The commit has been refused after all: the rows that the last `take_rows` took belong to nobody.
+  void give_back();
+  /// What a stage has emptied belongs to nobody.
+  void clear(std::size_t table) { keep_only(table, {}); }
+  /// The same where only these rows, in any order, are left. O(rows × log)
+  void keep_only(std::size_t table, std::vector<std::uint64_t> rows);
+
+  [[nodiscard]] bool counts() const noexcept { return limits_.rows_max != 0 || limits_.bytes_max != 0; }
   [[nodiscard]] std::uint64_t rows_of(std::uint32_t process) const;
   /// What these take, with their numbers.
   [[nodiscard]] std::uint64_t bytes_of(std::uint32_t process) const;
@@ -31,13 +41,20 @@ class process_usage {
     std::uint64_t rows = 0;
     std::uint64_t bytes = 0;
   };
+  struct taken_row {
+    std::size_t table;
+    std::uint64_t row;
+  };
   [[nodiscard]] made of(std::uint32_t process) const;
-  [[nodiscard]] made new_in(commit_message const& m) const;
+  [[nodiscard]] limit exceeded(made const& all) const;
+  [[nodiscard]] std::uint64_t bytes_in(std::size_t table) const;
+  void discharge(std::size_t table, std::uint32_t owner);
 
   blueprint const& plan_;
   net::server_limits limits_;
-  std::vector<row_map<char>> known_;  ///< by table
-  std::map<std::uint32_t, made> made_;  ///< by process
+  std::vector<row_map<std::uint32_t>> owners_;  ///< by table
+  std::map<std::uint32_t, made> made_;          ///< by process
+  std::vector<taken_row> last_;                 ///< by the last commit
 };
 
 }  // namespace rubato::detail

@@ -85,7 +85,8 @@ class server_process final : coordinator_user {
   void take_commit(session& s, wire::frame_header const& header);
   [[nodiscard]] refusal apply(session const& s, wire::frame_header const& header, commit_message&& m);
   void check_held(session& s, std::uint64_t bytes);
-  void take_rows(session& s, commit_message const& m);
+  void take_rows(session const& s, commit_message const& m);
+  void recount_rows(wire::begin_stage const& m);
   void check_limits(session& s);
   [[noreturn]] void beyond_limits(session const& s, char const* name, std::uint64_t most, std::string const& what);
   void weigh_memory();

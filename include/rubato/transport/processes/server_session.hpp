@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct server_session final : net::link_user {
   void broken(net::link&, std::string const&) override;
   void lost(net::link&, std::string const& reason, bool expected) override;
 
+  /// Bytes of answers that it has not read and that are kept for it.
+  [[nodiscard]] std::uint64_t unread() const noexcept;
+
   server_process& server_;
   std::uint32_t process;
   std::uint32_t incarnation;
@@ -36,6 +40,8 @@ struct server_session final : net::link_user {
   std::uint64_t unweighed = 0;       ///< bytes of commits since its part of the log was last weighed
   std::uint64_t weighed = 0;         ///< what is held back of its commits, where that is limited
   std::uint64_t since_weighed = 0;   ///< and at most so much more
+  /// Bytes of answers that have been announced and are read from tables when their turn comes; shared with these.
+  std::shared_ptr<std::uint64_t> to_come = std::make_shared<std::uint64_t>(0);
   bool had_connection = false;
   bool over = false;
 };

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "rubato/transport/processes/outbound_frames.hpp"
@@ -26,10 +27,19 @@ std::span<std::byte const> state_body::next() {
   return {};
 }
 
+live_body::live_body(table_host const& host, std::uint64_t bytes, std::shared_ptr<std::uint64_t> to_come)
+    : host_(host), bytes_(bytes), to_come_(std::move(to_come)) {
+  *to_come_ += bytes_;
+}
+live_body::~live_body() { *to_come_ -= bytes_; }
+
 std::span<std::byte const> live_body::next() {
   chunk_ = {};  // before the next one is taken, so that a fold need not copy it
   if (next_ == host_.chunks()) return {};
   chunk_ = host_.chunk(next_++);
+  std::uint64_t const taken = std::min<std::uint64_t>(bytes_, chunk_.size_bytes());
+  bytes_ -= taken;
+  *to_come_ -= taken;
   return {chunk_.data(), chunk_.size_bytes()};
 }
 

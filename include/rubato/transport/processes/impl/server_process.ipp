@@ -89,6 +89,10 @@ void server_session::more(net::link&, wire::frame_header const&,
   arriving.more(*server_.shard_, body);
 }
 void server_session::end(net::link&, wire::frame_header const& header) { server_.end(*this, header); }
+std::uint64_t server_session::unread() const noexcept {
+  std::uint64_t const all = link.unsent();
+  return all - std::min(all, *to_come);
+}
 void server_session::drained(net::link&) { server_.flush(); }
 void server_session::resumed(net::link&) {
   if (std::exchange(had_connection, true)) server_.stats_.add(server_.stats_.reconnects, 1);
@@ -220,7 +224,6 @@ void server_process::take_commit(session& s, wire::frame_header const& header) {
   commit_message m = s.arriving.take_commit(*shard_);
   sender const from = m.from;
   clock_index const next = m.stamp.next();
-  take_rows(s, m);
   released_.clear();
   if (refusal const r = apply(s, header, std::move(m)); r != refusal::none) {
     if (s.arriving.is_in_pieces()) shard_->count_partly_folded();
@@ -243,7 +246,11 @@ refusal server_process::apply(session const& s, wire::frame_header const& header
     shard_->count_refused();
     return r;
   }
-  return speaks_for(s, header.sender) ? shard_->commit(std::move(m), released_) : refusal::stranger;
+  if (!speaks_for(s, header.sender)) return refusal::stranger;
+  take_rows(s, m);
+  refusal const r = shard_->commit(std::move(m), released_);
+  if (r != refusal::none) usage_.give_back();
+  return r;
 }
 
 /// Whoever commits far ahead of the others is not listened to any more: what it says has to be kept
@@ -266,13 +273,27 @@ void server_process::check_held(session& s, std::uint64_t bytes) {
                             "worker has committed, expected at most " + std::to_string(most));
 }
 
-/// A commit that will not be taken makes no rows.
-void server_process::take_rows(session& s, commit_message const& m) {
-  if (s.arriving.refused() != refusal::none || !speaks_for(s, m.from.worker.value())) return;
-  if (usage_.take_rows(s.process, m)) return;
-  std::string const had = std::to_string(usage_.rows_of(s.process)) + " rows of its own";
-  if (net::server_limits const& l = place_.limits; l.rows_max != 0) beyond_limits(s, "rows_max", l.rows_max, had);
-  beyond_limits(s, "bytes_max", place_.limits.bytes_max, had);
+void server_process::take_rows(session const& s, commit_message const& m) {
+  process_usage::limit const beyond = usage_.take_rows(s.process, m);
+  if (beyond == process_usage::limit::none) return;
+  net::server_limits const& l = place_.limits;
+  std::string const rows = std::to_string(usage_.rows_of(s.process)) + " rows of its own";
+  if (beyond == process_usage::limit::rows) beyond_limits(s, "rows_max", l.rows_max, rows);
+  beyond_limits(s, "bytes_max", l.bytes_max, rows + ", " + std::to_string(usage_.bytes_of(s.process)) + " bytes");
+}
+
+/// What the stage has taken out of tables counts for nobody any more.
+void server_process::recount_rows(wire::begin_stage const& m) {
+  if (!usage_.counts()) return;
+  table_changes const& c = plan_.changes(m.protocol);
+  for (std::size_t i = 0; i < plan_.tables().size(); ++i) {
+    bool const changed = m.changes_tables && (std::ranges::find(c.cleared, i) != c.cleared.end() ||
+                                              std::ranges::find(c.copied, i, &table_copy::to) != c.copied.end());
+    if (plan_.table(i).bounded() || (!changed && m.recover != recovery::restore)) continue;
+    table_state left;
+    shard_->observe(i, left);
+    usage_.keep_only(i, {left.keys().begin(), left.keys().end()});
+  }
 }
 
 /// What is held back is weighed again only when it may have become too much.
@@ -282,7 +303,7 @@ void server_process::check_limits(session& s) {
   std::uint64_t questions = 0;
   for (auto const& [reader, r] : waiting_)
     if (r.from == &s) questions += r.asked.rows.size() * sizeof(std::uint64_t);
-  std::uint64_t const others = usage_.bytes_of(s.process) + s.link.unsent() + questions;
+  std::uint64_t const others = usage_.bytes_of(s.process) + s.unread() + questions;
   if (others + s.weighed + s.since_weighed <= most) return;
   s.weighed = held_of(s, 0);
   s.since_weighed = 0;
@@ -391,7 +412,7 @@ std::uint64_t server_process::send_answer(session& s, wire::frame_header const& 
   table_blueprint const& t = plan_.table(table);
   if (shard_->streams(table)) {
     std::uint64_t const bytes = t.where().rows_of(*self_) * t.row_bytes();
-    s.link.send(h, written(meta), bytes, std::make_unique<live_body>(shard_->host(table)));
+    s.link.send(h, written(meta), bytes, std::make_unique<live_body>(shard_->host(table), bytes, s.to_come));
     return bytes;
   }
   meta.rows = slot.state.keys().size();
@@ -519,6 +540,7 @@ void server_process::on(wire::begin_stage const& m) {
   waiting_.clear();
   workers_of_.clear();
   shard_->begin_stage(stage_, protocol_, m.changes_tables, m.recover);
+  recount_rows(m);
 }
 
 void server_process::on(wire::server_order const& m) {
