@@ -19,9 +19,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/rubatoConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/rubatoConfig.cmake ${PROJECT_BINARY_DIR}/rubatoConfigVersion.cmake
   cmake/rubatoTorch.cmake
   DESTINATION ${package_dir} COMPONENT rubato_development)
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT rubato_development)
-install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT rubato_development
-  FILES_MATCHING PATTERN README.md PATTERN "[0-9]*.cpp")
+include(${CMAKE_CURRENT_LIST_DIR}/install_documents.cmake)
 
 # pkg-config: rubato is the library; rubato-headers is for programs that compile its bodies themselves, with
 # <rubato/src.hpp> in one file. The library being static, who links it links all that it needs.
