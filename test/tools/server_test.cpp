@@ -500,7 +500,7 @@ TEST_CASE("the counters are there for Prometheus") {
   CHECK(text.find("# TYPE rubato_commits_total counter\nrubato_commits_total 5\n") != std::string::npos);
   CHECK(text.find("# TYPE rubato_clock gauge\nrubato_clock 7\n") != std::string::npos);
 
-  server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, stats);
+  server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, {&stats, nullptr});
   std::string const answer = get(page.bound(), counters_please);
   CHECK_THAT(answer, Catch::Matchers::StartsWith("HTTP/1.1 200 OK"));
   CHECK(answer.find("text/plain; version=0.0.4") != std::string::npos);
@@ -510,7 +510,7 @@ TEST_CASE("the counters are there for Prometheus") {
   CHECK_THAT(get(page.bound(), "PUT /metrics HTTP/1.1\r\nHost: x\r\n\r\n"),
              Catch::Matchers::StartsWith("HTTP/1.1 405"));
   CHECK(get(page.bound(), "no HTTP at all\r\n\r\n").empty());
-  CHECK_THROWS_AS(server_tool::metrics_page({.host = "0.0.0.0", .port = 0}, stats), option_error);
+  CHECK_THROWS_AS(server_tool::metrics_page({.host = "0.0.0.0", .port = 0}, {&stats, nullptr}), option_error);
 }
 
 TEST_CASE("a page tells whether workers can be served, and what is missing if not") {
@@ -520,7 +520,7 @@ TEST_CASE("a page tells whether workers can be served, and what is missing if no
   server_stats server;
   coordinator_stats coordinator;
   server_stats::set(coordinator.workers_here, 2);
-  server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, server_tool::watched{&server, &coordinator});
+  server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, {&server, &coordinator});
   CHECK_THAT(asked(page, "/healthz"), StartsWith("HTTP/1.1 200") && Contains("ok\n"));
   CHECK_THAT(asked(page, "/readyz"), StartsWith("HTTP/1.1 503") && Contains("has not let this server in"));
   server_stats::set(server.ready, 1);
@@ -560,7 +560,7 @@ TEST_CASE("lines of the log stay one line in every format, whatever they say") {
 TEST_CASE("a page of metrics whose process has no more files waits for some") {
   server_stats const stats;
   auto const others = test::threads_of(getpid());
-  server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, stats);
+  server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, {&stats, nullptr});
   auto its_own = test::threads_of(getpid());
   std::erase_if(its_own, [&](auto const& t) { return others.contains(t.first); });
   REQUIRE(its_own.size() == 1);
@@ -591,7 +591,7 @@ TEST_CASE("a page of metrics whose process has no more files waits for some") {
 
 TEST_CASE("visitors that say nothing take a bounded number of places") {
   server_stats const stats;
-  server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, stats);
+  server_tool::metrics_page const page({.host = "127.0.0.1", .port = 0}, {&stats, nullptr});
   {
     std::vector<visitor> idle(64);
     for (auto& v : idle) v.connect(page.bound());

@@ -22,8 +22,7 @@ namespace rubato::server_tool {
 /// A server of some protocol and tables.
 class host {
  public:
-  /// @throws option_error
-  explicit host(options const& o) : host(o, blueprint_of(o)) {}
+  /// @param plan as `blueprint_of` makes it of the same options @throws option_error
   host(options const& o, blueprint plan);
 
   /// Serves until all workers have left, or `stop` is called. @throws lost_error

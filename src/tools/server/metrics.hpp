@@ -33,7 +33,6 @@ class metrics_page {
   /// @param who outlives this
   /// @throws option_error when the address is beyond loopback; error (errc::io) when it cannot be bound
   metrics_page(net::address const& at, watched const& who);
-  metrics_page(net::address const& at, server_stats const& stats) : metrics_page(at, watched{&stats, nullptr}) {}
   ~metrics_page();
   metrics_page(metrics_page const&) = delete;
   metrics_page& operator=(metrics_page const&) = delete;
