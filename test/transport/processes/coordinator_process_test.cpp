@@ -132,7 +132,8 @@ class member final : detail::coordinator_user {
  public:
   member(net::network& where, net::deployment const& place, net::role as, std::string what = agreed,
          std::optional<std::uint32_t> rank = std::nullopt)
-      : link_(where, *this, place, {.as = as, .rank = rank ? rank : place.rank, .listens = "here", .agreed = std::move(what), .pid = 0}) {}
+      : link_(where, *this, place,
+              {.as = as, .rank = rank ? rank : place.rank, .listens = "here", .agreed = std::move(what), .pid = 0}) {}
 
   void say(wire::control_message const& m) { link_.send(m); }
   [[nodiscard]] bool is_in() const noexcept { return is_in_; }
