@@ -161,6 +161,7 @@ class member final : detail::coordinator_user {
     if (auto const* o = std::get_if<wire::server_order>(&m)) carry_out(o->order);
   }
   void coordinator_lost(std::string const& why, bool) override { lost_for_ = why; }
+  void coordinator_absent(std::string const& sentence) override { lost_for_ = sentence; }
   void coordinator_refused(std::string const& why) override { lost_for_ = why; }
 
   void carry_out(membership_order const& o) {

@@ -226,7 +226,8 @@ TEST_CASE("process_control: a server that is lost ends everything, in whatever p
 
 TEST_CASE("process_control: nobody goes on without the process that has the tables of a stage") {
   bool const moves = GENERATE(true, false);
-  process_control::options const o{.workers = 2, .servers = 1, .when_lost = net::on_loss::go_on, .moves_tables = {moves}};
+  process_control::options const o{
+      .workers = 2, .servers = 1, .when_lost = net::on_loss::go_on, .moves_tables = {moves}};
   for (int phase = 0; phase < 3; ++phase) {
     bench b(o, asp{}, phase == 0 ? stand::gathered : stand::running);
     if (phase == 2) {  // it has given them back

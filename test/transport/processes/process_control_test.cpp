@@ -454,7 +454,8 @@ TEST_CASE("process_control: who is to have the tables of a stage says where, and
   bench b({.workers = 2, .servers = 1, .moves_tables = {moves}}, asp{}, stand::running);
   wire::tables_wanted const wanted{b.control.stage(), "here:1", 5};
   if (!moves) {
-    CHECK_THAT(refusal_of([&] { b.say(worker(0), wanted); }), Contains("frame error") && Contains("send me the tables"));
+    CHECK_THAT(refusal_of([&] { b.say(worker(0), wanted); }),
+               Contains("frame error") && Contains("send me the tables"));
     return;
   }
   b.say(worker(1), wanted);

@@ -118,6 +118,7 @@ class played_server final : detail::coordinator_user {
   void told(wire::control_message const&) override {}
   void coordinator_refused(std::string const&) override {}
   void coordinator_lost(std::string const&, bool) override {}
+  void coordinator_absent(std::string const&) override {}
 
   handler on_frame_;
   std::atomic<int> connections_ = 0;

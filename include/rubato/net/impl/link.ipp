@@ -493,7 +493,7 @@ class doorkeeper::guest final : public frame_receiver {
   using visitor_ = doorkeeper::visitor;
 
   void turn_away(std::string const& reason) {
-    log(log_level::warning, connection_->peer() + ": refused: " + reason);
+    keeper_.refusals_.tell(connection_->peer() + ": refused: " + reason, keeper_.network_.now());
     refuse(*connection_, reason);
     connection_->close();
     leave();

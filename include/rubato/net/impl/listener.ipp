@@ -16,6 +16,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/net/log.hpp"
+#include "rubato/net/refusal_log.hpp"
 #include "rubato/net/impl/acceptor.hpp"
 #include "rubato/net/impl/exposed.hpp"
 #include "rubato/net/impl/make_connection.hpp"
@@ -89,7 +90,6 @@ struct listener_state : std::enable_shared_from_this<listener_state> {
   void forget(opening const* which, std::string const& machine);
   void on_opened(opening const* which, std::unique_ptr<stream> opened, caller const& who,
                  std::shared_ptr<void> ticket, std::string const& reason);
-  void tell_of_refusal(std::string const& sentence);
   void close() noexcept;
 
   asio::io_context& context;
@@ -110,8 +110,7 @@ struct listener_state : std::enable_shared_from_this<listener_state> {
   // What lasts is logged when it begins, since it comes up many times a second.
   bool failing = false;  // the system gives no connections
   bool crowded = false;  // some are turned away for want of room
-  opening::clock::time_point counted_from = {};
-  int refusals = 0;      // since then
+  refusal_log refusals{bound.text()};
 };
 
 void listener_state::accept_on() {
@@ -222,23 +221,9 @@ void listener_state::on_opened(opening const* which, std::unique_ptr<stream> ope
                                std::string const& reason) {
   peer_identity const shown = opened ? which->other() : peer_identity();
   forget(which, who.machine);
-  if (!opened) return tell_of_refusal(fmt::format("{}: refused: {}", who.name, reason));
+  if (!opened) return refusals.tell(fmt::format("{}: refused: {}", who.name, reason), opening::clock::now());
   log(log_level::info, fmt::format("{}: connected", who.name));
   accepted(make_connection(context, std::move(opened), who.name, shown, limits, std::move(ticket)));
-}
-
-// A flood of them is told of as one, or it would fill the log.
-void listener_state::tell_of_refusal(std::string const& sentence) {
-  constexpr int told_singly = 32;
-  auto const now = opening::clock::now();
-  if (now - counted_from > std::chrono::seconds(1)) {
-    counted_from = now;
-    refusals = 0;
-  }
-  if (++refusals <= told_singly) return log(log_level::warning, sentence);
-  if (refusals == told_singly + 1)
-    log(log_level::warning, fmt::format("{}: refuses more than {} a second; the rest are not told of singly",
-                                        bound.text(), told_singly));
 }
 
 void listener_state::close() noexcept {

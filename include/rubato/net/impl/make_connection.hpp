@@ -12,7 +12,8 @@
 
 namespace rubato::net {
 
-/// A connection over a stream that has passed the handshake, in which the other end has shown itself to be this. The ticket is dropped when it closes.
+/// A connection over a stream that has passed the handshake, in which the other end has shown itself to be this. The
+/// ticket is dropped when it closes.
 [[nodiscard]] std::unique_ptr<connection> make_connection(boost::asio::io_context& context,
                                                           std::unique_ptr<stream> over,
                                                           std::string peer, peer_identity shown,

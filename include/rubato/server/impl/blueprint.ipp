@@ -255,8 +255,8 @@ void blueprint::check(table_changes const& c) const {
   for (table_function const& f : c.applied) {
     known(f.table, "to apply a function to");
     if (f.element != tables_[f.table].element())
-      detail::refuse_table(f.table, std::string("a function of ") + to_string(f.element) + " is applied to it, expected " +
-                                        to_string(tables_[f.table].element()));
+      detail::refuse_table(f.table, std::string("a function of ") + to_string(f.element) +
+                                        " is applied to it, expected " + to_string(tables_[f.table].element()));
     if (!f.change) detail::refuse_table(f.table, "a function is applied to it that is empty");
   }
   if (c.moved)

@@ -71,7 +71,7 @@ class coordinator_user {
   /// @param expected the coordinator has ended, because all is over
   virtual void coordinator_lost(std::string const& reason, bool expected) = 0;
   /// It was never there. @param sentence says what was waited for, how long, and what to do; it needs nothing before it
-  virtual void coordinator_absent(std::string const& sentence) { coordinator_lost(sentence, false); }
+  virtual void coordinator_absent(std::string const& sentence) = 0;
   /// It does not let this process in.
   virtual void coordinator_refused(std::string const& reason) = 0;
 };

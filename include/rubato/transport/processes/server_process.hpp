@@ -124,6 +124,7 @@ class server_process final : coordinator_user {
   void on(wire::shut_down const& m);
   void report_when_over();
   void coordinator_lost(std::string const& reason, bool expected) override;
+  void coordinator_absent(std::string const& sentence) override;
   void coordinator_refused(std::string const& reason) override;
   void fail(errc code, std::string sentence) { failure_.emplace(code, std::move(sentence)); }
 

@@ -604,6 +604,11 @@ void server_process::coordinator_lost(std::string const& reason, bool expected) 
   if (!expected) fail(errc::lost, "the coordinator was lost: " + reason);
 }
 
+void server_process::coordinator_absent(std::string const& sentence) {
+  over_ = true;
+  fail(errc::lost, sentence);
+}
+
 void server_process::coordinator_refused(std::string const& reason) {
   over_ = true;
   fail(errc::refused, "the coordinator refused this server: " + reason);
