@@ -269,6 +269,7 @@ TEST_CASE("all other variables are taken over", "[net][deployment]") {
                        {"RUBATO_CHECK_FINITE", "1"},
                        {"RUBATO_ROWS_MAX", "68719476736"},
                        {"RUBATO_BYTES_MAX", "9"},
+                       {"RUBATO_LOG_FORMAT", "json"},
                        {"RUBATO_PATIENCE", "600"}});
   CHECK(d.listen == net::address{.host = "0.0.0.0", .port = 81});
   CHECK(d.announce == net::address{.host = "node7", .port = 82});
@@ -280,6 +281,8 @@ TEST_CASE("all other variables are taken over", "[net][deployment]") {
   CHECK(d.limits.check_finite);
   CHECK(d.limits.rows_max == std::uint64_t{1} << 36);
   CHECK(d.limits.bytes_max == 9);
+  CHECK(d.logs == net::log_format::json);
+  CHECK_FALSE(from({}).logs);
   CHECK(d.patience == 600s);
   CHECK_FALSE(from({{"RUBATO_BEYOND_LOOPBACK", "0"}}).keys.beyond_loopback);
   CHECK(from({{"RUBATO_ON_LOSS", "end"}}).when_lost == net::on_loss::end);
@@ -288,6 +291,7 @@ TEST_CASE("all other variables are taken over", "[net][deployment]") {
 TEST_CASE("a bad value is refused with its variable and what was expected", "[net][deployment]") {
   auto const [name, value, expected] = GENERATE(table<std::string, std::string, std::string>({
       {"RUBATO_ROLE", "Worker", "worker, server or coordinator"},
+      {"RUBATO_LOG_FORMAT", "xml", "text, keyvalue or json"},
       {"RUBATO_SERVERS", "0", "a whole number from 1 to 2147483645"},
       {"RUBATO_SERVERS", "99999999999", "a whole number from 1 to 2147483645"},
       {"RANK", "", "a whole number from 0 to 2147483646"},

@@ -1,8 +1,10 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <rubato/net/log.hpp>
+#include <rubato/net/log_format.hpp>
 #include <rubato/net/refusal_log.hpp>
 
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <stdexcept>
@@ -10,8 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "net/stderr_capture.hpp"
+
 using namespace rubato;
 using namespace std::chrono_literals;
+using Catch::Contains;
 
 namespace {
 
@@ -61,4 +66,35 @@ TEST_CASE("refusal_log: each is told of, but of a flood only the first, and that
   CHECK(written.back() == "here: refuses more than 32 a second; the rest are not told of singly");
   refusals.tell("again", now + 1s);
   CHECK(written.back() == "again");
+}
+
+TEST_CASE("lines of the log stay one line in every format, whatever they say", "[net]") {
+  using net::log_format;
+  auto const line = [](log_format how, std::string_view said, std::string_view program = "train") {
+    return net::log_line(how, std::chrono::system_clock::time_point{}, net::log_level::warning, program, said);
+  };
+  CHECK(line(log_format::text, "gone\n") == "1970-01-01T00:00:00Z train: gone\\n\n");
+  CHECK(line(log_format::keyvalue, "a \"b\" \\ \n\x1b") ==
+        "time=1970-01-01T00:00:00Z level=warning program=train message=\"a \\\"b\\\" \\\\ \\\\n\\\\x1b\"\n");
+  CHECK(line(log_format::keyvalue, "x", "my \"train\"") ==
+        "time=1970-01-01T00:00:00Z level=warning program=\"my \\\"train\\\"\" message=\"x\"\n");
+  CHECK(line(log_format::json, "a \"b\"\xff") ==
+        "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"warning\",\"program\":\"train\","
+        "\"message\":\"a \\\"b\\\"\\\\xff\"}\n");
+  for (log_format const f : {log_format::text, log_format::keyvalue, log_format::json})
+    CHECK(net::log_format_from(net::to_string(f)) == f);
+  CHECK_FALSE(net::log_format_from("xml"));
+}
+
+TEST_CASE("warnings that nobody else takes go to stderr in the format that was set", "[net]") {
+  test::stderr_capture const said;
+  net::set_log({});
+  net::log(net::log_level::warning, "one");
+  net::set_log_format(net::log_format::keyvalue);
+  net::log(net::log_level::warning, "two");
+  net::log(net::log_level::info, "three");
+  net::set_log_format(net::log_format::text);
+  CHECK_THAT(said.text(), Catch::Matchers::StartsWith("rubato: one\ntime=") &&
+                              Contains(" level=warning program=" + std::string(program_invocation_short_name)) &&
+                              Catch::Matchers::EndsWith(" message=\"two\"\n"));
 }

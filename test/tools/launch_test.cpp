@@ -517,6 +517,20 @@ TEST_CASE("what a loss means may come from the environment", "[tools][launch]") 
   CHECK(options->when_lost == net::on_loss::go_on);
 }
 
+TEST_CASE("rubato-launch writes what it says in the format that is asked for, and tells the processes", "[tools][launch]") {
+  auto const result = run_shell("echo $RUBATO_LOG_FORMAT; exit 3", {"-n", "1", "--log-format", "json"});
+  CHECK(result.exit_code == 3);
+  CHECK(result.output == "[worker 0] json\n");
+  CHECK(matches(result.errors, "\\{\"time\":\"[^\"]*\",\"level\":\"warning\",\"program\":\"rubato-launch\","
+                               "\"message\":\"worker 0 \\(pid [0-9]+\\) ended with exit code 3\"\\}\n"));
+  ::setenv("RUBATO_LOG_FORMAT", "xml", 1);
+  auto const refused = run({"-n", "1", "--", "true"});
+  ::unsetenv("RUBATO_LOG_FORMAT");
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.errors ==
+        "rubato-launch: --log-format (or RUBATO_LOG_FORMAT) must be text, keyvalue or json, but is 'xml'\n");
+}
+
 TEST_CASE("a run whose workers all fail ends with the first failure", "[tools][launch]") {
   auto const result = run_shell(
       "echo $$ > $S/id.$RANK; [ $RANK = 1 ] && exit 3; "

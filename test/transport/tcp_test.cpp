@@ -10,8 +10,11 @@
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
+#include <rubato/net/log.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
+
+#include "net/stderr_capture.hpp"
 
 using namespace rubato;
 using namespace std::chrono_literals;
@@ -33,6 +36,17 @@ TEST_CASE("tcp: bad options are refused before anything is started") {
   net::deployment place = place_at("/nowhere/coordinator");
   place.workers = 0;
   CHECK_THROWS_AS((cluster{tcp{.place = place}, ssp{}, dense<float>{.rows = 1}}), option_error);
+}
+
+TEST_CASE("tcp: a process writes its log as its place says") {
+  net::deployment place = place_at("/tmp/rubato-tcp-log-" + std::to_string(::getpid()));
+  place.as = net::role::coordinator;
+  place.logs = net::log_format::keyvalue;
+  test::stderr_capture const said;
+  cluster const c{tcp{.place = place}, ssp{}, dense<float>{.rows = 1}};
+  net::log(net::log_level::warning, "one");
+  net::set_log_format(net::log_format::text);
+  CHECK_THAT(said.text(), Catch::Matchers::StartsWith("time=") && Catch::Matchers::EndsWith(" message=\"one\"\n"));
 }
 
 TEST_CASE("tcp: a process that serves has no parameters to show, and says so") {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "rubato/net/address.hpp"
+#include "rubato/net/log_format.hpp"
 #include "rubato/net/security.hpp"
 #include "rubato/wire/role.hpp"
 
@@ -73,6 +74,8 @@ struct deployment {
   /// How long all of a start may take: until the coordinator answers, until all are there, and, from when one of
   /// them is ready for the first run, until all are. Whoever waits says after three seconds for whom, and again.
   std::chrono::milliseconds patience{60000};
+  /// How this process writes the log from when it takes part, see `set_log_format`; nothing: as before.
+  std::optional<log_format> logs = {};
 
   /// As launchers say it. `look_up` is asked for each variable.
   ///
@@ -92,6 +95,7 @@ struct deployment {
   /// | `RUBATO_ON_LOSS` | `end` or `go-on` |
   /// | `RUBATO_SILENCE`, `RUBATO_RECONNECT`, `RUBATO_PATIENCE` | seconds, fractions allowed |
   /// | `RUBATO_BREAKS_MAX` | breaks in a row that are of no use |
+  /// | `RUBATO_LOG_FORMAT` | `text`, `keyvalue` or `json` |
   /// | `RUBATO_CHECK_FINITE`, `RUBATO_ROWS_MAX`, `RUBATO_BYTES_MAX` | of servers: see `server_limits` |
   ///
   /// Without `RUBATO_ROLE` and with more than one process, all run the same command: number 0 is the

@@ -2,20 +2,25 @@
 // rubato-launch: a whole run on this machine from one command.
 #include <exception>
 #include <iostream>
+#include <optional>
 
 #include "rubato/core/error.hpp"
 #include "src/tools/launch/options.hpp"
 #include "src/tools/launch/supervisor.hpp"
 
 int main(int argc, char** argv) {
+  std::optional<rubato::launch::options> options;
+  auto const say_why = [&](std::exception const& e) {
+    rubato::launch::say(e.what(), options ? options->logs : rubato::net::log_format::text);
+  };
   try {
-    auto const options = rubato::launch::parse(argc, argv, std::cout);
+    options = rubato::launch::parse(argc, argv, std::cout);
     return options ? rubato::launch::supervise(*options) : 0;
   } catch (rubato::option_error const& bad) {
-    rubato::launch::say(bad.what());
+    say_why(bad);
     return 2;
   } catch (std::exception const& failure) {
-    rubato::launch::say(failure.what());
+    say_why(failure);
     return 1;
   }
 }

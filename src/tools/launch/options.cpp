@@ -24,15 +24,19 @@ class help_formatter : public CLI::Formatter {
 
 constexpr char const* after_the_options =
     R"(Processes find their places in the environment: RUBATO_ROLE, RANK, WORLD_SIZE (workers), LOCAL_RANK (of
-workers), RUBATO_SERVERS, RUBATO_COORDINATOR, RUBATO_TOKEN, RUBATO_ON_LOSS and MASTER_ADDR are set here;
-what else rubato-launch was started with reaches them unchanged, such as RUBATO_SILENCE, RUBATO_RECONNECT
-and RUBATO_PATIENCE (see rubato-server --help).
+workers), RUBATO_SERVERS, RUBATO_COORDINATOR, RUBATO_TOKEN, RUBATO_ON_LOSS, RUBATO_LOG_FORMAT and
+MASTER_ADDR are set here; what else rubato-launch was started with reaches them unchanged, such as RUBATO_SILENCE,
+RUBATO_RECONNECT and RUBATO_PATIENCE (see rubato-server --help).
 
 Signals: SIGINT, SIGTERM, SIGHUP and SIGQUIT end the run, a second SIGINT at once; SIGUSR1 and SIGUSR2 are
 passed on.
 
 Environment:
   RUBATO_ON_LOSS  end or go-on, where --on-loss is not given
+  RUBATO_LOG_FORMAT
+                  text, keyvalue or json, where --log-format is not given: how lines of rubato-launch are
+                  written, and of Rubato in the processes, which are passed on behind their prefix, as are
+                  the program's own (--no-prefix leaves it out)
   TMPDIR          folder in which the coordinator's socket is put [/tmp]
 
 Exit code:
@@ -51,6 +55,7 @@ struct given_options {
   options result = {};
   std::string server_command = {};
   std::string when_lost = "end";
+  std::string log_format = "text";
   double grace = 5;
   double timeout = 0;
   bool no_prefix = false;
@@ -75,6 +80,9 @@ void add_options(CLI::App& app, given_options& o) {
   app.add_option("--timeout", o.timeout, "seconds after which the run is ended; 0: never")
       ->capture_default_str();
   app.add_flag("--no-prefix", o.no_prefix, "pass lines on without [worker 0] before them");
+  app.add_option("--log-format", o.log_format, "of lines of rubato-launch and Rubato: text, keyvalue or json")
+      ->envname("RUBATO_LOG_FORMAT")
+      ->capture_default_str();
   app.add_flag("--verbose", o.result.verbose, "say when each process starts and ends");
 }
 
@@ -109,6 +117,12 @@ options interpret(given_options const& given) {
   o.grace = duration("--grace", given.grace);
   o.timeout = duration("--timeout", given.timeout);
   o.prefix = !given.no_prefix;
+  auto const logs = net::log_format_from(given.log_format);
+  if (!logs) {
+    throw option_error(fmt::format("--log-format (or RUBATO_LOG_FORMAT) must be text, keyvalue or json, but is '{}'",
+                                   given.log_format));
+  }
+  o.logs = *logs;
   return o;
 }
 

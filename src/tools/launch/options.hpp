@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rubato/net/deployment.hpp"
+#include "rubato/net/log_format.hpp"
 
 namespace rubato::launch {
 
@@ -25,6 +26,7 @@ struct options {
   std::chrono::milliseconds timeout{0};  ///< 0: none
   bool prefix = true;
   bool verbose = false;
+  net::log_format logs = net::log_format::text;  ///< of what is said here
 };
 
 /// Nothing if help was asked for, which `out` then has.

@@ -66,6 +66,7 @@ std::vector<std::string> inherited_environment() {
   constexpr std::string_view own[] = {
       "RUBATO_ROLE",  "RANK",           "WORLD_SIZE",  "RUBATO_SERVERS", "RUBATO_COORDINATOR",
       "RUBATO_TOKEN", "RUBATO_ON_LOSS", "MASTER_ADDR", "LOCAL_RANK",     "RUBATO_TOKEN_FILE",
+      "RUBATO_LOG_FORMAT",
   };
   std::vector<std::string> result;
   for (char** line = ::environ; *line != nullptr; ++line) {
@@ -76,8 +77,9 @@ std::vector<std::string> inherited_environment() {
   return result;
 }
 
-std::string sentence_of(std::string_view sentence) {
-  return fmt::format("rubato-launch: {}\n", sentence);
+std::string sentence_of(std::string_view sentence, net::log_format how) {
+  if (how == net::log_format::text) return fmt::format("rubato-launch: {}\n", sentence);
+  return net::log_line(how, std::chrono::system_clock::now(), net::log_level::warning, "rubato-launch", sentence);
 }
 
 std::string in_seconds(std::chrono::milliseconds time) {
@@ -150,7 +152,7 @@ class supervisor {
 
   void say(std::string_view sentence) {
     // Nobody is left to be told if this fails.
-    static_cast<void>(errors().add(sentence_of(sentence)));
+    static_cast<void>(errors().add(sentence_of(sentence, options_.logs)));
   }
   [[nodiscard]] outlet& errors() { return errors_ ? *errors_ : output_; }
   [[nodiscard]] outlet::user user_of(std::string const& name);
@@ -268,6 +270,7 @@ std::vector<std::string> supervisor::environment_of(member const& m) const {
   set("RUBATO_COORDINATOR", fmt::format("unix:{}/coordinator", directory_->path()));
   set("RUBATO_TOKEN", token_);
   set("RUBATO_ON_LOSS", options_.when_lost == net::on_loss::end ? "end" : "go-on");
+  set("RUBATO_LOG_FORMAT", net::to_string(options_.logs));
   set("MASTER_ADDR", "127.0.0.1");
   return result;
 }
@@ -441,9 +444,9 @@ void supervisor::send_all(int signal) {
 
 int supervise(options const& o) { return supervisor(o).run(); }
 
-void say(std::string_view sentence) {
+void say(std::string_view sentence, net::log_format how) {
   // Nobody is left to be told if this fails.
-  static_cast<void>(std::fputs(sentence_of(sentence).c_str(), stderr));
+  static_cast<void>(std::fputs(sentence_of(sentence, how).c_str(), stderr));
 }
 
 }  // namespace rubato::launch

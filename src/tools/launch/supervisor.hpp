@@ -11,6 +11,6 @@ namespace rubato::launch {
 [[nodiscard]] int supervise(options const& o);
 
 /// A line about what goes wrong before or after a run, to standard error.
-void say(std::string_view sentence);
+void say(std::string_view sentence, net::log_format how = net::log_format::text);
 
 }  // namespace rubato::launch

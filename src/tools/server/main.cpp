@@ -94,16 +94,17 @@ class watch {
 void say(std::string const& line) { std::fwrite(line.data(), 1, line.size(), stderr); }
 
 void log_to_stderr(options const& o) {
-  rubato::net::set_log([verbose = o.verbose, how = o.logs](rubato::net::log_level level, std::string_view line) {
+  rubato::net::set_log([verbose = o.verbose, how = o.logs()](rubato::net::log_level level, std::string_view line) {
     if (level == rubato::net::log_level::info && !verbose) return;
-    say(rubato::server_tool::log_line(how, std::chrono::system_clock::now(), level, line));
+    say(rubato::net::log_line(how, std::chrono::system_clock::now(), level, "rubato-server", line));
   });
 }
 
 /// Why this process ends; before its options are known as text.
 void say_why(std::optional<options> const& o, std::string_view why) {
-  if (!o || o->logs == rubato::server_tool::log_format::text) return say(fmt::format("rubato-server: {}\n", why));
-  say(rubato::server_tool::log_line(o->logs, std::chrono::system_clock::now(), rubato::net::log_level::warning, why));
+  if (!o || o->logs() == rubato::net::log_format::text) return say(fmt::format("rubato-server: {}\n", why));
+  say(rubato::net::log_line(o->logs(), std::chrono::system_clock::now(), rubato::net::log_level::warning,
+                            "rubato-server", why));
 }
 
 rubato::blueprint plan_of(options const& o, ending const& end) {

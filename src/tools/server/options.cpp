@@ -160,9 +160,9 @@ void interpret(options& o, texts const& t) {
   if (t.reconnect) o.place.reconnect = milliseconds_of(*t.reconnect);
   if (t.patience != 0) o.place.patience = milliseconds_of(t.patience);
   o.tables = tables_from(t.tables);
-  auto const logs = log_format_from(t.log_format);
-  if (!logs) throw option_error("RUBATO_LOG_FORMAT: \"" + t.log_format + "\", expected text, keyvalue or json");
-  o.logs = *logs;
+  if (t.log_format.empty()) return;
+  o.place.logs = net::log_format_from(t.log_format);
+  if (!o.place.logs) throw option_error("--log-format: \"" + t.log_format + "\", expected text, keyvalue or json");
 }
 
 /// A token from a file, as the environment would give it.
@@ -271,9 +271,7 @@ std::optional<options> parse(int argc, char const* const* argv, int& exit_code) 
   app.add_option("--metrics", t.metrics,
                  "answer on this loopback PORT: /metrics with counters in Prometheus's text format, /healthz, "
                  "and /readyz");
-  app.add_option("--log-format", t.log_format, "of the log: text, keyvalue or json [text]")
-      ->envname("RUBATO_LOG_FORMAT")
-      ->default_val("text");
+  app.add_option("--log-format", t.log_format, "of the log: text, keyvalue or json [text]");
   app.add_flag("--verbose", o.verbose, "log connections and membership");
   try {
     app.parse(argc, argv);

@@ -9,7 +9,7 @@
 #include "rubato/core/clock.hpp"
 #include "rubato/net/address.hpp"
 #include "rubato/net/deployment.hpp"
-#include "src/tools/server/log_format.hpp"
+#include "rubato/net/log_format.hpp"
 #include "src/tools/server/tables.hpp"
 
 namespace rubato::server_tool {
@@ -37,7 +37,7 @@ struct options {
   bool with_coordinator = false;  ///< this server process also coordinates
   std::optional<net::address> metrics;
   bool verbose = false;
-  log_format logs = log_format::text;
+  [[nodiscard]] net::log_format logs() const { return place.logs.value_or(net::log_format::text); }
 };
 
 /// Options win over the environment. Returns nothing when all that was asked for has been printed

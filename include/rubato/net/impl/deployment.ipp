@@ -263,6 +263,11 @@ on_loss what_a_loss_means(setting const& given) {
   given.refuse("end or go-on");
 }
 
+log_format format_named(setting const& given) {
+  if (auto const known = log_format_from(given.value)) return *known;
+  given.refuse("text, keyvalue or json");
+}
+
 void set_times(deployment& d, environment const& set) {
   using std::chrono::milliseconds;
   if (auto const given = set.get("RUBATO_SILENCE")) d.silence = given->seconds(milliseconds(1));
@@ -347,6 +352,7 @@ deployment deployment::from_environment(
                  .tls = certificates(set),
                  .beyond_loopback = net::beyond_loopback(set)};
   if (auto const given = set.get("RUBATO_ON_LOSS")) result.when_lost = what_a_loss_means(*given);
+  if (auto const given = set.get("RUBATO_LOG_FORMAT")) result.logs = format_named(*given);
   set_times(result, set);
   set_limits(result.limits, set);
   return result;

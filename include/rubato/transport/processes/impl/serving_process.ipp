@@ -80,6 +80,7 @@ void tcp::check() const {
 
 std::unique_ptr<tcp_runtime> tcp::open(run_setup setup) const {
   check();
+  if (place.logs) net::set_log_format(*place.logs);
   if (place.as == net::role::worker)
     return std::make_unique<detail::worker_process>(*this, std::move(setup));
   return std::make_unique<detail::serving_process>(*this, detail::beside_local_models(std::move(setup)));
