@@ -306,6 +306,18 @@ TEST_CASE("all processes of a run, and no others, share a token", "[tools][launc
   for (auto const& token : tokens) CHECK(matches(token, "[0-9a-f]{64}"));
 }
 
+TEST_CASE("each place of a run has a key of its own, whatever process has it", "[tools][launch]") {
+  ::setenv("RUBATO_PLACE_KEY", "of another run", 1);
+  auto const result = run_shell("echo $RUBATO_PLACE_KEY; ! mkdir $S/$RANK",  // twice each
+                                {"-n", "2", "--no-prefix", "--on-loss", "go-on", "--restart", "1"});
+  ::unsetenv("RUBATO_PLACE_KEY");
+  auto const lines = lines_of(result.output);
+  std::set<std::string> const keys(lines.begin(), lines.end());
+  CHECK(lines.size() == 4);
+  CHECK(keys.size() == 2);
+  for (auto const& key : keys) CHECK(matches(key, "[0-9a-f]{64}"));
+}
+
 TEST_CASE("the coordinator's directory is private, and gone after the run", "[tools][launch]") {
   auto const [ending, exit_code] =
       GENERATE(table<std::string, int>({{"exit 0", 0}, {"exit 3", 3}, {"kill -9 $$", 137}}));
@@ -517,7 +529,8 @@ TEST_CASE("what a loss means may come from the environment", "[tools][launch]") 
   CHECK(options->when_lost == net::on_loss::go_on);
 }
 
-TEST_CASE("rubato-launch writes what it says in the format that is asked for, and tells the processes", "[tools][launch]") {
+TEST_CASE("rubato-launch writes what it says in the format that is asked for, and tells the processes",
+          "[tools][launch]") {
   auto const result = run_shell("echo $RUBATO_LOG_FORMAT; exit 3", {"-n", "1", "--log-format", "json"});
   CHECK(result.exit_code == 3);
   CHECK(result.output == "[worker 0] json\n");

@@ -74,6 +74,10 @@ struct deployment {
   /// How long all of a start may take: until the coordinator answers, until all are there, and, from when one of
   /// them is ready for the first run, until all are. Whoever waits says after three seconds for whom, and again.
   std::chrono::milliseconds patience{60000};
+  /// What shows the coordinator that a process which comes with a number is the one before, started again: whose
+  /// connection is broken is then replaced at once. Another for each place, and known to nobody else; rubato-launch
+  /// draws one. Empty: who is started again waits for `reconnect`, as anybody could come with that number.
+  std::string place_key = {};
   /// How this process writes the log from when it takes part, see `set_log_format`; nothing: as before.
   std::optional<log_format> logs = {};
 
@@ -84,12 +88,13 @@ struct deployment {
   /// | `RUBATO_ROLE` | `worker`, `server` or `coordinator`; `RANK` and `WORLD_SIZE` then count workers only |
   /// | `RUBATO_SERVERS` | number of server processes, 1 if not set |
   /// | `RUBATO_COORDINATOR` | its address, in any form; wins over the next two |
-  /// | `MASTER_ADDR`, `MASTER_PORT` | its host and port, 127.0.0.1 and 29500 if not set; under Slurm the job's first node |
+  /// | `MASTER_ADDR`, `MASTER_PORT` | its host and port, 127.0.0.1 and 29500 if not set; under Slurm the first node |
   /// | `RANK`, else `OMPI_COMM_WORLD_RANK`, else `SLURM_PROCID` | this process's number |
   /// | `WORLD_SIZE`, else `OMPI_COMM_WORLD_SIZE`, else `SLURM_NTASKS` | how many processes there are |
   /// | `RUBATO_LISTEN` | where a server listens, if not where `listening` says |
   /// | `RUBATO_ANNOUNCE` | where others reach it, if elsewhere |
   /// | `RUBATO_TOKEN`, `RUBATO_TOKEN_FILE` | the shared secret, or the file that holds it |
+  /// | `RUBATO_PLACE_KEY` | see `place_key` |
   /// | `RUBATO_TLS_CERTIFICATE`, `RUBATO_TLS_KEY`, `RUBATO_TLS_AUTHORITY` | files; all three or none |
   /// | `RUBATO_BEYOND_LOOPBACK` | `1` allows listening beyond this machine, with a token or certificates |
   /// | `RUBATO_ON_LOSS` | `end` or `go-on` |

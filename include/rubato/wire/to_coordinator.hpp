@@ -27,10 +27,11 @@ struct registration {
   std::string listens;                ///< a server's address
   std::string agreed;                 ///< what all must agree on, in words: protocol and tables
   std::uint32_t pid = 0;
+  secret place_key{};  ///< a digest of `net::deployment::place_key`; zeros: it has none
 
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & as & rank & listens & agreed & pid;
+    ar & as & rank & listens & agreed & pid & place_key;
   }
 };
 /// The answer, once all servers are there.

@@ -24,9 +24,9 @@ class help_formatter : public CLI::Formatter {
 
 constexpr char const* after_the_options =
     R"(Processes find their places in the environment: RUBATO_ROLE, RANK, WORLD_SIZE (workers), LOCAL_RANK (of
-workers), RUBATO_SERVERS, RUBATO_COORDINATOR, RUBATO_TOKEN, RUBATO_ON_LOSS, RUBATO_LOG_FORMAT and
-MASTER_ADDR are set here; what else rubato-launch was started with reaches them unchanged, such as RUBATO_SILENCE,
-RUBATO_RECONNECT and RUBATO_PATIENCE (see rubato-server --help).
+workers), RUBATO_SERVERS, RUBATO_COORDINATOR, RUBATO_TOKEN, RUBATO_PLACE_KEY, RUBATO_ON_LOSS,
+RUBATO_LOG_FORMAT and MASTER_ADDR are set here; what else rubato-launch was started with reaches them
+unchanged, such as RUBATO_SILENCE, RUBATO_RECONNECT and RUBATO_PATIENCE (see rubato-server --help).
 
 Signals: SIGINT, SIGTERM, SIGHUP and SIGQUIT end the run, a second SIGINT at once; SIGUSR1 and SIGUSR2 are
 passed on.

@@ -66,7 +66,7 @@ std::vector<std::string> inherited_environment() {
   constexpr std::string_view own[] = {
       "RUBATO_ROLE",  "RANK",           "WORLD_SIZE",  "RUBATO_SERVERS", "RUBATO_COORDINATOR",
       "RUBATO_TOKEN", "RUBATO_ON_LOSS", "MASTER_ADDR", "LOCAL_RANK",     "RUBATO_TOKEN_FILE",
-      "RUBATO_LOG_FORMAT",
+      "RUBATO_LOG_FORMAT", "RUBATO_PLACE_KEY",
   };
   std::vector<std::string> result;
   for (char** line = ::environ; *line != nullptr; ++line) {
@@ -93,6 +93,7 @@ struct member {
   pid_t id = 0;
   bool running = false;
   std::uint32_t restarts = 0;
+  std::string key = random_token();  // of the place, whatever process has it
   std::shared_ptr<forwarder> output = {};
   std::shared_ptr<forwarder> errors = {};
 
@@ -269,6 +270,7 @@ std::vector<std::string> supervisor::environment_of(member const& m) const {
   set("RUBATO_SERVERS", options_.servers);
   set("RUBATO_COORDINATOR", fmt::format("unix:{}/coordinator", directory_->path()));
   set("RUBATO_TOKEN", token_);
+  set("RUBATO_PLACE_KEY", m.key);
   set("RUBATO_ON_LOSS", options_.when_lost == net::on_loss::end ? "end" : "go-on");
   set("RUBATO_LOG_FORMAT", net::to_string(options_.logs));
   set("MASTER_ADDR", "127.0.0.1");

@@ -189,8 +189,9 @@ class stranger final : public net::link_user {
     link_.dial(to, {}, h, 10s);
   }
   void register_itself(net::role as = net::role::worker) {
-    wire::registration const self{
-        .as = as, .rank = std::nullopt, .listens = {}, .agreed = agreed, .pid = 0};
+    register_itself({.as = as, .rank = std::nullopt, .listens = {}, .agreed = agreed, .pid = 0});
+  }
+  void register_itself(wire::registration const& self) {
     link_.send_reliable(+wire::kind::control, wire::encode(self));
     link_.flush();
   }
@@ -621,6 +622,29 @@ TEST_CASE("coordinator: who comes in the place of one whose connection is broken
       return is_waiting();
     }));
   }
+}
+
+TEST_CASE("coordinator: who shows the key of its place is let in at once, started again", "[tcp]") {
+  std::atomic<int> let_in = 0, kept_waiting = 0;
+  log_listener const log([&](std::string_view line) {
+    let_in += line == "worker 0 is here" ? 1 : 0;
+    kept_waiting += line.starts_with("worker 0 has come anew") ? 1 : 0;
+  });
+  coordinated const run(60s);
+  net::asio_network network, its_own;
+  stranger first(its_own, run.place().coordinator, 77), again(network, run.place().coordinator, 78);
+  wire::secret const none{}, key{1, 2, 3}, other_key{1, 2, 4};
+  auto const [had, shown, is_same] = GENERATE_COPY(table<wire::secret, wire::secret, bool>(
+      {{key, key, true}, {key, other_key, false}, {key, none, false}, {none, none, false}}));
+  wire::registration self{.as = net::role::worker, .rank = 0U, .listens = {}, .agreed = agreed, .pid = 0};
+  self.place_key = had;
+  first.register_itself(self);
+  REQUIRE(test::run_until(its_own, [&] { return let_in == 1; }));
+  first.cut();
+  self.place_key = shown;
+  again.register_itself(self);
+  CHECK(test::run_until(network, [&] { return let_in + kept_waiting == 2; }));
+  CHECK(let_in == (is_same ? 2 : 1));
 }
 
 TEST_CASE("coordinator: it says for whom it waits, and then that patience is over", "[tcp]") {

@@ -353,6 +353,7 @@ deployment deployment::from_environment(
                  .beyond_loopback = net::beyond_loopback(set)};
   if (auto const given = set.get("RUBATO_ON_LOSS")) result.when_lost = what_a_loss_means(*given);
   if (auto const given = set.get("RUBATO_LOG_FORMAT")) result.logs = format_named(*given);
+  if (auto const given = set.get("RUBATO_PLACE_KEY")) result.place_key = given->value;
   set_times(result, set);
   set_limits(result.limits, set);
   return result;

@@ -53,6 +53,7 @@ class coordinator_process final : net::link_user {
   void enroll(guest& g, wire::registration const& r);
   void send_away_refused();
   [[nodiscard]] bool may_come_back(wire::registration const& r) const;
+  [[nodiscard]] bool is_same_place(wire::registration const& r) const;
   void wait_for_place(guest& g, wire::registration const& r);
   void enroll_waiting();
   void forget_unconnected(wire::registration const& r);

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "rubato/core/error.hpp"
 #include "rubato/net/log.hpp"
+#include "rubato/net/proof.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
 #include "rubato/wire/messages.hpp"
 
@@ -97,6 +99,9 @@ coordinator_link::coordinator_link(net::network& where, coordinator_user& user,
   h.as = self.as;
   h.session = fresh_session();
   self.pid = static_cast<std::uint32_t>(::getpid());
+  if (!place.place_key.empty())
+    self.place_key =
+        net::make_proof(std::as_bytes(std::span(place.place_key)), std::as_bytes(std::span("rubato place")));
   link_.dial(place.coordinator, place.keys, h, place.patience);
   send(std::move(self));
   remind();

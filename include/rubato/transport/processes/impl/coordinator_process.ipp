@@ -8,6 +8,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/net/log.hpp"
+#include "rubato/net/proof.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
 #include "rubato/transport/processes/coordinator_process.hpp"
 #include "rubato/wire/messages.hpp"
@@ -34,6 +35,7 @@ struct coordinator_process::guest {
   std::optional<process_control::place> place;
   std::optional<wire::registration> waits;  ///< with this, for a place whose process may come back
   std::optional<std::string> refused;       ///< why
+  wire::secret key{};                       ///< of its place
   std::vector<std::byte> arriving;
 };
 
@@ -241,8 +243,12 @@ void coordinator_process::enroll(guest& g, wire::registration const& r) {
   if (auto const why = r.rank ? g.shown.objection(r.as, *r.rank) : g.shown.objection_to_any_number(r.as))
     throw error(errc::refused, *why);
   forget_unconnected(r);
-  if (may_come_back(r)) return wait_for_place(g, r);
+  if (may_come_back(r)) {
+    if (!is_same_place(r)) return wait_for_place(g, r);
+    replace({r.as, *r.rank}, "it was started anew");
+  }
   g.place = control_.enroll(r, net::fresh_secret()).at;
+  g.key = r.place_key;
   at_[*g.place] = &g;
   net::log(net::log_level::info, std::string(to_string(g.place->as)) + " " +
                                      std::to_string(g.place->number) + " is here");
@@ -251,14 +257,18 @@ void coordinator_process::enroll(guest& g, wire::registration const& r) {
 
 /// Whether whoever had this place has a broken connection, which it may still make anew. What a killed process leaves
 /// behind, an end of its connection or a reset, is no sign that it is gone: a gateway that is restarted leaves the
-/// same, and so does a living process that has not heard from here for too long. Nor can who comes in its place show
-/// that it is the same process started again, since what that knew has gone with it. So all have `reconnect` to come
-/// back, which is how much later one is let in that was started again.
+/// same, and so does a living process that has not heard from here for too long. So all have `reconnect` to come back,
+/// but for those in whose place somebody comes who knows its key: who started that one knows that it has ended.
 bool coordinator_process::may_come_back(wire::registration const& r) const {
   if (!r.rank || control_.is_over() || !control_.agrees(r)) return false;
   process_control::place const who{r.as, *r.rank};
   auto const at = at_.find(who);
   return at != at_.end() && !at->second->link.is_up() && control_.is_replaceable(who);
+}
+
+bool coordinator_process::is_same_place(wire::registration const& r) const {
+  wire::secret const& known = at_.at({r.as, *r.rank})->key;
+  return known != wire::secret{} && net::are_same(net::bytes_of(known), net::bytes_of(r.place_key));
 }
 
 /// One for each place: the first that is still there.

@@ -46,7 +46,8 @@ server_process::server_process(std::unique_ptr<net::network> network, blueprint 
                     .rank = place.rank,
                     .listens = announced(place, *network_, listener_->bound()).text(),
                     .agreed = std::move(agreed),
-                    .pid = 0}) {}
+                    .pid = 0,
+                    .place_key = {}}) {}
 
 void server_process::run() {
   while (!over_ && !stop_asked_) {

@@ -46,7 +46,8 @@ worker_links::worker_links(user& of, std::unique_ptr<net::network> network,
                     .rank = place.rank,
                     .listens = {},
                     .agreed = std::move(agreed),
-                    .pid = 0}),
+                    .pid = 0,
+                    .place_key = {}}),
       in_background_(background) {
   await_welcome();
   connect_to_servers();
