@@ -14,6 +14,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "transport/peer_groups.hpp"
@@ -194,6 +195,23 @@ TEST_CASE("peers: an iteration without a step ends the run with an error", "[tra
     };
     CHECK_THROWS_WITH(group.run(forgets), Contains("iteration 2 had no step()"));
     CHECK(group.run(training(5)).iterations() == 15);
+  });
+}
+
+TEST_CASE("peers: a handle in another thread's hands is refused, in place of hanging or crashing",
+          "[transport][peers]") {
+  on_both([](auto const& transport) {
+    auto group = make_group(transport, ring_based(8), standard());
+    std::string said;
+    auto const report = group.run([&](auto& peer) {
+      for (auto const k : peer.iterations(3)) {
+        if (k == 1 && peer.rank() == 3)
+          std::thread([&] { said = thrown_by([&] { peer.step(floats(4)); }); }).join();
+        peer.step(floats(4));  // as usable as before
+      }
+    });
+    CHECK_THAT(said, Catch::StartsWith(code(errc::stale_handle)) && Contains("peer 3") && Contains("another thread"));
+    CHECK(report.iterations() == 3 * 8);
   });
 }
 

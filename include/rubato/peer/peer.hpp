@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <thread>
 
 #include "rubato/core/random.hpp"
 #include "rubato/core/time.hpp"
@@ -100,6 +101,7 @@ class peer_core {
 
  private:
   void require_open(char const* call) const;
+  void require_thread() const;
   void next();
   [[nodiscard]] bool at_end() const noexcept;
 
@@ -115,6 +117,7 @@ class peer_core {
   bool stepped_ = false;
   bool failed_ = false;  ///< left an iteration in the middle: there is no going on
   bool open_ = true;
+  std::thread::id thread_;  ///< the body's, from `iterations` on
 };
 
 /// What a training body holds in decentralized training: one per peer, used by that peer only.
@@ -123,7 +126,7 @@ class peer_core {
 ///       for (auto k : peer.iterations(1000)) peer.step(gradient(k, peer.parameters()));
 ///     });
 ///
-/// A handle is of use while its run is under way.
+/// A handle is of use while its run is under way, in the thread that has called `iterations`.
 template <std::floating_point T>
 class peer final : public peer_core {
  public:
@@ -141,7 +144,7 @@ class peer final : public peer_core {
   /// next one. Waits as the protocol says.
   /// @param gradient one number per parameter; what it does is up to the group's `local_step`
   /// @param work     what computing it has cost, in the simulator's units
-  /// @throws usage_error for a wrong size or work, outside of `iterations`, or a second time in one;
+  /// @throws usage_error for a wrong size or work, outside of `iterations`, a second time in one, or in another thread;
   ///   lost_error when a neighbor is gone that the protocol cannot do without: a body that catches it
   ///   has no further iterations
   void step(std::span<T const> gradient, double work = 1) {

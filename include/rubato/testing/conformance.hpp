@@ -7,6 +7,7 @@
 #include "rubato/testing/check_policies.hpp"
 #include "rubato/testing/check_store.hpp"
 #include "rubato/testing/check_transport.hpp"
+#include "rubato/testing/findings.hpp"
 #include "rubato/testing/observed_run.hpp"
 
 /// Checks policies of your own, without a test framework: each function returns what is wrong, as
@@ -27,7 +28,8 @@ struct search {
 /// and jittery links, joins, leaves and losses; and checks the rules after every event: SSP-1 to
 /// SSP-3 at the protocol's own bound, that nobody is forgotten, that every commit counts exactly
 /// once, and PS-1 where reads are synchronized. Before that, its parts one by one. Each sentence of
-/// a run names the seed of its schedule.
+/// a run names the seed of its schedule; of those that differ in numbers only the first is given, and how many more
+/// there were in up to ten schedules.
 template <protocol P>
 [[nodiscard]] sentences check_protocol(P const& p, search const& where = {}) {
   sentences all;
@@ -48,12 +50,14 @@ template <protocol P>
     r.newest = [v = p.visibility(), bound](clock_index c) {
       return v.horizon({.c_min = c, .bound = bound});
     };
-  std::size_t const enough = all.size() + 10;
-  for (std::uint64_t i = 0; i < where.schedules && all.size() < enough; ++i) {
+  detail::findings runs;
+  for (std::uint64_t i = 0, broken = 0; i < where.schedules && broken < 10; ++i) {
     std::uint64_t const seed = where.first_seed + i;
-    for (auto const& sentence : observed_run(p, random_schedule(seed), r).violations)
-      all.push_back(detail::text("schedule ", seed, ": ", sentence));
+    auto const violations = observed_run(p, random_schedule(seed), r).violations;
+    broken += violations.empty() ? 0 : 1;
+    for (auto const& sentence : violations) runs.add("schedule ", seed, ": ", sentence);
   }
+  add(runs.take("in other schedules"));
   return all;
 }
 

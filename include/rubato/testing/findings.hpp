@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -16,19 +18,57 @@ using sentences = std::vector<std::string>;
 
 namespace detail {
 
-/// Collects sentences; the tenth is the last, for one mistake usually breaks a rule everywhere.
+/// Collects sentences. Of those that differ in their numbers only it keeps the first, and how many more there were, for
+/// one mistake usually breaks a rule everywhere.
 class findings {
  public:
   /// Returns whether it was good.
   template <class... Parts>
   bool expect(bool good, Parts const&... what) {
-    if (!good && list_.size() < 10) list_.push_back(text(what...));
+    if (!good) add(what...);
     return good;
   }
-  [[nodiscard]] sentences take() { return std::move(list_); }
+  template <class... Parts>
+  void add(Parts const&... what) {
+    note(text(what...));
+  }
+  /// One for each kind, and how many `more` of it there were; and how many there were of kinds beyond the twentieth.
+  [[nodiscard]] sentences take(char const* more = "more like it") const {
+    sentences all;
+    for (kind const& k : kinds_)
+      all.push_back(k.more == 0 ? k.first : text(k.first, " (and ", k.more, ' ', more, ')'));
+    if (not_listed_ != 0) all.push_back(text("and ", not_listed_, " more, of other kinds"));
+    return all;
+  }
 
  private:
-  sentences list_;
+  static constexpr std::size_t kinds_max = 20;
+
+  struct kind {
+    std::string shape;
+    std::string first;
+    std::uint64_t more = 0;
+  };
+
+  /// The sentence with the same digit for each number.
+  static std::string shape_of(std::string const& sentence) {
+    auto const is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    std::string shape;
+    for (char const c : sentence)
+      if (!is_digit(c)) shape += c;
+      else if (shape.empty() || shape.back() != '0') shape += '0';
+    return shape;
+  }
+  void note(std::string sentence) {
+    std::string shape = shape_of(sentence);
+    auto const known = std::ranges::find(kinds_, shape, &kind::shape);
+    if (known != kinds_.end()) ++known->more;
+    else if (kinds_.size() == kinds_max) ++not_listed_;
+    else kinds_.push_back({std::move(shape), std::move(sentence)});
+  }
+
+  std::vector<kind> kinds_;
+  std::uint64_t not_listed_ = 0;
 };
 
 [[nodiscard]] inline std::vector<clock_index> sample_clocks() {

@@ -14,8 +14,8 @@
 #include "rubato/core/ids.hpp"
 #include "rubato/server/server_group.hpp"
 #include "rubato/testing/expectations.hpp"
+#include "rubato/testing/findings.hpp"
 #include "rubato/testing/ledger.hpp"
-#include "rubato/testing/text.hpp"
 
 namespace rubato::testing {
 
@@ -94,7 +94,7 @@ class observer {
     fail(parts...);
   }
 
-  /// One sentence for each breach, at most 20.
+  /// One sentence for each kind of breach: the first of it, and how many more there were.
   [[nodiscard]] std::vector<std::string> violations() const;
   /// How many commits the workers have begun, over all of them.
   [[nodiscard]] std::uint64_t commits() const;
@@ -112,7 +112,7 @@ class observer {
 
   template <class... Parts>
   void fail(Parts const&... parts) {
-    if (violations_.size() < 20) violations_.push_back(detail::text(parts...));
+    violations_.add(parts...);
   }
 
   /// The slowest live worker's clock. A commit counts from its beginning, for a part of it may have
@@ -146,7 +146,7 @@ class observer {
   std::vector<std::vector<std::int64_t>> seen_;  // by table: what each reader last saw, by kind
   std::map<std::pair<std::size_t, std::int64_t>, std::vector<std::byte>> agreed_;
   std::vector<clock_index> published_;
-  std::vector<std::string> violations_;
+  detail::findings violations_;
 };
 
 /// Tells an observer of a worker's life: that it has begun, and how it ends.

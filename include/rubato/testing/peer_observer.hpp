@@ -81,10 +81,10 @@ class peer_observer {
   /// Reports a breach that the caller found.
   template <class... Parts>
   void breach(Parts const&... parts) {
-    if (violations_.size() < 20) violations_.push_back(detail::text(parts...));
+    violations_.add(parts...);
   }
-  /// One sentence for each breach, at most 20.
-  [[nodiscard]] std::vector<std::string> const& violations() const noexcept { return violations_; }
+  /// One sentence for each kind of breach: the first of it, and how many more there were.
+  [[nodiscard]] std::vector<std::string> violations() const { return violations_.take(); }
 
   /// Whether a peer has crashed, or left before its last iteration.
   [[nodiscard]] bool gone(std::uint32_t rank) const { return peers_[rank].gone; }
@@ -130,7 +130,7 @@ class peer_observer {
   std::int64_t iterations_;
   std::vector<peer_state> peers_;
   std::vector<std::vector<std::uint32_t>> distance_;  ///< [from][to]
-  std::vector<std::string> violations_;
+  detail::findings violations_;
 };
 
 }  // namespace rubato::testing

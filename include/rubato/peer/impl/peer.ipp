@@ -25,6 +25,7 @@ peer_core::iteration_range peer_core::iterations(std::int64_t n) {
   require_open("iterations");
   if (begun_) throw usage_error(errc::bad_option, "iterations: only once in a run of a peer");
   begun_ = true;
+  thread_ = std::this_thread::get_id();
   failed_ = true;  // until it has succeeded
   node_.begin(link_, n);
   failed_ = false;
@@ -36,6 +37,7 @@ void peer_core::step(std::span<std::byte const> gradient, std::size_t given, std
   require_open("step");
   if (!begun_ || stepped_ || failed_ || node_.ended())
     throw usage_error(errc::bad_option, "step: must be called once in each of the iterations");
+  require_thread();
   if (given != expected)
     throw usage_error(errc::wrong_size, "step: a gradient of " + std::to_string(given) +
                                             " numbers, expected " + std::to_string(expected));
@@ -68,7 +70,16 @@ void peer_core::require_open(char const* call) const {
     throw usage_error(errc::stale_handle, std::string(call) + ": the run of this peer is over");
 }
 
+/// Its mailbox, and in virtual time all that runs, are for the body's thread.
+void peer_core::require_thread() const {
+  if (std::this_thread::get_id() != thread_)
+    throw usage_error(errc::stale_handle, "peer " + std::to_string(rank_) +
+                                              ": its handle was used from another thread than its body's; let the "
+                                              "body's thread call step");
+}
+
 void peer_core::next() {
+  require_thread();
   if (!stepped_)
     throw usage_error(errc::bad_option,
                       "iterations: iteration " + std::to_string(iteration()) + " had no step()");

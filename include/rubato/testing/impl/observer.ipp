@@ -164,7 +164,7 @@ void observer::finish_lost(std::size_t table, std::span<std::int64_t const> valu
 
 std::vector<std::string> observer::violations() const {
   std::lock_guard const guard(lock_);
-  return violations_;
+  return violations_.take();
 }
 
 std::uint64_t observer::commits() const {
