@@ -41,7 +41,8 @@ Environment:
 
 Exit code:
   0        every worker ended well; with go-on one at least, and the servers with it: a worker that was lost,
-           or still stands there when the others are done, changes nothing (it is ended, which is said)
+           or still stands there when the others are done, changes nothing (it is ended, which is said). Also
+           where none took part in a run, of which rubato-launch warns
   that of  the process that failed (128 + N where signal N ended it): the first worker, unless the run went on
            and was completed without it; or a server or the coordinator while workers were left
   1        servers ended before any worker had ended well, or the run could not be looked after

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,18 +49,26 @@ class private_directory {
       throw std::system_error(errno, std::generic_category(),
                               fmt::format("cannot make the directory {}", path_));
     }
+    ::inotify_add_watch(watch_, path_.c_str(), IN_CREATE);
   }
   private_directory(private_directory const&) = delete;
   private_directory& operator=(private_directory const&) = delete;
   ~private_directory() {
+    ::close(watch_);
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
 
   [[nodiscard]] std::string const& path() const noexcept { return path_; }
+  /// Whether nothing has ever been in it; false where the system does not tell.
+  [[nodiscard]] bool is_untouched() const noexcept {
+    pollfd events{.fd = watch_, .events = POLLIN, .revents = 0};
+    return watch_ >= 0 && ::poll(&events, 1, 0) == 0;
+  }
 
  private:
   std::string path_;
+  int watch_ = ::inotify_init1(IN_CLOEXEC);
 };
 
 // This process's environment without what another run may have left there.
@@ -313,7 +323,12 @@ void supervisor::on_worker_end(member& m, ending const& how) {
     if (first_failure_ == 0) first_failure_ = how.exit_code();
     if (start_again(m)) return;
   }
-  if (!workers_left() && phase_ != phase::ending) leave(one_ended_well_ ? 0 : first_failure_);
+  if (workers_left() || phase_ == phase::ending) return;
+  if (one_ended_well_ && directory_->is_untouched())  // where a coordinator listens
+    say(fmt::format("no process of '{}' has taken part in a run: each did all of its work by itself; expected one that "
+                    "trains over rubato::tcp::from_environment()",
+                    options_.command.front()));
+  leave(one_ended_well_ ? 0 : first_failure_);
 }
 
 void supervisor::on_helper_end(member const& m, ending const& how) {
