@@ -90,7 +90,7 @@ TEST_CASE("check_gather accepts what is shipped, and catches each broken promise
   CHECK(complaint_of(loose{[](std::size_t n) { return n == 9 ? std::size_t{3} : n - 1; }},
                      "gather: needed(9) is 3, less than needed(8), which is 7"));
   CHECK(complaint_of(loose{[](std::size_t n) { return n + 1; }},
-                     "gather: needed(4) is 5, expected at most 4"));
+                     "gather: needed(1) is 2, expected at most 1"));
   CHECK(complaint_of(bent{[](std::size_t n) { return n - 1; }}, "bounds_gap"));
   CHECK(complaint_of(bent{.since = [](std::int64_t k) { return k + 1; }},
                      "gather: oldest(0) is 1, in the future"));

@@ -310,15 +310,17 @@ TEST_CASE("all processes of a run, and no others, share a token", "[tools][launc
 }
 
 TEST_CASE("each place of a run has a key of its own, whatever process has it", "[tools][launch]") {
+  std::string const script = "echo $RUBATO_PLACE_KEY; ";
   ::setenv("RUBATO_PLACE_KEY", "of another run", 1);
-  auto const result = run_shell("echo $RUBATO_PLACE_KEY; ! mkdir $S/$RANK",  // twice each
-                                {"-n", "2", "--no-prefix", "--on-loss", "go-on", "--restart", "1"});
+  auto const all = lines_of(run({"-n", "2", "--no-prefix", "--grace", "30", "--", "sh", "-c", script}).output);
+  auto const both_lives = lines_of(
+      run_shell(script + "! mkdir $S/life", {"-n", "1", "--no-prefix", "--on-loss", "go-on", "--restart", "1"}).output);
   ::unsetenv("RUBATO_PLACE_KEY");
-  auto const lines = lines_of(result.output);
-  std::set<std::string> const keys(lines.begin(), lines.end());
-  CHECK(lines.size() == 4);
-  CHECK(keys.size() == 2);
-  for (auto const& key : keys) CHECK(matches(key, "[0-9a-f]{64}"));
+  CHECK(all.size() == 4);
+  CHECK(std::set<std::string>(all.begin(), all.end()).size() == 4);
+  for (auto const& key : all) CHECK(matches(key, "[0-9a-f]{64}"));
+  REQUIRE(both_lives.size() == 2);
+  CHECK(both_lives[0] == both_lives[1]);
 }
 
 TEST_CASE("the coordinator's directory is private, and gone after the run", "[tools][launch]") {
@@ -727,7 +729,7 @@ TEST_CASE("processes wait for who reads, and nothing is lost", "[tools][launch]"
 
 TEST_CASE("output and errors that go to the same place do not mix", "[tools][launch]") {
   stalled_reader reader("pipe");
-  launched launch(shell("printf '%010000d\n' $(seq 100) >&$((RANK+1))"), reader.end(),
+  launched launch(shell(takes_part + std::string("printf '%010000d\n' $(seq 100) >&$((RANK+1))")), reader.end(),
                   reader.end());
   reader.await_full();
   REQUIRE(comes_true([&] { return reader.read().size() >= 200 * 10012; }));
@@ -741,7 +743,7 @@ TEST_CASE("output and errors that go to the same place do not mix", "[tools][lau
 TEST_CASE("a run goes on where its output cannot be written, and says so once", "[tools][launch]") {
   int const full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   REQUIRE(full >= 0);
-  launched launch(shell("echo one; sleep 0.1; echo two; echo > $S/done.$RANK"), full);
+  launched launch(shell(takes_part + std::string("echo one; sleep 0.1; echo two; echo > $S/done.$RANK")), full);
   ::close(full);
   auto const result = launch.wait();
   CHECK(result.exit_code == 0);

@@ -21,6 +21,7 @@ enum class log_format : std::uint8_t {
 /// Of its name; nothing where there is none such.
 [[nodiscard]] std::optional<log_format> log_format_from(std::string_view name);
 
+/// Its name.
 [[nodiscard]] std::string_view to_string(log_format how) noexcept;
 
 /// A whole line, with its newline; whatever the message holds, it stays one line of UTF-8: what is no visible

@@ -13,8 +13,8 @@ namespace rubato::net {
 
 /// What a certificate lets its holder be in a run: a process of this role, and where a number is given, that one.
 struct certified_place {
-  wire::role as = wire::role::worker;
-  std::optional<std::uint32_t> number = {};
+  wire::role as = wire::role::worker;  ///< what it is
+  std::optional<std::uint32_t> number = {};  ///< nothing: any
 
   friend bool operator==(certified_place const&, certified_place const&) = default;
 };

@@ -13,6 +13,7 @@ namespace rubato::net {
 /// synchronized.
 class refusal_log {
  public:
+  /// A moment, of the network's clock.
   using time = std::chrono::steady_clock::time_point;
   /// Lines in a second, of which the next is the last.
   static constexpr int told_singly = 32;

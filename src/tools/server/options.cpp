@@ -218,6 +218,7 @@ Environment, where the option is not given:
   RUBATO_ANNOUNCE         where others reach this server, if not where it listens (no option)
   RUBATO_BEYOND_LOOPBACK  1: --beyond-loopback
   RUBATO_TOKEN_FILE       --token-file; or RUBATO_TOKEN, the secret itself
+  RUBATO_PLACE_KEY        shows that who is started again is the same (no option)
   RUBATO_TLS_CERTIFICATE, RUBATO_TLS_KEY, RUBATO_TLS_AUTHORITY
                           --tls-certificate, --tls-key, --tls-authority
   RUBATO_ON_LOSS          --on-loss [end]
