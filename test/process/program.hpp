@@ -215,9 +215,11 @@ class program {
   std::function<bool()> sabotaged_;
 };
 
+/// `--clusters` of them, one after the other.
 template <protocol P>
 void run_program(P p, arguments const& given) {
-  program<P>(std::move(p), given, net::deployment::from_environment()).run();
+  for (auto left = given.number("clusters", 1); left != 0; --left)
+    program<P>(p, given, net::deployment::from_environment()).run();
 }
 
 /// Runs `f(arguments)`; errors end the process with their sentence and code 3, and "(refused)" in case

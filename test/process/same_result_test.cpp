@@ -70,6 +70,14 @@ TEST_CASE("several runs of one cluster follow one another", "[process][bsp]") {
   check_same({.workers = 3, .servers = 2}, 3);
 }
 
+TEST_CASE("several clusters of one program follow one another, and none meets the coordinator of another",
+          "[process][bsp]") {
+  check_same({.workers = 3,
+              .servers = 2,
+              .options = {"--clusters", "12"},
+              .unix_sockets = GENERATE(false, true)});
+}
+
 TEST_CASE("every protocol counts every step once", "[process]") {
   std::string const protocol = GENERATE("bsp", "ssp:0", "ssp:2", "asp", "con_sgd:2", "dyn_sgd:2",
                                         "dyn_sgd_cut:2", "ssp_strict:1", "adsp");

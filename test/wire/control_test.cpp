@@ -93,6 +93,7 @@ std::vector<control_message> samples() {
       cut_mark{stage, clock_index{2}, {}},
       shut_down{},
       shut_down{"server 1 was lost"},
+      come_again{},
   };
 }
 

@@ -18,7 +18,7 @@ using control_message =
                  loss_sample, cut_request, cut_release, farewell, order_done, stage_over,
                  progress_note, tables_wanted, begin_stage, run_begins, worker_starts, server_order, end_stage,
                  run_over, stop_run, admission, expel, pace_command, sample_loss, cut_grant, cut_mark,
-                 send_tables, shut_down>;
+                 send_tables, shut_down, come_again>;
 
 [[nodiscard]] std::vector<std::byte> encode(control_message const& message);
 /// Sentences come out `printable`, whatever was sent. @throws frame_error when these are no message's bytes

@@ -170,5 +170,10 @@ struct shut_down {
     ar & failure;
   }
 };
+/// To who was in the run and registers anew, for the next cluster of its program: this coordinator has not ended yet.
+struct come_again {
+  template <class Archive>
+  void serialize(Archive&, unsigned) {}
+};
 
 }  // namespace rubato::wire

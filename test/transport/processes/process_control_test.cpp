@@ -237,6 +237,33 @@ TEST_CASE("process_control: when all have said farewell it is over, and servers 
   CHECK(b.told(server(0)) == list{"expel 0.0", "expel 1.0", "shut down"});
 }
 
+TEST_CASE("process_control: who was in the run to its end is there for the next one, and who is started again is not") {
+  auto const as_worker = [](std::optional<std::uint32_t> rank, std::uint32_t pid) {
+    return wire::registration{.as = net::role::worker, .rank = rank, .listens = "", .agreed = "", .pid = pid};
+  };
+  auto const as_server = [](std::uint32_t rank, std::uint32_t pid) {
+    return wire::registration{.as = net::role::server, .rank = rank, .listens = "", .agreed = "", .pid = pid};
+  };
+  bench b = running(1, 2);  // all of them in process 1
+  CHECK_FALSE(b.control.was_here(as_worker(0, 1)));
+  for (std::uint32_t w : {0u, 1u}) b.ended(w, w);
+  b.carry_out_all();
+  b.finish(0);
+  CHECK_FALSE(b.control.was_here(as_worker(0, 1)));  // it has not left
+  b.say(worker(0), wire::farewell{});
+  CHECK(b.control.was_here(as_worker(0, 1)));
+  CHECK(b.control.was_here(as_worker(std::nullopt, 1)));
+  CHECK_FALSE(b.control.was_here(as_worker(0, 2)));
+  CHECK_FALSE(b.control.was_here(as_worker(1, 1)));
+  CHECK_FALSE(b.control.was_here(as_server(0, 1)));
+  b.say(worker(1), wire::farewell{});
+  REQUIRE(b.control.is_over());
+  CHECK(b.control.was_here(as_worker(1, 1)));
+  CHECK(b.control.was_here(as_server(0, 1)));
+  CHECK_FALSE(b.control.was_here(as_server(0, 2)));
+  CHECK_FALSE(b.control.was_here(as_server(1, 1)));
+}
+
 TEST_CASE("process_control: a process that comes late joins the run under way") {
   bench b = running(1, 1);
   CHECK(b.come().at == worker(1));

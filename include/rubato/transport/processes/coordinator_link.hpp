@@ -83,9 +83,9 @@ class coordinator_link final : net::link_user {
                    wire::registration self);
 
   void send(wire::control_message const& message);
-  void flush() { link_.flush(); }
-  void close() noexcept { link_.close(); }
-  [[nodiscard]] std::size_t unacknowledged() const noexcept { return link_.unacknowledged(); }
+  void flush() { link_->flush(); }
+  void close() noexcept;
+  [[nodiscard]] std::size_t unacknowledged() const noexcept { return link_->unacknowledged(); }
 
  private:
   void begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
@@ -93,18 +93,23 @@ class coordinator_link final : net::link_user {
   void end(net::link&, wire::frame_header const& header) override;
   void lost(net::link&, std::string const& reason, bool expected) override;
   void resumed(net::link&) override { was_there_ = true; }
+  void dial();
+  void come_again();
   void remind();
   [[nodiscard]] std::string absence(std::string const& reason) const;
 
   net::network& network_;
   coordinator_user& user_;
-  net::address where_;
+  net::deployment place_;
+  wire::registration self_;
   reminder says_;
   std::shared_ptr<void> timer_;
-  net::link link_;
+  std::shared_ptr<void> anew_;  ///< until another link is made
+  std::optional<net::link> link_;
   net::network::clock::time_point began_ = network_.now();
   bool was_there_ = false;  ///< the coordinator has answered
   bool is_in_ = false;      ///< and has welcomed this process
+  bool is_early_ = false;   ///< and says that this process is to come again
   std::vector<std::byte> arriving_;
 };
 

@@ -51,7 +51,8 @@ class coordinator_process final : net::link_user {
 
   void enroll_or_refuse(guest& g, wire::registration const& r);
   void enroll(guest& g, wire::registration const& r);
-  void send_away_refused();
+  void put_off(guest& g);
+  void send_away();
   [[nodiscard]] bool may_come_back(wire::registration const& r) const;
   [[nodiscard]] bool is_same_place(wire::registration const& r) const;
   void wait_for_place(guest& g, wire::registration const& r);

@@ -70,6 +70,8 @@ class process_control final : run_control::carrier {
   /// agree with the others who says what.
   /// @param secret for a worker process: it and the servers are told, and nobody else
   [[nodiscard]] enrolment enroll(wire::registration const& r, wire::secret const& secret);
+  /// Whether this one was in the run, to its end, and has left: it is there for the next one.
+  [[nodiscard]] bool was_here(wire::registration const& r) const noexcept;
   /// Whether nobody is here who says otherwise.
   [[nodiscard]] bool agrees(wire::registration const& r) const { return r.agreed == agreed_ || is_empty(); }
   /// Whether another one may take its place: always of a worker, of a server until workers know where it listens.
@@ -124,7 +126,7 @@ class process_control final : run_control::carrier {
     bool takes_part = false;  ///< in the stage under way
     bool has_finished = false;  ///< a stage, in this life
     bool is_given_up = false;   ///< the others go on without it, and its link is still there
-    bool is_done = false;       ///< it has said goodbye, before the first run
+    bool is_done = false;       ///< it has said goodbye
     bool has_loss = false;
     std::uint32_t threads = 0;
     wire::ready wants{};  ///< of the run that it is ready for

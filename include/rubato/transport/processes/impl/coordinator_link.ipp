@@ -20,6 +20,8 @@ namespace rubato::detail {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr char const* how_to_find_it =
     "start this program with rubato-launch, or set RUBATO_COORDINATOR (or MASTER_ADDR and MASTER_PORT) to where it "
     "listens";
@@ -90,38 +92,61 @@ void receive_control(wire::frame_header const& header, std::span<std::byte const
 
 coordinator_link::coordinator_link(net::network& where, coordinator_user& user,
                                    net::deployment const& place, wire::registration self)
-    : network_(where),
-      user_(user),
-      where_(place.coordinator),
-      says_(where.now()),
-      link_(where, *this, between(self.as, net::role::coordinator, link_limits(place)), "the coordinator") {
-  net::hello h;
-  h.as = self.as;
-  h.session = fresh_session();
-  self.pid = static_cast<std::uint32_t>(::getpid());
+    : network_(where), user_(user), place_(place), self_(std::move(self)), says_(where.now()) {
+  self_.pid = static_cast<std::uint32_t>(::getpid());
   if (!place.place_key.empty())
-    self.place_key =
+    self_.place_key =
         net::make_proof(std::as_bytes(std::span(place.place_key)), std::as_bytes(std::span("rubato place")));
-  link_.dial(place.coordinator, place.keys, h, place.patience);
-  send(std::move(self));
+  dial();
   remind();
+}
+
+void coordinator_link::dial() {
+  was_there_ = false;
+  link_.emplace(network_, static_cast<net::link_user&>(*this),
+                between(self_.as, net::role::coordinator, link_limits(place_)), "the coordinator");
+  net::hello h;
+  h.as = self_.as;
+  h.session = fresh_session();
+  auto const waited = std::chrono::floor<std::chrono::milliseconds>(network_.now() - began_);
+  link_->dial(place_.coordinator, place_.keys, h, std::max(place_.patience - waited, 0ms));
+  send(self_);
+}
+
+/// What is there is the last run's coordinator, which still has to do with others: the next one will be there.
+void coordinator_link::come_again() {
+  if (network_.now() - began_ >= place_.patience)
+    return user_.coordinator_absent(absence("has not ended its last run"));
+  anew_ = network_.at(network_.now() + 20ms, [this] {
+    anew_.reset();
+    try {
+      dial();
+    } catch (std::exception const& e) {  // files of TLS that were fine before
+      user_.coordinator_absent(absence(std::string("cannot be reached: ") + e.what()));
+    }
+  });
+}
+
+void coordinator_link::close() noexcept {
+  anew_.reset();
+  link_->close();
 }
 
 /// Whoever starts one program alone is to know what it is waiting for.
 void coordinator_link::remind() {
-  if (is_in_ || link_.is_over()) return timer_.reset();
+  if (is_in_ || (link_->is_over() && !anew_)) return timer_.reset();
   if (says_.is_due(network_.now())) {
-    std::string const at = "the coordinator at " + where_.text();
+    std::string const at = "the coordinator at " + place_.coordinator.text();
     net::log(net::log_level::warning,
-             link_.is_up() ? "waiting for other processes of the run: " + at + " says for which"
+             link_->is_up() ? "waiting for other processes of the run: " + at + " says for which"
                            : "waiting for " + at + "; " + how_to_find_it);
   }
   timer_ = network_.at(says_.next(), [this] { remind(); });
 }
 
 void coordinator_link::send(wire::control_message const& message) {
-  link_.send_reliable(+wire::kind::control, wire::encode(message));
-  link_.flush();
+  link_->send_reliable(+wire::kind::control, wire::encode(message));
+  link_->flush();
 }
 
 void coordinator_link::begin(net::link&, wire::frame_header const& header,
@@ -139,13 +164,16 @@ void coordinator_link::end(net::link&, wire::frame_header const&) {
     is_in_ = true;
     timer_.reset();
     user_.welcomed(*w);
+  } else if (std::holds_alternative<wire::come_again>(message)) {
+    is_early_ = !is_in_;
   } else {
     user_.told(message);
   }
 }
 
 void coordinator_link::lost(net::link&, std::string const& reason, bool expected) {
-  if (link_.was_refused() && !is_in_) user_.coordinator_refused(reason);
+  if (std::exchange(is_early_, false) && expected) come_again();
+  else if (link_->was_refused() && !is_in_) user_.coordinator_refused(reason);
   else if (!was_there_ && !expected) user_.coordinator_absent(absence(reason));
   else user_.coordinator_lost(reason, expected);
 }
@@ -155,7 +183,7 @@ std::string coordinator_link::absence(std::string const& reason) const {
   std::chrono::duration<double> const waited = network_.now() - began_;
   return fmt::format("waited {:.3g} s for the coordinator at {}, which {}; {}, or RUBATO_PATIENCE to how many seconds "
                      "it may take to start",
-                     waited.count(), where_.text(), reason, how_to_find_it);
+                     waited.count(), place_.coordinator.text(), reason, how_to_find_it);
 }
 
 }  // namespace rubato::detail

@@ -35,6 +35,7 @@ struct coordinator_process::guest {
   std::optional<process_control::place> place;
   std::optional<wire::registration> waits;  ///< with this, for a place whose process may come back
   std::optional<std::string> refused;       ///< why
+  bool is_early = false;                    ///< it is there for the next run
   wire::secret key{};                       ///< of its place
   std::vector<std::byte> arriving;
 };
@@ -70,7 +71,7 @@ void coordinator_process::run() {
     control_.tick(now());
     check_patience();
     enroll_waiting();
-    send_away_refused();
+    send_away();
     deliver();
     forget_strangers();
     forget_dead();
@@ -83,8 +84,16 @@ void coordinator_process::run() {
       return entry.second->link.is_over() || entry.second->link.unacknowledged() == 0;
     });
   };
-  while (!all_told() && network_->now() < end) network_->run_one(end);
-  for (auto& [session, g] : guests_) g->link.close();
+  while (!all_told() && network_->now() < end) {
+    network_->run_one(end);
+    send_away();
+  }
+  for (auto& [session, g] : guests_) {
+    // Who has said nothing yet comes after the end, a moment too early.
+    bool const is_new = !g->place && !g->waits && !g->link.is_over();
+    if (is_new && control_.is_over() && control_.failure().empty()) put_off(*g);
+    g->link.close();
+  }
   if (!control_.failure().empty()) throw lost_error(control_.failure());
 }
 
@@ -204,7 +213,7 @@ void coordinator_process::begin(net::link& from, wire::frame_header const& heade
 
 void coordinator_process::end(net::link& from, wire::frame_header const&) {
   guest& g = owner_of(guests_, from);
-  if (g.refused) return;
+  if (g.refused || g.is_early) return;
   wire::control_message const message = wire::decode_control(g.arriving);
   if (!g.place) {
     auto const* r = std::get_if<wire::registration>(&message);
@@ -231,9 +240,12 @@ void coordinator_process::enroll_or_refuse(guest& g, wire::registration const& r
 }
 
 /// Not from inside of a link.
-void coordinator_process::send_away_refused() {
-  for (auto const& [session, g] : guests_)
-    if (g->refused && !g->link.is_over()) g->link.refuse(*g->refused);
+void coordinator_process::send_away() {
+  for (auto const& [session, g] : guests_) {
+    if (g->link.is_over()) continue;
+    if (g->refused) g->link.refuse(*g->refused);
+    else if (g->is_early) g->link.close();
+  }
 }
 
 void coordinator_process::enroll(guest& g, wire::registration const& r) {
@@ -242,6 +254,7 @@ void coordinator_process::enroll(guest& g, wire::registration const& r) {
                                            to_string(r.as)));
   if (auto const why = r.rank ? g.shown.objection(r.as, *r.rank) : g.shown.objection_to_any_number(r.as))
     throw error(errc::refused, *why);
+  if (control_.was_here(r)) return put_off(g);
   forget_unconnected(r);
   if (may_come_back(r)) {
     if (!is_same_place(r)) return wait_for_place(g, r);
@@ -253,6 +266,13 @@ void coordinator_process::enroll(guest& g, wire::registration const& r) {
   net::log(net::log_level::info, std::string(to_string(g.place->as)) + " " +
                                      std::to_string(g.place->number) + " is here");
   deliver();
+}
+
+/// Its link is closed later: not from inside of it.
+void coordinator_process::put_off(guest& g) {
+  g.is_early = true;
+  g.link.send_reliable(+wire::kind::control, wire::encode(wire::come_again{}));
+  g.link.flush();
 }
 
 /// Whether whoever had this place has a broken connection, which it may still make anew. What a killed process leaves

@@ -57,6 +57,19 @@ process_control::enrolment process_control::enroll(wire::registration const& r, 
   return e;
 }
 
+/// By its number and its process. One that is started again is another process, and too late for this run.
+bool process_control::was_here(wire::registration const& r) const noexcept {
+  if (r.as == net::role::server) {
+    auto const is_it = [&r](server const& s) { return s.pid == r.pid; };
+    if (!over_ || !failure_.empty()) return false;
+    return r.rank ? *r.rank < servers_.size() && is_it(servers_[*r.rank]) : std::ranges::any_of(servers_, is_it);
+  }
+  return r.as == net::role::worker && someone_is_done_ && std::ranges::any_of(processes_, [&r](auto const& entry) {
+    auto const& [number, p] = entry;
+    return r.rank.value_or(number) == number && p.pid == r.pid && p.is_done && p.has_finished;
+  });
+}
+
 /// What is agreed on is what those say who are here: who came first may have been the one that is wrong.
 void process_control::agree(wire::registration const& r) {
   if (is_empty() && stage_ == stage_id{}) agreed_ = options_.agreed.empty() ? r.agreed : options_.agreed;
