@@ -555,6 +555,24 @@ TEST_CASE("strangers in their handshake leave room for a connection where all ar
   CHECK_THAT(b.log.warnings(), Contains("2 connections are open"));
 }
 
+TEST_CASE("strangers in their handshake leave room where they hold all files that may be open", "[net]") {
+  besieged b(100);  // more than there are files
+  for (int i = 0; i < 4; ++i) b.come();
+  raw_socket knowing(b.listener->bound());  // the system takes it, the listener cannot
+  knowing.send(greeting_by("secret"));
+  {
+    no_more_files const limit;
+    (void)b.until([&] { return !b.log.warnings().empty(); });
+    b.settle();
+  }
+  CHECK(b.left() == indices{1, 2, 3});
+  CHECK_FALSE(knowing.has_ended());
+  CHECK(count_of("no more files can be opened, with 4 handshakes", b.log.warnings()) == 1);
+  CHECK(count_of("\n", b.log.warnings()) == 1);
+  b.start_connect();
+  REQUIRE(b.until([&] { return b.client && b.accepted.size() == 1; }));
+}
+
 TEST_CASE("a flood of refusals is told of as one", "[net]") {
   besieged b(8);
   for (int i = 0; i < 60; ++i) {

@@ -19,7 +19,8 @@ namespace rubato::net {
 struct listener_options : connection_options {
   std::size_t connections_max = 4096;  ///< open ones, those in their handshake included
   /// Under way at the same time. Beyond it one gives way to who comes next: of those that have not shown that
-  /// they know the token, or of all where there are no such, the oldest of the address that has most of them.
+  /// they know the token, or of all where there are no such, the oldest of the address that has most of them. So it
+  /// is where the process can open no more files.
   std::size_t handshakes_max = 256;
 };
 

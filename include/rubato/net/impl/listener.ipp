@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/core.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include <boost/asio/ip/network_v6.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/system/errc.hpp>
 
 #include "rubato/core/error.hpp"
 #include "rubato/net/log.hpp"
@@ -30,6 +32,10 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::chrono::milliseconds pause_after_error{100};
+
+bool is_out_of_files(error_code const& error) {
+  return error == asio::error::no_descriptors || error == boost::system::errc::too_many_files_open_in_system;
+}
 
 // Who connects, in words, and on what machine; that is empty if it is not known.
 struct caller {
@@ -84,6 +90,10 @@ struct listener_state : std::enable_shared_from_this<listener_state> {
 
   void accept_on();
   void on_accept(error_code const& error, socket_type socket);
+  [[nodiscard]] bool is_awaited();
+  void accept_later();
+  void accept_instead();
+  void pause(error_code const& error);
   void open(socket_type socket);
   [[nodiscard]] bool make_room_for(caller const& who);
   void turn_one_away();
@@ -110,6 +120,7 @@ struct listener_state : std::enable_shared_from_this<listener_state> {
   // What lasts is logged when it begins, since it comes up many times a second.
   bool failing = false;  // the system gives no connections
   bool crowded = false;  // some are turned away for want of room
+  std::size_t enough = 0;  // handshakes that take all files there are; 0: none are missing
   refusal_log refusals{bound.text()};
 };
 
@@ -121,19 +132,12 @@ void listener_state::accept_on() {
 
 void listener_state::on_accept(error_code const& error, socket_type socket) {
   if (!acceptor.is_open()) return;
-  if (error) {
-    // Such as too many open files: others close theirs in time.
-    if (!std::exchange(failing, true))
-      log(log_level::warning,
-          fmt::format("{}: cannot accept connections: {}; tries again until it can", bound.text(),
-                      error.message()));
-    retry.expires_after(pause_after_error);
-    retry.async_wait([weak = weak_from_this()](error_code const& stopped) {
-      auto const self = weak.lock();
-      if (self && !stopped) self->accept_on();
-    });
-    return;
+  if (error && is_out_of_files(error)) {
+    if (!is_awaited()) return accept_later();
+    if (under_way != 0) return accept_instead();
   }
+  if (error) return pause(error);
+  if (under_way <= enough / 2) enough = 0;
   close_on_exec(socket.native_handle());
   if (std::exchange(failing, false))
     log(log_level::warning, fmt::format("{}: accepts connections again", bound.text()));
@@ -144,6 +148,42 @@ void listener_state::on_accept(error_code const& error, socket_type socket) {
         fmt::format("{}: a connection was given up: {}", bound.text(), e.what()));
   }
   accept_on();
+}
+
+// Linux asks for a file before it looks whether anybody has come.
+bool listener_state::is_awaited() {
+  pollfd events{.fd = acceptor.native_handle(), .events = POLLIN, .revents = 0};
+  return ::poll(&events, 1, 0) != 0;
+}
+
+void listener_state::accept_later() {
+  acceptor.async_wait(acceptor_type::wait_read, [weak = weak_from_this()](error_code const& error) {
+    auto const self = weak.lock();
+    if (self && !error) self->accept_on();
+  });
+}
+
+// The limit of files may be below that of handshakes: strangers that hold the last ones give way as they do there.
+void listener_state::accept_instead() {
+  if (std::exchange(enough, under_way) == 0)
+    log(log_level::warning,
+        fmt::format("{}: no more files can be opened, with {} handshakes under way; for each that comes the oldest of "
+                    "whoever has most is given up",
+                    bound.text(), under_way));
+  turn_one_away();
+  accept_on();
+}
+
+// Whatever is missing, others give it back in time.
+void listener_state::pause(error_code const& error) {
+  if (!std::exchange(failing, true))
+    log(log_level::warning,
+        fmt::format("{}: cannot accept connections: {}; tries again until it can", bound.text(), error.message()));
+  retry.expires_after(pause_after_error);
+  retry.async_wait([weak = weak_from_this()](error_code const& stopped) {
+    auto const self = weak.lock();
+    if (self && !stopped) self->accept_on();
+  });
 }
 
 bool listener_state::make_room_for(caller const& who) {
