@@ -410,7 +410,7 @@ class overlong_frame final : public net::reliable_frame {
 };
 
 /// An end that is no link: it welcomes whoever connects, and hangs up at the `th` frame of each connection, having
-/// acknowledged those before.
+/// acknowledged those before; it may begin to answer.
 struct hanging_up {
   hanging_up(linked& to, std::size_t th) : l(to), at(th) {
     where.path = folder.file("server");
@@ -428,14 +428,25 @@ struct hanging_up {
     } else if (heard.ended - 1 < at) {
       peer->send(header_of(ack_kind, ++taken), {});
     } else {
+      if (begins_to_answer) begin_to_answer();
       peer->close();
       return;
     }
     peer->flush();
   }
 
+  void begin_to_answer() const {
+    struct zeros final : net::body_source {
+      bytes some = bytes(1000);
+      std::span<std::byte const> next() override { return some; }
+    };
+    peer->send(header_of(plain), {}, 20'000'000, std::make_unique<zeros>());
+    peer->flush();
+  }
+
   linked& l;
   std::size_t at;
+  bool begins_to_answer = false;
   std::size_t connections = 0;
   std::uint64_t taken = 0;
   temporary_folder folder;
@@ -471,6 +482,18 @@ TEST_CASE("link: who hangs up at the same frame each time is lost, and the frame
   REQUIRE(l.until([&] { return l.at_dialer.is_lost(); }));
   CHECK(other.connections == 5);
   CHECK_THAT(l.at_dialer.reason(), Contains("5 connections in a row") && Contains("frame 1 of kind 145 and 30 bytes"));
+}
+
+TEST_CASE("link: an answer that never comes to its end ends it, after so many connections, and is named") {
+  linked l({{}, 2s, 5});
+  hanging_up other(l, 1);
+  other.begins_to_answer = true;
+  l.dial(other.where, 5s);
+  l.at_dialer.on_resumed = [&] { l.dialer->send(header_of(plain), {}, as_bytes("where?")); };
+  REQUIRE(l.until([&] { return l.at_dialer.is_lost() || other.connections == 8; }));
+  CHECK(other.connections == 5);
+  CHECK_THAT(l.at_dialer.reason(), Contains("5 connections in a row broke before anything had got through") &&
+                                       Contains("of what comes a frame of kind 17 and 20000000 bytes"));
 }
 
 TEST_CASE("link: who waits for an answer, or has nothing to say, may break as often as it likes") {

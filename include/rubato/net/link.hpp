@@ -200,6 +200,7 @@ class link final : public frame_receiver {
   progress at_break_;
   std::uint64_t arrived_ = 0;  ///< frames of users, of any kind
   bool garbled_ = false;       ///< what came through it cannot have been sent so
+  std::optional<wire::frame_header> arriving_;  ///< of a frame that nobody keeps, and that has not come to its end
   network::clock::time_point up_since_{};
 
   std::deque<kept> kept_;        ///< numbers `sent_ - kept_.size() + 1` to `sent_`

@@ -197,6 +197,7 @@ void link::resume() {
   ready_ = begun_ = true;
   cut_ = false;
   garbled_ = false;
+  arriving_.reset();
   up_since_ = network_.now();
   std::uint64_t sequence = sent_ - kept_.size();
   for (kept const& k : kept_) transmit(k.frame, ++sequence);
@@ -303,6 +304,7 @@ void link::begin(wire::frame_header const& header, std::span<std::byte const> me
     if (!ready_) throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
                                          " came before the hello");
     if ((header.kind & reliable_bit) != 0) expect_next(header.sequence);
+    else arriving_ = header;
     user_.begin(*this, header, meta, body);
   } catch (std::exception const& e) {
     fail(e.what());
@@ -364,6 +366,7 @@ void link::end(wire::frame_header const& header) {
     if (header.kind == welcome_kind) return welcomed(header.sequence);
     if (header.kind < first_user_kind) return;
     if ((header.kind & reliable_bit) != 0) ++received_;
+    arriving_.reset();
     ++arrived_;
     user_.end(*this, header);
   } catch (std::exception const& e) {
@@ -388,9 +391,10 @@ void link::garbled(std::string const& reason) {
 }
 
 /// Whether this connection has been of no use. Of what is kept the first frame must get through, or the rest never
-/// will; and where one came that was none, the next that is. A question that waits for its answer shows neither.
+/// will; and where one came that was none, or not to its end, the next that does. A question that waits for its answer
+/// shows neither, before that has begun to come.
 bool link::is_fruitless() const noexcept {
-  return (garbled_ && !has_arrived()) || (!kept_.empty() && !is_taken());
+  return ((garbled_ || arriving_) && !has_arrived()) || (!kept_.empty() && !is_taken());
 }
 
 void link::count_break() {
@@ -411,6 +415,9 @@ std::string link::stuck_text(std::string const& reason) const {
     wire::frame_header const first = kept_.front().frame->header();
     text += ", frame " + std::to_string(sent_ - kept_.size() + 1) + " of kind " + std::to_string(first.kind) + " and " +
             std::to_string(kept_.front().bytes) + " bytes to begin with";
+  } else if (arriving_) {
+    text += ", of what comes a frame of kind " + std::to_string(arriving_->kind) + " and " +
+            std::to_string(arriving_->length) + " bytes to begin with";
   }
   return text + "; the last one: " + reason;
 }
