@@ -314,6 +314,18 @@ TEST_CASE("rubato-server's options are checked, and the message names them") {
   CHECK_THAT(complaint({}), StartsWith("--rows: a dense table needs 1 or more"));
   CHECK_THAT(complaint({"--rows", "7", "--staleness", "-1"}), StartsWith("--staleness: -1, expected"));
   CHECK_THAT(complaint({"--rows", "7", "--staleness", "3x"}), StartsWith("--staleness: 3x, expected"));
+  for (std::string const option : {"--silence", "--reconnect", "--patience"}) {
+    CHECK_THAT(complaint({"--rows", "7", option, "nan"}), StartsWith(option + ": nan, expected seconds"));
+    CHECK_THAT(complaint({"--rows", "7", option, "1e300"}), StartsWith(option + ": 1e+300, expected seconds"));
+  }
+  CHECK_THAT(complaint({"--rows", "7", "--lambda", "nan"}), StartsWith("--lambda: nan, expected a finite"));
+  CHECK_THAT(complaint({"--rows", "7", "--lambda", "-inf"}), StartsWith("--lambda: -inf, expected a finite"));
+  for (char const* option : {"--rows-max", "--bytes-max"}) {
+    std::array<char const*, 5> const words{"rubato-server", "--rows", "7", option, "-1"};
+    int exit_code = 0;
+    CHECK_FALSE(server_tool::parse(static_cast<int>(words.size()), words.data(), exit_code));
+    CHECK(exit_code == 2);
+  }
   CHECK_THAT(complaint({"--rows", "7", "--protocol", "dyn_sgd"}), StartsWith("--storage: dense"));
   CHECK(complaint({"--rows", "7", "--storage", "multi_version"}).empty());  // no harm, and no use
   CHECK_THAT(complaint({"--rows", "7", "--protocol", "bsp", "--type", "int32"}),

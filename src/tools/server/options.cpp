@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "src/tools/server/options.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -14,7 +16,11 @@ namespace rubato::server_tool {
 
 namespace {
 
-std::chrono::milliseconds milliseconds_of(double s) {
+/// As far as the environment's go.
+std::chrono::milliseconds milliseconds_of(char const* option, double s) {
+  constexpr double most = 1e9;
+  if (!(s <= most))  // nor what is not a number
+    throw option_error(fmt::format("{}: {}, expected seconds up to {:.0f}", option, s, most));
   return std::chrono::milliseconds(std::llround(s * 1000));
 }
 
@@ -67,12 +73,19 @@ void add_place(CLI::App& app, options& o, texts& t) {
       ->check(CLI::PositiveNumber);
 }
 
+/// A negative one would wrap around.
+std::string objection_to_limit(std::string const& said) {
+  return said.starts_with('-') ? said + ", expected a whole number from 0 to 2^64 - 1; 0 is no limit" : "";
+}
+
 void add_limits(CLI::App& app, net::server_limits& l) {
   app.add_flag("--check-finite", l.check_finite, "cut off worker processes that commit NaN or infinity");
   app.add_option("--rows-max", l.rows_max,
-                 "rows of sparse tables that one worker process may be the first to commit [no limit]");
+                 "rows of sparse tables that one worker process may be the first to commit [no limit]")
+      ->check(objection_to_limit);
   app.add_option("--bytes-max", l.bytes_max,
-                 "bytes kept for one worker process: those rows, commits held back, answers not read [no limit]");
+                 "bytes kept for one worker process: those rows, commits held back, answers not read [no limit]")
+      ->check(objection_to_limit);
 }
 
 void add_protocol(CLI::App& app, options& o, texts& t) {
@@ -156,9 +169,11 @@ void interpret(options& o, texts const& t) {
   if (!t.staleness.empty()) o.staleness = staleness_from(t.staleness);
   if (!t.tls.certificate.empty() || !t.tls.key.empty() || !t.tls.authority.empty())
     o.place.keys.tls = t.tls;
-  if (t.silence != 0) o.place.silence = milliseconds_of(t.silence);
-  if (t.reconnect) o.place.reconnect = milliseconds_of(*t.reconnect);
-  if (t.patience != 0) o.place.patience = milliseconds_of(t.patience);
+  if (t.silence != 0) o.place.silence = milliseconds_of("--silence", t.silence);
+  if (t.reconnect) o.place.reconnect = milliseconds_of("--reconnect", *t.reconnect);
+  if (t.patience != 0) o.place.patience = milliseconds_of("--patience", t.patience);
+  if (o.lambda && !std::isfinite(*o.lambda))
+    throw option_error(fmt::format("--lambda: {}, expected a finite number", *o.lambda));
   o.tables = tables_from(t.tables);
   if (t.log_format.empty()) return;
   o.place.logs = net::log_format_from(t.log_format);
