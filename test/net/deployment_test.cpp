@@ -240,6 +240,11 @@ TEST_CASE("a file without a secret is refused", "[net][deployment]") {
   }
 }
 
+TEST_CASE("a file of secrets that has no end is not read for ever", "[net][deployment]") {
+  CHECK_THROWS_WITH(from({{"RUBATO_TOKEN_FILE", "/dev/zero"}}),
+                    "RUBATO_TOKEN_FILE is '/dev/zero', but must be a file of at most 65536 bytes");
+}
+
 TEST_CASE("of the three files of TLS there are all or none", "[net][deployment]") {
   variables set{
       {"RUBATO_TLS_CERTIFICATE", "c"}, {"RUBATO_TLS_KEY", "k"}, {"RUBATO_TLS_AUTHORITY", "a"}};
@@ -292,8 +297,8 @@ TEST_CASE("a bad value is refused with its variable and what was expected", "[ne
   auto const [name, value, expected] = GENERATE(table<std::string, std::string, std::string>({
       {"RUBATO_ROLE", "Worker", "worker, server or coordinator"},
       {"RUBATO_LOG_FORMAT", "xml", "text, keyvalue or json"},
-      {"RUBATO_SERVERS", "0", "a whole number from 1 to 2147483645"},
-      {"RUBATO_SERVERS", "99999999999", "a whole number from 1 to 2147483645"},
+      {"RUBATO_SERVERS", "0", "a whole number from 1 to 65536"},
+      {"RUBATO_SERVERS", "99999999999", "a whole number from 1 to 65536"},
       {"RANK", "", "a whole number from 0 to 2147483646"},
       {"RANK", "-1", "a whole number from 0 to 2147483646"},
       {"SLURM_PROCID", "1.5", "a whole number from 0 to 2147483646"},
@@ -340,7 +345,7 @@ TEST_CASE("what cannot be meant does not pass the check", "[net][deployment]") {
   CHECK_THROWS_WITH((deployment{.workers = 0, .coordinator = here}.check()),
                     "deployment::workers must be between 1 and 2147483647, but is 0");
   CHECK_THROWS_WITH((deployment{.servers = 0, .coordinator = here}.check()),
-                    "deployment::servers must be between 1 and 2147483647, but is 0");
+                    "deployment::servers must be between 1 and 65536, but is 0");
   CHECK_THROWS_WITH((deployment{.rank = 2, .workers = 2, .coordinator = here}.check()),
                     "deployment::rank must be between 0 and 1, but is 2");
   CHECK_THROWS_WITH(

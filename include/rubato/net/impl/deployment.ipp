@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <initializer_list>
-#include <sstream>
 #include <utility>
 
 #include "rubato/core/error.hpp"
@@ -19,6 +18,7 @@ namespace rubato::net {
 namespace {
 
 constexpr std::uint32_t processes_max = 2147483647;
+constexpr std::uint32_t servers_max = 65536;  // all of which each process knows
 constexpr std::uint16_t usual_port = 29500;  // as other launchers have it
 
 // A variable that is set.
@@ -202,10 +202,7 @@ void place_by_number(deployment& d, std::optional<setting> const& number,
 }
 
 void place(deployment& d, environment const& set) {
-  if (auto const servers = set.get("RUBATO_SERVERS")) {
-    // Less than all processes, for there are a coordinator and workers as well.
-    d.servers = servers->number(1, processes_max - 2);
-  }
+  if (auto const servers = set.get("RUBATO_SERVERS")) d.servers = servers->number(1, servers_max);
   auto const number = set.get({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"});
   auto const size = set.get({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"});
   if (auto const given = set.get("RUBATO_ROLE")) {
@@ -217,9 +214,11 @@ void place(deployment& d, environment const& set) {
 
 std::string token_from(setting const& file) {
   std::ifstream in(file.text("the name of a file"), std::ios::binary);
-  std::ostringstream content;
-  content << in.rdbuf();  // an iterator would throw where the file is a directory
-  std::string token = content.str();
+  constexpr std::size_t longest = 64 * 1024;  // some files have no end
+  std::string token(longest + 1, '\0');
+  in.read(token.data(), static_cast<std::streamsize>(token.size()));
+  token.resize(static_cast<std::size_t>(in.gcount()));
+  if (token.size() > longest) file.refuse("a file of at most " + std::to_string(longest) + " bytes");
   // Editors and `echo` end a file with a newline, which nobody means to be part of the secret.
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
   if (token.empty()) file.refuse("a file that can be read and holds the shared secret");
@@ -376,7 +375,7 @@ address deployment::listening() const {
 
 void deployment::check() const {
   require_between("workers", workers, 1, processes_max);
-  require_between("servers", servers, 1, processes_max);
+  require_between("servers", servers, 1, servers_max);
   if (rank) require_between("rank", *rank, 0, std::int64_t{number_in(*this, as)} - 1);
   require_known("coordinator", coordinator);
   if (as == role::coordinator) require_guarded("coordinator", coordinator, keys);
