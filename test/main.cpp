@@ -52,16 +52,29 @@ bool is_too_long(Catch::TestCaseInfo const& test) {
 #endif
 }
 
-// Catch2's way to ask for a list of names. By name, since its own `--filenames-as-tags` confuses
-// files of one name in two folders.
-std::string specification_of(std::string const& path, Catch::Session& session) {
-  std::string const here = __FILE__;
-  std::string const prefix = here.substr(0, here.rfind('/') + 1) + path;
-  std::string names;
+// A compiler may be given some sources with an absolute path and some with a relative one.
+std::string below_tests(std::string const& file) {
+  std::string const folder = "/test/";
+  std::string const path = '/' + file;
+  auto const at = path.rfind(folder);
+  return at == std::string::npos ? file : path.substr(at + folder.size());
+}
+
+struct selection {
+  std::string names;  // Catch2's way to ask for a list of them
+  bool is_empty = true;  // not even what is left out here
+};
+
+// By name, since Catch2's own `--filenames-as-tags` confuses files of one name in two folders.
+selection tests_from(std::string const& path, Catch::Session& session) {
+  selection all;
+  std::string& names = all.names;
   for (auto const& test : Catch::getAllTestCasesSorted(session.config())) {
-    std::string const file = info(test).lineInfo.file;
-    bool const inside = file == prefix || file.rfind(prefix + '/', 0) == 0;
-    if (!inside || info(test).isHidden() || is_too_long(info(test))) continue;
+    std::string const file = below_tests(info(test).lineInfo.file);
+    bool const inside = file == path || file.rfind(path + '/', 0) == 0;
+    if (!inside) continue;
+    all.is_empty = false;
+    if (info(test).isHidden() || is_too_long(info(test))) continue;
     names += names.empty() ? "\"" : ",\"";
     for (char const letter : info(test).name) {
       if (letter == '\\' || letter == '"' || letter == ',' || letter == '[') names += '\\';
@@ -69,7 +82,7 @@ std::string specification_of(std::string const& path, Catch::Session& session) {
     }
     names += '"';
   }
-  return names;
+  return all;
 }
 
 class tally : public listener {
@@ -108,8 +121,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (!from.empty()) {
-    std::string const names = specification_of(from, session);
-    if (names.empty()) return 0;  // nothing but static assertions there
+    auto const [names, is_empty] = tests_from(from, session);
+    if (is_empty) {
+      std::fprintf(stderr, "--from %s: there are no tests\n", from.c_str());
+      return 2;
+    }
+    if (names.empty()) return 0;
     auto data = session.configData();
     data.testsOrTags = {names};
     session.useConfigData(data);
