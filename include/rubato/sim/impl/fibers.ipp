@@ -3,6 +3,7 @@
 
 #include "rubato/core/assert.hpp"
 #include "rubato/core/error.hpp"
+#include "rubato/core/prefetch.hpp"
 #include "rubato/sim/fibers.hpp"
 
 #include <fmt/core.h>
@@ -288,8 +289,8 @@ class fiber_pool::impl {
   void warm_up(fiber_id id) const noexcept {
     slot const& s = slots_[id];
     if (s.live == nullptr || s.top == nullptr) return;
-    prefetch(s.live.get(), 0, sizeof(record));
-    prefetch(s.top, -320, 960);
+    detail::prefetch(s.live.get(), 0, sizeof(record));
+    detail::prefetch(s.top, -320, 960);
   }
 
   [[nodiscard]] bool finished(fiber_id id) const { return slots_.at(id).live == nullptr; }
@@ -319,11 +320,6 @@ class fiber_pool::impl {
     std::exception_ptr failure;
     void const* top = nullptr;  // about where its stack ends while it is suspended
   };
-
-  static void prefetch(void const* at, std::ptrdiff_t from, std::ptrdiff_t to) noexcept {
-    constexpr std::ptrdiff_t line = 64;
-    for (; from < to; from += line) __builtin_prefetch(static_cast<char const*>(at) + from, 1);
-  }
 
   void prepare(record& r) {
     r.place = stacks_.take();

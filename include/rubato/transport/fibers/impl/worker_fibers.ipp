@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "rubato/core/prefetch.hpp"
 #include "rubato/core/run_stopped.hpp"
 #include "rubato/transport/fibers/worker_fibers.hpp"
 
@@ -656,22 +657,14 @@ void worker_fibers::command(worker_id w, conductor::order const& order) {
 
 // ---- caches
 
-namespace {
-void prefetch(void const* at, std::ptrdiff_t bytes) noexcept {
-  constexpr std::ptrdiff_t line = 64;
-  for (std::ptrdiff_t i = 0; i < bytes; i += line)
-    __builtin_prefetch(static_cast<char const*>(at) + i, 1);
-}
-}  // namespace
-
 void worker_fibers::warm_up(event const& next) const noexcept {
   if (next.worker >= footprints_.size()) return;  // the loss of a worker that has not joined
   footprint const& f = footprints_[next.worker];
   if (next.what == event::resume || next.what == event::reply) fibers_->warm_up(f.fiber);
   if (next.what == event::commit) return;
-  prefetch(f.participant, sizeof(worker_fiber));
-  prefetch(f.handle, 1024);
-  prefetch(f.replica, 512);
+  prefetch(f.participant, 0, sizeof(worker_fiber));
+  prefetch(f.handle, 0, 1024);
+  prefetch(f.replica, 0, 512);
 }
 
 // ---- reports
