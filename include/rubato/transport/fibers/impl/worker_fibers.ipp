@@ -49,7 +49,7 @@ void fiber_process::ask(server_fetch& f) {
   worker_id const asker = f.read.from.worker;
   sim::transit const t = run_.network_.send(station(), f.server, f.slot.request_bytes(), run_.now(),
                                             run_.participants_[asker.index()]->link.link_draws_);
-  run_.queue_.push(t.delivered, {worker_fibers::event::fetch, asker.value(), f.server.value(),
+  run_.queue_.push_in_turn(t.delivered, {worker_fibers::event::fetch, asker.value(), f.server.value(),
                                  run_.under_way_.fetches.put(&f)});
 }
 
@@ -76,7 +76,7 @@ void fiber_endpoint::post(server_id to, commit_message&& commit) {
   sim::transit const t = run_.network_.send(station(), to, commit.bytes(), now(), link_draws_);
   if (auto* const cache = shared()) cache->posted(reader_, to, next);
   std::uint32_t const at = run_.under_way_.commits.put({std::move(commit), t.sent});
-  run_.queue_.push(t.delivered, {worker_fibers::event::commit, self_.value(), to.value(), at});
+  run_.queue_.push_in_turn(t.delivered, {worker_fibers::event::commit, self_.value(), to.value(), at});
   if (t.sent > now()) sleep_until(t.sent);
 }
 
@@ -88,7 +88,7 @@ void fiber_endpoint::request(server_id to, std::size_t table, read_header const&
   ++outstanding_;
   slot.arrived = slot.admitted = now();
   sim::transit const t = run_.network_.send(station(), to, slot.request_bytes(), now(), link_draws_);
-  run_.queue_.push(t.delivered, {worker_fibers::event::request, self_.value(), to.value(),
+  run_.queue_.push_in_turn(t.delivered, {worker_fibers::event::request, self_.value(), to.value(),
                                  static_cast<std::uint32_t>(table)});
 }
 
@@ -512,14 +512,15 @@ void worker_fibers::answer(worker_fiber& p, server_id s, read_slot& slot) {
   slot.admitted = now();
   worker_id const to = p.link.self_;
   sim::transit const t = network_.send(s, p.link.station(), slot.reply_bytes(), now(), p.link.link_draws_);
-  queue_.push(t.delivered, {event::reply, to.value(), s.value(), 0});
+  queue_.push_in_turn(t.delivered, {event::reply, to.value(), s.value(), 0});
 }
 
 void worker_fibers::answer(worker_fiber& p, server_fetch& f) {
   f.slot.admitted = now();
   sim::transit const t =
       network_.send(f.server, p.link.station(), f.slot.reply_bytes(), now(), p.link.link_draws_);
-  queue_.push(t.delivered, {event::fetched, p.link.self_.value(), f.server.value(), under_way_.fetches.put(&f)});
+  queue_.push_in_turn(t.delivered, {event::fetched, p.link.self_.value(), f.server.value(),
+                                    under_way_.fetches.put(&f)});
 }
 
 void worker_fibers::take_order(event const& e) {
