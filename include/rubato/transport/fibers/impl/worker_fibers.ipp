@@ -17,6 +17,7 @@ struct worker_fibers::worker_fiber final : worker_participant {
   worker_fiber(worker_fibers& run, sender const& self)
       : worker_participant(run, self), link(run, self.worker) {
     link.process_ = run.enter_process(self.worker.value());
+    if (link.process_ != nullptr) link.fetches_.resize(run.servers_.size());
     attach(link, run.options_.scenario.seed);
   }
   worker_fiber(worker_fiber const&) = delete;
@@ -31,10 +32,10 @@ struct worker_fibers::worker_fiber final : worker_participant {
     }
   }
 
-  fiber_endpoint link;
   sim::fiber_id fiber{};
   bool alive = true;                            ///< has neither ended nor crashed
   time_point crashed = time_point::max();
+  fiber_endpoint link;
 };
 
 // ---- a process
@@ -59,9 +60,9 @@ fiber_endpoint::fiber_endpoint(worker_fibers& run, worker_id self)
     : run_(run),
       self_(self),
       speed_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()}),
-      link_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()} + 1),
-      questions_(run.servers_.size()),
-      fetches_(run.servers_.size()) {}
+      link_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()} + 1) {
+  questions_.resize(run.servers_.size());
+}
 
 time_point fiber_endpoint::now() const { return run_.now(); }
 
@@ -261,7 +262,7 @@ worker_fibers::worker_fiber& worker_fibers::make_participant() {
   p.count = count_;
   enter();
   p.fiber = fibers_->spawn([this, &p] { live(p); });
-  footprints_.push_back({&p, p.handle().footprint().data(), p.handle().first_part(), p.fiber});
+  footprints_.push_back({&p, p.handle().footprint(), p.handle().first_part(), p.fiber});
   return p;
 }
 
@@ -447,7 +448,7 @@ bool worker_fibers::any_alive() const noexcept {
 
 void worker_fibers::take_commit(event const& e) {
   under_way::commit c = under_way_.commits.take(e.detail);
-  if (c.sent > participants_[e.worker]->crashed) return;  // cut off in the middle
+  if (crashes_ != 0 && c.sent > participants_[e.worker]->crashed) return;  // cut off in the middle
   released_.clear();
   clock_index const next = c.message.stamp.next();
   if (local_) local_->note(server_id{e.server}, c.message);
@@ -496,11 +497,12 @@ void worker_fibers::release(server_id s) {
   for (worker_id const w : released_) {
     worker_fiber& p = *participants_[w.index()];
     if (p.link.dead_) continue;
-    if (server_fetch* const f = std::exchange(p.link.fetches_[s.index()], nullptr)) {
-      servers_.server(s).read_released(f->table, f->read, f->slot);
-      answer(p, *f);
-      continue;
-    }
+    if (p.link.process_ != nullptr)
+      if (server_fetch* const f = std::exchange(p.link.fetches_[s.index()], nullptr)) {
+        servers_.server(s).read_released(f->table, f->read, f->slot);
+        answer(p, *f);
+        continue;
+      }
     if (!p.alive) continue;
     auto const [table, slot] = p.link.questions_[s.index()];
     servers_.server(s).read_released(table, p.link.read_, *slot);
@@ -662,10 +664,11 @@ void worker_fibers::warm_up(event const& next) const noexcept {
   if (next.worker >= footprints_.size()) return;  // the loss of a worker that has not joined
   footprint const& f = footprints_[next.worker];
   if (next.what == event::resume || next.what == event::reply) fibers_->warm_up(f.fiber);
-  if (next.what == event::commit) return;
+  if (next.what == event::commit)
+    return prefetch(&under_way_.commits[next.detail], 0, sizeof(under_way::commit));
   prefetch(f.participant, 0, sizeof(worker_fiber));
-  prefetch(f.handle, 0, 1024);
-  prefetch(f.replica, 0, 512);
+  prefetch(f.handle.data(), 0, std::ssize(f.handle));
+  prefetch(f.replica, 0, 320);
 }
 
 // ---- reports
