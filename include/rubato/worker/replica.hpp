@@ -215,8 +215,8 @@ class replica {
   row_cache<> rows_;
 };
 
-/// A replica of this table, which outlives it. @param servers how many there are @param asks_all whether those without a row of
-/// it are to hear of reads of the whole, too
+/// A replica of this table, which outlives it. @param servers how many there are @param asks_all whether those
+/// without a row of it are to hear of reads of the whole, too
 [[nodiscard]] std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers,
                                                     bool asks_all);
 
