@@ -29,14 +29,19 @@ void compare_with_sorted_set(Queue& queue, std::size_t pending_max, std::uint64_
   for (int pushed = 0; pushed < 20'000 || !queue.empty();) {
     bool const may_push = pushed < 20'000 && queue.size() < pending_max;
     if (may_push && (queue.empty() || random.chance(0.55))) {
-      time_point const at = queue.now() + duration(random.below(spread));
-      queue.push(at, pushed);
+      // Some take as long as one another, so that they leave in the order in which they come, or nearly.
+      bool const in_turn = random.chance(0.5);
+      std::uint64_t const usual = spread / 2 + (random.chance(0.1) ? random.below(spread) : 0);
+      time_point const at = queue.now() + duration(in_turn ? usual : random.below(spread));
+      if (in_turn) queue.push_in_turn(at, pushed);
+      else queue.push(at, pushed);
       reference.emplace(at, pushed++);
     } else {
       auto const [at, number] = *reference.begin();
       reference.erase(reference.begin());
       REQUIRE(queue.next_time() == at);
       REQUIRE(queue.top() == number);
+      if (!reference.empty()) REQUIRE(queue.second() == reference.begin()->second);
       REQUIRE(queue.pop() == number);
       REQUIRE(queue.now() == at);
     }
@@ -82,8 +87,26 @@ TEST_CASE("an event pushed for now comes after those already there", "[sim][even
   CHECK(queue.pop() == 3);
 }
 
+TEST_CASE("who is pushed in turn and is not leaves at its time all the same", "[sim][event_queue]") {
+  event_queue<int> queue;
+  queue.push_in_turn(time_point(2ms), 2);
+  queue.push_in_turn(time_point(4ms), 5);
+  queue.push_in_turn(time_point(1ms), 1);
+  queue.push(time_point(3ms), 4);
+  queue.push_in_turn(time_point(2ms), 3);
+  queue.push_in_turn(time_point(4ms), 6);
+  CHECK(queue.size() == 6);
+  for (int i = 1; i <= 6; ++i) {
+    CHECK(queue.top() == i);
+    CHECK(queue.pop() == i);
+  }
+  CHECK(queue.empty());
+  CHECK(queue.now() == time_point(4ms));
+}
+
 TEST_CASE("the past cannot change", "[sim][event_queue]") {
   event_queue<int> queue;
+  CHECK_THROWS_AS(queue.push_in_turn(time_point(-1ns), 0), option_error);
   CHECK_THROWS_AS(queue.push(time_point(-1ns), 0), option_error);
   queue.push(time_point(5ns), 1);
   queue.pop();
@@ -121,5 +144,6 @@ TEST_CASE("events need only be movable", "[sim][event_queue]") {
   event_queue<std::unique_ptr<int>> queue;
   queue.reserve(4);
   for (int i = 9; i >= 0; --i) queue.push(time_point(duration(i)), std::make_unique<int>(i));
-  for (int i = 0; i < 10; ++i) CHECK(*queue.pop() == i);
+  queue.push_in_turn(time_point(duration(10)), std::make_unique<int>(10));
+  for (int i = 0; i <= 10; ++i) CHECK(*queue.pop() == i);
 }

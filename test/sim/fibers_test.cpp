@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -490,8 +491,18 @@ TEST_CASE("thousands of fibers alive cost a page or two each", "[sim][fibers]") 
 #else
   static_cast<void>(before);
 #endif
+  memory const most = memory_bytes();
   for (std::size_t i = 0; i < many; i += 2) fibers.kill(ids[i]);
   CHECK(fibers.alive() == many / 2);
+  for (std::size_t i = 1; i < many; i += 2) fibers.kill(ids[i]);
+  CHECK(fibers.alive() == 0);
+#if !defined(SANITIZED)
+  CHECK(memory_bytes().mapped < most.mapped - many * 128 * 1024);
+#else
+  static_cast<void>(most);
+#endif
+  fibers.resume(fibers.spawn([&] { ++runs; }));  // there is memory for more
+  CHECK(runs == 3 * many + 1);
 }
 
 #if !defined(SANITIZED)
@@ -507,7 +518,22 @@ namespace {
 
 }  // namespace
 
+TEST_CASE("fibers do not run out of mappings", "[sim][fibers]") {
+  // Where a guard page splits a mapping, a process may have some 32,000 of them.
+  auto const page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const probe = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(probe != MAP_FAILED);
+  bool const guards_split = ::madvise(probe, page, 102) != 0;  // MADV_GUARD_INSTALL
+  ::munmap(probe, page);
+  fiber_pool fibers(16 * 1024);
+  std::size_t const count = guards_split ? 10'000 : 40'000;
+  for (std::size_t i = 0; i < count; ++i) fibers.resume(fibers.spawn([&] { fibers.suspend(); }));
+  CHECK(fibers.alive() == count);
+}
+
 TEST_CASE("a stack overflow ends in the guard page", "[sim][fibers]") {
+  // Stacks are mapped several at once: the first one alone, and some of those after it together.
+  fiber_id const before = GENERATE(0u, 1u, 6u);
   pid_t const child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
@@ -517,6 +543,7 @@ TEST_CASE("a stack overflow ends in the guard page", "[sim][fibers]") {
     std::signal(SIGSEGV, SIG_DFL);
     fiber_pool fibers(16 * 1024);
     int result = 0;
+    for (fiber_id i = 0; i < before; ++i) fibers.spawn([&] { fibers.suspend(); });
     fiber_id const digger = fibers.spawn([&] {
       fibers.suspend();
       char const top = 1;
@@ -525,7 +552,7 @@ TEST_CASE("a stack overflow ends in the guard page", "[sim][fibers]") {
     // Its neighbours lie where an unguarded overflow of a few KiB would end, and do no harm at
     // once.
     for (int i = 0; i < 4; ++i) fibers.spawn([&] { fibers.suspend(); });
-    for (fiber_id id = digger; id < 5; ++id) fibers.resume(id);
+    for (fiber_id id = 0; id < digger + 5; ++id) fibers.resume(id);
     fibers.resume(digger);
     ::_exit(result == 0 ? 1 : 2);
   }

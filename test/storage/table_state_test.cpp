@@ -178,4 +178,9 @@ TEST_CASE("table_state: swapped states are each other's, memory included") {
   b.clear();
   swap(a, b);
   CHECK(receive(a, 7, 1) == at);
+  // Also what waits while a state is a store's.
+  dense_store<float> const store({.rows = 7, .width = 1});
+  a.refer(store.chunks(), table_state::chunk_bytes(sizeof(float)), [&](std::size_t i) { return store.chunk(i); });
+  swap(a, b);
+  CHECK(receive(b, 7, 1) == at);
 }

@@ -107,7 +107,7 @@ TEST_CASE("update_filter: without a threshold the pushed buffer itself is sent")
     auto const indexed = a.take_indexed<double>(at(5), update_filter{});
     CHECK(indexed.part.get() == next);
     CHECK(indexed.stamp == at(5));
-    CHECK(row_of(detail::find_row(*indexed.part, indexed.slots, 3, sizeof(double)), 1) == doubles{0});
+    CHECK(row_of(indexed.find(3, sizeof(double)), 1) == doubles{0});
   }
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("update_filter: nothing is committed where all is small") {
     push();
     auto const indexed = a.take_indexed<double>(at(0), dropping);
     CHECK(indexed.part->empty());
-    CHECK(detail::find_row(*indexed.part, indexed.slots, 7, sizeof(double)) == nullptr);
+    CHECK(indexed.find(7, sizeof(double)) == nullptr);
     CHECK(a.empty());
     push();
     CHECK(a.take<double>(carrying)->empty());
@@ -284,11 +284,11 @@ TEST_CASE("update_filter: rows are found in a committed update from which others
       auto const sent = a.take_indexed<double>(at(3), filter);
       CHECK_FALSE(sent.part->whole);
       CHECK(sent.part->rows.size() == 14);
-      CHECK(sent.slots.size() == 14);
+      REQUIRE(sent.slots);
+      CHECK(sent.slots->size() == 14);
       for (std::uint64_t row = 0; row < 80; ++row) {
         INFO(row);
-        std::byte const* const found =
-            detail::find_row(*sent.part, sent.slots, row, 2 * sizeof(double));
+        std::byte const* const found = sent.find(row, 2 * sizeof(double));
         REQUIRE((found != nullptr) == (row % 6 == 0));
         if (found == nullptr) continue;
         CHECK(row_of(found, 2) == doubles{static_cast<double>(row / 2) + 1, 0});
@@ -305,7 +305,7 @@ TEST_CASE("update_filter: the index stays as it is where all rows stay") {
   auto const sent = a.take_indexed<double>(at(0), dropping);
   CHECK(sent.part.get() == pushed);
   for (std::uint64_t row = 1; row < 10; ++row)
-    CHECK(detail::find_row(*sent.part, sent.slots, row, sizeof(double)) ==
+    CHECK(sent.find(row, sizeof(double)) ==
           sent.part->values.data() + (9 - row) * sizeof(double));
 }
 
@@ -379,7 +379,6 @@ TEMPLATE_TEST_CASE("update_filter: sends, carries and drops what a model does, a
           left[e] = TestType{};
         }
       }
-      detail::row_slots slots;
       shared_update u;
       if (random.below(2) == 0) {
         u = a.take<TestType>(filter);
@@ -387,7 +386,7 @@ TEMPLATE_TEST_CASE("update_filter: sends, carries and drops what a model does, a
         auto committed = a.take_indexed<TestType>(at(stamp), filter);
         u = committed.part;
         for (std::size_t r = 0; r < rows && !u->empty(); ++r)
-          if (auto const* found = detail::find_row(*u, committed.slots, r, width * sizeof(TestType)))
+          if (auto const* found = committed.find(r, width * sizeof(TestType)))
             REQUIRE(std::ranges::equal(row_of<TestType>(found, width),
                                        std::span(expected).subspan(r * width, width)));
           else

@@ -26,6 +26,8 @@ class slab {
     return std::move(values_[at]);
   }
 
+  [[nodiscard]] T const& operator[](std::uint32_t at) const noexcept { return values_[at]; }
+
  private:
   std::vector<T> values_;
   std::vector<std::uint32_t> free_;

@@ -84,7 +84,9 @@ class blueprint {
 
   [[nodiscard]] std::span<rules const> protocols() const noexcept { return protocols_; }
   [[nodiscard]] rules const& protocol(std::size_t i = 0) const noexcept { return protocols_[i]; }
-  [[nodiscard]] std::uint32_t servers() const noexcept { return servers_; }
+  [[nodiscard]] std::uint32_t servers() const noexcept { return static_cast<std::uint32_t>(servers_.size()); }
+  /// All of them, in order.
+  [[nodiscard]] std::span<server_id const> server_ids() const noexcept { return servers_; }
   [[nodiscard]] std::span<table_blueprint const> tables() const noexcept { return tables_; }
   [[nodiscard]] table_blueprint const& table(std::size_t i) const noexcept { return tables_[i]; }
 
@@ -119,7 +121,7 @@ class blueprint {
   void check(table_copy const& c) const;
 
   std::vector<rules> protocols_;
-  std::uint32_t servers_;
+  std::vector<server_id> servers_;
   std::vector<table_blueprint> tables_;
   std::vector<table_changes> changes_;  ///< by protocol
 };

@@ -24,20 +24,21 @@ enum class selection : std::uint8_t {
 /// that steady reads allocate nothing; in use from `request` until the wait is over. Elements are bytes
 /// here: who asks and who answers know what they are.
 struct read_slot {
+  // Of whole tables first: what a read touches is to be in few cache lines.
   selection asked = selection::nothing;
-  std::vector<std::uint64_t> rows;      ///< local rows, for `selection::rows`
-
+  bool by_process = false;  ///< no server was asked for it: the reader's process had it, or had asked already
   read_stamp stamp{};
-  raw_array values;                           ///< the rows asked for, one after the other
-  /// Of each row, where they come from several answers; the stamp then is the least of them. Else empty.
-  std::vector<read_stamp> row_stamps;
-  table_state state;                          ///< for `selection::all`
+  time_point arrived{};     ///< when the request was at the server
+  time_point admitted{};    ///< when the protocol let it go on
+  table_state state{};      ///< for `selection::all`
   /// For `selection::all` of a bounded table: where the elements go instead, in the server's order, if
   /// the transport can write them there (`endpoint::scatters`). Empty: into the state.
-  std::vector<std::span<std::byte>> scattered;
-  time_point arrived{};                       ///< when the request was at the server
-  time_point admitted{};                      ///< when the protocol let it go on
-  bool by_process = false;  ///< no server was asked for it: the reader's process had it, or had asked already
+  std::vector<std::span<std::byte>> scattered{};
+
+  std::vector<std::uint64_t> rows{};  ///< local rows, for `selection::rows`
+  raw_array values{};                 ///< these, one after the other
+  /// Of each row, where they come from several answers; the stamp then is the least of them. Else empty.
+  std::vector<read_stamp> row_stamps{};
 
   [[nodiscard]] std::size_t request_bytes() const noexcept {
     return asked == selection::rows ? rows.size() * sizeof(std::uint64_t) : 0;

@@ -4,6 +4,7 @@
 #include <rubato/core/assert.hpp>
 #include <rubato/core/error.hpp>
 #include <rubato/core/time.hpp>
+#include <rubato/sim/impl/waiting_line.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -21,14 +22,17 @@ namespace rubato::sim {
 /// Events leave by time; those of one time leave in the order they were pushed, so a run is decided
 /// by its pushes alone. The clock, `now()`, is the time of the last event popped, and starts at 0.
 ///
+/// Most events of a simulated network are pushed in the order in which they will leave, since each takes as long as the
+/// one before it. Pushed by `push_in_turn` they wait in line instead of being sorted.
+///
 /// @tparam Event    any movable type. A slot keeps its moved-from event until it is used again.
 /// @tparam SlotBits pending events are limited to 2^SlotBits; the default allows 16 million. The
 ///                  remaining bits number the pushes and start over when they run out.
 ///
 /// Errors: `push` throws `option_error` for a time before `now()`, `std::length_error` beyond the
 /// limit; a failed push changes nothing. Not thread-safe.
-/// `push` and `pop` are O(log size), the rest is constant. Memory: 16 bytes + sizeof(Event) + 8 per
-/// event of the largest size reached.
+/// `push` and `pop` are O(log size) of those that are not in line, the rest is constant. Memory: 16 bytes +
+/// sizeof(Event) + 8 per event of the largest size reached.
 ///
 /// @code
 /// event_queue<std::string> queue;
@@ -45,8 +49,8 @@ class event_queue {
   /// The time of the last event popped.
   [[nodiscard]] time_point now() const noexcept { return now_; }
 
-  [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
-  [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return heap_.empty() && line_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return heap_.size() + line_.size(); }
 
   /// Makes room for `events` pending events.
   void reserve(std::size_t events) {
@@ -57,28 +61,50 @@ class event_queue {
 
   /// Adds an event. `at` may be `now()`: the event then comes after all pushed earlier for now.
   void push(time_point at, Event event) {
-    if (at < now_) throw_past(at);
-    if (next_number_ == numbers) renumber();
+    check(at);
     std::size_t const slot = store(std::move(event));
     heap_.push_back(0);
     sift_up(heap_.size() - 1, make_entry(at, next_number_++, slot));
   }
 
+  /// The same for an event that probably leaves after all that have been pushed so. O(1) if it does.
+  void push_in_turn(time_point at, Event event) {
+    check(at);
+    if (!line_.empty() && at < time_of(line_.last())) return push(at, std::move(event));
+    line_.push(make_entry(at, next_number_, 0), std::move(event));
+    ++next_number_;
+  }
+
   /// When the next event happens. The queue must not be empty.
   [[nodiscard]] time_point next_time() const noexcept {
     RUBATO_ASSERT(!empty());
-    return time_of(heap_.front());
+    return time_of(line_is_next() ? line_.first() : heap_.front());
   }
 
   /// The next event. The queue must not be empty.
   [[nodiscard]] Event const& top() const noexcept {
     RUBATO_ASSERT(!empty());
-    return events_[slot_of(heap_.front())];
+    return line_is_next() ? line_.event(0) : events_[slot_of(heap_.front())];
+  }
+
+  /// The event after the next one, as far as is known now. There must be two.
+  [[nodiscard]] Event const& second() const noexcept {
+    RUBATO_ASSERT(size() > 1);
+    bool const line_first = line_is_next();
+    std::size_t const in_line = line_first ? 1 : 0;
+    if (heap_.size() <= 1 - in_line) return line_.event(in_line);
+    entry const in_heap = heap_[line_first ? 0 : least_child(0)];
+    bool const line_second = line_.size() > in_line && line_.entry(in_line) < in_heap;
+    return line_second ? line_.event(in_line) : events_[slot_of(in_heap)];
   }
 
   /// Takes the next event and moves the clock to its time. The queue must not be empty.
   Event pop() {
     RUBATO_ASSERT(!empty());
+    if (line_is_next()) {
+      now_ = time_of(line_.first());
+      return line_.pop();
+    }
     entry const first = heap_.front();
     entry const last = heap_.back();
     heap_.pop_back();
@@ -113,6 +139,16 @@ class event_queue {
     return static_cast<std::size_t>(static_cast<std::uint64_t>(e) & (slots - 1));
   }
 
+  void check(time_point at) {
+    if (at < now_) throw_past(at);
+    if (next_number_ == numbers) renumber();
+    if (size() + 1 >= numbers) throw_full();
+  }
+
+  [[nodiscard]] bool line_is_next() const noexcept {
+    return !line_.empty() && (heap_.empty() || line_.first() < heap_.front());
+  }
+
   std::size_t store(Event&& event) {
     if (!free_.empty()) {
       std::size_t const slot = free_.back();
@@ -121,9 +157,7 @@ class event_queue {
       return slot;
     }
     std::size_t const slot = events_.size();
-    if (slot >= slots || heap_.size() + 1 >= numbers) {
-      throw std::length_error("event_queue: more events are pending than SlotBits allows");
-    }
+    if (slot >= slots) throw_full();
     if (slot == events_.capacity()) reserve(std::max<std::size_t>(64, 2 * slot));
     events_.push_back(std::move(event));
     return slot;
@@ -153,16 +187,20 @@ class event_queue {
     return least;
   }
 
+  // The least child of one that has any.
+  [[nodiscard]] std::size_t least_child(std::size_t parent) const noexcept {
+    std::size_t const child = arity * parent + 1;
+    return child + arity <= heap_.size() ? least_of_four(heap_.data(), child)
+                                         : least_before(heap_.data(), child, heap_.size());
+  }
+
   // Moves the hole from the root to where `moving` belongs.
   void sift_down(entry const moving) noexcept {
     std::size_t const size = heap_.size();
     entry* const heap = heap_.data();
     std::size_t hole = 0;
-    for (;;) {
-      std::size_t const child = arity * hole + 1;
-      if (child >= size) break;
-      std::size_t const least =
-          child + arity <= size ? least_of_four(heap, child) : least_before(heap, child, size);
+    while (arity * hole + 1 < size) {
+      std::size_t const least = least_child(hole);
       if (moving < heap[least]) break;
       heap[hole] = heap[least];
       hole = least;
@@ -174,8 +212,17 @@ class event_queue {
   void renumber() {
     std::sort(heap_.begin(), heap_.end());
     next_number_ = 0;
-    for (entry& e : heap_) e = make_entry(time_of(e), next_number_++, slot_of(e));
-    RUBATO_ASSERT(next_number_ < numbers);
+    auto const number = [this](entry& e) { e = make_entry(time_of(e), next_number_++, slot_of(e)); };
+    std::size_t in_line = 0;
+    for (entry& e : heap_) {
+      while (in_line < line_.size() && line_.entry(in_line) < e) number(line_.entry(in_line++));
+      number(e);
+    }
+    while (in_line < line_.size()) number(line_.entry(in_line++));
+  }
+
+  [[noreturn]] static void throw_full() {
+    throw std::length_error("event_queue: more events are pending than SlotBits allows");
   }
 
   [[noreturn]] void throw_past(time_point at) const {
@@ -188,6 +235,7 @@ class event_queue {
   std::vector<entry> heap_;
   std::vector<Event> events_;
   std::vector<std::size_t> free_;
+  waiting_line<entry, Event> line_;
   std::uint64_t next_number_ = 0;
   time_point now_;
 };

@@ -40,7 +40,9 @@ struct fiber_killed : run_stopped {};
 ///
 /// Cost: a switch takes tens of nanoseconds and no system call. A fiber gets its stack when it is
 /// first resumed and gives it back when it ends; a stack costs the pages that it has touched, at
-/// least one. (The thread sanitizer of g++ 12 adds 0.9 MB per fiber, and stops at some 8,000.)
+/// least one. Stacks are mapped several at once, and their memory goes back together. Linux before 6.13
+/// allows some 32,000 fibers, unless vm.max_map_count says more. (The thread sanitizer of g++ 12 adds
+/// 0.9 MB per fiber, and stops at some 8,000.)
 ///
 /// @code
 /// fiber_pool fibers;

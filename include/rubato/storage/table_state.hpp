@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -25,24 +26,26 @@ namespace rubato {
 /// Sizes are in bytes: who moves parameters need not know what they are. Not synchronized.
 class table_state {
  public:
-  [[nodiscard]] bool empty() const noexcept { return chunks_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return chunks() == 0; }
   /// Gives up the state. Memory that a store has no part in is kept for the next one.
   void clear() noexcept {
-    if (received_) chunks_.swap(spare_);
-    chunks_.clear();
+    if (!received_) chunks_.clear();
     keys_ = {};
-    received_ = false;
+    filled_ = false;
   }
   /// The same state once more; the memory stays this one's to use again.
   [[nodiscard]] table_state share() const {
     table_state s;
     s.chunk_bytes_ = chunk_bytes_;
+    if (!filled_) return s;
     s.keys_ = keys_;
     s.chunks_ = chunks_;
+    s.filled_ = true;
     return s;
   }
   friend void swap(table_state& a, table_state& b) noexcept {
     std::swap(a.chunk_bytes_, b.chunk_bytes_);
+    std::swap(a.filled_, b.filled_);
     std::swap(a.received_, b.received_);
     std::swap(a.keys_, b.keys_);
     a.chunks_.swap(b.chunks_);
@@ -51,7 +54,7 @@ class table_state {
   /// What it takes on a wire, without framing.
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total = keys_ ? keys_.size_bytes() : 0;
-    for (std::size_t i = 0; i < chunks_.size(); ++i) total += chunks_[i].size_bytes();
+    for (std::size_t i = 0; i < chunks(); ++i) total += chunks_[i].size_bytes();
     return total;
   }
 
@@ -66,7 +69,9 @@ class table_state {
   template <class F>
   void refer(std::size_t count, std::size_t bytes, F chunk) {
     clear();
+    if (received_) lay_aside();
     chunk_bytes_ = bytes;
+    filled_ = true;
     chunks_.resize(count);
     for (std::size_t i = 0; i < count; ++i) chunks_[i] = chunk(i);
   }
@@ -125,7 +130,7 @@ class table_state {
   // ---- changed by its holder
 
   [[nodiscard]] std::size_t chunk_bytes() const noexcept { return chunk_bytes_; }
-  [[nodiscard]] std::size_t chunks() const noexcept { return chunks_.size(); }
+  [[nodiscard]] std::size_t chunks() const noexcept { return filled_ ? chunks_.size() : 0; }
   [[nodiscard]] block_ref& chunk(std::size_t i) noexcept { return chunks_[i]; }
   [[nodiscard]] block_ref const& chunk(std::size_t i) const noexcept { return chunks_[i]; }
 
@@ -133,9 +138,15 @@ class table_state {
   static constexpr std::size_t usual_chunk = 64 * 1024;
   using chunk_list = short_list<block_ref, 1>;  // small tables have one
 
+  /// The chunks become those of a store: memory of states received before waits for the next of them.
+  void lay_aside() {
+    spare_ = std::make_unique<chunk_list>(std::move(chunks_));
+    received_ = false;
+  }
   void reuse(std::size_t chunks) {
-    if (!received_) chunks_.swap(spare_);
-    received_ = true;
+    if (!received_) chunks_.clear();
+    if (spare_) chunks_ = std::move(*std::exchange(spare_, nullptr));
+    filled_ = received_ = true;
     chunks_.resize(chunks);
   }
   static std::byte* fresh(block_ref& c, std::size_t bytes) {
@@ -144,10 +155,11 @@ class table_state {
   }
 
   std::size_t chunk_bytes_ = 1;
-  block_ref keys_;
-  chunk_list chunks_;
-  chunk_list spare_;       ///< memory of states received before
+  bool filled_ = false;    ///< the chunks are a state, not only memory for one
   bool received_ = false;  ///< the chunks are this state's own
+  chunk_list chunks_;
+  block_ref keys_;
+  std::unique_ptr<chunk_list> spare_;  ///< memory of states received before, while the chunks are a store's
 };
 
 }  // namespace rubato

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -20,13 +21,14 @@ namespace detail {
 
 using row_slots = row_map<std::size_t>;  // row → index in a keyed update
 
-/// Where an update, const or not, has a row's values; nullptr where it has none.
+/// Where an update, const or not, has a row's values; nullptr where it has none. A whole one needs no slots.
 template <class Update>
-[[nodiscard]] auto find_row(Update& u, row_slots const& slots, std::uint64_t row,
+[[nodiscard]] auto find_row(Update& u, row_slots const* slots, std::uint64_t row,
                             std::size_t row_bytes) noexcept -> decltype(u.values.data()) {
   if (u.whole) return u.values.data() + static_cast<std::size_t>(row) * row_bytes;
-  auto const at = slots.find(row);
-  return at == slots.end() ? nullptr : u.values.data() + at->second * row_bytes;
+  if (slots == nullptr) return nullptr;
+  auto const at = slots->find(row);
+  return at == slots->end() ? nullptr : u.values.data() + at->second * row_bytes;
 }
 
 }  // namespace detail
@@ -35,7 +37,11 @@ template <class Update>
 struct committed_update {
   clock_index stamp;
   shared_update part;
-  detail::row_slots slots;
+  std::unique_ptr<detail::row_slots> slots;  ///< of a keyed one
+
+  [[nodiscard]] std::byte const* find(std::uint64_t row, std::size_t row_bytes) const noexcept {
+    return detail::find_row(*part, slots.get(), row, row_bytes);
+  }
 };
 
 /// What a worker has pushed to one server's part of a table since its last commit, summed.
@@ -81,10 +87,10 @@ class accumulator {
 
   /// The sum for a row; nullptr where nothing was pushed.
   [[nodiscard]] std::byte const* find(std::uint64_t row) const noexcept {
-    return empty() ? nullptr : detail::find_row(std::as_const(*current_), slots_, row, row_bytes_);
+    return empty() ? nullptr : detail::find_row(std::as_const(*current_), slots_.get(), row, row_bytes_);
   }
   [[nodiscard]] std::byte* find(std::uint64_t row) noexcept {
-    return empty() ? nullptr : detail::find_row(*current_, slots_, row, row_bytes_);
+    return empty() ? nullptr : detail::find_row(*current_, slots_.get(), row, row_bytes_);
   }
 
   [[nodiscard]] update const* current() const noexcept { return empty() ? nullptr : &*current_; }
@@ -93,6 +99,12 @@ class accumulator {
   [[nodiscard]] shared_update take();
   /// The same, with the means to find its rows.
   [[nodiscard]] committed_update take_indexed(clock_index stamp);
+  /// Such a one is needed no more: its means serve the next.
+  void reuse(committed_update&& over) noexcept {
+    if (slots_ || !over.slots) return;
+    slots_ = std::move(over.slots);
+    clear_slots();
+  }
 
   /// The update to commit, without its small entries; those that are carried start the next one.
   template <parameter T>
@@ -109,8 +121,8 @@ class accumulator {
     if (filter.off() || empty()) return take_indexed(stamp);
     update_buffer carried = split<T>(filter);
     // Rows that stay keep their order: if all did, their places are the same.
-    if (empty()) detail::clear(slots_);
-    else if (current_->rows.size() != slots_.size()) index();
+    if (empty()) clear_slots();
+    else if (current_->rows.size() != (slots_ ? slots_->size() : 0)) index();
     auto sent = take_indexed(stamp);
     start_with(std::move(carried));
     return sent;
@@ -205,12 +217,19 @@ class accumulator {
   void start_with(update_buffer carried);
   /// Makes `slots_` say where the current update's rows are.
   void index();
+  [[nodiscard]] detail::row_slots& slots() {
+    if (!slots_) slots_ = std::make_unique<detail::row_slots>();
+    return *slots_;
+  }
+  void clear_slots() noexcept {
+    if (slots_) detail::clear(*slots_);
+  }
 
   std::uint64_t rows_;
   std::size_t row_bytes_;
   update_pool pool_;
   update_buffer current_;
-  detail::row_slots slots_;
+  std::unique_ptr<detail::row_slots> slots_;  ///< apart: who pushes whole tables has none
 };
 
 }  // namespace rubato

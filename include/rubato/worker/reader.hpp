@@ -139,35 +139,36 @@ class reader {
 
   static constexpr std::size_t kept_commits_max = 64;
 
+  // Simulations have many workers, whose memory is cold: what all have in common is the plan's, and what each step
+  // and each read of a whole table needs comes first.
   endpoint& link_;
-  sender self_;
-  admission_rule admission_;
-  visibility_rule visibility_;
+  std::vector<std::unique_ptr<replica>> replicas_;
   bool synchronized_;
   bool shares_reads_;
-  std::vector<std::unique_ptr<replica>> replicas_;
-  argument_check const& check_;
-  pacer& pacer_;
-  worker_metrics& metrics_;
-  std::vector<server_id> servers_;
-  server_id nearest_;
-
-  clock_index clock_{};
-  clock_index known_ = clock_index::lowest();  ///< the greatest `c_min` that a server told
-  version_index version_{};
   bool read_this_clock_ = false;
   bool own_may_lag_ = false;  ///< own commits may be missing from what servers answer
   bool entered_ = false;      ///< this clock's need is met
+  prefetch prefetch_ = prefetch::none;  ///< that is under way
   staleness entered_for_{};   ///< at this staleness, and all greater ones
+  clock_index clock_{};
+  clock_index known_ = clock_index::lowest();  ///< the greatest `c_min` that a server told
+  version_index version_{};
   freshness fresh_{};         ///< what a read at `fresh_for_` may use
   staleness fresh_for_{};
+  admission_rule const& admission_;
+  visibility_rule const& visibility_;
+  argument_check const& check_;
+  pacer& pacer_;
+  worker_metrics& metrics_;
 
-  read_header header_;  ///< of the requests under way
-  fetch_mark mark_{};   ///< of what they bring, but for the servers' clocks
+  std::span<server_id const> servers_;
+  std::vector<server_id> asked_;
+  fetch_mark mark_{};   ///< of what the requests under way bring, but for the servers' clocks
+  read_header header_;  ///< of these
+  server_id nearest_;
+
   cut_slot cut_;
   missing_rows missing_;
-  std::vector<server_id> asked_;
-  prefetch prefetch_ = prefetch::none;  ///< that is under way
   std::size_t prefetched_table_ = 0;
   std::vector<server_id> prefetched_from_;
 };

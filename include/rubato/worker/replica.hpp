@@ -106,6 +106,11 @@ class replica {
   [[nodiscard]] virtual shared_update commit(server_id s, clock_index stamp, bool keep,
                                                              bool flush) = 0;
 
+  /// The body has pushed to it.
+  void note_pushed() noexcept { pushed_ = true; }
+  /// Whether it has since this was last asked.
+  [[nodiscard]] bool take_pushed() noexcept { return std::exchange(pushed_, false); }
+
   // ---- what is cached
 
   [[nodiscard]] bool has_base() const noexcept { return has_base_; }
@@ -197,19 +202,21 @@ class replica {
     for (std::size_t const i : rows.runs_of(server_id{server})) f(rows.runs()[i]);
   }
 
-  locator where_;
+  // What all replicas of the table have in common is the plan's, whose memory is warm where workers are many.
+  locator const& where_;
+  update_filter const& filter_;
   std::size_t row_bytes_;
-  update_filter filter_;
-  row_cache<> rows_;
   std::vector<part> parts_;
   bool asks_all_;  ///< in whole reads, servers without rows, too
   bool has_base_ = false;
   bool fetched_ = false;    ///< the whole table, at least once
   bool base_pays_ = false;  ///< since then it has been read again, or would have been
+  bool pushed_ = false;     ///< since `take_pushed`
+  row_cache<> rows_;
 };
 
-/// A replica of this table. @param servers how many there are @param asks_all whether those without a row of
-/// it are to hear of reads of the whole, too
+/// A replica of this table, which outlives it. @param servers how many there are @param asks_all whether those
+/// without a row of it are to hear of reads of the whole, too
 [[nodiscard]] std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers,
                                                     bool asks_all);
 

@@ -91,6 +91,7 @@ class row_cache {
   /// The same for a push of all rows.
   template <parameter T>
   void add_all(T const* deltas) noexcept {
+    if (entries_.empty()) return;
     for (auto const& [k, e] : entries_)
       add_to(e, deltas + static_cast<std::size_t>(k) * (row_bytes_ / sizeof(T)));
   }
@@ -157,13 +158,13 @@ class row_cache {
     if (values_.size_bytes() == entries_.size() * row_bytes_) (void)values_.extend(row_bytes_);
   }
 
-  std::size_t row_bytes_;
-  std::size_t capacity_;
-  detail::row_map<entry> entries_;
-  std::list<std::uint64_t> order_;  // least recently used first; empty without a capacity
-  raw_array values_;
   std::uint64_t forgotten_ = 0;
   clock_index newest_ = clock_index::lowest();  // the greatest server clock among the entries
+  detail::row_map<entry> entries_;
+  raw_array values_;
+  std::size_t row_bytes_;
+  std::size_t capacity_;
+  std::list<std::uint64_t> order_;  // least recently used first; empty without a capacity
 };
 
 }  // namespace rubato

@@ -226,9 +226,10 @@ void table_blueprint::assemble(std::span<table_state const> states, std::byte* o
 
 blueprint::blueprint(std::vector<rules> protocols, std::uint32_t servers,
                      std::vector<table_description> tables, std::vector<table_changes> changes)
-    : protocols_(std::move(protocols)), servers_(servers), changes_(std::move(changes)) {
+    : protocols_(std::move(protocols)), changes_(std::move(changes)) {
   if (protocols_.empty()) throw option_error("protocols: a cluster needs at least one");
   if (tables.empty()) throw option_error("tables: a cluster needs at least one");
+  for (std::uint32_t s = 0; s < servers; ++s) servers_.push_back(server_id{s});
   tables_.reserve(tables.size());
   for (std::size_t i = 0; i < tables.size(); ++i)
     tables_.emplace_back(i, std::move(tables[i]), protocols_, servers);
@@ -305,7 +306,7 @@ void blueprint::forget_initial_values() noexcept {
 }
 
 std::string blueprint::agreement() const {
-  std::string text = "servers: " + std::to_string(servers_);
+  std::string text = "servers: " + std::to_string(servers_.size());
   auto const add = [&text](std::string const& part) { text += "; " + part; };
   auto const of_protocol = [this](std::size_t p) {
     return protocols_.size() == 1 ? std::string() : "protocol " + std::to_string(p) + " ";

@@ -3,14 +3,18 @@
 
 #include "rubato/core/assert.hpp"
 #include "rubato/core/error.hpp"
+#include "rubato/core/prefetch.hpp"
 #include "rubato/sim/fibers.hpp"
 
 #include <fmt/core.h>
 #include <boost/context/fiber.hpp>
 #include <boost/context/stack_context.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <string>
@@ -55,12 +59,15 @@ namespace context = boost::context;
 
 /// Address space for one fiber: a guard page below, the stack above it.
 struct stack {
-  std::byte* base = nullptr;  // of the mapping, guard included
+  std::byte* base = nullptr;  // guard included
+  std::uint32_t block = 0;    // the source's, that it is in
+  std::uint32_t place = 0;    // there
 
   explicit operator bool() const { return base != nullptr; }
 };
 
-/// Maps stacks and keeps a few that have been given back: their first pages are warm.
+/// Maps stacks, several at once, and keeps a few that have been given back: their first pages are warm. Memory goes
+/// back when nobody has a stack of a block any more.
 class stack_source {
  public:
   explicit stack_source(std::size_t stack_bytes)
@@ -68,18 +75,24 @@ class stack_source {
         usable_((stack_bytes + page_ - 1) / page_ * page_) {}
 
   ~stack_source() {
-    for (stack s : spare_) unmap(s);
+    for (block const& b : blocks_)
+      if (b.base != nullptr) ::munmap(b.base, b.stacks * stride());
   }
   stack_source(stack_source const&) = delete;
   stack_source& operator=(stack_source const&) = delete;
 
   stack take() {
-    if (!spare_.empty()) {
-      stack const s = spare_.back();
-      spare_.pop_back();
-      return s;
-    }
-    return map();
+    while (!open_.empty() && blocks_[open_.back()].free == 0) close_last();
+    if (open_.empty()) map();
+    std::uint32_t const in = open_.back();
+    block& b = blocks_[in];
+    auto const place = static_cast<std::uint32_t>(std::countr_zero(b.free));
+    stack const s{b.base + place * stride(), in, place};
+    if ((b.guarded & bit(place)) == 0) guard(s);
+    b.guarded |= bit(place);
+    b.free &= ~bit(place);
+    --spare_;
+    return s;
   }
 
   void give_back(stack s) noexcept {
@@ -87,30 +100,64 @@ class stack_source {
     // The last frames of a fiber never return, so nobody else takes their red zones away.
     __asan_unpoison_memory_region(bottom(s), usable_);
 #endif
-    if (spare_.size() < spare_.capacity()) {
-      spare_.push_back(s);
-    } else {
-      unmap(s);
-    }
+    block& b = blocks_[s.block];
+    b.free |= bit(s.place);
+    ++spare_;
+    if (!std::exchange(b.open, true)) open_.push_back(s.block);  // which has room for all blocks
+    if (b.free == all_of(b.stacks) && spare_ >= b.stacks + spare_max) unmap(b);
   }
 
   [[nodiscard]] std::byte* bottom(stack s) const { return s.base + page_; }
   [[nodiscard]] std::size_t usable() const { return usable_; }
 
  private:
-  stack map() {
-    // Inaccessible first, then all but the guard page opened: no page is touched, so none is paid.
-    void* const base = ::mmap(nullptr, page_ + usable_, PROT_NONE,
+  struct block {
+    std::byte* base = nullptr;  // none: nothing is mapped
+    std::uint32_t stacks = 0;
+    std::uint32_t free = 0;     // a bit for each stack
+    std::uint32_t guarded = 0;  // the same
+    bool open = false;          // it is among those to look for free ones in
+  };
+
+  [[nodiscard]] std::size_t stride() const noexcept { return page_ + usable_; }
+  [[nodiscard]] static std::uint32_t bit(std::uint32_t place) noexcept { return std::uint32_t{1} << place; }
+  [[nodiscard]] static std::uint32_t all_of(std::uint32_t stacks) noexcept { return bit(stacks) - 1; }
+
+  void close_last() noexcept {
+    blocks_[open_.back()].open = false;
+    open_.pop_back();
+  }
+
+  /// The next block has twice as many stacks as the last one, up to a limit: few fibers take little address space, and
+  /// many few system calls.
+  void map() {
+    auto const fit = static_cast<std::uint32_t>(std::max<std::size_t>(1, block_bytes / stride()));
+    std::uint32_t const stacks = std::min({next_, fit, block_max});
+    auto const in = static_cast<std::size_t>(std::ranges::find(blocks_, nullptr, &block::base) - blocks_.begin());
+    if (in == blocks_.size()) blocks_.emplace_back();
+    open_.reserve(blocks_.size());
+    // No page is touched, so none is paid.
+    void* const base = ::mmap(nullptr, stacks * stride(), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (base == MAP_FAILED) fail();
-    stack const s{static_cast<std::byte*>(base)};
-    if (::mprotect(bottom(s), usable_, PROT_READ | PROT_WRITE) != 0) {
-      int const reason = errno;
-      unmap(s);
-      errno = reason;
-      fail();
-    }
-    return s;
+    blocks_[in] = {.base = static_cast<std::byte*>(base), .stacks = stacks, .free = all_of(stacks), .open = true};
+    open_.push_back(static_cast<std::uint32_t>(in));
+    spare_ += stacks;
+    next_ = 2 * stacks;
+  }
+
+  void unmap(block& b) noexcept {
+    ::munmap(b.base, b.stacks * stride());
+    spare_ -= b.stacks;
+    b.base = nullptr;
+    b.free = b.guarded = 0;  // and `take` will close it
+  }
+
+  /// The kernel notes it in its page table, from 6.13 on. Before, it can only split the mapping: of such pieces it
+  /// allows a process some 65,000, two for each stack.
+  void guard(stack s) const {
+    constexpr int guard_install = 102;  // MADV_GUARD_INSTALL, which headers may be too old for
+    if (::madvise(s.base, page_, guard_install) != 0 && ::mprotect(s.base, page_, PROT_NONE) != 0) fail();
   }
 
   [[noreturn]] void fail() const {
@@ -118,17 +165,16 @@ class stack_source {
                             fmt::format("fiber_pool: no memory for a stack of {} bytes", usable_));
   }
 
-  void unmap(stack s) noexcept { ::munmap(s.base, page_ + usable_); }
-
-  static constexpr std::size_t spare_max = 16;
+  static constexpr std::uint32_t spare_max = 16;
+  static constexpr std::uint32_t block_max = 16;
+  static constexpr std::size_t block_bytes = std::size_t{16} << 20;
 
   std::size_t page_;
   std::size_t usable_;
-  std::vector<stack> spare_ = [] {
-    std::vector<stack> v;
-    v.reserve(spare_max);
-    return v;
-  }();
+  std::vector<block> blocks_;
+  std::vector<std::uint32_t> open_;  // blocks with free stacks, and some without
+  std::uint32_t next_ = 1;           // how many stacks the next one has
+  std::size_t spare_ = 0;            // free stacks of all blocks
 };
 
 /// Hands one of our stacks to Boost.Context, which is never asked to free it.
@@ -288,8 +334,8 @@ class fiber_pool::impl {
   void warm_up(fiber_id id) const noexcept {
     slot const& s = slots_[id];
     if (s.live == nullptr || s.top == nullptr) return;
-    prefetch(s.live.get(), 0, sizeof(record));
-    prefetch(s.top, -320, 960);
+    detail::prefetch(s.live.get(), 0, sizeof(record));
+    detail::prefetch(s.top, -64, 512);
   }
 
   [[nodiscard]] bool finished(fiber_id id) const { return slots_.at(id).live == nullptr; }
@@ -319,11 +365,6 @@ class fiber_pool::impl {
     std::exception_ptr failure;
     void const* top = nullptr;  // about where its stack ends while it is suspended
   };
-
-  static void prefetch(void const* at, std::ptrdiff_t from, std::ptrdiff_t to) noexcept {
-    constexpr std::ptrdiff_t line = 64;
-    for (; from < to; from += line) __builtin_prefetch(static_cast<char const*>(at) + from, 1);
-  }
 
   void prepare(record& r) {
     r.place = stacks_.take();

@@ -66,8 +66,8 @@ speed_model::speed_model(speed_options const& options, std::size_t workers)
       random_slowdown_(options.random_slowdown),
       jitter_(options.jitter),
       changes_(options.changes) {
-  slowness_.resize(std::max(workers, slowness_.size()), 1.0);
   std::size_t const slow = options.heterogeneity.slow_workers(workers);
+  if (slow != 0) slowness_.resize(std::max(workers, slowness_.size()), 1.0);
   for (std::size_t i = workers - slow; i < workers; ++i)
     slowness_[i] *= options.heterogeneity.level;
   std::stable_sort(changes_.begin(), changes_.end(), [](auto const& a, auto const& b) {

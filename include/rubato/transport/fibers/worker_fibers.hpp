@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "rubato/core/random.hpp"
+#include "rubato/core/short_list.hpp"
 #include "rubato/core/slab.hpp"
 #include "rubato/run/run_control.hpp"
 #include "rubato/run/worker_run.hpp"
@@ -62,25 +63,25 @@ class fiber_endpoint final : public endpoint {
   void report(pace_report const& said);
   void sleep_until(time_point t);
 
+  struct question {
+    std::uint32_t table = 0;
+    read_slot* slot = nullptr;
+  };
   worker_fibers& run_;
   worker_id self_;
+  std::uint32_t outstanding_ = 0;
+  bool waiting_ = false;
+  bool dead_ = false;  ///< a body that swallows its death sends nothing more
+  fiber_process* process_ = nullptr;
   random_stream speed_draws_;
+  read_header read_{};                   ///< of the last questions
+  short_list<question, 1> questions_;    ///< by server: the last one
   random_stream link_draws_;
-  struct question {
-    std::uint32_t table;
-    read_slot* slot;
-  };
-  read_header read_{};               ///< of the last questions
-  std::vector<question> questions_;  ///< by server: the last one
   cut_slot* cut_ = nullptr;
   std::vector<conductor::order> orders_;  ///< have arrived
-  std::uint32_t outstanding_ = 0;
-  fiber_process* process_ = nullptr;
   std::size_t reader_ = 0;                ///< of the process's cache
   inquiry asked_;                         ///< of that cache
   std::vector<server_fetch*> fetches_;    ///< in its name, by server where one waits
-  bool waiting_ = false;
-  bool dead_ = false;  ///< a body that swallows its death sends nothing more
 };
 
 /// Workers that are fibers in virtual time, and servers between whose events they run. See `simulated`.
@@ -223,7 +224,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
   /// Where a worker's memory is, to be found without touching any of it.
   struct footprint {
     void const* participant;
-    void const* handle;
+    std::span<std::byte const> handle;
     void const* replica;
     sim::fiber_id fiber;
   };

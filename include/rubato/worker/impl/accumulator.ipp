@@ -8,13 +8,13 @@
 namespace rubato {
 
 shared_update accumulator::take() {
-  detail::clear(slots_);
+  clear_slots();
   if (empty()) return {};
   return std::exchange(current_, {});
 }
 
 committed_update accumulator::take_indexed(clock_index stamp) {
-  detail::row_slots slots = std::exchange(slots_, {});
+  auto slots = std::move(slots_);
   return {stamp, take(), std::move(slots)};
 }
 
@@ -23,7 +23,7 @@ std::pair<std::byte*, bool> accumulator::row_of(std::uint64_t row) {
   update& u = *current_;
   if (u.whole) return {u.values.data() + static_cast<std::size_t>(row) * row_bytes_, false};
   std::size_t const slot = u.rows.size();
-  auto const [at, is_new] = slots_.try_emplace(row, slot);
+  auto const [at, is_new] = slots().try_emplace(row, slot);
   if (!is_new) return {u.values.data() + at->second * row_bytes_, false};
   try {
     if (rows_ != 0 && 2 * slot >= std::max<std::uint64_t>(rows_, 16)) {
@@ -34,7 +34,7 @@ std::pair<std::byte*, bool> accumulator::row_of(std::uint64_t row) {
     return {u.values.extend(row_bytes_), true};
   } catch (...) {  // no entry points to values that are not there
     u.rows.resize(slot);
-    slots_.erase(row);
+    slots_->erase(row);
     throw;
   }
 }
@@ -60,7 +60,7 @@ void accumulator::make_whole(bool keep) {
     }
   }
   current_ = std::move(made);
-  detail::clear(slots_);
+  clear_slots();
 }
 
 void accumulator::start_with(update_buffer carried) {
@@ -70,9 +70,8 @@ void accumulator::start_with(update_buffer carried) {
 }
 
 void accumulator::index() {
-  detail::clear(slots_);
-  for (std::size_t slot = 0; slot < current_->rows.size(); ++slot)
-    slots_.emplace(current_->rows[slot], slot);
+  clear_slots();
+  for (std::size_t slot = 0; slot < current_->rows.size(); ++slot) slots().emplace(current_->rows[slot], slot);
 }
 
 }  // namespace rubato

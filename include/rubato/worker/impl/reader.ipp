@@ -11,17 +11,16 @@ namespace rubato::detail {
 reader::reader(endpoint& link, blueprint const& plan, std::size_t protocol, sender self,
                server_id nearest, argument_check const& check, pacer& pace, worker_metrics& metrics)
     : link_(link),
-      self_(self),
-      admission_(plan.protocol(protocol).admission),
-      visibility_(plan.protocol(protocol).visibility),
       synchronized_(plan.synchronized(protocol)),
       shares_reads_(link.shares_reads()),
+      admission_(plan.protocol(protocol).admission),
+      visibility_(plan.protocol(protocol).visibility),
       check_(check),
       pacer_(pace),
       metrics_(metrics),
-      nearest_(nearest),
-      header_{self, {}, {}, {}} {
-  for (std::uint32_t s = 0; s < plan.servers(); ++s) servers_.push_back(server_id{s});
+      servers_(plan.server_ids()),
+      header_{self, {}, {}, {}},
+      nearest_(nearest) {
   for (table_blueprint const& t : plan.tables())  // where such a pull is read versions move on, rows or none
     replicas_.push_back(make_replica(t, plan.servers(), t.versioned(protocol)));
 }
@@ -47,7 +46,8 @@ void reader::end() {
 }
 
 void reader::ask_admission(staleness s) {
-  fresh_ = {clock_, admission_.need(clock_, s, self_.worker), admission_.cache_need(clock_, s, self_.worker)};
+  worker_id const self = header_.from.worker;
+  fresh_ = {clock_, admission_.need(clock_, s, self), admission_.cache_need(clock_, s, self)};
   fresh_for_ = s;
 }
 
@@ -57,8 +57,7 @@ void reader::enter_anew(staleness s) {
     if (synchronized_) {
       fetch_cut(s, false);
     } else {
-      std::span<server_id const> const ask = own_may_lag_ ? std::span<server_id const>(servers_)
-                                                          : std::span<server_id const>(&nearest_, 1);
+      std::span<server_id const> const ask = own_may_lag_ ? servers_ : std::span<server_id const>(&nearest_, 1);
       for (server_id const server : ask) slot(0, server).asked = selection::nothing;
       fetch(0, ask, s);
     }
@@ -251,7 +250,7 @@ void reader::fetch_cut(staleness s, bool pull) {
   link_.request_cut(header_, cut_);
   link_.wait();
   know(cut_.cut->c_min());
-  for (server_id const server : servers_) acknowledge(server, cut_.cut->of(self_.worker));
+  for (server_id const server : servers_) acknowledge(server, cut_.cut->of(header_.from.worker));
   metrics_.bytes_received += cut_.cut->bytes();
   count_time(before, cut_.admitted - cut_.arrived);
   header_.cut = std::exchange(cut_.cut, nullptr);
@@ -359,7 +358,7 @@ std::size_t reader::kept_commits() const noexcept {
 /// Gives up, before the commit is sent, what the next clock could not read anyway: then stores
 /// need not keep a state for it.
 void reader::drop_useless_copies() {
-  clock_index const least = admission_.cache_need(clock_.next(), bound(), self_.worker);
+  clock_index const least = admission_.cache_need(clock_.next(), bound(), header_.from.worker);
   freshness const next{clock_index::lowest(), clock_index::highest(), least};
   for (auto const& r : replicas_) {
     // A base that lacks too many own commits costs more to bring up to date than to fetch anew.
@@ -374,7 +373,7 @@ void reader::drop_useless_copies() {
 bool reader::next_read_includes_own() const noexcept {
   if (!visibility_.holds_back()) return true;
   clock_index const next = clock_.next();
-  clock_index const needed = admission_.need(next, bound(), self_.worker);
+  clock_index const needed = admission_.need(next, bound(), header_.from.worker);
   return visibility_.horizon({.c_min = needed, .bound = bound()}) >= next;
 }
 

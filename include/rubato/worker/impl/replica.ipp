@@ -12,10 +12,10 @@ namespace rubato {
 
 replica::replica(table_blueprint const& table, std::uint32_t servers, bool asks_all)
     : where_(table.where()),
-      row_bytes_(table.row_bytes()),
       filter_(table.description().filter),
-      rows_(row_bytes_, static_cast<std::size_t>(table.description().cached_rows)),
-      asks_all_(asks_all) {
+      row_bytes_(table.row_bytes()),
+      asks_all_(asks_all),
+      rows_(row_bytes_, static_cast<std::size_t>(table.description().cached_rows)) {
   parts_.reserve(servers);
   for (std::uint32_t s = 0; s < servers; ++s)
     parts_.emplace_back(where_.rows_of(server_id{s}), row_bytes_, table.pool());
@@ -40,7 +40,10 @@ void replica::drop_base() noexcept {
 }
 
 void replica::drop_committed() noexcept {
-  for (auto& p : parts_) p.committed.clear();
+  for (auto& p : parts_) {
+    for (auto& u : p.committed) p.own.reuse(std::move(u));
+    p.committed.clear();
+  }
 }
 
 void replica::accept_base(fetch_mark const& mark) {
@@ -69,6 +72,7 @@ void replica::end_scatter() noexcept {
 void replica::forget_committed(part& p, clock_index included) noexcept {
   clock_index const in = has_base_ ? std::min(included, p.base_included) : included;
   auto const kept = std::ranges::find_if(p.committed, [in](auto const& u) { return u.stamp >= in; });
+  for (auto u = p.committed.begin(); u != kept; ++u) p.own.reuse(std::move(*u));
   p.committed.erase(p.committed.begin(), kept);
 }
 
@@ -96,7 +100,7 @@ template <parameter T>
 class replica_of final : public replica {
  public:
   replica_of(table_blueprint const& table, std::uint32_t servers, bool asks_all)
-      : replica(table, servers, asks_all), width_(table.width()) {}
+      : replica(table, servers, asks_all) {}
 
   // ---- pushes
 
@@ -106,9 +110,9 @@ class replica_of final : public replica {
       if (where_.rows_of(server_id{s}) == 0) continue;
       parts_[s].own.template add_whole<T>([&](auto add) {
         for_each_run(s, [&](layout::run const& run) {
-          add(static_cast<std::size_t>(run.local_first) * width_,
-              delta + static_cast<std::size_t>(run.first) * width_,
-              static_cast<std::size_t>(run.rows) * width_);
+          add(static_cast<std::size_t>(run.local_first) * width(),
+              delta + static_cast<std::size_t>(run.first) * width(),
+              static_cast<std::size_t>(run.rows) * width());
         });
       });
     }
@@ -117,18 +121,19 @@ class replica_of final : public replica {
 
   void push_rows(std::span<std::uint64_t const> keys, std::byte const* bytes) override {
     auto const* delta = reinterpret_cast<T const*>(bytes);
+    std::size_t const width = this->width();
     if (where_.bounded()) {
       layout const& rows = where_.rows();
       for (std::uint64_t const k : keys) {
         push_row(k, rows.locate(key{k}), delta);
-        delta += width_;
+        delta += width;
       }
       return;
     }
     where_.locate(keys, places_);  // many at once: a partition may be the user's
     for (std::size_t i = 0; i < keys.size(); ++i) {
       push_row(keys[i], places_[i], delta);
-      delta += width_;
+      delta += width;
     }
   }
 
@@ -165,8 +170,8 @@ class replica_of final : public replica {
     std::map<std::uint64_t, std::vector<T>> merged;
     auto const add = [&](std::span<std::uint64_t const> rows, T const* from) {
       for (std::uint64_t const row : rows) {
-        add_row(merged.try_emplace(row, width_).first->second.data(), from, width_);
-        from += width_;
+        add_row(merged.try_emplace(row, width()).first->second.data(), from, width());
+        from += width();
       }
     };
     for (auto const& p : parts_) {
@@ -218,7 +223,7 @@ class replica_of final : public replica {
   }
 
   void copy_row(std::byte const* from, std::byte* to) const noexcept {
-    if (width_ == 1) std::memcpy(to, from, sizeof(T));
+    if (width() == 1) std::memcpy(to, from, sizeof(T));
     else std::memcpy(to, from, row_bytes_);
   }
 
@@ -247,10 +252,10 @@ class replica_of final : public replica {
   /// Adds what the own updates hold of a row that a state including stamps below `included` lacks.
   void add_own(part const& p, clock_index included, std::uint64_t row, std::byte* to) const noexcept {
     auto const add = [&](std::byte const* from) {
-      if (from != nullptr) add_row(reinterpret_cast<T*>(to), reinterpret_cast<T const*>(from), width_);
+      if (from != nullptr) add_row(reinterpret_cast<T*>(to), reinterpret_cast<T const*>(from), width());
     };
     for (auto const& u : p.committed)
-      if (u.stamp >= included) add(find_row(*u.part, u.slots, row, row_bytes_));
+      if (u.stamp >= included) add(u.find(row, row_bytes_));
     add(p.own.find(row));
   }
 
@@ -261,19 +266,20 @@ class replica_of final : public replica {
       T const* from = u.values.as<T>().data();
       if (u.whole)
         return for_each_run(server, [&](layout::run const& run) {
-          add_scaled(out + static_cast<std::size_t>(run.first) * width_,
-                     from + static_cast<std::size_t>(run.local_first) * width_,
-                     static_cast<std::size_t>(run.rows) * width_, 1.0);
+          add_scaled(out + static_cast<std::size_t>(run.first) * width(),
+                     from + static_cast<std::size_t>(run.local_first) * width(),
+                     static_cast<std::size_t>(run.rows) * width(), 1.0);
         });
       for (std::uint64_t const row : u.rows) {
         key const k = where_.rows().key_of(server_id{server}, row);
-        add_row(out + k.index() * width_, from, width_);
-        from += width_;
+        add_row(out + k.index() * width(), from, width());
+        from += width();
       }
     });
   }
 
-  std::size_t width_;
+  [[nodiscard]] std::size_t width() const noexcept { return row_bytes_ / sizeof(T); }
+
   std::vector<layout::place> places_;  // of the rows that are being pushed
 };
 

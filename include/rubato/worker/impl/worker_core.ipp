@@ -57,11 +57,11 @@ struct worker_core::state {
     if (idle_work >= idle_work_max) check_progress();
   }
   void note_read(std::size_t table, std::uint64_t work, std::uint32_t round) {
-    if (std::exchange(pushed_since_read[table], false)) unstepped_rounds += round;
+    if (reads.replica_of(table).take_pushed()) unstepped_rounds += round;
     note_work(work);
   }
   void note_push(std::size_t table, std::uint64_t work) {
-    pushed_since_read[table] = true;
+    reads.replica_of(table).note_pushed();
     note_work(work);
   }
   void check_progress();
@@ -96,7 +96,6 @@ struct worker_core::state {
   std::uint64_t idle_work = 0;          ///< of pulls and pushes since the last step or commit
   time_point idle_since{};
   std::uint64_t unstepped_rounds = 0;   ///< reads of a table that came after a push to it, until a step; see below
-  std::unique_ptr<bool[]> pushed_since_read = std::make_unique<bool[]>(plan.tables().size());
 
   // Work is counted in rows. A read of a whole table is as many as it may take the time of.
   static constexpr std::uint64_t idle_work_max = 1'000'000'000;
@@ -247,7 +246,8 @@ read_slot& worker_core::slot(std::size_t table, server_id s) noexcept {
   return state_->reads.replica_of(table).slot(s);
 }
 std::span<std::byte const> worker_core::footprint() const noexcept {
-  return std::as_bytes(std::span(state_.get(), 1));
+  auto const* const first = reinterpret_cast<std::byte const*>(state_.get());
+  return {first, reinterpret_cast<std::byte const*>(&state_->metrics.staleness)};  // of which most is not touched
 }
 void const* worker_core::first_part() const noexcept {
   return state_->reads.replica_of(0).first_part();

@@ -159,8 +159,8 @@ void peer_fibers::send(worker_id from, worker_id to, peer_message&& m) {
   std::uint64_t const bytes = node(from.value()).bytes(m);
   p.handle().count_sent(bytes);
   sim::transit const t = network_.send(from, to, bytes, now(), p.to_others.link_draws_);
-  queue_.push(t.delivered,
-              {event::message, to.value(), from.value(), messages_.put({std::move(m), t.sent})});
+  queue_.push_in_turn(t.delivered,
+                      {event::message, to.value(), from.value(), messages_.put({std::move(m), t.sent})});
 }
 
 void peer_fibers::arrive(event const& e) {

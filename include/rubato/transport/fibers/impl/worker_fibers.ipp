@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "rubato/core/prefetch.hpp"
 #include "rubato/core/run_stopped.hpp"
 #include "rubato/transport/fibers/worker_fibers.hpp"
 
@@ -16,6 +17,7 @@ struct worker_fibers::worker_fiber final : worker_participant {
   worker_fiber(worker_fibers& run, sender const& self)
       : worker_participant(run, self), link(run, self.worker) {
     link.process_ = run.enter_process(self.worker.value());
+    if (link.process_ != nullptr) link.fetches_.resize(run.servers_.size());
     attach(link, run.options_.scenario.seed);
   }
   worker_fiber(worker_fiber const&) = delete;
@@ -30,10 +32,10 @@ struct worker_fibers::worker_fiber final : worker_participant {
     }
   }
 
-  fiber_endpoint link;
   sim::fiber_id fiber{};
   bool alive = true;                            ///< has neither ended nor crashed
   time_point crashed = time_point::max();
+  fiber_endpoint link;
 };
 
 // ---- a process
@@ -48,7 +50,7 @@ void fiber_process::ask(server_fetch& f) {
   worker_id const asker = f.read.from.worker;
   sim::transit const t = run_.network_.send(station(), f.server, f.slot.request_bytes(), run_.now(),
                                             run_.participants_[asker.index()]->link.link_draws_);
-  run_.queue_.push(t.delivered, {worker_fibers::event::fetch, asker.value(), f.server.value(),
+  run_.queue_.push_in_turn(t.delivered, {worker_fibers::event::fetch, asker.value(), f.server.value(),
                                  run_.under_way_.fetches.put(&f)});
 }
 
@@ -58,9 +60,9 @@ fiber_endpoint::fiber_endpoint(worker_fibers& run, worker_id self)
     : run_(run),
       self_(self),
       speed_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()}),
-      link_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()} + 1),
-      questions_(run.servers_.size()),
-      fetches_(run.servers_.size()) {}
+      link_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()} + 1) {
+  questions_.resize(run.servers_.size());
+}
 
 time_point fiber_endpoint::now() const { return run_.now(); }
 
@@ -75,7 +77,7 @@ void fiber_endpoint::post(server_id to, commit_message&& commit) {
   sim::transit const t = run_.network_.send(station(), to, commit.bytes(), now(), link_draws_);
   if (auto* const cache = shared()) cache->posted(reader_, to, next);
   std::uint32_t const at = run_.under_way_.commits.put({std::move(commit), t.sent});
-  run_.queue_.push(t.delivered, {worker_fibers::event::commit, self_.value(), to.value(), at});
+  run_.queue_.push_in_turn(t.delivered, {worker_fibers::event::commit, self_.value(), to.value(), at});
   if (t.sent > now()) sleep_until(t.sent);
 }
 
@@ -87,7 +89,7 @@ void fiber_endpoint::request(server_id to, std::size_t table, read_header const&
   ++outstanding_;
   slot.arrived = slot.admitted = now();
   sim::transit const t = run_.network_.send(station(), to, slot.request_bytes(), now(), link_draws_);
-  run_.queue_.push(t.delivered, {worker_fibers::event::request, self_.value(), to.value(),
+  run_.queue_.push_in_turn(t.delivered, {worker_fibers::event::request, self_.value(), to.value(),
                                  static_cast<std::uint32_t>(table)});
 }
 
@@ -260,7 +262,7 @@ worker_fibers::worker_fiber& worker_fibers::make_participant() {
   p.count = count_;
   enter();
   p.fiber = fibers_->spawn([this, &p] { live(p); });
-  footprints_.push_back({&p, p.handle().footprint().data(), p.handle().first_part(), p.fiber});
+  footprints_.push_back({&p, p.handle().footprint(), p.handle().first_part(), p.fiber});
   return p;
 }
 
@@ -446,7 +448,7 @@ bool worker_fibers::any_alive() const noexcept {
 
 void worker_fibers::take_commit(event const& e) {
   under_way::commit c = under_way_.commits.take(e.detail);
-  if (c.sent > participants_[e.worker]->crashed) return;  // cut off in the middle
+  if (crashes_ != 0 && c.sent > participants_[e.worker]->crashed) return;  // cut off in the middle
   released_.clear();
   clock_index const next = c.message.stamp.next();
   if (local_) local_->note(server_id{e.server}, c.message);
@@ -495,11 +497,12 @@ void worker_fibers::release(server_id s) {
   for (worker_id const w : released_) {
     worker_fiber& p = *participants_[w.index()];
     if (p.link.dead_) continue;
-    if (server_fetch* const f = std::exchange(p.link.fetches_[s.index()], nullptr)) {
-      servers_.server(s).read_released(f->table, f->read, f->slot);
-      answer(p, *f);
-      continue;
-    }
+    if (p.link.process_ != nullptr)
+      if (server_fetch* const f = std::exchange(p.link.fetches_[s.index()], nullptr)) {
+        servers_.server(s).read_released(f->table, f->read, f->slot);
+        answer(p, *f);
+        continue;
+      }
     if (!p.alive) continue;
     auto const [table, slot] = p.link.questions_[s.index()];
     servers_.server(s).read_released(table, p.link.read_, *slot);
@@ -511,14 +514,15 @@ void worker_fibers::answer(worker_fiber& p, server_id s, read_slot& slot) {
   slot.admitted = now();
   worker_id const to = p.link.self_;
   sim::transit const t = network_.send(s, p.link.station(), slot.reply_bytes(), now(), p.link.link_draws_);
-  queue_.push(t.delivered, {event::reply, to.value(), s.value(), 0});
+  queue_.push_in_turn(t.delivered, {event::reply, to.value(), s.value(), 0});
 }
 
 void worker_fibers::answer(worker_fiber& p, server_fetch& f) {
   f.slot.admitted = now();
   sim::transit const t =
       network_.send(f.server, p.link.station(), f.slot.reply_bytes(), now(), p.link.link_draws_);
-  queue_.push(t.delivered, {event::fetched, p.link.self_.value(), f.server.value(), under_way_.fetches.put(&f)});
+  queue_.push_in_turn(t.delivered, {event::fetched, p.link.self_.value(), f.server.value(),
+                                    under_way_.fetches.put(&f)});
 }
 
 void worker_fibers::take_order(event const& e) {
@@ -656,22 +660,15 @@ void worker_fibers::command(worker_id w, conductor::order const& order) {
 
 // ---- caches
 
-namespace {
-void prefetch(void const* at, std::ptrdiff_t bytes) noexcept {
-  constexpr std::ptrdiff_t line = 64;
-  for (std::ptrdiff_t i = 0; i < bytes; i += line)
-    __builtin_prefetch(static_cast<char const*>(at) + i, 1);
-}
-}  // namespace
-
 void worker_fibers::warm_up(event const& next) const noexcept {
   if (next.worker >= footprints_.size()) return;  // the loss of a worker that has not joined
   footprint const& f = footprints_[next.worker];
   if (next.what == event::resume || next.what == event::reply) fibers_->warm_up(f.fiber);
-  if (next.what == event::commit) return;
-  prefetch(f.participant, sizeof(worker_fiber));
-  prefetch(f.handle, 1024);
-  prefetch(f.replica, 512);
+  if (next.what == event::commit)
+    return prefetch(&under_way_.commits[next.detail], 0, sizeof(under_way::commit));
+  prefetch(f.participant, 0, sizeof(worker_fiber));
+  prefetch(f.handle.data(), 0, std::ssize(f.handle));
+  prefetch(f.replica, 0, 320);
 }
 
 // ---- reports
