@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -75,9 +74,10 @@ net::address announced(net::deployment const& place, net::network const& network
                         "RUBATO_ANNOUNCE");
 }
 
-std::uint64_t fresh_session() {
-  std::random_device entropy;
-  return (std::uint64_t{entropy()} << 32) | entropy();
+std::uint64_t fresh_session(net::network& by) {
+  std::uint64_t session = 0;
+  by.random(std::as_writable_bytes(std::span(&session, 1)));
+  return session;
 }
 
 void receive_control(wire::frame_header const& header, std::span<std::byte const> meta,
@@ -107,7 +107,7 @@ void coordinator_link::dial() {
                 between(self_.as, net::role::coordinator, link_limits(place_)), "the coordinator");
   net::hello h;
   h.as = self_.as;
-  h.session = fresh_session();
+  h.session = fresh_session(network_);
   auto const waited = std::chrono::floor<std::chrono::milliseconds>(network_.now() - began_);
   link_->dial(place_.coordinator, place_.keys, h, std::max(place_.patience - waited, 0ms));
   send(self_);

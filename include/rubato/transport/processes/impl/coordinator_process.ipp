@@ -260,7 +260,9 @@ void coordinator_process::enroll(guest& g, wire::registration const& r) {
     if (!is_same_place(r)) return wait_for_place(g, r);
     replace({r.as, *r.rank}, "it was started anew");
   }
-  g.place = control_.enroll(r, net::fresh_secret()).at;
+  net::proof secret;
+  network_->random(std::as_writable_bytes(std::span(secret)));
+  g.place = control_.enroll(r, secret).at;
   g.key = r.place_key;
   at_[*g.place] = &g;
   net::log(net::log_level::info, std::string(to_string(g.place->as)) + " " +
