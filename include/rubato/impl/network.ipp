@@ -18,5 +18,6 @@
 #include "rubato/net/impl/peer_identity.ipp"
 #include "rubato/net/impl/proof.ipp"
 #include "rubato/net/impl/stream.ipp"
+#include "rubato/net/impl/stream_host.ipp"
 #include "rubato/net/impl/tls.ipp"
 #include "rubato/net/impl/tls_context.ipp"
