@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -48,6 +49,7 @@ class listener {
 /// | `interrupt()`                  | makes a `run_one` that waits, or else the next one, return soon. Any thread |
 /// | `reached(bound, from)`         | where a listener that is bound there can be dialed by those that know `from`; nothing if that cannot be said |
 /// | `random(into)`                 | fills `into` with random bytes that nobody can guess. Any thread. Unless overridden, the system's |
+/// | `process()`                    | the number by which messages name this process. Any thread. Unless overridden, the system's |
 /// | `threads()`                    | how the process makes threads and lets them wait; lives longer than the network. Any thread. Unless overridden, the system's |
 ///
 /// Everything else is called by one thread at a time; and it calls back from inside
@@ -81,6 +83,7 @@ class network {
   virtual void interrupt() noexcept = 0;
   [[nodiscard]] virtual std::optional<address> reached(address const& bound, address const& from) const = 0;
   virtual void random(std::span<std::byte> into);
+  [[nodiscard]] virtual std::uint32_t process() const noexcept;
   [[nodiscard]] virtual thread_source& threads() noexcept { return system_threads(); }
 };
 
@@ -112,6 +115,7 @@ class network_decorator : public network {
     return inner_->reached(bound, from);
   }
   void random(std::span<std::byte> into) override { inner_->random(into); }
+  std::uint32_t process() const noexcept override { return inner_->process(); }
   thread_source& threads() noexcept override { return inner_->threads(); }
 
  protected:

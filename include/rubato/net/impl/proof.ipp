@@ -9,7 +9,6 @@
 #include <openssl/rand.h>
 
 #include "rubato/core/error.hpp"
-#include "rubato/net/network.hpp"
 
 namespace rubato::net {
 
@@ -36,7 +35,5 @@ proof fresh_secret() {
   fill_with_secrets(std::as_writable_bytes(std::span(secret)));
   return secret;
 }
-
-void network::random(std::span<std::byte> into) { fill_with_secrets(into); }
 
 }  // namespace rubato::net

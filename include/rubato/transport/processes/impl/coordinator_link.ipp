@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <span>
@@ -93,7 +92,7 @@ void receive_control(wire::frame_header const& header, std::span<std::byte const
 coordinator_link::coordinator_link(net::network& where, coordinator_user& user,
                                    net::deployment const& place, wire::registration self)
     : network_(where), user_(user), place_(place), self_(std::move(self)), says_(where.now()) {
-  self_.pid = static_cast<std::uint32_t>(::getpid());
+  self_.pid = network_.process();
   if (!place.place_key.empty())
     self_.place_key =
         net::make_proof(std::as_bytes(std::span(place.place_key)), std::as_bytes(std::span("rubato place")));
