@@ -9,6 +9,7 @@
 
 #include <boost/asio/error.hpp>
 
+#include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/net/impl/frame_reader.hpp"
 #include "rubato/net/impl/frame_writer.hpp"
@@ -189,10 +190,12 @@ void frame_pipe::check() {
   // The stream may sleep until much of a body is there, which takes a slow link its time.
   std::uint64_t const before = std::exchange(untold_, stream_->untold());
   bool const heard = std::exchange(heard_, false) || untold_ != before;
-  if (silence_.too_long(host_->now(), heard))
+  if (silence_.too_long(host_->now(), heard)) {
+    RUBATO_RARE("nothing was heard for too long");
     return fail(log_level::warning,
                 fmt::format("nothing was heard for {:.1f} s",
                             std::chrono::duration<double>(options_.silence).count()));
+  }
   if (!std::exchange(wrote_, false)) {
     if (writer_.unsent() == 0) send(wire::frame_header{}, {}, std::span<std::byte const>{});
     flush();
@@ -222,7 +225,10 @@ void frame_pipe::close() noexcept {
       error_code error;
       std::size_t const bytes = stream_->write(next, error);
       writer_.written(bytes);
-      if (error) break;
+      if (error) {
+        RUBATO_RARE("what was sent last did not leave before the connection closed");
+        break;
+      }
     }
   } catch (...) {  // a body's source failed: its frame cannot be completed
   }

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "rubato/core/printable.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/transport/processes/enrolments.hpp"
 #include "rubato/transport/processes/worker_links.hpp"
@@ -164,6 +165,7 @@ void worker_links::post(server_id s, std::shared_ptr<net::reliable_frame const> 
     to.note(!in_background_);
     full = to.full;
   }
+  if (full) RUBATO_RARE("a worker waits until there is room for its commit");
   if (full)
     turn_.wait([&] { return is_broken() || !to.full.load(std::memory_order_acquire); });
   else if (gathered && !gathering_.exchange(true)) {
@@ -346,6 +348,7 @@ void worker_links::broken(net::link& from, std::string const&) {
 
 void worker_links::resumed(net::link& from) {
   server& s = server_of(from);
+  if (!s.asked.empty()) RUBATO_RARE("a question was asked again after a break");
   for (question const* q : s.asked) from.send(q->header, q->meta, q->body);
   s.note(!in_background_);
   turn_.stir();
