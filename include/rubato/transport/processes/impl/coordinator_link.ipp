@@ -171,7 +171,8 @@ void coordinator_link::end(net::link&, wire::frame_header const&) {
 }
 
 void coordinator_link::lost(net::link&, std::string const& reason, bool expected) {
-  if (std::exchange(is_early_, false) && expected) come_again();
+  // Its connection may break before the goodbye: then who answers next is the next run's, which knows no such session.
+  if (std::exchange(is_early_, false)) come_again();
   else if (link_->was_refused() && !is_in_) user_.coordinator_refused(reason);
   else if (!was_there_ && !expected) user_.coordinator_absent(absence(reason));
   else user_.coordinator_lost(reason, expected);
