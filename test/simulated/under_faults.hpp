@@ -104,8 +104,8 @@ class watched_trial {
   /// From now on it may be given up by the others at any time.
   void endanger(testing::process_number p) {
     in_danger_.push_back(p);
-    for (life const& l : lives_)
-      if (l.process == p && l.runs) observer_->crashed(l.column);
+    for (life const& l : lives_)  // also one whose body has ended: what it sent last may not have arrived
+      if (l.process == p) observer_->crashed(l.column);
   }
   [[nodiscard]] bool is_in_danger(testing::process_number p) const {
     return std::ranges::find(in_danger_, p) != in_danger_.end();
@@ -163,7 +163,6 @@ class watched_trial {
   struct life {
     testing::process_number process;
     std::uint32_t column;
-    bool runs = true;
   };
 
   /// What a life of a worker does. `Worker` is the cluster's.
@@ -172,11 +171,6 @@ class watched_trial {
     if (lives_.size() == columns) throw std::logic_error("more lives than columns");
     auto const column = static_cast<std::uint32_t>(lives_.size());
     lives_.push_back({me.number(), column});
-    struct on_end {
-      watched_trial& t;
-      std::uint32_t at;
-      ~on_end() { t.lives_[at].runs = false; }
-    } const here{*this, column};
     testing::presence present(*observer_, column, w.clock());
     if (me.is_killed() || is_in_danger(me.number())) observer_->crashed(column);
     random_stream draws(schedule_.seed, 0xb0d1 + column);

@@ -16,10 +16,15 @@ class condition {
   using clock = std::chrono::steady_clock;
 
   virtual ~condition() = default;
+  /// Opens the guard while it waits.
   virtual void wait(std::unique_lock<std::mutex>& guard) = 0;
+  /// The same, at most until then.
   virtual void wait_until(std::unique_lock<std::mutex>& guard, clock::time_point deadline) = 0;
+  /// The same, for so long at most.
   virtual void wait_for(std::unique_lock<std::mutex>& guard, clock::duration time) = 0;
+  /// Wakes one of those who wait.
   virtual void notify_one() noexcept = 0;
+  /// Wakes all of them.
   virtual void notify_all() noexcept = 0;
 
   /// Returns when `done()` holds.
@@ -43,7 +48,9 @@ class running_thread {
 class thread_source {
  public:
   virtual ~thread_source() = default;
+  /// Where threads that come from here can wait.
   [[nodiscard]] virtual std::unique_ptr<condition> make_condition() = 0;
+  /// Runs `body` on a thread of its own. What it throws ends the program.
   /// @throws std::system_error where there is no thread to be had
   [[nodiscard]] virtual std::unique_ptr<running_thread> start(std::function<void()> body) = 0;
 };

@@ -39,7 +39,9 @@ enum class fault : std::uint8_t {
   long_blocks,   ///< a partition that outlasts all patience
   long_pauses,   ///< a process stands still for so long that others give it up
 };
+/// How many kinds there are.
 inline constexpr std::size_t fault_kinds = 18;
+/// "slow paths", "cuts".
 [[nodiscard]] std::string_view to_string(fault f) noexcept;
 /// Whether a process may be lost by it.
 [[nodiscard]] constexpr bool is_harmful(fault f) noexcept { return f > fault::impostors; }
@@ -47,7 +49,7 @@ inline constexpr std::size_t fault_kinds = 18;
 /// What a trial may be.
 struct trial_options {
   std::uint32_t workers = 2;  ///< processes, of one worker each
-  std::uint32_t servers = 1;
+  std::uint32_t servers = 1;  ///< the same
   /// What the places of all processes are made from: what becomes of the run when a worker is lost, a token, limits.
   net::deployment place{.silence = std::chrono::milliseconds(400),
                         .reconnect = std::chrono::milliseconds(300),
@@ -64,12 +66,12 @@ struct trial_options {
 
 /// What a trial came to.
 struct trial_result {
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;          ///< that it was drawn from
   sentences found;                 ///< what is wrong; empty: nothing
   bool harmful = false;            ///< something happened that may cost a process
   std::array<std::uint32_t, fault_kinds> faults{};  ///< how often each kind happened; of the first five, whether
-  std::vector<process_end> ends;
-  std::uint64_t events = 0;
+  std::vector<process_end> ends;   ///< of all lives of all processes
+  std::uint64_t events = 0;        ///< how many there were
   std::uint64_t hash = 0;          ///< of all that happened when
   duration time{};                 ///< until the last one ended, virtual
   std::vector<std::string> story;  ///< the last events, in words

@@ -40,7 +40,9 @@ class world;
 class simulated_process {
  public:
   virtual ~simulated_process() = default;
+  /// As `world::add` was told.
   [[nodiscard]] virtual std::string const& name() const noexcept = 0;
+  /// As `world::add` has given it.
   [[nodiscard]] virtual process_number number() const noexcept = 0;
   /// How often it has been started before.
   [[nodiscard]] virtual std::uint32_t life() const noexcept = 0;
@@ -82,8 +84,10 @@ struct process_end {
 /// Cost: no system call per event; a run of four processes with some hundred messages takes about a millisecond.
 class world {
  public:
+  /// What a process does from its start on; it ends when this returns or throws.
   using main_function = std::function<void(simulated_process&)>;
 
+  /// @param usual how bytes go where `set_path` says nothing else
   explicit world(std::uint64_t seed, path_options const& usual = {});
   ~world();
   world(world const&) = delete;
@@ -130,9 +134,11 @@ class world {
   void at(duration when, std::function<void()> f);
   /// Goes on until all have ended, or to this time. Returns whether all have ended.
   bool run(duration until);
+  /// The world's own clock, from 0 on.
   [[nodiscard]] time_point now() const noexcept;
   /// Called after every event.
   void on_event(std::function<void()> f);
+  /// How many there were.
   [[nodiscard]] std::uint64_t events() const noexcept;
   /// A hash of what has happened when: worlds of one seed have the same.
   [[nodiscard]] std::uint64_t hash() const noexcept;

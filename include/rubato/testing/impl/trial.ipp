@@ -94,7 +94,9 @@ class trial {
     return world_.add(
         std::move(name),
         [this, as, rank](simulated_process& me) {
-          program_({.place = place_of(as, rank), .seed = seed_, .network = me.network()}, me);
+          net::deployment d = place_of(as, rank);
+          if (impostor_ == me.number() && !d.place_key.empty()) d.place_key = "none that anybody knows";
+          program_({.place = d, .seed = seed_, .network = me.network()}, me);
         },
         starts);
   }
@@ -144,8 +146,10 @@ class trial {
 
   void draw_clocks() {
     note(fault::clocks);
-    for (process_number p = 0; p < names_.size(); ++p)
-      world_.set_clock(p, 0.8 + 0.45 * random_.uniform(), some(std::chrono::hours(1)));
+    for (process_number p = 0; p < names_.size(); ++p) {
+      speeds_[p] = 0.8 + 0.45 * random_.uniform();
+      world_.set_clock(p, speeds_[p], some(std::chrono::hours(1)));
+    }
   }
 
   [[nodiscard]] process_number somebody() { return static_cast<process_number>(random_.below(names_.size())); }
@@ -176,7 +180,9 @@ class trial {
     if (f == fault::refusals) return world_.refuse(p, some(moment()));
     if (f == fault::short_pauses) return world_.pause(p, some(moment()));
     endanger(p);
-    world_.pause(p, longest() + some(3 * longest()));
+    duration const time = longest() + some(3 * longest());
+    world_.pause(p, time);
+    until_[p] = std::max(until_[p], world_.now() + time);
   }
 
   void cut(fault f) {
@@ -209,8 +215,10 @@ class trial {
     endanger(p);
     world_.kill(p, f == fault::kills ? death::closes : death::vanishes);
     killed_.insert(p);
+    if (p == coordinator_) coordinator_gone_ = world_.now();
     if (!has(fault::restarts) || random_.chance(0.2)) return;
     note(fault::restarts);
+    if (p == coordinator_) coordinator_gone_.reset();
     if (random_.chance(0.4)) return world_.restart(p, some(2 * longest()));
     world_.restart(p, some(std::chrono::milliseconds(5)));
     if (random_.chance(0.5)) return;
@@ -240,6 +248,7 @@ class trial {
         found.add(e.name, e.killed ? " (which was killed)" : "", " has not ended ",
                   to_seconds(options_.bound), " s after the last fault");
       if (e.killed || !e.ended) continue;
+      judge_time(e, found);
       if (e.failure.empty()) ++well[e.name];
       else judge_failure(e, found);
     }
@@ -247,6 +256,22 @@ class trial {
       if (times > 1 && name != "late worker" && !has_restarted(name))
         found.add(times, " processes that are ", name, " end well");
     result_.found = found.take();
+  }
+
+  /// Who has been with a coordinator that is gone for good notices within the times that the place says, and a connection
+  /// that is being made does not lengthen them.
+  void judge_time(process_end const& e, findings& found) {
+    if (!coordinator_gone_ || e.at < *coordinator_gone_ || e.number >= members_) return;
+    if (until_.contains(e.number) && until_.at(e.number) > *coordinator_gone_) return;
+    if (impostor_ && names_[*impostor_] == names_[coordinator_]) return;
+    for (char const* never_there : {"waited", "could not be reached", "did not have all"})
+      if (e.failure.find(never_there) != std::string::npos) return;
+    double const speed = speeds_.contains(e.number) ? speeds_.at(e.number) : 1.0;
+    duration const own = options_.place.silence * 11 / 8 + options_.place.reconnect;
+    duration const most = stretch(own, 1 / speed) + 6 * moment();
+    if (e.at - *coordinator_gone_ > most)
+      found.add(e.name, " ends ", to_seconds(e.at - *coordinator_gone_), " s after the coordinator, expected within ",
+                to_seconds(most));
   }
 
   [[nodiscard]] bool has_restarted(std::string const& name) const {
@@ -308,6 +333,9 @@ class trial {
   std::ptrdiff_t places_taken_ = 0;  ///< by those who came late, at most
   std::set<process_number> in_danger_;
   std::set<process_number> killed_;
+  std::map<process_number, double> speeds_;      ///< of clocks
+  std::map<process_number, time_point> until_;   ///< those that stand still for long
+  std::optional<time_point> coordinator_gone_;   ///< for good
   bool has_keys_ = false;
   world world_;
 };

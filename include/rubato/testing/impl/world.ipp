@@ -199,9 +199,11 @@ void world_state::kill(process_number p, death how) {
   if (l == nullptr || l->end.ended || l->end.killed) return;
   tell(l->at.name, how == death::closes ? "is killed" : "is killed, and its machine is gone");
   l->end.killed = true;
-  std::erase_if(places, [](auto const& entry) {
+  std::erase_if(places, [&](auto const& entry) {
     auto const at = entry.second.lock();
-    return !at || is_of_the_dead(*at);
+    bool const is_gone = !at || is_of_the_dead(*at);
+    if (is_gone && how == death::vanishes) deserted.insert(entry.first);
+    return is_gone;
   });
   cut_off(*this, *l, how);
 }

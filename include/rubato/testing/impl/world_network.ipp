@@ -154,6 +154,7 @@ struct attempt : std::enable_shared_from_this<attempt> {
     auto const l = at == world().places.end() ? nullptr : at->second.lock();
     time_point const back = std::max(world().opens(there, here()), world().now()) +
                             world().travel(world().path(there, here()));
+    if (!l && world().deserted.contains(place_of(to))) return;  // nothing comes back
     bool const refuses = l && (l->in->of().at.refuses_until > world().now() || l->in->of().end.killed);
     if (!l || refuses) {
       world().push(back, [weak = weak_from_this()] {
@@ -282,7 +283,10 @@ std::unique_ptr<net::listener> listen(std::shared_ptr<node> const& by, net::addr
   if (auto const other = place.lock(); other && !other->in->of().end.killed)
     throw error(errc::io, bound.text() + ": cannot listen: Address already in use");
   auto l = std::make_shared<listening>(by, bound, keys.token, options, std::move(f));
-  if (!by->of().end.killed) place = l;
+  if (!by->of().end.killed) {
+    place = l;
+    world.deserted.erase(place_of(bound));
+  }
   return std::make_unique<simulated_listener>(world, std::move(l));
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -166,6 +167,7 @@ class world_state : public std::enable_shared_from_this<world_state> {
   std::map<std::pair<process_number, process_number>, path_options> paths;
   std::map<std::pair<process_number, process_number>, time_point> blocked;
   std::map<std::string, std::weak_ptr<world_parts::listening>> places;  ///< where somebody listens
+  std::set<std::string> deserted;  ///< places whose machine is gone
   std::vector<std::weak_ptr<world_parts::wire>> wires_ever;
   std::uint16_t next_port = 40000;
   std::size_t running = 0;  ///< lives that have not ended
