@@ -32,6 +32,8 @@ class watched_trial {
     options_.place.reconnect = std::chrono::milliseconds(random_.chance(0.2) ? 50 : 300);
     if (random_.chance(0.3)) options_.place.keys.token = "a secret";
     options_.endangered = [this](testing::process_number p) { endanger(p); };
+    in_background_ = random_.chance(0.2);
+    threads_ = random_.chance(0.15) ? 2 : 1;
     clocks_ = 1 + static_cast<std::int64_t>(random_.below(8));
     if (random_.chance(0.05)) {  // commits that are folded while they arrive
       wide_rows_ = 500'000;
@@ -72,11 +74,11 @@ class watched_trial {
   [[nodiscard]] std::uint64_t commits() const { return observer_->commits(); }
 
  private:
-  static constexpr std::uint32_t columns = 10;  ///< one for each life of a worker
+  static constexpr std::uint32_t columns = 16;  ///< one for each life of a worker
   static constexpr std::size_t rows = testing::detail::table_rows;
 
   void draw_protocol() {
-    switch (random_.below(5)) {
+    switch (random_.below(6)) {
       case 0:
         protocol_ = rules(bsp{});
         expected_ = testing::strict_rules(0);
@@ -92,6 +94,12 @@ class watched_trial {
         protocol_ = rules(asp{});
         expected_ = testing::eager_rules(staleness::infinite());
         return;
+      case 3: {
+        staleness const s = static_cast<std::int64_t>(random_.below(3));
+        protocol_ = rules(basic_ssp<stable_cut>{.staleness = s});
+        expected_ = testing::synchronized_rules(s);
+        return;
+      }
       default: {
         staleness const s = static_cast<std::int64_t>(random_.below(4));
         protocol_ = rules(ssp{.staleness = s});
@@ -100,6 +108,9 @@ class watched_trial {
       }
     }
   }
+
+  /// That the run begins with.
+  [[nodiscard]] std::uint32_t workers() const { return options_.workers * threads_; }
 
   /// From now on it may be given up by the others at any time.
   void endanger(testing::process_number p) {
@@ -111,7 +122,9 @@ class watched_trial {
     return std::ranges::find(in_danger_, p) != in_danger_.end();
   }
 
-  void play(tcp const& transport, testing::simulated_process& me) {
+  void play(tcp transport, testing::simulated_process& me) {
+    transport.background = in_background_;
+    transport.threads = threads_;
     for (int n = 0; n < clusters_; ++n) play(transport, me, n == 0);
   }
 
@@ -126,7 +139,7 @@ class watched_trial {
     if (!is_first) {
       unwatched(c);
       if (transport.place.as != net::role::worker) return;
-      std::vector const expected(wide_rows_, static_cast<std::int32_t>(3 * options_.workers));
+      std::vector const expected(wide_rows_, static_cast<std::int32_t>(3 * workers()));
       if (c.template parameters<3>() != expected) observer_->breach("a second cluster does not count every commit once");
       return;
     }
@@ -140,7 +153,7 @@ class watched_trial {
     observer_->finish(0, counted);
     observer_->finish(1, testing::detail::spread(keyed, columns));
     if (in_danger_.empty()) check_wide(counts);
-    if (is_bsp_ && in_danger_.empty() && lives_.size() == options_.workers) check_weights(learned, clocks_);
+    if (is_bsp_ && in_danger_.empty() && lives_.size() == workers()) check_weights(learned, clocks_);
     if (runs_ == 1) return;
     unwatched(c);
     if (in_danger_.empty()) check_wide(c.template parameters<3>());
@@ -242,13 +255,13 @@ class watched_trial {
   void step_weights(Worker& w, std::int64_t clock) {
     test::weights now(test::size);
     w[table<2>].pull(now);
-    bool const is_known = in_danger_.empty() && lives_.size() == options_.workers && clock == w.clock().value();
+    bool const is_known = in_danger_.empty() && lives_.size() == workers() && clock == w.clock().value();
     if (is_known) check_weights(now, clock);
     w[table<2>].push(test::update_of(now, w.rank(), clock, 0));
   }
 
   void check_weights(test::weights const& w, std::int64_t clock) {
-    test::job j{std::vector<std::int64_t>(options_.workers, clock), 1};
+    test::job j{std::vector<std::int64_t>(workers(), clock), 1};
     test::weights const expected = clock == 0 ? j.init : test::sequential(j);
     for (std::size_t i = 0; i < test::size; ++i)
       if (std::bit_cast<std::uint32_t>(w[i]) != std::bit_cast<std::uint32_t>(expected[i]))
@@ -262,6 +275,8 @@ class watched_trial {
   testing::expectations expected_;
   bool is_bsp_ = false;
   std::size_t wide_rows_ = 4;
+  std::uint32_t threads_ = 1;  ///< workers of a process
+  bool in_background_ = false;  ///< a thread of each worker process serves its links
   int runs_ = 1;      ///< of a cluster; only the first is watched
   int clusters_ = 1;  ///< of each process; only the first is watched
   std::int64_t others_ = 0;  ///< commits that are not watched

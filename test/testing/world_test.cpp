@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <rubato/net/link.hpp>
@@ -230,6 +231,44 @@ TEST_CASE("world: a handshake that is not answered ends in time", "[world]") {
   c.w.block(c.listener, c.talker, 1s);
   (void)c.w.run(5s);
   CHECK(c.failure.find("in time") != std::string::npos);
+}
+
+TEST_CASE("world: a listener takes as many connections as its options say", "[world]") {
+  net::set_log([](net::log_level, std::string_view) {});
+  world w(1);
+  auto const there = w.outside();
+  auto const here = w.outside();
+  std::vector<std::unique_ptr<net::connection>> taken, made;
+  std::vector<std::string> failures;
+  net::listener_options limits;
+  limits.connections_max = 2;
+  auto const door = there->listen({.host = "127.0.0.1"}, {}, limits,
+                                  [&](auto fresh) { taken.push_back(std::move(fresh)); });
+  std::vector<std::shared_ptr<void>> attempts;
+  for (int n = 0; n < 3; ++n) {
+    std::size_t const told = made.size() + failures.size();
+    attempts.push_back(here->dial(door->bound(), {}, {}, [&](auto fresh, std::string const& reason, bool) {
+      if (fresh) made.push_back(std::move(fresh));
+      else failures.push_back(reason);
+    }));
+    while (made.size() + failures.size() == told) {
+      here->run_one(here->now() + 1ms);
+      there->poll();
+    }
+  }
+  CHECK(taken.size() == 2);
+  CHECK(made.size() == 2);
+  REQUIRE(failures.size() == 1);
+  CHECK(failures.front().find(door->bound().text()) == 0);
+  taken.pop_back();  // then there is room again
+  made.pop_back();
+  attempts.push_back(here->dial(door->bound(), {}, {}, [&](auto fresh, std::string const&, bool) {
+    if (fresh) made.push_back(std::move(fresh));
+  }));
+  for (auto const end = here->now() + 1s; made.size() < 2 && here->now() < end; there->poll())
+    here->run_one(here->now() + 1ms);
+  CHECK(made.size() == 2);
+  net::set_log({});
 }
 
 TEST_CASE("world: clocks go at the speed that they are given", "[world]") {

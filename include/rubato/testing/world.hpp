@@ -79,7 +79,8 @@ struct process_end {
 ///     w.at(20ms, [&] { w.kill(server, death::closes); });
 ///     bool const all_ended = w.run(10s);
 ///
-/// Threads of a process, such as one worker each, are fibers, too; several workers in one process are not for it.
+/// Threads of a process are fibers, too, those of workers and of its links: who held a std::mutex while it waits for
+/// something else would stop the world.
 /// Lines of the log (`net::log`) go into the world's story while it runs. One world at a time; not thread-safe.
 /// Cost: no system call per event; a run of four processes with some hundred messages takes about a millisecond.
 class world {
