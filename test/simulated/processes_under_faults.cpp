@@ -20,11 +20,9 @@ TEST_CASE("runs of several processes keep their rules under faults, and all that
   std::uint64_t harmful = 0;
   for (std::uint64_t i = 0; i < seeds; ++i) {
     std::uint64_t const seed = test::first_seed() + i;
+    INFO("repeat with --seed " << seed);
     testing::trial_result const r = test::watched_trial(seed).run();
-    if (!r.found.empty()) {
-      INFO("repeat with --seed " << seed << '\n' << r.text());
-      FAIL();
-    }
+    if (!r.found.empty()) FAIL(r.text());
     harmful += r.harmful ? 1 : 0;
     well += std::ranges::all_of(r.ends, [](auto const& e) { return e.failure.empty(); }) ? 1 : 0;
   }

@@ -96,6 +96,18 @@ TEST_CASE("trial: a program that goes wrong after a loss is found, by a seed tha
   CHECK(first.story == again.story);
 }
 
+TEST_CASE("trial: who does not end is found", "[world]") {
+  testing::trial_options options;
+  options.harm = false;
+  options.bound = 1s;
+  options.without = {fault::joiners, fault::impostors};
+  auto const r = testing::run_trial(1, options, [](tcp const& t, simulated_process& me) {
+    if (t.place.as == net::role::server) me.work(100s);
+  });
+  REQUIRE(r.found.size() == 1);
+  CHECK(r.found.front() == "server 0 has not ended 1 s after the last fault");
+}
+
 TEST_CASE("trial: what is not wanted does not happen", "[world]") {
   testing::trial_options options;
   options.harm = false;

@@ -61,7 +61,8 @@ struct conversation {
       other = std::move(fresh);
       other->attach(heard);
     });
-    while (!heard.why) network->run_one();
+    auto const end = network->now() + 8s;
+    while (!heard.why && network->now() < end) network->run_one(end);
     closed_at = w.now();
   }
 
@@ -87,6 +88,7 @@ struct conversation {
     }
     auto const end = network->now() + stays;
     while (!answers.why && network->now() < end) network->run_one(end);
+    unsent_at_end = other->unsent();
   }
 
   world w;
@@ -99,6 +101,7 @@ struct conversation {
   time_point closed_at{};
   std::string failure;
   std::size_t most_unsent = 0;
+  std::size_t unsent_at_end = 0;
 };
 
 }  // namespace
@@ -137,6 +140,17 @@ TEST_CASE("world: what does not fit into a connection waits, until there is room
   CHECK(c.heard.lengths == std::vector<std::size_t>{300'000, 300'000});
   CHECK(c.most_unsent > 500'000);
   CHECK(c.answers.rooms > 0);
+}
+
+TEST_CASE("world: while nobody reads, a connection takes what it has room for and no more", "[world]") {
+  conversation c({.room = 4000});
+  c.says = {300'000};
+  c.stays = 100ms;
+  c.w.on_event([&, paused = false]() mutable {
+    if (!paused && !c.accepted.empty()) c.w.pause(c.listener, 500ms), paused = true;
+  });
+  REQUIRE(c.w.run(5s));
+  CHECK(c.unsent_at_end > 290'000);
 }
 
 TEST_CASE("world: a connection that is cut after so many bytes brings those and no more", "[world]") {
@@ -218,9 +232,9 @@ TEST_CASE("world: connections are refused where nobody listens, and where somebo
   conversation c;
   SECTION("for a while") { c.w.refuse(c.listener, 10ms); }
   SECTION("since it has been killed") {
-    c.w.at(0ns, [&] { c.w.kill(c.listener); });
+    c.w.at(10us, [&] { c.w.kill(c.listener); });
   }
-  (void)c.w.run(5s);
+  (void)c.w.run(10s);
   CHECK(c.failure == "127.0.0.1:500: Connection refused");
 }
 
@@ -229,8 +243,25 @@ TEST_CASE("world: a handshake that is not answered ends in time", "[world]") {
   limits.handshake = 30ms;
   conversation c({}, limits);
   c.w.block(c.listener, c.talker, 1s);
-  (void)c.w.run(5s);
+  (void)c.w.run(10s);
   CHECK(c.failure.find("in time") != std::string::npos);
+}
+
+TEST_CASE("world: where a machine has gone nobody answers, until another one listens there", "[world]") {
+  net::connection_options limits;
+  limits.handshake = 30ms;
+  conversation c({}, limits);
+  SECTION("for good") {
+    c.w.at(10us, [&] { c.w.kill(c.listener, death::vanishes); });
+    REQUIRE(c.w.run(10s));
+    CHECK(c.failure == "127.0.0.1:500: nobody answered in time");
+  }
+  SECTION("and it comes again") {
+    c.w.at(10us, [&] { c.w.kill(c.listener, death::vanishes); });
+    c.w.restart(c.listener, 50us);
+    REQUIRE(c.w.run(10s));
+    CHECK(c.failure.empty());
+  }
 }
 
 TEST_CASE("world: a listener takes as many connections as its options say", "[world]") {
@@ -341,9 +372,13 @@ TEST_CASE("world: a process may live again, and says what became of each life", 
 
 TEST_CASE("world: who waits for what never comes has not ended", "[world]") {
   world w(1);
-  w.add("process", [](simulated_process& me) { me.network()()->run_one(); });
+  w.add("process", [](simulated_process& me) {
+    auto const network = me.network()();
+    network->run_one(network->now() + 2s);
+  });
   CHECK_FALSE(w.run(1s));
   CHECK_FALSE(w.ends().front().ended);
+  CHECK(w.run(3s));
 }
 
 TEST_CASE("world: the same seed is the same world", "[world]") {

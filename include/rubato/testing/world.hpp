@@ -133,7 +133,8 @@ class world {
 
   /// Calls f once, when the world has come to this time.
   void at(duration when, std::function<void()> f);
-  /// Goes on until all have ended, or to this time. Returns whether all have ended.
+  /// Goes on until all have ended, or to this time. Returns whether all have, but for those that were killed, whose
+  /// code may not have noticed.
   bool run(duration until);
   /// The world's own clock, from 0 on.
   [[nodiscard]] time_point now() const noexcept;

@@ -210,6 +210,14 @@ void world_state::kill(process_number p, death how) {
 
 bool world_state::all_ended() const noexcept { return running == 0; }
 
+bool world_state::all_ended_or_killed() const noexcept {
+  std::size_t dead = 0;
+  for (auto const& s : slots)
+    dead += static_cast<std::size_t>(
+        std::ranges::count_if(s->lives, [](auto const& l) { return l->end.killed && !l->end.ended; }));
+  return running == dead;
+}
+
 // ---- paths
 
 path_options const& world_state::path(process_number from, process_number to) const {
@@ -341,7 +349,7 @@ bool world::run(duration until) {
   } const here(*state_);
   time_point const end(until);
   while (!state_->all_ended() && !state_->queue.empty() && state_->queue.next_time() <= end) state_->step();
-  return state_->all_ended();
+  return state_->all_ended_or_killed();
 }
 
 time_point world::now() const noexcept { return state_->now(); }

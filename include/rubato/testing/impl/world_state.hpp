@@ -145,6 +145,7 @@ class world_state : public std::enable_shared_from_this<world_state> {
   void start(process_number p);
   void kill(process_number p, death how);
   [[nodiscard]] bool all_ended() const noexcept;
+  [[nodiscard]] bool all_ended_or_killed() const noexcept;
   [[nodiscard]] world_parts::one_life* latest(process_number p) const noexcept;
 
   // paths
