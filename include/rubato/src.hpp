@@ -22,4 +22,7 @@
 #endif
 #ifndef RUBATO_NO_TESTING
 #include "rubato/impl/testing.ipp"
+#ifndef RUBATO_NO_NETWORK
+#include "rubato/impl/testing_processes.ipp"
+#endif
 #endif

@@ -144,7 +144,7 @@ std::string opened_for(std::string const& name) {
     auto const tls = net::make_tls_context(*files().keys(files_of).tls);
     auto const host = mine == handshake::role::connecting ? name : std::string();
     auto made = std::make_shared<net::opening>(
-        context, net::tls_stream(tls, std::move(socket), mine, host), mine, "", net::connection_options{},
+        net::host_of(context), net::tls_stream(tls, std::move(socket), mine, host), mine, "", net::connection_options{},
         std::move(done));
     made->start(net::network::clock::now() + 5s);
     return made;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rubato/core/impl/machine_memory.ipp"
+#include "rubato/core/impl/thread_source.ipp"
 #include "rubato/partition/impl/key_ranges.ipp"
 #include "rubato/partition/impl/layout.ipp"
 #include "rubato/partition/impl/on_servers.ipp"

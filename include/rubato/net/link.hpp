@@ -207,6 +207,7 @@ class link final : public frame_receiver {
   std::size_t kept_bytes_ = 0;
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;   ///< numbers of reliable frames that have arrived, without gaps
+  std::uint64_t last_begun_ = 0;  ///< of them, the last that has begun to arrive
   std::uint64_t acknowledged_ = 0;  ///< and of which the other end has been told
   std::vector<std::byte> scratch_;
   std::vector<std::span<std::byte const>> pieces_;

@@ -3,12 +3,15 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "rubato/core/thread_source.hpp"
 #include "rubato/net/address.hpp"
 #include "rubato/net/connection.hpp"
 #include "rubato/net/security.hpp"
@@ -45,6 +48,9 @@ class listener {
 /// | `poll()`                       | handles what has happened, without waiting |
 /// | `interrupt()`                  | makes a `run_one` that waits, or else the next one, return soon. Any thread |
 /// | `reached(bound, from)`         | where a listener that is bound there can be dialed by those that know `from`; nothing if that cannot be said |
+/// | `random(into)`                 | fills `into` with random bytes that nobody can guess. Any thread. Unless overridden, the system's |
+/// | `process()`                    | the number by which messages name this process. Any thread. Unless overridden, the system's |
+/// | `threads()`                    | how the process makes threads and lets them wait; lives longer than the network. Any thread. Unless overridden, the system's |
 ///
 /// Everything else is called by one thread at a time; and it calls back from inside
 /// `run_one` and `poll` only. Connections, listeners and handles are gone before their network. `keys` are
@@ -76,6 +82,9 @@ class network {
   virtual void poll() = 0;
   virtual void interrupt() noexcept = 0;
   [[nodiscard]] virtual std::optional<address> reached(address const& bound, address const& from) const = 0;
+  virtual void random(std::span<std::byte> into);
+  [[nodiscard]] virtual std::uint32_t process() const noexcept;
+  [[nodiscard]] virtual thread_source& threads() noexcept { return system_threads(); }
 };
 
 /// Makes a process's network.
@@ -105,6 +114,9 @@ class network_decorator : public network {
   std::optional<address> reached(address const& bound, address const& from) const override {
     return inner_->reached(bound, from);
   }
+  void random(std::span<std::byte> into) override { inner_->random(into); }
+  std::uint32_t process() const noexcept override { return inner_->process(); }
+  thread_source& threads() noexcept override { return inner_->threads(); }
 
  protected:
   /// The network below.

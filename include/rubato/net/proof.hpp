@@ -20,5 +20,7 @@ using proof = std::array<std::uint8_t, 32>;
 [[nodiscard]] bool are_same(std::span<std::byte const> a, std::span<std::byte const> b) noexcept;
 /// Random bytes that nobody can foretell, by the system. @throws error (errc::io) where it gives none
 [[nodiscard]] proof fresh_secret();
+/// Fills these bytes with such numbers. @throws as `fresh_secret`
+void fill_with_secrets(std::span<std::byte> bytes);
 
 }  // namespace rubato::net

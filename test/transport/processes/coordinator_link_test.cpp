@@ -5,6 +5,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -13,6 +19,13 @@
 #include <rubato/net/asio_network.hpp>
 #include <rubato/net/connection.hpp>
 #include <rubato/net/deployment.hpp>
+#include <rubato/net/link.hpp>
+#include <rubato/protocol/merge.hpp>
+#include <rubato/testing/world.hpp>
+#include <rubato/wire/control.hpp>
+#include <rubato/wire/messages.hpp>
+
+#include "transport/processes/serving.hpp"
 
 using namespace rubato;
 
@@ -76,4 +89,99 @@ TEST_CASE("tcp: who listens on all addresses is reached by the one that leads to
   }
   CHECK_FALSE(own.is_loopback());
   CHECK_NOTHROW(ip::tcp::acceptor(io, {own, 0}));  // an address of this machine
+}
+
+namespace {
+
+/// A coordinator by hand: takes what a process says, one connection after the other.
+class coordinator_by_hand final : public net::frame_receiver {
+ public:
+  explicit coordinator_by_hand(net::network& in)
+      : door_(in, {}, [this](auto fresh, auto const& said) { visited(std::move(fresh), said); }),
+        listener_(in.listen({.host = "127.0.0.1"}, {},
+                            detail::between(net::role::coordinator, {}, net::listener_options()),
+                            [this](auto fresh) { door_.receive(std::move(fresh)); })) {
+    door_.open();
+  }
+  [[nodiscard]] net::address bound() const { return listener_->bound(); }
+
+  std::vector<net::hello> hellos;
+  std::uint32_t registrations = 0;
+
+ private:
+  void visited(std::unique_ptr<net::connection> fresh, net::hello const& said) {
+    hellos.push_back(said);
+    connection_ = std::move(fresh);
+    connection_->attach(*this);
+    if (said.received != 0) return net::refuse(*connection_, "who are you?");  // the next run's, which has sent nothing
+    wire::frame_header welcome;
+    welcome.kind = 2;
+    connection_->send(welcome, {});
+    connection_->flush();
+  }
+  void begin(wire::frame_header const& header, std::span<std::byte const>,
+             std::vector<std::span<std::byte>>& body) override {
+    body_.resize(header.length);
+    body.emplace_back(body_);
+  }
+  void end(wire::frame_header const& header) override {
+    if (header.kind != +wire::kind::control) return;
+    ++registrations;
+    wire::frame_header h;
+    h.kind = +wire::kind::control;
+    h.sequence = 1;
+    bool const is_first = registrations == 1;
+    connection_->send(h, {}, is_first ? wire::encode(wire::come_again{}) : wire::encode(seventh()));
+    connection_->flush();
+    if (is_first) connection_.reset();  // without a goodbye
+  }
+  void closed(std::string const&) override {}
+  static wire::welcome seventh() {
+    wire::welcome w;
+    w.process = 7;
+    return w;
+  }
+
+  net::doorkeeper door_;
+  std::unique_ptr<net::listener> listener_;
+  std::unique_ptr<net::connection> connection_;
+  std::vector<std::byte> body_;
+};
+
+struct told_by_coordinator final : detail::coordinator_user {
+  void welcomed(wire::welcome const& w) override { number = w.process; }
+  void told(wire::control_message const&) override {}
+  void coordinator_lost(std::string const& reason, bool) override { ends.push_back("lost: " + reason); }
+  void coordinator_absent(std::string const& sentence) override { ends.push_back("absent: " + sentence); }
+  void coordinator_refused(std::string const& reason) override { ends.push_back("refused: " + reason); }
+  std::optional<std::uint32_t> number;
+  std::vector<std::string> ends;
+};
+
+}  // namespace
+
+TEST_CASE("who is told to come again does so also where the connection breaks before the goodbye", "[tcp]") {
+  test::silence_in_log const quiet;
+  testing::world w(1);
+  auto const there = w.outside();
+  auto const here = w.outside();
+  coordinator_by_hand coordinator(*there);
+  told_by_coordinator told;
+  net::deployment place;
+  place.coordinator = coordinator.bound();
+  wire::registration self;
+  self.as = net::role::worker;
+  detail::coordinator_link link(*here, told, place, self);
+  auto const end = here->now() + std::chrono::seconds(5);
+  while (!told.number && told.ends.empty() && here->now() < end) {
+    here->run_one(here->now() + std::chrono::milliseconds(1));
+    there->poll();
+  }
+  CHECK(told.ends == std::vector<std::string>{});
+  CHECK(told.number == 7u);
+  REQUIRE(coordinator.hellos.size() == 3);
+  CHECK(coordinator.hellos[1].session == coordinator.hellos[0].session);
+  CHECK(coordinator.hellos[2].session != coordinator.hellos[0].session);
+  CHECK(coordinator.hellos[2].received == 0);
+  link.close();
 }

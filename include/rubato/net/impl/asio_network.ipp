@@ -15,18 +15,13 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/udp.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "rubato/core/error.hpp"
 #include "rubato/net/impl/over_asio.hpp"
+#include "rubato/net/impl/stream_host.hpp"
 
 namespace rubato::net {
 namespace {
-
-struct alarm {
-  boost::asio::steady_timer timer;
-  std::function<void()> ring;
-};
 
 /// Of this machine, on the way to `there`; nothing if that is the machine itself by its loopback
 /// network, or is not known.
@@ -55,6 +50,7 @@ struct asio_network::state {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{
       context.get_executor()};
   std::atomic<bool> interrupted = false;
+  std::shared_ptr<stream_host> host = host_of(context);
 };
 
 asio_network::asio_network() : state_(std::make_unique<state>()) {}
@@ -105,14 +101,7 @@ void asio_network::interrupt() noexcept {
 }
 
 std::shared_ptr<void> asio_network::at(clock::time_point when, std::function<void()> f) {
-  auto const one = std::make_shared<alarm>(
-      alarm{boost::asio::steady_timer(state_->context, when), std::move(f)});
-  one->timer.async_wait([weak = std::weak_ptr<alarm>(one)](boost::system::error_code const& error) {
-    // The handle may have been dropped when the time was up already.
-    auto const still_wanted = weak.lock();
-    if (still_wanted && !error) still_wanted->ring();
-  });
-  return one;
+  return state_->host->at(when, std::move(f));
 }
 
 }  // namespace rubato::net

@@ -8,15 +8,15 @@
 #include <utility>
 
 #include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 
+#include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/net/impl/frame_reader.hpp"
 #include "rubato/net/impl/frame_writer.hpp"
 #include "rubato/net/impl/make_connection.hpp"
 #include "rubato/net/impl/silence_meter.hpp"
 #include "rubato/net/impl/stream.hpp"
+#include "rubato/net/impl/stream_host.hpp"
 
 namespace rubato::net {
 namespace {
@@ -30,10 +30,9 @@ constexpr std::size_t write_budget = 1024 * 1024;  // then others have their tur
 // What is behind a connection. Operations under way keep it alive, the owner's handle may go.
 class frame_pipe final : public stream::user, public std::enable_shared_from_this<frame_pipe> {
  public:
-  frame_pipe(asio::io_context& context, std::unique_ptr<stream> over, std::string peer,
+  frame_pipe(std::shared_ptr<stream_host> host, std::unique_ptr<stream> over, std::string peer,
        connection_options const& options, std::shared_ptr<void> ticket)
-      : context_(context),
-        timer_(context),
+      : host_(std::move(host)),
         stream_(std::move(over)),
         peer_(std::move(peer)),
         options_(options),
@@ -47,7 +46,7 @@ class frame_pipe final : public stream::user, public std::enable_shared_from_thi
     owner_ = &owner;
     if (!first) return;
     read_on();
-    silence_.start(silence_meter::clock::now());
+    silence_.start(host_->now());
     check_later();
   }
 
@@ -91,8 +90,8 @@ class frame_pipe final : public stream::user, public std::enable_shared_from_thi
   void fail_soon(std::string const& reason);
   void shut() noexcept;
 
-  asio::io_context& context_;
-  asio::steady_timer timer_;
+  std::shared_ptr<stream_host> host_;
+  std::shared_ptr<void> timer_;
   std::unique_ptr<stream> stream_;
   std::string peer_;
   connection_options options_;
@@ -171,7 +170,7 @@ void frame_pipe::write_failed(error_code const& error) {
 
 void frame_pipe::tell_of_room() {
   above_mark_ = false;
-  asio::post(context_, [self = shared_from_this()] {
+  host_->post([self = shared_from_this()] {
     if (self->owner_ == nullptr) return;
     try {
       self->owner_->writable();
@@ -182,9 +181,8 @@ void frame_pipe::tell_of_room() {
 }
 
 void frame_pipe::check_later() {
-  timer_.expires_at(silence_.due());
-  timer_.async_wait([self = shared_from_this()](error_code const& error) {
-    if (!error && self->open_) self->check();
+  timer_ = host_->at(silence_.due(), [weak = weak_from_this()] {
+    if (auto const self = weak.lock(); self && self->open_) self->check();
   });
 }
 
@@ -192,10 +190,12 @@ void frame_pipe::check() {
   // The stream may sleep until much of a body is there, which takes a slow link its time.
   std::uint64_t const before = std::exchange(untold_, stream_->untold());
   bool const heard = std::exchange(heard_, false) || untold_ != before;
-  if (silence_.too_long(silence_meter::clock::now(), heard))
+  if (silence_.too_long(host_->now(), heard)) {
+    RUBATO_RARE("nothing was heard for too long");
     return fail(log_level::warning,
                 fmt::format("nothing was heard for {:.1f} s",
                             std::chrono::duration<double>(options_.silence).count()));
+  }
   if (!std::exchange(wrote_, false)) {
     if (writer_.unsent() == 0) send(wire::frame_header{}, {}, std::span<std::byte const>{});
     flush();
@@ -214,8 +214,7 @@ void frame_pipe::fail(log_level level, std::string const& reason) {
 
 void frame_pipe::fail_soon(std::string const& reason) {
   write_broken_ = true;
-  asio::post(context_,
-             [self = shared_from_this(), reason] { self->fail(log_level::warning, reason); });
+  host_->post([self = shared_from_this(), reason] { self->fail(log_level::warning, reason); });
 }
 
 void frame_pipe::close() noexcept {
@@ -226,7 +225,10 @@ void frame_pipe::close() noexcept {
       error_code error;
       std::size_t const bytes = stream_->write(next, error);
       writer_.written(bytes);
-      if (error) break;
+      if (error) {
+        RUBATO_RARE("what was sent last did not leave before the connection closed");
+        break;
+      }
     }
   } catch (...) {  // a body's source failed: its frame cannot be completed
   }
@@ -239,10 +241,7 @@ void frame_pipe::shut() noexcept {
   stream_->close();
   writer_.clear();
   ticket_.reset();
-  try {
-    timer_.cancel();
-  } catch (...) {  // it will find the connection closed
-  }
+  timer_.reset();
 }
 
 // The owner's end of it.
@@ -276,12 +275,12 @@ class handle final : public connection {
 
 }  // namespace
 
-std::unique_ptr<connection> make_connection(asio::io_context& context, std::unique_ptr<stream> over,
+std::unique_ptr<connection> make_connection(std::shared_ptr<stream_host> host, std::unique_ptr<stream> over,
                                             std::string peer, peer_identity shown,
                                             connection_options const& options,
                                             std::shared_ptr<void> ticket) {
   auto pipe =
-      std::make_shared<frame_pipe>(context, std::move(over), std::move(peer), options, std::move(ticket));
+      std::make_shared<frame_pipe>(std::move(host), std::move(over), std::move(peer), options, std::move(ticket));
   return std::make_unique<handle>(std::move(pipe), std::move(shown));
 }
 

@@ -148,10 +148,10 @@ void attempt::open() {
     auto const self = weak.lock();
     if (!self) return;
     if (!opened) return self->finish(reason, {}, refused);
-    self->finish({}, make_connection(self->context_, std::move(opened), self->to_.text(),
+    self->finish({}, make_connection(host_of(self->context_), std::move(opened), self->to_.text(),
                                      self->opening_->other(), self->options_));
   };
-  opening_ = std::make_shared<opening>(context_, std::move(over), handshake::role::connecting,
+  opening_ = std::make_shared<opening>(host_of(context_), std::move(over), handshake::role::connecting,
                                        token_, options_, told_of);
   opening_->start(until_);
 }

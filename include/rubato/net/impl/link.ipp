@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rubato/core/printable.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/wire/archive.hpp"
 
@@ -137,6 +138,7 @@ void link::connected(std::unique_ptr<connection> fresh, std::string const& reaso
   connection_->send(own(hello_kind), encode(self_));
   connection_->flush();
   timer_ = network_.at(network_.now() + handshake_time(), [this] {
+    RUBATO_RARE("a welcome did not come in time");
     connection_->close();
     closed("said no welcome in time");
   });
@@ -167,6 +169,7 @@ void link::adopt(std::unique_ptr<connection> fresh, hello const& said) {
     return;
   }
   if (connection_) {  // the other end knows better that it is broken
+    RUBATO_RARE("a process connected anew before the break was noticed");
     connection_->close();
     count_break();
     interrupted("it connected anew");
@@ -194,6 +197,8 @@ void link::welcomed(std::uint64_t received) {
 }
 
 void link::resume() {
+  if (begun_) RUBATO_RARE("a link went on after a break");
+  if (begun_ && !kept_.empty()) RUBATO_RARE("frames were sent again that had not been acknowledged");
   ready_ = begun_ = true;
   cut_ = false;
   garbled_ = false;
@@ -306,6 +311,8 @@ void link::begin(wire::frame_header const& header, std::span<std::byte const> me
     if ((header.kind & reliable_bit) != 0) expect_next(header.sequence);
     else arriving_ = header;
     user_.begin(*this, header, meta, body);
+    if ((header.kind & reliable_bit) != 0 && std::exchange(last_begun_, header.sequence) == header.sequence)
+      RUBATO_RARE("a frame came again after a cut in its body");
   } catch (std::exception const& e) {
     fail(e.what());
     throw;
@@ -426,6 +433,8 @@ void link::closed(std::string const& reason) {
   if (over_) return;
   connection_.reset();
   timer_.reset();
+  if (!ready_) RUBATO_RARE("a connection broke between its handshake and the welcome");
+  if (arriving_) RUBATO_RARE("a connection broke in an answer");
   if (farewell_) return give_up(who_ + " has left", true);
   if (fatal_) return give_up(*fatal_, false);
   count_break();
@@ -453,6 +462,7 @@ void link::interrupted(std::string const& reason) {
 
 void link::give_up(std::string const& reason, bool expected) {
   if (std::exchange(over_, true)) return;
+  if (!kept_.empty()) RUBATO_RARE("a link was given up with frames that had not arrived");
   kept_.clear();
   kept_bytes_ = 0;
   user_.lost(*this, reason, expected);
@@ -488,7 +498,10 @@ class doorkeeper::guest final : public frame_receiver {
   /// Once the door is open: those whose hello has been read.
   void enter() {
     if (!said_ || !connection_ || !connection_->is_open()) return;
-    if (keeper_.is_early_ && keeper_.is_early_(*said_)) return;
+    if (keeper_.is_early_ && keeper_.is_early_(*said_)) {
+      RUBATO_RARE("a guest waits at the door for news of it");
+      return;
+    }
     std::unique_ptr<connection> visitor = std::move(connection_);
     hello const said = *said_;
     visitor_ welcome = keeper_.welcome_;

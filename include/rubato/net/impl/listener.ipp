@@ -244,7 +244,7 @@ void listener_state::open(socket_type socket) {
                   : plain_stream(std::move(socket));
   auto which = std::make_shared<opening const*>(nullptr);
   auto const one = std::make_shared<opening>(
-      context, std::move(over), handshake::role::accepting, token, limits,
+      host_of(context), std::move(over), handshake::role::accepting, token, limits,
       [weak = weak_from_this(), which, who, ticket = tickets](
           std::unique_ptr<stream> opened, std::string const& reason, bool) {
         if (auto const self = weak.lock())
@@ -263,7 +263,7 @@ void listener_state::on_opened(opening const* which, std::unique_ptr<stream> ope
   forget(which, who.machine);
   if (!opened) return refusals.tell(fmt::format("{}: refused: {}", who.name, reason), opening::clock::now());
   log(log_level::info, fmt::format("{}: connected", who.name));
-  accepted(make_connection(context, std::move(opened), who.name, shown, limits, std::move(ticket)));
+  accepted(make_connection(host_of(context), std::move(opened), who.name, shown, limits, std::move(ticket)));
 }
 
 void listener_state::close() noexcept {

@@ -5,16 +5,15 @@
 #include <string>
 #include <utility>
 
-#include <boost/asio/io_context.hpp>
-
 #include "rubato/net/connection.hpp"
 #include "rubato/net/impl/stream.hpp"
+#include "rubato/net/impl/stream_host.hpp"
 
 namespace rubato::net {
 
 /// A connection over a stream that has passed the handshake, in which the other end has shown itself to be this. The
 /// ticket is dropped when it closes.
-[[nodiscard]] std::unique_ptr<connection> make_connection(boost::asio::io_context& context,
+[[nodiscard]] std::unique_ptr<connection> make_connection(std::shared_ptr<stream_host> host,
                                                           std::unique_ptr<stream> over,
                                                           std::string peer, peer_identity shown,
                                                           connection_options const& options,

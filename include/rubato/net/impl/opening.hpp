@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/buffer.hpp>
 
 #include "rubato/net/connection.hpp"
 #include "rubato/net/impl/handshake.hpp"
 #include "rubato/net/impl/stream.hpp"
+#include "rubato/net/impl/stream_host.hpp"
 
 namespace rubato::net {
 
@@ -26,7 +26,7 @@ class opening final : public stream::user, public std::enable_shared_from_this<o
   using told =
       std::function<void(std::unique_ptr<stream>, std::string const& reason, bool refused)>;
 
-  opening(boost::asio::io_context& context, std::unique_ptr<stream> over, handshake::role mine,
+  opening(std::shared_ptr<stream_host> host, std::unique_ptr<stream> over, handshake::role mine,
           std::string token, connection_options const& options, told done);
 
   void start(clock::time_point until);
@@ -48,7 +48,8 @@ class opening final : public stream::user, public std::enable_shared_from_this<o
   void finish(std::string const& reason, bool refused = false);
   void fail(error_code const& error);
 
-  boost::asio::steady_timer timer_;
+  std::shared_ptr<stream_host> host_;
+  std::shared_ptr<void> timer_;
   std::unique_ptr<stream> stream_;
   handshake handshake_;
   told done_;

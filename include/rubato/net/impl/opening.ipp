@@ -10,18 +10,17 @@ namespace rubato::net {
 
 namespace asio = boost::asio;
 
-opening::opening(asio::io_context& context, std::unique_ptr<stream> over, handshake::role mine,
+opening::opening(std::shared_ptr<stream_host> host, std::unique_ptr<stream> over, handshake::role mine,
                  std::string token, connection_options const& options, told done)
-    : timer_(context),
+    : host_(std::move(host)),
       stream_(std::move(over)),
       handshake_(mine, std::move(token),
                  {.mine = options.as, .other = options.expected, .number = options.expected_number}),
       done_(std::move(done)) {}
 
 void opening::start(clock::time_point until) {
-  timer_.expires_at(until);
-  timer_.async_wait([self = shared_from_this()](error_code const& error) {
-    if (!error) self->finish("the handshake took too long");
+  timer_ = host_->at(until, [weak = weak_from_this()] {
+    if (auto const self = weak.lock()) self->finish("the handshake took too long");
   });
   proceed();
 }
@@ -97,7 +96,7 @@ void opening::fail(error_code const& error) {
 void opening::finish(std::string const& reason, bool refused) {
   if (!done_) return;
   auto const done = std::exchange(done_, nullptr);
-  timer_.cancel();
+  timer_.reset();
   if (reason.empty()) return done(std::move(stream_), reason, false);
   stream_->close();
   done(nullptr, reason, refused);
@@ -105,10 +104,7 @@ void opening::finish(std::string const& reason, bool refused) {
 
 void opening::cancel() noexcept {
   done_ = nullptr;
-  try {
-    timer_.cancel();
-  } catch (...) {  // it will find nobody to tell
-  }
+  timer_.reset();
   if (stream_) stream_->close();
 }
 

@@ -25,10 +25,14 @@ bool are_same(std::span<std::byte const> a, std::span<std::byte const> b) noexce
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
+void fill_with_secrets(std::span<std::byte> bytes) {
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size())) != 1)
+    throw error(errc::io, "the system gave no random numbers for a secret");
+}
+
 proof fresh_secret() {
   proof secret;
-  if (RAND_bytes(secret.data(), static_cast<int>(secret.size())) != 1)
-    throw error(errc::io, "the system gave no random numbers for a secret");
+  fill_with_secrets(std::as_writable_bytes(std::span(secret)));
   return secret;
 }
 

@@ -40,7 +40,7 @@ template <class Options>
 [[nodiscard]] net::address announced(net::deployment const& place, net::network const& network,
                                      net::address const& bound);
 /// Names a link; drawn at random, so that no two are alike.
-[[nodiscard]] std::uint64_t fresh_session();
+[[nodiscard]] std::uint64_t fresh_session(net::network& by);
 /// Where a process's control messages gather. @throws wire::frame_error when they are too long
 void receive_control(wire::frame_header const& header, std::span<std::byte const> meta,
                      std::vector<std::byte>& into, std::vector<std::span<std::byte>>& body);

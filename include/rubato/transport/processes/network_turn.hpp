@@ -2,9 +2,10 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
+#include <memory>
 #include <mutex>
 
+#include "rubato/core/thread_source.hpp"
 #include "rubato/net/network.hpp"
 
 namespace rubato::detail {
@@ -19,14 +20,14 @@ class network_turn {
  public:
   using clock = net::network::clock;
 
-  explicit network_turn(net::network& n) noexcept : network_(n) {}
+  explicit network_turn(net::network& n) : network_(n), changed_(n.threads().make_condition()) {}
 
   void lock() {
     std::unique_lock guard(lock_);
     if (taken_) {
       ++wanting_;
       network_.interrupt();
-      changed_.wait(guard, [this] { return !taken_; });
+      changed_->wait(guard, [this] { return !taken_; });
       --wanting_;
     }
     taken_ = true;
@@ -42,7 +43,7 @@ class network_turn {
       taken_ = false;
       if (wanting_ == 0 && sleeping_ == 0) return;
     }
-    changed_.notify_all();
+    changed_->notify_all();
   }
 
   /// Returns when `done()` holds, or at the deadline; whoever makes it hold has the turn, or calls
@@ -55,7 +56,7 @@ class network_turn {
       network_turn& t;
       explicit among_waiting(network_turn& all) : t(all) { ++t.waiting_; }
       ~among_waiting() {
-        if (--t.waiting_ == 0 && t.sleeping_ != 0) t.changed_.notify_all();
+        if (--t.waiting_ == 0 && t.sleeping_ != 0) t.changed_->notify_all();
       }
     } const here(*this);
     if (attended_) network_.interrupt();
@@ -67,7 +68,7 @@ class network_turn {
       taken_ = true;
       run(guard, done, deadline);
       taken_ = false;
-      if (wanting_ != 0 || sleeping_ != 0) changed_.notify_all();
+      if (wanting_ != 0 || sleeping_ != 0) changed_->notify_all();
     }
   }
 
@@ -85,7 +86,7 @@ class network_turn {
       run(guard, [&] { return stop() || waiting_.load(std::memory_order_relaxed) != 0; },
           clock::time_point::max());
       taken_ = attended_ = false;
-      if (wanting_ != 0 || sleeping_ != 0) changed_.notify_all();
+      if (wanting_ != 0 || sleeping_ != 0) changed_->notify_all();
     }
   }
 
@@ -93,7 +94,7 @@ class network_turn {
   void wake() {
     { std::lock_guard const guard(lock_); }
     stirred_.store(true, std::memory_order_relaxed);
-    changed_.notify_all();
+    changed_->notify_all();
     network_.interrupt();
   }
   /// In one's turn: something has happened that another thread may wait for.
@@ -102,8 +103,8 @@ class network_turn {
  private:
   void sleep(std::unique_lock<std::mutex>& guard, clock::time_point deadline) {
     ++sleeping_;
-    if (deadline == clock::time_point::max()) changed_.wait(guard);
-    else changed_.wait_until(guard, deadline);
+    if (deadline == clock::time_point::max()) changed_->wait(guard);
+    else changed_->wait_until(guard, deadline);
     --sleeping_;
   }
 
@@ -119,7 +120,7 @@ class network_turn {
     } catch (...) {
       guard.lock();
       taken_ = attended_ = false;
-      changed_.notify_all();
+      changed_->notify_all();
       throw;
     }
     guard.lock();
@@ -127,7 +128,7 @@ class network_turn {
 
   net::network& network_;
   std::mutex lock_;
-  std::condition_variable changed_;
+  std::unique_ptr<condition> changed_;
   bool taken_ = false;
   bool attended_ = false;  ///< taken by a thread in the background
   std::atomic<int> wanting_ = 0;

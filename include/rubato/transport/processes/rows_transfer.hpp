@@ -55,11 +55,11 @@ class rows_receiver final : net::link_user {
   net::deployment place_;
   blueprint const& plan_;
   taker take_;
-  std::uint64_t session_;
   moved_rows arriving_;
   bool complete_ = false;             ///< the last one has come
   std::optional<std::string> ended_;  ///< why the link is over
   std::unique_ptr<net::network> network_;
+  std::uint64_t session_;
   net::link link_;
   net::doorkeeper door_;
   std::unique_ptr<net::listener> listener_;

@@ -2,18 +2,17 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "rubato/core/error.hpp"
+#include "rubato/core/thread_source.hpp"
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
@@ -159,14 +158,14 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   coordinator_link coordinator_;
 
   std::mutex keeping_;
-  std::condition_variable keeper_wakes_;
+  std::unique_ptr<condition> keeper_wakes_ = network_->threads().make_condition();
   bool keeper_stops_ = false;
   std::atomic<bool> gathering_ = false;  ///< small commits follow each other: the keeper looks often
   std::atomic<bool> unflushed_ = false;  ///< some wait to be joined by others
-  std::thread keeper_;
+  std::unique_ptr<running_thread> keeper_;
   bool in_background_;
   std::atomic<bool> background_stops_ = false;
-  std::thread background_;
+  std::unique_ptr<running_thread> background_;  ///< if there is to be one
 };
 
 }  // namespace rubato::detail

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,9 +10,9 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "rubato/core/thread_source.hpp"
 #include "rubato/run/worker_run.hpp"
 #include "rubato/transport/processes/link_fetcher.hpp"
 #include "rubato/transport/processes/local_model.hpp"
@@ -155,13 +154,14 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
 
   tcp options_;
   worker_links::clock::time_point began_{};
-  std::vector<std::thread> threads_;
-  std::thread loss_thread_;
+  std::vector<std::unique_ptr<running_thread>> threads_;
+  std::unique_ptr<running_thread> loss_thread_;
   std::set<std::string> reasons_;  ///< reports point to them
 
   std::mutex adding_;
   mutable std::mutex lock_;  ///< what follows
-  std::condition_variable changed_;
+  thread_source* source_ = nullptr;
+  std::unique_ptr<condition> changed_;
   std::vector<std::shared_ptr<worker_thread>> participants_;
   std::map<worker_id, std::string> refusals_;
   std::size_t launched_ = 0;

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -75,9 +73,10 @@ net::address announced(net::deployment const& place, net::network const& network
                         "RUBATO_ANNOUNCE");
 }
 
-std::uint64_t fresh_session() {
-  std::random_device entropy;
-  return (std::uint64_t{entropy()} << 32) | entropy();
+std::uint64_t fresh_session(net::network& by) {
+  std::uint64_t session = 0;
+  by.random(std::as_writable_bytes(std::span(&session, 1)));
+  return session;
 }
 
 void receive_control(wire::frame_header const& header, std::span<std::byte const> meta,
@@ -93,7 +92,7 @@ void receive_control(wire::frame_header const& header, std::span<std::byte const
 coordinator_link::coordinator_link(net::network& where, coordinator_user& user,
                                    net::deployment const& place, wire::registration self)
     : network_(where), user_(user), place_(place), self_(std::move(self)), says_(where.now()) {
-  self_.pid = static_cast<std::uint32_t>(::getpid());
+  self_.pid = network_.process();
   if (!place.place_key.empty())
     self_.place_key =
         net::make_proof(std::as_bytes(std::span(place.place_key)), std::as_bytes(std::span("rubato place")));
@@ -107,7 +106,7 @@ void coordinator_link::dial() {
                 between(self_.as, net::role::coordinator, link_limits(place_)), "the coordinator");
   net::hello h;
   h.as = self_.as;
-  h.session = fresh_session();
+  h.session = fresh_session(network_);
   auto const waited = std::chrono::floor<std::chrono::milliseconds>(network_.now() - began_);
   link_->dial(place_.coordinator, place_.keys, h, std::max(place_.patience - waited, 0ms));
   send(self_);
@@ -172,7 +171,8 @@ void coordinator_link::end(net::link&, wire::frame_header const&) {
 }
 
 void coordinator_link::lost(net::link&, std::string const& reason, bool expected) {
-  if (std::exchange(is_early_, false) && expected) come_again();
+  // Its connection may break before the goodbye: then who answers next is the next run's, which knows no such session.
+  if (std::exchange(is_early_, false)) come_again();
   else if (link_->was_refused() && !is_in_) user_.coordinator_refused(reason);
   else if (!was_there_ && !expected) user_.coordinator_absent(absence(reason));
   else user_.coordinator_lost(reason, expected);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/net/proof.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
@@ -175,6 +176,7 @@ void coordinator_process::welcome(std::unique_ptr<net::connection> fresh, net::h
   auto const at = guests_.find(said.session);
   if (past_.contains(said.session) || (at != guests_.end() && at->second->link.is_over())) {
     server_stats::add(stats_->refused, 1);
+    RUBATO_RARE("a process came back to the coordinator after it had been given up");
     return net::refuse(*fresh, "this process was given up as lost; it can only start anew");
   }
   if (at == guests_.end()) {
@@ -254,13 +256,19 @@ void coordinator_process::enroll(guest& g, wire::registration const& r) {
                                            to_string(r.as)));
   if (auto const why = r.rank ? g.shown.objection(r.as, *r.rank) : g.shown.objection_to_any_number(r.as))
     throw error(errc::refused, *why);
-  if (control_.was_here(r)) return put_off(g);
+  if (control_.was_here(r)) {
+    RUBATO_RARE("a process was told to come again");
+    return put_off(g);
+  }
   forget_unconnected(r);
   if (may_come_back(r)) {
     if (!is_same_place(r)) return wait_for_place(g, r);
+    RUBATO_RARE("a new life took the place of the last one at once, by its key");
     replace({r.as, *r.rank}, "it was started anew");
   }
-  g.place = control_.enroll(r, net::fresh_secret()).at;
+  net::proof secret;
+  network_->random(std::as_writable_bytes(std::span(secret)));
+  g.place = control_.enroll(r, secret).at;
   g.key = r.place_key;
   at_[*g.place] = &g;
   net::log(net::log_level::info, std::string(to_string(g.place->as)) + " " +
@@ -302,6 +310,7 @@ void coordinator_process::wait_for_place(guest& g, wire::registration const& r) 
                                      ", waits to become " + who + ", whose connection is broken");
     other->link.refuse("another process waits in its place");
   }
+  RUBATO_RARE("a new life waits until the last one is given up");
   g.waits = r;
   net::log(net::log_level::warning, who + " has come anew (process " + std::to_string(r.pid) +
                                         ") while its connection is broken: it is let in when that is given up");

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "rubato/core/rare.hpp"
 #include "rubato/core/row_map.hpp"
 #include "rubato/transport/processes/inbound_frames.hpp"
 #include "rubato/transport/processes/question.hpp"
@@ -30,6 +31,7 @@ void inbound_frames::begin_commit(wire::frame_header const& header, std::span<st
   commit_.stamp = m.stamp;
   commit_.version = m.version;
   windows_.begin(header.sequence);
+  if (is_in_pieces()) RUBATO_RARE("a commit came again of which a part had been folded");
   decide(header.sequence, server, takes);
   if (refused_ != refusal::none) read_over(total);
   else

@@ -9,6 +9,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/core/printable.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/transport/processes/agreement.hpp"
 #include "rubato/transport/processes/process_control.hpp"
 
@@ -328,7 +329,10 @@ void process_control::join_late(time_point now) {
       return std::ranges::find(earlier, entry.second.order.worker) != earlier.end();
     };
     bool const still_there = std::ranges::any_of(unconfirmed_, concerns);
-    if (still_there) continue;
+    if (still_there) {
+      RUBATO_RARE("a new life waits until servers have let the last one go");
+      continue;
+    }
     p.workers.resize(std::min<std::size_t>(p.workers.size(), p.threads));
     auto const known = static_cast<std::uint32_t>(p.workers.size());
     for (worker_id const w : new_workers(number, p.threads - known)) p.workers.push_back(w);
@@ -498,6 +502,7 @@ void process_control::end_worker(worker_id w) {
 }
 
 void process_control::lose_worker(worker_id w, time_point now) {
+  if (members_[w.index()].now == standing::joining) RUBATO_RARE("a worker was lost while it joined");
   end_worker(w);
   control_.lose(w, since_begin(now));
 }

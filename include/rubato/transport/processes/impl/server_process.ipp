@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "rubato/core/error.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/transport/processes/outbound_frames.hpp"
 #include "rubato/transport/processes/question.hpp"
@@ -125,8 +126,10 @@ void server_process::welcome(std::unique_ptr<net::connection> guest, net::hello 
                      "this is not the " + name + " that the coordinator has enrolled");
   auto const at = sessions_.find(said.session);
   bool const is_over = at == sessions_.end() ? past_.contains(said.session) : at->second->over;
-  if (is_over || judged == enrolments::verdict::over)
+  if (is_over || judged == enrolments::verdict::over) {
+    RUBATO_RARE("a process came back to a server after it had been given up");
     return send_away("it has been given up", "this process was given up as lost; it can only start anew");
+  }
   if (at != sessions_.end()) {
     if (at->second->process != said.number || at->second->incarnation != said.incarnation)
       return send_away("its session is another's", "this session is another process's");
@@ -491,6 +494,7 @@ void server_process::withdraw(worker_id reader) {
 void server_process::withdraw(session& s) {
   std::erase_if(waiting_, [&](auto const& entry) {
     if (entry.second.from != &s) return false;
+    RUBATO_RARE("a question was withdrawn with its connection");
     shard_->withdraw(entry.first);
     return true;
   });

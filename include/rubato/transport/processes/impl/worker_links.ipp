@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "rubato/core/printable.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/transport/processes/enrolments.hpp"
 #include "rubato/transport/processes/worker_links.hpp"
@@ -51,10 +52,10 @@ worker_links::worker_links(user& of, std::unique_ptr<net::network> network,
       in_background_(background) {
   await_welcome();
   connect_to_servers();
-  keeper_ = std::thread([this] { keep_up(); });
+  keeper_ = network_->threads().start([this] { keep_up(); });
   if (!background) return;
   try {
-    background_ = std::thread([this] { turn_.attend([this] { return background_stops_.load(); }); });
+    background_ = network_->threads().start([this] { turn_.attend([this] { return background_stops_.load(); }); });
   } catch (...) {  // no thread to be had
     end_keeper();
     throw;
@@ -62,10 +63,10 @@ worker_links::worker_links(user& of, std::unique_ptr<net::network> network,
 }
 
 worker_links::~worker_links() {
-  if (background_.joinable()) {
+  if (background_) {
     background_stops_ = true;
     turn_.wake();
-    background_.join();
+    background_->join();
   }
   end_keeper();
   leaving_ = true;
@@ -83,8 +84,8 @@ void worker_links::end_keeper() {
     std::lock_guard const guard(keeping_);
     keeper_stops_ = true;
   }
-  keeper_wakes_.notify_all();
-  keeper_.join();
+  keeper_wakes_->notify_all();
+  keeper_->join();
 }
 
 void worker_links::await_welcome() {
@@ -106,7 +107,7 @@ void worker_links::connect_to_servers() {
     net::hello h;
     h.number = welcome_->process;
     h.incarnation = welcome_->incarnation;
-    h.session = fresh_session();
+    h.session = fresh_session(*network_);
     h.credential = session_credential(welcome_->secret, h, s);
     servers_.back()->link.dial(net::address::parse(where), place_.keys, h, place_.patience);
   }
@@ -123,9 +124,7 @@ void worker_links::keep_up() {
   int looks = 0;
   while (!keeper_stops_) {
     // To be woken for each commit would cost more than to look now and then while there are any.
-    if (gathering_) keeper_wakes_.wait_for(guard, gathering_period);
-    else
-      keeper_wakes_.wait_for(guard, keeping_period, [this] { return keeper_stops_ || gathering_; });
+    keeper_wakes_->wait_for(guard, gathering_ ? clock::duration(gathering_period) : keeping_period);
     if (keeper_stops_) return;
     looks = unflushed_ ? 0 : looks + 1;
     if (looks > idle_looks_max) {
@@ -166,11 +165,12 @@ void worker_links::post(server_id s, std::shared_ptr<net::reliable_frame const> 
     to.note(!in_background_);
     full = to.full;
   }
+  if (full) RUBATO_RARE("a worker waits until there is room for its commit");
   if (full)
     turn_.wait([&] { return is_broken() || !to.full.load(std::memory_order_acquire); });
   else if (gathered && !gathering_.exchange(true)) {
     std::lock_guard const guard(keeping_);
-    keeper_wakes_.notify_one();
+    keeper_wakes_->notify_one();
   }
 }
 
@@ -348,6 +348,7 @@ void worker_links::broken(net::link& from, std::string const&) {
 
 void worker_links::resumed(net::link& from) {
   server& s = server_of(from);
+  if (!s.asked.empty()) RUBATO_RARE("a question was asked again after a break");
   for (question const* q : s.asked) from.send(q->header, q->meta, q->body);
   s.note(!in_background_);
   turn_.stir();

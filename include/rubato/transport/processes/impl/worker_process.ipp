@@ -169,7 +169,10 @@ void process_endpoint::give(conductor::order const& order) {
 worker_process::worker_process(tcp const& options, run_setup setup)
     : worker_run(beside_local_models(setup), options.place.servers), options_(options) {
   if (moves_tables(setup)) local_ = std::make_unique<local_model>(setup, options_.threads, options_.seed);
-  links_ = std::make_unique<worker_links>(static_cast<worker_links::user&>(*this), options_.make_network(), options_.place,
+  auto network = options_.make_network();
+  source_ = &network->threads();
+  changed_ = source_->make_condition();
+  links_ = std::make_unique<worker_links>(static_cast<worker_links::user&>(*this), std::move(network), options_.place,
                                           plan().agreement(), options_.background);
   if (options_.threads > 1) shared_.emplace(plan(), *links_, options_.sparse_max);
   if (links_->welcome().sends_initial_values) send_initial_values();
@@ -257,7 +260,7 @@ void worker_process::drive() {
       continue;
     }
     if (!participants_.empty() && running_ != 0) {
-      changed_.wait(guard);  // a worker that waits serves the links
+      changed_->wait(guard);  // a worker that waits serves the links
       continue;
     }
     guard.unlock();  // nobody else does
@@ -271,7 +274,7 @@ void worker_process::launch(std::unique_lock<std::mutex>& guard, std::shared_ptr
   enter();
   try {
     p->attach();
-    threads_.emplace_back([this, p] { live(*p); });
+    threads_.push_back(source_->start([this, p] { live(*p); }));
   } catch (...) {  // all others would wait for a worker that never runs
     fail(std::current_exception());
     left(*p);
@@ -298,11 +301,11 @@ void worker_process::left(worker_participant& p) {
     std::lock_guard const guard(lock_);
     --running_;
   }
-  changed_.notify_all();
+  changed_->notify_all();
 }
 
 void worker_process::join_threads() {
-  for (auto& t : threads_) t.join();
+  for (auto& t : threads_) t->join();
   threads_.clear();
 }
 
@@ -321,7 +324,7 @@ std::uint32_t worker_process::add_worker() {
   guard.lock();
   // It may still come when all others here have ended, and the next run may begin before this thread
   // sees the end of this one.
-  changed_.wait(guard, [&] {
+  changed_->wait(guard, [&] {
     return participants_.size() != before || stage_ != stage || stopping() || over_;
   });
   if (participants_.size() <= before || stage_ != stage)
@@ -367,7 +370,7 @@ void worker_process::end_for_all(bool failed, errc code, std::string const& sent
 
 void worker_process::wake_all() noexcept {
   { std::lock_guard const guard(lock_); }
-  changed_.notify_all();
+  changed_->notify_all();
   if (local_) local_->stop();
   if (links_) links_->turns().wake();  // they may break while they are being made
 }
@@ -426,8 +429,8 @@ void worker_process::on(wire::run_begins const& m) {
     participants_.back()->count = m.count;
     ++running_;
   }
-  if (m.evaluates_loss && !loss_thread_.joinable() && evaluates_loss())
-    loss_thread_ = std::thread([this] { evaluate_losses(); });
+  if (m.evaluates_loss && !loss_thread_ && evaluates_loss())
+    loss_thread_ = source_->start([this] { evaluate_losses(); });
   news();
 }
 
@@ -464,7 +467,7 @@ void worker_process::on(wire::sample_loss const& m) {
   std::lock_guard const guard(lock_);
   if (m.stage != stage_) return;
   loss_wanted_ = true;
-  changed_.notify_all();
+  changed_->notify_all();
 }
 
 void worker_process::on(wire::send_tables const& m) {
@@ -498,7 +501,7 @@ void worker_process::broken(std::string const&) {
 /// @pre `lock_` is held
 void worker_process::news() {
   has_news_ = true;
-  changed_.notify_all();
+  changed_->notify_all();
 }
 
 /// Shared, because the next run may begin meanwhile.
@@ -532,7 +535,7 @@ void worker_process::throw_if_refused(worker_id w) {
 void worker_process::evaluate_losses() {
   std::unique_lock guard(lock_);
   while (true) {
-    changed_.wait(guard, [this] { return loss_wanted_ || losses_end_ || stopping(); });
+    changed_->wait(guard, [this] { return loss_wanted_ || losses_end_ || stopping(); });
     if (losses_end_ || stopping()) return;
     loss_wanted_ = false;
     stage_id const stage = stage_;
@@ -553,8 +556,8 @@ void worker_process::end_loss_thread() {
     std::lock_guard const guard(lock_);
     losses_end_ = true;
   }
-  changed_.notify_all();
-  if (loss_thread_.joinable()) loss_thread_.join();
+  changed_->notify_all();
+  if (auto const ended = std::exchange(loss_thread_, nullptr)) ended->join();
   std::lock_guard const guard(lock_);
   losses_end_ = loss_wanted_ = false;
 }

@@ -1,0 +1,369 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "rubato/testing/trial.hpp"
+
+namespace rubato::testing {
+
+std::string_view to_string(fault f) noexcept {
+  constexpr std::array<std::string_view, fault_kinds> names{
+      "slow paths", "paced paths",  "pieces",       "small rooms", "clocks",  "cuts",      "half cuts",
+      "cuts inside", "short blocks", "short pauses", "refusals",    "joiners", "impostors", "kills",
+      "vanishings", "restarts",     "long blocks",  "long pauses"};
+  return names[static_cast<std::size_t>(f)];
+}
+
+namespace detail {
+
+/// One trial: draws what goes wrong, and judges how all end.
+class trial {
+ public:
+  trial(std::uint64_t seed, trial_options const& options, trial_program const& program)
+      : seed_(seed), options_(options), program_(program), random_(seed, 0x7121), world_(seed, usual_path()) {
+    result_.seed = seed;
+    for (std::size_t f = 0; f < fault_kinds; ++f) {
+      // Who is to be restarted must have been killed.
+      bool const drawn = random_.chance(static_cast<fault>(f) == fault::restarts ? 0.7 : 0.35);
+      wanted_[f] = drawn && std::ranges::find(options.without, static_cast<fault>(f)) == options.without.end();
+    }
+    if (!options.harm || random_.chance(0.5))
+      for (std::size_t f = 0; f < fault_kinds; ++f) wanted_[f] = wanted_[f] && !is_harmful(static_cast<fault>(f));
+    for (fault const f : options.with) wanted_[static_cast<std::size_t>(f)] = true;
+  }
+
+  trial_result run() {
+    add_processes();
+    draw_paths();
+    if (has(fault::clocks)) draw_clocks();
+    for (fault const f : {fault::cuts, fault::half_cuts, fault::cuts_inside, fault::short_blocks, fault::short_pauses,
+                          fault::refusals, fault::kills, fault::vanishings, fault::long_blocks, fault::long_pauses})
+      if (has(f)) draw(f);
+    duration const end = options_.faults_for + options_.bound + 4 * longest();
+    bool const all = world_.run(end);
+    result_.ends = world_.ends();
+    judge(all);
+    result_.events = world_.events();
+    result_.hash = world_.hash();
+    result_.time = world_.now().since_start();
+    result_.story = world_.story();
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] bool has(fault f) const { return wanted_[static_cast<std::size_t>(f)]; }
+  void note(fault f) {
+    ++result_.faults[static_cast<std::size_t>(f)];
+    result_.harmful = result_.harmful || is_harmful(f);
+  }
+  [[nodiscard]] duration some(duration most) { return stretch(most, random_.uniform()); }
+  [[nodiscard]] duration longest() const {
+    return std::max({options_.place.silence, options_.place.reconnect, std::chrono::milliseconds(100)});
+  }
+  /// What all must bear.
+  [[nodiscard]] duration moment() const { return std::min(options_.place.silence, options_.place.reconnect) / 8; }
+
+  path_options usual_path() {
+    path_options p;
+    p.latency = std::chrono::microseconds(20 + random_.below(100));
+    return p;
+  }
+
+  // ---- who takes part
+
+  [[nodiscard]] net::deployment place_of(net::role as, std::optional<std::uint32_t> rank) const {
+    net::deployment d = options_.place;
+    d.as = as;
+    d.rank = rank;
+    d.workers = options_.workers;
+    d.servers = options_.servers;
+    d.coordinator = {.host = "127.0.0.1", .port = 29500};
+    if (has_keys_ && rank) d.place_key = std::string(net::to_string(as)) + std::to_string(*rank);
+    return d;
+  }
+
+  process_number add(std::string name, net::role as, std::optional<std::uint32_t> rank, duration starts) {
+    names_.push_back(name);
+    return world_.add(
+        std::move(name),
+        [this, as, rank](simulated_process& me) {
+          net::deployment d = place_of(as, rank);
+          if (impostor_ == me.number() && !d.place_key.empty()) d.place_key = "none that anybody knows";
+          program_({.place = d, .seed = seed_, .network = me.network()}, me);
+        },
+        starts);
+  }
+
+  void add_processes() {
+    has_keys_ = random_.chance(0.5);
+    duration const spread = random_.chance(0.5) ? duration::zero() : duration(std::chrono::milliseconds(5));
+    std::vector<std::pair<net::role, std::optional<std::uint32_t>>> places{{net::role::coordinator, std::nullopt}};
+    for (std::uint32_t s = 0; s < options_.servers; ++s) places.emplace_back(net::role::server, s);
+    for (std::uint32_t w = 0; w < options_.workers; ++w) places.emplace_back(net::role::worker, w);
+    for (auto const& [as, rank] : places)
+      add(rank ? fmt::format("{} {}", net::to_string(as), *rank) : net::to_string(as), as, rank, some(spread));
+    members_ = static_cast<process_number>(places.size());
+    if (has(fault::joiners))
+      for (std::uint64_t n = 1 + random_.below(2); n != 0; --n) {
+        late_.insert(add("late worker", net::role::worker, {}, some(options_.faults_for)));
+        note(fault::joiners);
+      }
+    if (has(fault::impostors)) {
+      auto const whose = static_cast<std::size_t>(random_.below(members_));
+      impostor_ = add(names_[whose], places[whose].first, places[whose].second, some(options_.faults_for));
+      note(fault::impostors);
+    }
+  }
+
+  // ---- what goes wrong
+
+  void draw_paths() {
+    auto const n = static_cast<process_number>(names_.size());
+    std::array const kinds{fault::slow_paths, fault::paced_paths, fault::pieces, fault::small_rooms};
+    for (fault const f : kinds)
+      if (has(f)) note(f);
+    if (std::ranges::none_of(kinds, [&](fault f) { return has(f); })) return;
+    for (process_number a = 0; a < n; ++a)
+      for (process_number b = 0; b < n; ++b) {
+        path_options p = usual_path();
+        if (has(fault::slow_paths) && random_.chance(0.7)) {
+          p.latency = some(moment() / 8);
+          if (random_.chance(0.7)) p.jitter = some(moment() / 8);
+        }
+        if (has(fault::paced_paths)) p.bandwidth = 100'000 + random_.below(10'000'000);
+        if (has(fault::pieces)) p.piece_max = 1 + random_.below(300);
+        if (has(fault::small_rooms)) p.room = 64 + random_.below(3000);
+        world_.set_path(a, b, p);
+      }
+  }
+
+  void draw_clocks() {
+    note(fault::clocks);
+    for (process_number p = 0; p < names_.size(); ++p) {
+      speeds_[p] = 0.8 + 0.45 * random_.uniform();
+      world_.set_clock(p, speeds_[p], some(std::chrono::hours(1)));
+    }
+  }
+
+  [[nodiscard]] process_number somebody() { return static_cast<process_number>(random_.below(names_.size())); }
+  [[nodiscard]] process_number some_worker() {
+    return static_cast<process_number>(1 + options_.servers + random_.below(names_.size() - 1 - options_.servers));
+  }
+  /// Two that talk to each other: one of the workers, or the coordinator and anybody else.
+  [[nodiscard]] std::pair<process_number, process_number> two() {
+    process_number const w = some_worker();
+    if (random_.chance(0.5)) return {w, static_cast<process_number>(1 + random_.below(options_.servers))};
+    auto const other = static_cast<process_number>(1 + random_.below(names_.size() - 1));
+    return {random_.chance(0.5) ? w : other, coordinator_};
+  }
+
+  void draw(fault f) {
+    std::uint64_t const times = is_harmful(f) ? 1 + random_.below(2) : 1 + random_.below(5);
+    for (std::uint64_t n = times; n != 0; --n)
+      world_.at(some(options_.faults_for), [this, f] { happen(f); });
+  }
+
+  void happen(fault f) {
+    if (f == fault::cuts || f == fault::half_cuts || f == fault::cuts_inside) return cut(f);
+    if (f == fault::short_blocks || f == fault::long_blocks) return block(f);
+    process_number const p = somebody();
+    // Mostly workers: without them the others go on.
+    if (f == fault::kills || f == fault::vanishings) return kill(f, random_.chance(0.5) ? some_worker() : p);
+    note(f);
+    if (f == fault::refusals) return world_.refuse(p, some(moment()));
+    if (f == fault::short_pauses) return world_.pause(p, some(moment()));
+    endanger(p);
+    duration const time = longest() + some(3 * longest());
+    world_.pause(p, time);
+    until_[p] = std::max(until_[p], world_.now() + time);
+  }
+
+  void cut(fault f) {
+    auto [a, b] = two();
+    if (random_.chance(0.5)) std::swap(a, b);
+    note(f);
+    if (f == fault::cuts) (void)world_.cut(a, b);
+    if (f == fault::half_cuts) (void)world_.cut_unnoticed(a, b);
+    if (f != fault::cuts_inside) return;
+    world_.cut_after(a, b, random_.below(random_.chance(0.4) ? 100 : 1 + options_.frame));
+  }
+
+  void block(fault f) {
+    auto const [a, b] = two();
+    bool const both = random_.chance(0.4);
+    bool const forth = both || random_.chance(0.5);
+    duration const time = f == fault::short_blocks ? some(moment()) : longest() + some(3 * longest());
+    note(f);
+    if (is_harmful(f)) {
+      endanger(a);
+      endanger(b);
+    }
+    if (forth) world_.block(a, b, time);
+    if (both || !forth) world_.block(b, a, time);
+  }
+
+  void kill(fault f, process_number p) {
+    if (!world_.is_alive(p)) return;
+    note(f);
+    endanger(p);
+    world_.kill(p, f == fault::kills ? death::closes : death::vanishes);
+    killed_.insert(p);
+    if (p == coordinator_) coordinator_gone_ = world_.now();
+    if (!has(fault::restarts) || random_.chance(0.2)) return;
+    note(fault::restarts);
+    if (p == coordinator_) coordinator_gone_.reset();
+    if (random_.chance(0.4)) return world_.restart(p, some(2 * longest()));
+    world_.restart(p, some(std::chrono::milliseconds(5)));
+    if (random_.chance(0.5)) return;
+    note(fault::short_blocks);  // and servers are late to say that they have heard of it
+    duration const time = some(moment());
+    world_.block(static_cast<process_number>(1 + random_.below(options_.servers)), coordinator_, time);
+  }
+
+  /// Of a server or the coordinator, everybody.
+  void endanger(process_number p) {
+    in_danger_.insert(p);
+    if (!options_.endangered) return;
+    bool const is_of_all = p <= options_.servers;
+    for (process_number n = is_of_all ? 0 : p; n < (is_of_all ? names_.size() : p + 1); ++n) options_.endangered(n);
+  }
+
+  // ---- how it ends
+
+  void judge(bool all) {
+    findings found;
+    std::map<std::string, int> well;
+    places_taken_ = std::ranges::count_if(result_.ends, [this](process_end const& e) {
+      return e.ended && e.failure.empty() && late_.contains(e.number);
+    });
+    for (process_end const& e : result_.ends) {
+      if (!e.ended && (e.started || !all))
+        found.add(e.name, e.killed ? " (which was killed)" : "", " has not ended ",
+                  to_seconds(options_.bound), " s after the last fault");
+      if (e.killed || !e.ended) continue;
+      judge_time(e, found);
+      if (e.failure.empty()) ++well[e.name];
+      else judge_failure(e, found);
+    }
+    for (auto const& [name, times] : well)
+      if (times > 1 && name != "late worker" && !has_restarted(name))
+        found.add(times, " processes that are ", name, " end well");
+    result_.found = found.take();
+  }
+
+  /// Who has been with a coordinator that is gone for good notices within the times that the place says, and a connection
+  /// that is being made does not lengthen them.
+  void judge_time(process_end const& e, findings& found) {
+    if (!coordinator_gone_ || e.at < *coordinator_gone_ || e.number >= members_) return;
+    if (until_.contains(e.number) && until_.at(e.number) > *coordinator_gone_) return;
+    if (impostor_ && names_[*impostor_] == names_[coordinator_]) return;
+    for (char const* never_there : {"waited", "could not be reached", "did not have all"})
+      if (e.failure.find(never_there) != std::string::npos) return;
+    double const speed = speeds_.contains(e.number) ? speeds_.at(e.number) : 1.0;
+    duration const own = options_.place.silence * 11 / 8 + options_.place.reconnect;
+    duration const most = stretch(own, 1 / speed) + 6 * moment();
+    if (e.at - *coordinator_gone_ > most)
+      found.add(e.name, " ends ", to_seconds(e.at - *coordinator_gone_), " s after the coordinator, expected within ",
+                to_seconds(most));
+  }
+
+  [[nodiscard]] bool has_restarted(std::string const& name) const {
+    return std::ranges::any_of(killed_, [&](process_number p) { return names_[p] == name; });
+  }
+
+  void judge_failure(process_end const& e, findings& found) {
+    constexpr std::array expected{errc::lost, errc::refused, errc::stopped, errc::io};
+    if (!e.code || std::ranges::find(expected, *e.code) == expected.end())
+      return found.add(e.name, " fails: ", e.failure);
+    bool const may_fail = result_.harmful || is_doubtful(e);
+    if ((may_fail && names_somebody(e)) || has_lost_its_place(e)) return;
+    found.add(e.name,
+              may_fail ? " ends with an error that names nobody who was lost: "
+                       : " fails, although nothing has happened that may cost a process: ",
+              e.failure);
+  }
+
+  /// Who comes when all is over, or for a place that somebody has.
+  [[nodiscard]] bool is_doubtful(process_end const& e) const {
+    if (late_.contains(e.number)) return true;
+    return impostor_ && e.name == names_[*impostor_];
+  }
+
+  /// Who comes without a number gets the first that is free: also that of one who is not there yet, once for each.
+  [[nodiscard]] bool has_lost_its_place(process_end const& e) {
+    if (e.number <= options_.servers || e.number >= members_ || places_taken_ == 0) return false;
+    --places_taken_;
+    return true;
+  }
+
+  [[nodiscard]] bool names_somebody(process_end const& e) const {
+    auto const says = [&](std::string const& name) { return e.failure.find(name) != std::string::npos; };
+    if (is_doubtful(e)) return says("worker") || says("server") || says("coordinator") || says("run is over") ||
+                               says("in use");
+    // Of several it gives the numbers only; who was given up itself is told that it was, and who comes anew later that
+    // it is too late.
+    for (char const* said : {"the run waits for", "did not have all servers", "this process", "the run is over"})
+      if (says(said)) return true;
+    if (in_danger_.contains(e.number) && (says("worker") || says("server") || says("coordinator"))) return true;
+    for (process_number const p : in_danger_)
+      if (says(p < members_ ? names_[p] : "worker ")) return true;
+    return std::ranges::any_of(result_.ends, [&](process_end const& other) {
+      return other.ended && other.number != e.number && other.at <= e.at && says(other.name);
+    });
+  }
+
+  std::uint64_t seed_;
+  trial_options const& options_;
+  trial_program const& program_;
+  random_stream random_;
+  std::array<bool, fault_kinds> wanted_{};
+  trial_result result_;
+  std::vector<std::string> names_;
+  static constexpr process_number coordinator_ = 0;  ///< then servers, workers, and who comes late
+  process_number members_ = 0;  ///< who is there from the beginning
+  std::set<process_number> late_;
+  std::optional<process_number> impostor_;
+  std::ptrdiff_t places_taken_ = 0;  ///< by those who came late, at most
+  std::set<process_number> in_danger_;
+  std::set<process_number> killed_;
+  std::map<process_number, double> speeds_;      ///< of clocks
+  std::map<process_number, time_point> until_;   ///< those that stand still for long
+  std::optional<time_point> coordinator_gone_;   ///< for good
+  bool has_keys_ = false;
+  world world_;
+};
+
+}  // namespace detail
+
+trial_result run_trial(std::uint64_t seed, trial_options const& options, trial_program const& program) {
+  return detail::trial(seed, options, program).run();
+}
+
+std::string trial_result::text() const {
+  std::string all = fmt::format("seed {}:", seed);
+  for (auto const& sentence : found) all += "\n  " + sentence;
+  all += fmt::format("\n  the last of {} events:", events);
+  for (auto const& line : story) all += "\n    " + line;
+  return all;
+}
+
+sentences check_under_faults(trial_options const& options, trial_program const& program, std::uint64_t seeds,
+                             std::uint64_t first) {
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed)
+    if (trial_result const r = run_trial(seed, options, program); !r.found.empty()) {
+      sentences all = r.found;
+      all.front() = fmt::format("seed {}: {}", seed, all.front());
+      all.insert(all.end(), r.story.begin(), r.story.end());
+      return all;
+    }
+  return {};
+}
+
+}  // namespace rubato::testing

@@ -1,0 +1,290 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <rubato/protocol/asp.hpp>
+#include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/testing/observed_run.hpp>
+#include <rubato/testing/trial.hpp>
+
+#include "simulated/sequential.hpp"
+
+namespace rubato::test {
+
+/// A run of several processes under faults, whose bodies are watched by an observer: all that a seed decides, but for
+/// the faults.
+class watched_trial {
+ public:
+  explicit watched_trial(std::uint64_t seed) : random_(seed, 0xfa17) {
+    draw_protocol();
+    options_.workers = 1 + static_cast<std::uint32_t>(random_.below(3));
+    options_.servers = 1 + static_cast<std::uint32_t>(random_.below(2));
+    options_.place.when_lost = random_.chance(0.6) ? net::on_loss::go_on : net::on_loss::end;
+    options_.place.silence = std::chrono::milliseconds(random_.chance(0.5) ? 100 : 400);
+    options_.place.reconnect = std::chrono::milliseconds(random_.chance(0.2) ? 50 : 300);
+    if (random_.chance(0.3)) options_.place.keys.token = "a secret";
+    options_.endangered = [this](testing::process_number p) { endanger(p); };
+    in_background_ = random_.chance(0.2);
+    threads_ = random_.chance(0.15) ? 2 : 1;
+    clocks_ = 1 + static_cast<std::int64_t>(random_.below(8));
+    if (random_.chance(0.05)) {  // commits that are folded while they arrive
+      wide_rows_ = 500'000;
+      options_.servers = 1;
+      options_.frame = 2'500'000;
+      options_.with = {testing::fault::cuts_inside};
+      protocol_ = rules(ssp{.staleness = 1});
+      expected_ = testing::eager_rules(1);
+      is_bsp_ = false;
+      clocks_ = std::min<std::int64_t>(clocks_, 2);
+      options_.without = {testing::fault::paced_paths, testing::fault::small_rooms, testing::fault::pieces};
+    } else if (random_.chance(0.15)) {  // clusters one after the other
+      clusters_ = 2;
+      options_.harm = false;
+      options_.without = {testing::fault::joiners, testing::fault::impostors};
+    } else if (random_.chance(0.04)) {  // lives that follow one another at once
+      options_.workers = 3;
+      options_.place.when_lost = net::on_loss::go_on;
+      options_.with = {testing::fault::kills, testing::fault::restarts};
+    } else if (random_.chance(0.2)) {
+      runs_ = 2;  // who comes in between would be watched in the second one
+      options_.without = {testing::fault::joiners, testing::fault::restarts};
+    }
+    schedule_ = {.seed = seed, .workers = columns, .servers = options_.servers};
+    // Who begins anew after all others were lost begins another run, which has all of the last one from its start.
+    expected_.newest = [this, newest = expected_.newest](clock_index c) {
+      return in_danger_.empty() ? newest(c) : clock_index::highest();
+    };
+    observer_.emplace(expected_, 0, columns, testing::detail::servers_of_rows(schedule_));
+  }
+
+  [[nodiscard]] testing::trial_result run() {
+    testing::trial_result r = testing::run_trial(
+        schedule_.seed, options_, [this](tcp const& t, testing::simulated_process& me) { play(t, me); });
+    for (auto const& v : observer_->violations()) r.found.push_back(v);
+    return r;
+  }
+  [[nodiscard]] std::uint64_t commits() const { return observer_->commits(); }
+
+ private:
+  static constexpr std::uint32_t columns = 16;  ///< one for each life of a worker
+  static constexpr std::size_t rows = testing::detail::table_rows;
+
+  void draw_protocol() {
+    switch (random_.below(6)) {
+      case 0:
+        protocol_ = rules(bsp{});
+        expected_ = testing::strict_rules(0);
+        is_bsp_ = true;
+        return;
+      case 1: {
+        staleness const s = static_cast<std::int64_t>(random_.below(3));
+        protocol_ = rules(basic_ssp<strict>{.staleness = s});
+        expected_ = testing::strict_rules(s);
+        return;
+      }
+      case 2:
+        protocol_ = rules(asp{});
+        expected_ = testing::eager_rules(staleness::infinite());
+        return;
+      case 3: {
+        staleness const s = static_cast<std::int64_t>(random_.below(3));
+        protocol_ = rules(basic_ssp<stable_cut>{.staleness = s});
+        expected_ = testing::synchronized_rules(s);
+        return;
+      }
+      default: {
+        staleness const s = static_cast<std::int64_t>(random_.below(4));
+        protocol_ = rules(ssp{.staleness = s});
+        expected_ = testing::eager_rules(s);
+        return;
+      }
+    }
+  }
+
+  /// That the run begins with.
+  [[nodiscard]] std::uint32_t workers() const { return options_.workers * threads_; }
+
+  /// From now on it may be given up by the others at any time.
+  void endanger(testing::process_number p) {
+    in_danger_.push_back(p);
+    for (life const& l : lives_)  // also one whose body has ended: what it sent last may not have arrived
+      if (l.process == p) observer_->crashed(l.column);
+  }
+  [[nodiscard]] bool is_in_danger(testing::process_number p) const {
+    return std::ranges::find(in_danger_, p) != in_danger_.end();
+  }
+
+  void play(tcp transport, testing::simulated_process& me) {
+    transport.background = in_background_;
+    transport.threads = threads_;
+    for (int n = 0; n < clusters_; ++n) play(transport, me, n == 0);
+  }
+
+  void play(tcp const& transport, testing::simulated_process& me, bool is_first) {
+    std::vector<float> const first = test::first_weights();
+    using wide = dense<std::int32_t, sum>;
+    cluster<tcp, rules, testing::detail::counting_dense, testing::detail::counting_sparse, dense<float>, wide> c{
+        transport, *protocol_,
+        testing::detail::counting_dense{.rows = rows, .width = columns, .partition = {schedule_.seed}},
+        testing::detail::counting_sparse{.width = columns, .partition = {schedule_.seed}},
+        dense<float>{.rows = test::size, .init = first}, wide{.rows = wide_rows_}};
+    if (!is_first) {
+      unwatched(c);
+      if (transport.place.as != net::role::worker) return;
+      std::vector const expected(wide_rows_, static_cast<std::int32_t>(3 * workers()));
+      if (c.template parameters<3>() != expected) observer_->breach("a second cluster does not count every commit once");
+      return;
+    }
+    auto const report = c.run([&](auto& w) { body(w, me); });
+    if (transport.place.as != net::role::worker) return;
+    auto const& counted = c.template parameters<0>();
+    auto const& keyed = c.template parameters<1>();
+    auto const& learned = c.template parameters<2>();
+    auto const& counts = c.template parameters<3>();
+    if (me.is_killed() || report.completed != completion::whole) return;
+    observer_->finish(0, counted);
+    observer_->finish(1, testing::detail::spread(keyed, columns));
+    if (in_danger_.empty()) check_wide(counts);
+    if (is_bsp_ && in_danger_.empty() && lives_.size() == workers()) check_weights(learned, clocks_);
+    if (runs_ == 1) return;
+    unwatched(c);
+    if (in_danger_.empty()) check_wide(c.template parameters<3>());
+  }
+
+  /// What is counted still is every commit once.
+  template <class Cluster>
+  void unwatched(Cluster& c) {
+    c.run([&](auto& w) {
+      std::vector<std::int32_t> counts(wide_rows_);
+      for (int clock = 0; clock < 3; ++clock) {
+        w[table<3>].pull(counts);
+        w[table<3>].push(std::vector<std::int32_t>(wide_rows_, 1));
+        ++others_;
+        w.commit();
+      }
+    });
+  }
+
+  struct life {
+    testing::process_number process;
+    std::uint32_t column;
+  };
+
+  /// What a life of a worker does. `Worker` is the cluster's.
+  template <class Worker>
+  void body(Worker& w, testing::simulated_process& me) {
+    if (lives_.size() == columns) throw std::logic_error("more lives than columns");
+    auto const column = static_cast<std::uint32_t>(lives_.size());
+    lives_.push_back({me.number(), column});
+    testing::presence present(*observer_, column, w.clock());
+    if (me.is_killed() || is_in_danger(me.number())) observer_->crashed(column);
+    random_stream draws(schedule_.seed, 0xb0d1 + column);
+    for (std::int64_t clock = 0; clock < clocks_; ++clock) {
+      if (draws.chance(0.7)) read(w, column, draws);
+      me.work(stretch(std::chrono::milliseconds(3), draws.uniform()));
+      push(w, column, draws);
+      if (is_bsp_) step_weights(w, clock);
+      if (draws.chance(0.4)) read(w, column, draws);
+      observer_->asking(column, expected_.bound);
+      observer_->committing(column);
+      w.commit();
+      observer_->committed(column, w.clock());
+    }
+    if (!me.is_killed() && !is_in_danger(me.number())) present.leave();
+  }
+
+  template <class Worker>
+  void push(Worker& w, std::uint32_t column, random_stream& draws) {
+    std::vector<std::int64_t> delta(rows * columns);
+    for (std::size_t row = 0; row < rows; ++row) {
+      delta[row * columns + column] = 1;
+      observer_->pushing(column, 0, row, 1);
+    }
+    w.push(delta);
+    std::vector<std::uint64_t> keys;
+    std::vector<std::int64_t> values;
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (!draws.chance(0.3)) continue;
+      auto const amount = static_cast<std::int64_t>(1 + draws.below(3));
+      observer_->pushing(column, 1, row, amount);
+      keys.push_back(testing::detail::sparse_key(row));
+      values.resize(values.size() + columns);
+      values[values.size() - columns + column] = amount;
+    }
+    w[table<1>].push(keys, values);
+    w[table<3>].push(std::vector<std::int32_t>(wide_rows_, 1));
+  }
+
+  /// Everything of every commit once.
+  void check_wide(std::vector<std::int32_t> const& counts) {
+    auto const expected = static_cast<std::int64_t>(observer_->commits()) + others_;
+    auto const bad = std::ranges::find_if(counts, [expected](std::int32_t n) { return n != expected; });
+    if (bad != counts.end())
+      observer_->breach("in the end row ", bad - counts.begin(), " of the wide table counts ", *bad, " commits of ",
+                        expected);
+  }
+
+  template <class Worker>
+  void read(Worker& w, std::uint32_t column, random_stream& draws) {
+    std::vector<std::uint64_t> at(rows);
+    std::iota(at.begin(), at.end(), std::uint64_t{0});
+    std::vector<std::int64_t> out(rows * columns);
+    staleness const s = expected_.bound;
+    observer_->asking(column, s);
+    if (draws.chance(0.5)) {
+      w.pull(out, s);
+      observer_->read(column, s, 0, testing::observer::kind::whole, at, out);
+      return;
+    }
+    std::vector<std::uint64_t> keys = at;
+    for (auto& k : keys) k = testing::detail::sparse_key(k);
+    w[table<1>].pull(keys, out, s);
+    observer_->read(column, s, 1, testing::observer::kind::keyed, at, out);
+  }
+
+  /// What a sequential program computes; read before anything of it is pushed.
+  template <class Worker>
+  void step_weights(Worker& w, std::int64_t clock) {
+    test::weights now(test::size);
+    w[table<2>].pull(now);
+    bool const is_known = in_danger_.empty() && lives_.size() == workers() && clock == w.clock().value();
+    if (is_known) check_weights(now, clock);
+    w[table<2>].push(test::update_of(now, w.rank(), clock, 0));
+  }
+
+  void check_weights(test::weights const& w, std::int64_t clock) {
+    test::job j{std::vector<std::int64_t>(workers(), clock), 1};
+    test::weights const expected = clock == 0 ? j.init : test::sequential(j);
+    for (std::size_t i = 0; i < test::size; ++i)
+      if (std::bit_cast<std::uint32_t>(w[i]) != std::bit_cast<std::uint32_t>(expected[i]))
+        return observer_->breach("BSP: weight ", i, " at clock ", clock, " is ", w[i],
+                                 ", but a sequential program has ", expected[i]);
+  }
+
+  random_stream random_;
+  testing::trial_options options_;
+  std::optional<rules> protocol_;
+  testing::expectations expected_;
+  bool is_bsp_ = false;
+  std::size_t wide_rows_ = 4;
+  std::uint32_t threads_ = 1;  ///< workers of a process
+  bool in_background_ = false;  ///< a thread of each worker process serves its links
+  int runs_ = 1;      ///< of a cluster; only the first is watched
+  int clusters_ = 1;  ///< of each process; only the first is watched
+  std::int64_t others_ = 0;  ///< commits that are not watched
+  std::int64_t clocks_ = 1;
+  testing::schedule schedule_;
+  std::optional<testing::observer> observer_;
+  std::vector<testing::process_number> in_danger_;
+  std::vector<life> lives_;
+};
+
+}  // namespace rubato::test

@@ -1,0 +1,205 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/testing/trial.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <rubato/cluster/cluster.hpp>
+#include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/storage/dense.hpp>
+#include <rubato/testing/world.hpp>
+
+#include "net/ends.hpp"
+#include "seeds.hpp"
+
+using namespace rubato;
+using namespace std::chrono_literals;
+using testing::fault;
+using testing::simulated_process;
+
+namespace {
+
+constexpr std::size_t counted_rows = 5;
+constexpr std::int64_t trial_clocks = 4;
+
+/// Every commit of every worker counts once.
+void count_commits(tcp const& transport, simulated_process& me) {
+  cluster c{transport, ssp{.staleness = 1}, dense<std::int64_t, sum>{.rows = counted_rows}};
+  auto const report = c.run([&](auto& w) {
+    std::vector<std::int64_t> seen(counted_rows);
+    for (std::int64_t clock = 0; clock < trial_clocks; ++clock) {
+      w.pull(seen);
+      me.work(1ms);
+      w.push(std::vector<std::int64_t>(counted_rows, 1));
+      w.commit();
+    }
+  });
+  if (transport.place.as != net::role::worker || me.is_killed() || report.crashes != 0) return;
+  auto const& counts = c.parameters();
+  if (std::ranges::any_of(counts, [&](std::int64_t n) { return n % trial_clocks != 0 || n != counts.front(); }))
+    throw std::runtime_error("not every commit is counted once");
+}
+
+}  // namespace
+
+TEST_CASE("trial: a program that is right passes, and all kinds of fault happen", "[world]") {
+  testing::trial_options const options{.workers = 2, .servers = 2};
+  std::array<std::uint32_t, testing::fault_kinds> happened{};
+  std::uint64_t const seeds = test::sanitized() ? 40 : 120;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    auto const r = testing::run_trial(seed, options, count_commits);
+    INFO(r.text());
+    REQUIRE(r.found == testing::sentences{});
+    for (std::size_t f = 0; f < testing::fault_kinds; ++f) happened[f] += r.faults[f];
+  }
+  for (std::size_t f = 0; f < testing::fault_kinds; ++f) {
+    INFO(testing::to_string(static_cast<fault>(f)));
+    CHECK(happened[f] != 0);
+  }
+}
+
+TEST_CASE("trial: a program that goes wrong after a loss is found, by a seed that repeats it", "[world]") {
+  testing::trial_options options{.workers = 2};
+  options.place.when_lost = net::on_loss::go_on;
+  auto const wrong = [](tcp const& t, simulated_process& me) {
+    cluster c{t, ssp{.staleness = 1}, dense<std::int64_t, sum>{.rows = 1}};
+    c.run([&](auto& w) {
+      for (int clock = 0; clock < 6; ++clock) {
+        me.work(2ms);
+        if (me.life() != 0) throw std::runtime_error("a life that begins anew is wrong");
+        w.push(std::vector<std::int64_t>{1});
+        w.commit();
+      }
+    });
+  };
+  auto const found = testing::check_under_faults(options, wrong, 2000);
+  REQUIRE_FALSE(found.empty());
+  CHECK(found.front().find("seed ") == 0);
+  CHECK(std::ranges::any_of(found, [](auto const& s) { return s.find("a life that begins anew") != s.npos; }));
+  CHECK(std::ranges::any_of(found, [](auto const& s) { return s.find("is killed") != s.npos; }));
+  std::uint64_t const seed = std::stoull(found.front().substr(5));
+  auto const run = [&] { return testing::run_trial(seed, options, wrong); };
+  auto const first = run();
+  auto const again = run();
+  CHECK_FALSE(first.found.empty());
+  CHECK(first.hash == again.hash);
+  CHECK(first.events == again.events);
+  CHECK(first.story == again.story);
+}
+
+TEST_CASE("trial: who does not end is found", "[world]") {
+  testing::trial_options options;
+  options.harm = false;
+  options.bound = 1s;
+  options.without = {fault::joiners, fault::impostors};
+  auto const r = testing::run_trial(1, options, [](tcp const& t, simulated_process& me) {
+    if (t.place.as == net::role::server) me.work(100s);
+  });
+  REQUIRE(r.found.size() == 1);
+  CHECK(r.found.front() == "server 0 has not ended 1 s after the last fault");
+}
+
+TEST_CASE("trial: what is not wanted does not happen", "[world]") {
+  testing::trial_options options;
+  options.harm = false;
+  options.without = {fault::cuts, fault::joiners};
+  std::uint32_t others = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    auto const r = testing::run_trial(seed, options, count_commits);
+    INFO(r.text());
+    REQUIRE(r.found == testing::sentences{});
+    CHECK_FALSE(r.harmful);
+    for (std::size_t f = 0; f < testing::fault_kinds; ++f) {
+      bool const is_allowed = !testing::is_harmful(static_cast<fault>(f)) && static_cast<fault>(f) != fault::cuts &&
+                              static_cast<fault>(f) != fault::joiners;
+      if (!is_allowed) CHECK(r.faults[f] == 0);
+      else others += r.faults[f];
+    }
+  }
+  CHECK(others != 0);
+}
+
+// ---- two worlds, one result
+
+namespace {
+
+constexpr std::uint32_t trained_workers = 3;
+constexpr std::uint32_t trained_servers = 2;
+
+/// The bytes that the weights have in the end, where this is worker 0.
+void train(tcp const& transport, std::vector<float>& learned) {
+  std::vector<float> init(37);
+  for (std::size_t i = 0; i < init.size(); ++i) init[i] = 0.1f * static_cast<float>(i);
+  cluster c{transport, bsp{}, dense<float>{.rows = init.size(), .init = init}};
+  c.run([&](auto& w) {
+    std::vector<float> now(init.size());
+    for (int clock = 0; clock < 20; ++clock) {
+      w.pull(now);
+      std::vector<float> step(init.size());
+      for (std::size_t i = 0; i < step.size(); ++i)
+        step[i] = static_cast<float>(w.random().uniform() - 0.5) - 0.3f * now[(i + w.rank()) % now.size()];
+      w.push(step);
+      w.commit();
+    }
+  });
+  if (transport.place.as == net::role::worker && transport.place.rank == 0u) learned = c.parameters();
+}
+
+/// `play(place)` for each process of a run.
+template <class Play>
+void for_each_place(net::deployment place, Play play) {
+  place.workers = trained_workers;
+  place.servers = trained_servers;
+  place.as = net::role::coordinator;
+  play(place);
+  place.as = net::role::server;
+  for (std::uint32_t s = 0; s < trained_servers; ++s) {
+    place.rank = s;
+    play(place);
+  }
+  place.as = net::role::worker;
+  for (std::uint32_t w = 0; w < trained_workers; ++w) {
+    place.rank = w;
+    play(place);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("world: BSP ends with the parameters that it ends with over loopback, bit for bit", "[world][tcp]") {
+  test::temporary_folder const folder;
+  std::vector<float> over_sockets;
+  {
+    net::deployment place;
+    place.coordinator.path = folder.file("coordinator");
+    std::vector<std::thread> threads;
+    for_each_place(place, [&](net::deployment d) {
+      if (d.as == net::role::server) d.listen = {.host = {}, .path = folder.file("server" + std::to_string(*d.rank))};
+      threads.emplace_back([&, d] { train({.place = d, .seed = 5}, over_sockets); });
+    });
+    for (auto& t : threads) t.join();
+  }
+  REQUIRE(over_sockets.size() == 37);
+  std::vector<float> simulated;
+  testing::world w(1);
+  net::deployment place;
+  place.coordinator = {.host = "127.0.0.1", .port = 29500};
+  for_each_place(place, [&](net::deployment const& d) {
+    w.add(std::string(net::to_string(d.as)), [&, d](simulated_process& me) {
+      train({.place = d, .seed = 5, .network = me.network()}, simulated);
+    });
+  });
+  REQUIRE(w.run(10s));
+  CHECK(std::ranges::equal(over_sockets, simulated, [](float a, float b) {
+    return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+  }));
+}
