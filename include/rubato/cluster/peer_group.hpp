@@ -140,20 +140,20 @@ class peer_group {
   [[nodiscard]] peer_setup setup(Protocol const& p, Step const& step,
                                  std::vector<T> const& initial) const {
     if (initial.empty()) throw option_error("peer_group: there are no initial parameters");
-    peer_setup s{.nodes = {},
-                 .make_peer = [](peer_node& node, peer_endpoint& link, std::uint32_t rank, std::uint32_t count,
-                                 std::uint64_t seed) -> std::unique_ptr<peer_core> {
-                   return std::make_unique<peer_type>(node, link, rank, count, seed);
-                 }};
-    for (std::uint32_t i = 0; i < size(); ++i)
-      s.nodes.push_back(p.make_node({.mixing = mixing_,
-                                     .self = worker_id{i},
-                                     .element = element_type_of<T>(),
-                                     .initial = std::as_bytes(std::span(initial)),
-                                     .make_step = [&step]() -> std::unique_ptr<peer_step> {
-                                       return std::make_unique<detail::peer_step_of<T, Step>>(step);
-                                     }}));
-    return s;
+    return {.count = size(),
+            .make_node = [this, &p, &step, &initial](std::uint32_t rank) {
+              return p.make_node({.mixing = mixing_,
+                                  .self = worker_id{rank},
+                                  .element = element_type_of<T>(),
+                                  .initial = std::as_bytes(std::span(initial)),
+                                  .make_step = [&step]() -> std::unique_ptr<peer_step> {
+                                    return std::make_unique<detail::peer_step_of<T, Step>>(step);
+                                  }});
+            },
+            .make_peer = [](peer_node& node, peer_endpoint& link, std::uint32_t rank, std::uint32_t count,
+                            std::uint64_t seed) -> std::unique_ptr<peer_core> {
+              return std::make_unique<peer_type>(node, link, rank, count, seed);
+            }};
   }
 
   [[nodiscard]] shared_update share(std::uint32_t rank) const {

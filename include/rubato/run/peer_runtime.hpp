@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "rubato/core/time.hpp"
 #include "rubato/metrics/peer_report.hpp"
@@ -16,7 +15,9 @@ namespace rubato {
 
 /// What a transport is given to run peers: what `peer_group` was made of, as values.
 struct peer_setup {
-  std::vector<std::unique_ptr<peer_node>> nodes;  ///< the protocol's half of each peer, by rank
+  std::uint32_t count = 0;  ///< peers: nodes of the graph
+  /// Makes the protocol's half of the peer of this rank. Called while `open_peers` runs, not later.
+  std::function<std::unique_ptr<peer_node>(std::uint32_t rank)> make_node;
   /// Makes a peer's handle, with the type of its parameters.
   std::function<std::unique_ptr<peer_core>(peer_node& node, peer_endpoint& link, std::uint32_t rank,
                                            std::uint32_t count, std::uint64_t seed)>
