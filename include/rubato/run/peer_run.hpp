@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "rubato/run/life.hpp"
@@ -38,6 +39,10 @@ class peer_run : protected life {
  protected:
   /// Of all peers.
   explicit peer_run(peer_setup setup);
+  struct made_later {};
+  /// Of those that `make` makes.
+  peer_run(peer_setup setup, made_later) : life("group"), setup_(std::move(setup)), nodes_(setup_.count) {}
+  void make(std::uint32_t rank) { nodes_[rank] = setup_.make_node(rank); }
 
   /// One has ended by itself: on its thread or fiber.
   virtual void left(peer_participant& p) = 0;
