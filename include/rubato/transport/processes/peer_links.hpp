@@ -93,6 +93,8 @@ class peer_links final : coordinator_user {
   /// The same in one's turn, for an answer. @throws wire::frame_error when its receiver has too many that it does not
   /// take
   void answer(std::uint32_t to, stage_id stage, peer_message&& m);
+  /// Whether the system has taken what was sent, or somebody else sees to it that it does. Any thread.
+  [[nodiscard]] bool is_flushed() const noexcept;
   /// Whether all that was sent has arrived, or never will. Any thread.
   [[nodiscard]] bool all_arrived() const noexcept;
   /// Breaks the connections to and from a peer, as a failing network would.
@@ -125,6 +127,7 @@ class peer_links final : coordinator_user {
     bool is_wanted = false;  ///< what is arriving
     bool is_lost = false;
     std::atomic<bool> full = false;
+    std::atomic<bool> unsent = false;  ///< more than is left to those who look now and then
     std::atomic<bool> idle = true;  ///< all that was sent has arrived
   };
 

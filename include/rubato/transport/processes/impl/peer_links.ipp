@@ -228,6 +228,10 @@ void peer_links::answer(std::uint32_t to, stage_id stage, peer_message&& m) {
                             std::to_string(other.to->unacknowledged_bytes()) + " bytes wait for it");
 }
 
+bool peer_links::is_flushed() const noexcept {
+  return std::ranges::none_of(neighbors_, [](neighbor const& n) { return n.unsent.load(std::memory_order_acquire); });
+}
+
 bool peer_links::all_arrived() const noexcept {
   return std::ranges::all_of(neighbors_, [](neighbor const& n) { return n.idle.load(std::memory_order_acquire); });
 }
@@ -235,7 +239,8 @@ bool peer_links::all_arrived() const noexcept {
 void peer_links::neighbor::note() noexcept {
   bool const works = to && !to->is_over() && !is_lost;
   bool const many = works && to->unacknowledged_bytes() > messages_under_way_max && to->unacknowledged() > 1;
-  full.store(many || (works && !all.in_background_ && to->unsent() > message_unsent_max), std::memory_order_release);
+  full.store(many, std::memory_order_release);
+  unsent.store(works && !all.in_background_ && to->unsent() > message_unsent_max, std::memory_order_release);
   idle.store(!works || to->unacknowledged() == 0, std::memory_order_release);
   all.turn_.stir();
 }

@@ -26,6 +26,10 @@ class peer_process::own_endpoint final : public peer_endpoint {
     run_.links_->post(to.value(), stage_, std::move(m), [this] { return run_.stopping(); });
     checkpoint();
   }
+  void flush() override {
+    run_.wait([this] { return run_.links_->is_flushed() || run_.stopping(); });
+    checkpoint();
+  }
   void wait() override {
     run_.wait([this] {
       if (run_.stopping()) return true;
