@@ -116,6 +116,7 @@ class peer_links final : coordinator_user {
     [[nodiscard]] bool is_full() const noexcept { return full.load(std::memory_order_acquire); }
     /// For those who wait while another thread has the turn.
     void note() noexcept;
+    void set_large(bool now) noexcept;
 
     peer_links& all;
     std::uint32_t rank;
@@ -125,6 +126,7 @@ class peer_links final : coordinator_user {
     std::uint64_t session = 0;  ///< of the link from it
     arriving_message arriving;
     bool is_wanted = false;  ///< what is arriving
+    bool is_large = false;   ///< the same
     bool is_lost = false;
     std::atomic<bool> full = false;
     std::atomic<bool> unsent = false;  ///< more than is left to those who look now and then
@@ -167,7 +169,8 @@ class peer_links final : coordinator_user {
   bool in_background_;
   std::mutex keeping_;
   std::condition_variable keeper_wakes_;
-  bool keeper_stops_ = false;
+  std::atomic<bool> keeper_stops_ = false;
+  std::atomic<std::uint32_t> large_arriving_ = 0;  ///< messages
   std::thread keeper_;
   std::atomic<bool> background_stops_ = false;
   std::thread background_;

@@ -21,6 +21,7 @@ constexpr std::chrono::milliseconds serving_period{10};
 constexpr std::size_t messages_under_way_max = 32 * 1024 * 1024;
 /// Beyond this a peer waits until the system has taken more, where nobody else would send it.
 constexpr std::size_t message_unsent_max = 256 * 1024;
+constexpr std::size_t message_large = 64 * 1024;
 /// Bytes of answers that wait for one neighbor, beside a few of any size.
 constexpr std::size_t answers_max = 64 * 1024 * 1024;
 
@@ -91,6 +92,7 @@ void peer_links::end_threads() {
     keeper_stops_ = true;
   }
   keeper_wakes_.notify_all();
+  turn_.wake();
   keeper_.join();
 }
 
@@ -107,15 +109,17 @@ void peer_links::await_welcome() {
                                    ", expected one below " + std::to_string(neighbors_.size()));
 }
 
-/// Messages, heartbeats and acknowledgements are dealt with also while the peer computes.
+/// Messages, heartbeats and acknowledgements are dealt with also while the peer computes. Who only looked now and then
+/// would have of a large message as much each time as the system keeps.
 void peer_links::keep_up() {
   std::unique_lock guard(keeping_);
-  while (!keeper_wakes_.wait_for(guard, serving_period, [this] { return keeper_stops_; })) {
+  while (!keeper_wakes_.wait_for(guard, serving_period, [this] { return keeper_stops_.load(); })) {
     guard.unlock();
     if (turn_.try_lock()) {
       std::lock_guard const mine(turn_, std::adopt_lock);
       network_->poll();
     }
+    turn_.attend([this] { return keeper_stops_ || large_arriving_ == 0; });
     guard.lock();
   }
 }
@@ -199,6 +203,7 @@ void peer_links::give_up(neighbor& other, std::string const& sentence) {
   for (net::link* const l : {other.to.get(), other.from.get()})
     if (l != nullptr && !l->is_over()) l->refuse(sentence);
   other.arriving.drop();
+  other.set_large(false);
   other.note();
   user_.neighbor_lost(other.rank, sentence);
   turn_.stir();
@@ -250,22 +255,32 @@ void peer_links::neighbor::begin(net::link& link, wire::frame_header const& head
   if (&link != from.get()) throw wire::frame_error("a peer that was dialed sends something over that link");
   arriving.begin(header, meta);
   is_wanted = all.user_.wants(arriving.stage());
+  set_large(header.length > message_large);
   if (is_wanted) arriving.receive(body);
   else arriving.discard(body);
 }
 
+void peer_links::neighbor::set_large(bool now) noexcept {
+  if (std::exchange(is_large, now) != now) all.large_arriving_ += now ? 1U : ~0U;
+}
+
 void peer_links::neighbor::end(net::link&, wire::frame_header const&) {
+  set_large(false);
   if (is_lost || !is_wanted || !all.user_.wants(arriving.stage())) return arriving.drop();
   all.user_.arrived(rank, arriving.take());
   all.turn_.stir();
 }
 
 void peer_links::neighbor::broken(net::link& link, std::string const&) {
-  if (&link == from.get()) arriving.drop();
+  if (&link == from.get()) {
+    arriving.drop();
+    set_large(false);
+  }
   note();
 }
 
 void peer_links::neighbor::lost(net::link& link, std::string const& reason, bool expected) {
+  if (&link == from.get()) set_large(false);
   note();
   if (expected || all.leaving_) return;  // it has left, as the coordinator will say
   std::string const sentence = "peer " + std::to_string(rank) +
