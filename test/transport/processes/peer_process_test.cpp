@@ -36,6 +36,15 @@ floats numbers(std::size_t size) {
   return x;
 }
 
+/// Half of the updates, rounded up, the own one among them.
+struct gather_every_other {
+  static constexpr keeping kept = keeping::by_iteration;
+  static constexpr bool bounds_gap = false;
+  static constexpr bool outlives_loss = true;
+  [[nodiscard]] static constexpr std::size_t needed(std::size_t n) noexcept { return (n + 1) / 2; }
+  [[nodiscard]] static constexpr iteration_index oldest(iteration_index k) noexcept { return k; }
+};
+
 /// Runs so many iterations and compares every one with the computation in one place (HOP-3), as well as what all hold
 /// together at the end with what they do in one process.
 void check_trajectories(graph const& on, peer_rules const& protocol, iteration_order order, floats const& initial,
@@ -60,6 +69,7 @@ void check_trajectories(graph const& on, peer_rules const& protocol, iteration_o
           for (std::int64_t const k : peer.iterations(iterations)) {
             auto const& x = expected[static_cast<std::size_t>(k)][rank];
             require_that(test::same_bits<float>(peer.parameters(), x), "another trajectory");
+            require_that(group.observe() == floats(x.begin(), x.end()), "a look shows something else");
             peer.step(test::gradient_at(peer.parameters(), rank, k));
           }
         });
@@ -135,7 +145,8 @@ TEST_CASE("peers apart: what ad_psgd averages is averaged at both ends, to the l
 }
 
 TEST_CASE("peers apart: policies of one's own, backup workers and staleness get to the end", "[tcp][peers]") {
-  peer_rules const protocol = GENERATE(peer_rules(hop(gather_all_but{1}, token_queues{4}, bounded_jump{})),
+  peer_rules const protocol = GENERATE(peer_rules(hop(gather_every_other{}, token_queues{2})),
+                                       peer_rules(hop(gather_all_but{1}, token_queues{4}, bounded_jump{})),
                                        peer_rules(hop(gather_newest{.staleness = 3}, reduce_by_age{})),
                                        peer_rules(hop(gather_hybrid{.staleness = 2}, token_queues{3})));
   in_groups(
@@ -357,4 +368,29 @@ TEST_CASE("peers apart: who comes when a run is under way is told so", "[tcp][pe
         });
       });
   CHECK_THAT(during, Contains("a run is under way, and peers do not join one"));
+}
+
+TEST_CASE("peers apart: who is lost between runs is missing in the next, from which others go on or not",
+          "[tcp][peers]") {
+  silence_in_peers_log const quiet;
+  bool const has_backup = GENERATE(true, false);
+  peer_rules const protocol =
+      has_backup ? peer_rules(hop(gather_all_but{1}, token_queues{4})) : peer_rules(hop(token_queues{4}));
+  peers_apart const run(3);
+  auto const all = in_peers(
+      run, [&](tcp const& t) { make_group(t, ring(3), protocol).run([](auto&) {}); },
+      [&](tcp const& t, std::uint32_t rank) {
+        auto group = make_group(t, ring(3), protocol);
+        group.run(training(5));
+        if (rank == 1) return;  // it leaves
+        for (int i = 0; i < 3; ++i) {
+          auto const report = group.run(training(30));
+          require_that(report.peers[rank].iterations == 30 && group.runtime().crashed(1), "it was another run");
+        }
+      });
+  CHECK(all[1].text() == "");
+  for (std::size_t const other : {0, 2}) {
+    if (has_backup) CHECK(all[other].text() == "");
+    else CHECK_THAT(all[other].text(), Contains("lost: ") && Contains("peer 1 is lost, and peer ") && Contains("has left"));
+  }
 }
