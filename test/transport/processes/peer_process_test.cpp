@@ -285,7 +285,7 @@ TEST_CASE("peers apart: who is of another group is told in what, and so are the 
   silence_in_peers_log const quiet;
   floats const w0{1, 2, 3};
   sgd const step{.rate = 0.5};
-  auto const [says, join] = GENERATE_COPY(table<std::string, std::function<void(tcp const&)>>({
+  auto const [says, join_otherwise] = GENERATE_COPY(table<std::string, std::function<void(tcp const&)>>({
       {"graph: star", [=](tcp const& t) { peer_group{t, star(3), hop(), step, w0}.run([](auto&) {}); }},
       {"weights: given",
        [=](tcp const& t) {
@@ -305,6 +305,7 @@ TEST_CASE("peers apart: who is of another group is told in what, and so are the 
       {"reduce: ", [=](tcp const& t) { peer_group{t, ring(3), hop(reduce_plainly{}), step, w0}.run([](auto&) {}); }},
       {"protocol: all_reduce", [=](tcp const& t) { peer_group{t, ring(3), all_reduce{}, step, w0}.run([](auto&) {}); }},
   }));
+  auto const& join = join_otherwise;
   peers_apart run(3);
   run.shape.patience = 500ms;
   auto const all = in_peers(
@@ -315,7 +316,7 @@ TEST_CASE("peers apart: who is of another group is told in what, and so are the 
       });
   CHECK_THAT(all[1].text(), Contains("refused this process: peer 1") &&
                                 Contains("is of another group than the coordinator's: it says") && Contains(says));
-  for (std::size_t const other : {0, 2, 3})
+  for (std::size_t const other : {0U, 2U, 3U})
     CHECK_THAT(all[other].text(), Contains("only 2 of 3 peers are here; the run waits for peer 1") && Contains(says));
 }
 
@@ -389,7 +390,7 @@ TEST_CASE("peers apart: who is lost between runs is missing in the next, from wh
         }
       });
   CHECK(all[1].text() == "");
-  for (std::size_t const other : {0, 2}) {
+  for (std::size_t const other : {0U, 2U}) {
     if (has_backup) CHECK(all[other].text() == "");
     else CHECK_THAT(all[other].text(), Contains("lost: ") && Contains("peer 1 is lost, and peer ") && Contains("has left"));
   }
