@@ -19,7 +19,7 @@ namespace rubato::net {
 using wire::role;
 using wire::to_string;
 
-/// What becomes of a run when a worker is lost.
+/// What becomes of a run when a worker is lost. Of a peer its protocol says it.
 enum class on_loss : std::uint8_t {
   end,    ///< it ends with an error, everywhere; before the first run another may take its place
   /// It goes on without the worker, and without one whose body throws; a stage of a task may begin again instead, see
