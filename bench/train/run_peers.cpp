@@ -6,12 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "bench/train/peer_body.hpp"
 #include "bench/train/recorder.hpp"
 #include "bench/train/result_of.hpp"
 #include "bench/train/timing.hpp"
 #include "rubato/cluster/peer_group.hpp"
-#include "rubato/model/heavy_ball.hpp"
-#include "rubato/model/learning_rate.hpp"
 #include "rubato/peer/topologies.hpp"
 #include "rubato/transport/in_process.hpp"
 #include "rubato/transport/simulated.hpp"
@@ -36,56 +35,6 @@ sim::scenario peer_scenario(training const& job) {
 
 namespace {
 
-/// The part of a result that says what was run.
-run_result describe_peers(training const& job, std::string_view protocol, staleness s) {
-  run_result r = describe(job, protocol, s);
-  r.servers = 0;
-  r.storage = "dense";
-  return r;
-}
-
-time_split split_of(peer_metrics const& m) {
-  return {.compute = to_seconds(m.compute), .wait = to_seconds(m.wait())};
-}
-
-/// Fills in what was measured.
-void fill_in(run_result& r, training const& job, peer_report const& report,
-             std::vector<curve_point> curve) {
-  r.seconds = to_seconds(report.elapsed);
-  r.steps = r.updates = report.iterations();
-  r.seconds_per_update = r.updates == 0 ? 0 : r.seconds / static_cast<double>(r.updates);
-  for (peer_metrics const& p : report.peers) {
-    time_split const spent = split_of(p);
-    r.compute_seconds += spent.compute;
-    r.wait_seconds += spent.wait;
-    r.bytes_sent += p.bytes_sent;
-    r.jumped_over += p.jumped_over;
-  }
-  r.bytes_received = r.bytes_sent;  // by each other
-  r.counted_split = {.compute = r.compute_seconds, .wait = r.wait_seconds};
-  fill_in_curve(r, job, peer_updates_in_clock(job), std::move(curve));
-}
-
-/// The training body of a peer: `train` without a server. Those that jump go on with their next
-/// mini-batch: by the iteration's number, jumps of a whole pass would meet the same one for ever.
-/// `stepped(steps so far)` is called after each step.
-template <class Stepped>
-void train_peer(peer<float>& self, training const& job, Stepped stepped) {
-  mini_batches const batches(job, self.rank());
-  model::decayed_rate const rate{.sigma = job.learning_rate, .alpha = job.decay};
-  std::vector<float> delta(job.work->parameters());
-  model::heavy_ball<float> momentum(job.momentum, job.momentum > 0 ? delta.size() : 0);
-  std::size_t step = 0;
-  for (std::int64_t const k : self.iterations(job.local_steps())) {
-    data::dataset_view const batch = batches.at_step(step++);
-    double const eta = rate(clock_index(k / job.steps_per_commit));
-    job.work->local_step(batch, eta, self.parameters(), delta);
-    if (job.momentum > 0) momentum.apply(delta);
-    self.step(delta, static_cast<double>(batch.nonzeros()));
-    stepped(step);
-  }
-}
-
 template <class Group>
 run_result measure_peers(Group& group, training const& job, run_result r) {
   recorder curve(job, peer_updates_in_clock(job));
@@ -105,7 +54,7 @@ run_result measure_peers(Group& group, training const& job, run_result r) {
       updates.fetch_add(1, std::memory_order_relaxed);
       curve.note(self.rank(), steps, split_of(self.metrics()));
       if constexpr (!simulating) look();
-    });
+    }, [] {});
   });
   auto const parameters = group.parameters();
   fill_in(r, job, report,
@@ -126,6 +75,7 @@ run_result run_peers(peer_rules const& p, std::string_view name, staleness s, tr
                  plain_step{}, start};
     return measure_peers(g, job, std::move(r));
   }
+  if (job.transport == transport_kind::tcp) return run_peers_across_processes(p, among, job, std::move(r));
   peer_group g{
       in_process{.workers = job.workers, .slowness = slowness_of(job), .seed = job.seed}, among, p,
       plain_step{}, start};

@@ -29,4 +29,8 @@ namespace rubato::bench {
 [[nodiscard]] run_result run_peers(peer_rules const& p, std::string_view name, staleness s,
                                    training const& job, protocol_parameters const& with);
 
+/// The same over processes that it starts itself, one for each peer. @param r says what is run
+[[nodiscard]] run_result run_peers_across_processes(peer_rules const& p, graph const& among, training const& job,
+                                                    run_result r);
+
 }  // namespace rubato::bench

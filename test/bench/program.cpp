@@ -63,16 +63,16 @@ TEST_CASE("compare runs each protocol across processes") {
   if (o.output.find("not available in builds with sanitizers") != std::string::npos) return;
   CHECK(o.status == 0);
   CHECK_THAT(o.output, Contains("across processes") && Contains("adsp") && Contains("wins"));
-  CHECK_THAT(o.output, Contains("left out: hop:"));
+  CHECK_THAT(o.output, Contains("left out: ad_psgd:") && Contains("notify_ack"));
   std::ifstream in(file);
   auto const results = nlohmann::json::parse(in);
-  CHECK(results.size() == 8);
+  CHECK(results.size() == 15);
   for (auto const& r : results) {
     INFO(r["protocol"]);
     CHECK(r["transport"] == "tcp");
     CHECK(r["time_kind"] == "wall");
     CHECK(r["updates"] >= 3);
-    CHECK(r["steps"] >= 3 * 4 * 10);
+    CHECK(r["steps"] >= (r["protocol"] == "hop_skip" ? 4 * 10 : 3 * 4 * 10));  // a slow peer jumps
     CHECK(r["curve"].size() >= 2);
     CHECK(r["curve"].back()[2] < r["curve"].front()[2]);
     CHECK(r["seconds"] > 0);

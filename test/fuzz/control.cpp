@@ -49,7 +49,8 @@ void there_and_back(std::span<std::byte const> of, Decode decode, Encode encode)
 
 bool has_sentences(wire::control_message const& m) {
   return std::visit([](auto const& of) {
-    return requires { of.sentence; } || requires { of.failure; } || requires { of.change_reasons; };
+    return requires { of.sentence; } || requires { of.failure; } || requires { of.change_reasons; } ||
+           requires { of.absent; };
   }, m);
 }
 
@@ -88,6 +89,6 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   auto const all = std::as_bytes(std::span(data, size));
   fuzz::control_there_and_back(all);
   fuzz::each_meta<wire::commit_meta, wire::request_meta, wire::reply_meta,
-                  wire::refused_meta, wire::part_size, std::uint64_t>(all);
+                  wire::refused_meta, wire::part_size, wire::peer_meta, wire::parameters_meta, std::uint64_t>(all);
   return 0;
 }

@@ -138,6 +138,17 @@ TEST_CASE("without a role the numbers share out the roles", "[net][deployment]")
   }
 }
 
+TEST_CASE("peers have a coordinator and no servers", "[net][deployment]") {
+  for (std::uint32_t number = 0; number < 3; ++number) {
+    auto const d = from({{"RANK", std::to_string(number)}, {"WORLD_SIZE", "3"}, {"RUBATO_SERVERS", "0"}});
+    CHECK(d.as == (number == 0 ? role::coordinator : role::worker));
+    CHECK(d.rank == (number == 0 ? 0 : number - 1));
+    CHECK(d.workers == 2);
+    CHECK(d.servers == 0);
+    CHECK_NOTHROW(d.check());
+  }
+}
+
 TEST_CASE("one process of one is a worker", "[net][deployment]") {
   auto const d = from({{"RANK", "0"}, {"WORLD_SIZE", "1"}});
   CHECK(d.as == role::worker);
@@ -297,8 +308,8 @@ TEST_CASE("a bad value is refused with its variable and what was expected", "[ne
   auto const [name, value, expected] = GENERATE(table<std::string, std::string, std::string>({
       {"RUBATO_ROLE", "Worker", "worker, server or coordinator"},
       {"RUBATO_LOG_FORMAT", "xml", "text, keyvalue or json"},
-      {"RUBATO_SERVERS", "0", "a whole number from 1 to 65536"},
-      {"RUBATO_SERVERS", "99999999999", "a whole number from 1 to 65536"},
+      {"RUBATO_SERVERS", "-1", "a whole number from 0 to 65536"},
+      {"RUBATO_SERVERS", "99999999999", "a whole number from 0 to 65536"},
       {"RANK", "", "a whole number from 0 to 2147483646"},
       {"RANK", "-1", "a whole number from 0 to 2147483646"},
       {"SLURM_PROCID", "1.5", "a whole number from 0 to 2147483646"},
@@ -344,8 +355,11 @@ TEST_CASE("what cannot be meant does not pass the check", "[net][deployment]") {
   CHECK_THROWS_AS((deployment{.workers = 0, .coordinator = here}.check()), option_error);
   CHECK_THROWS_WITH((deployment{.workers = 0, .coordinator = here}.check()),
                     "deployment::workers must be between 1 and 2147483647, but is 0");
-  CHECK_THROWS_WITH((deployment{.servers = 0, .coordinator = here}.check()),
-                    "deployment::servers must be between 1 and 65536, but is 0");
+  CHECK_NOTHROW((deployment{.servers = 0, .coordinator = here}.check()));  // of peers
+  CHECK_THROWS_WITH((deployment{.servers = 65537, .coordinator = here}.check()),
+                    "deployment::servers must be between 0 and 65536, but is 65537");
+  CHECK_THROWS_WITH((deployment{.as = role::server, .rank = 0, .servers = 0, .coordinator = here}.check()),
+                    Catch::Contains("deployment::rank"));
   CHECK_THROWS_WITH((deployment{.rank = 2, .workers = 2, .coordinator = here}.check()),
                     "deployment::rank must be between 0 and 1, but is 2");
   CHECK_THROWS_WITH(
@@ -393,6 +407,14 @@ TEST_CASE("a server listens where the coordinator can be reached from", "[net][d
   }
   server.listen = net::address::parse("far:7");
   CHECK(server.listening().text() == "far:7");
+}
+
+TEST_CASE("a peer listens, so what holds for servers holds for it", "[net][deployment]") {
+  net::address const here{.host = "127.0.0.1", .port = 1};
+  deployment peer{.servers = 0, .coordinator = here, .listen = net::address{.host = "0.0.0.0", .port = 0}};
+  CHECK_THROWS_WITH(peer.check(), Catch::Contains("deployment::listen"));
+  peer.servers = 1;  // a worker, which does not listen
+  CHECK_NOTHROW(peer.check());
 }
 
 TEST_CASE("who listens beyond this machine needs a token or certificates", "[net][deployment]") {

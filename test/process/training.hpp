@@ -128,7 +128,7 @@ class trainee {
   void push(std::int64_t made) {
     auto const salt = static_cast<std::uint64_t>(worker_.clock().value()) * 64 + worker_.rank();
     for (std::size_t i = 0; i < x_.size(); ++i) {
-      auto const noise = static_cast<float>(detail::mix64(salt ^ (i << 32)) % 1000);
+      auto const noise = static_cast<float>(rubato::detail::mix64(salt ^ (i << 32)) % 1000);
       gradient_[i] = -0.01f * x_[i] + 1e-4f * noise;
     }
     worker_[weights].push(gradient_);
@@ -156,7 +156,7 @@ class trainee {
 [[nodiscard]] inline std::string hash_of(std::span<float const> values) {
   std::uint64_t hash = values.size();
   for (float const x : values)
-    hash = detail::mix64(hash ^ std::bit_cast<std::uint32_t>(x)) + 0x9e3779b97f4a7c15u;
+    hash = rubato::detail::mix64(hash ^ std::bit_cast<std::uint32_t>(x)) + 0x9e3779b97f4a7c15u;
   return std::to_string(hash);
 }
 

@@ -294,6 +294,15 @@ TEST_CASE("each process has its environment", "[tools][launch]") {
                                                  "[worker 2] worker rank=2" + start + "2" + end});
 }
 
+TEST_CASE("peers are started without servers", "[tools][launch]") {
+  auto const result = run({"-n", "2", "-s", "0", "--grace", "30", "--", "sh", "-c",
+                           takes_part + std::string("echo $RUBATO_ROLE $RANK of $WORLD_SIZE, $RUBATO_SERVERS servers")});
+  CHECK(result.exit_code == 0);
+  CHECK(sorted(lines_of(result.output)) == words{"[coordinator] coordinator 0 of 2, 0 servers",
+                                                 "[worker 0] worker 0 of 2, 0 servers",
+                                                 "[worker 1] worker 1 of 2, 0 servers"});
+}
+
 TEST_CASE("all processes of a run, and no others, share a token", "[tools][launch]") {
   std::string const script = "echo $RUBATO_TOKEN$RUBATO_TOKEN_FILE";
   ::setenv("RUBATO_TOKEN_FILE", "/of/another/run", 1);
@@ -765,7 +774,7 @@ TEST_CASE("a command that cannot be executed ends the run with the reason", "[to
 TEST_CASE("bad options of rubato-launch are refused", "[tools][launch]") {
   auto const [arguments, sentence] = GENERATE(table<words, std::string>({
       {{"-n", "0", "--", "true"}, "--workers must be from 1 to 10000, but is 0"},
-      {{"-n", "1", "-s", "0", "--", "true"}, "--servers must be from 1 to 10000, but is 0"},
+      {{"-n", "1", "-s", "10001", "--", "true"}, "--servers must be from 0 to 10000, but is 10001"},
       {{"--", "true"}, "--workers is required"},
       {{"-n", "1"}, "a command must follow --, such as rubato-launch -n 4 -- ./train"},
       {{"-n", "1", "--"}, "a command must follow --, such as rubato-launch -n 4 -- ./train"},

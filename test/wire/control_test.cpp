@@ -44,6 +44,23 @@ worker_metrics some_metrics() {
   return m;
 }
 
+peer_metrics some_peer_metrics() {
+  peer_metrics m;
+  m.iterations = 1;
+  m.jumps = 2;
+  m.jumped_over = 3;
+  m.updates_sent = 4;
+  m.updates_spared = 5;
+  m.updates_reduced = 6;
+  m.updates_late = 7;
+  m.queue_peak = 8;
+  m.compute = duration(9);
+  m.wait_updates = duration(10);
+  m.wait_tokens = duration(11);
+  m.bytes_sent = 12;
+  return m;
+}
+
 /// One of each kind at least, every field with a value of its own.
 std::vector<control_message> samples() {
   shard_counters const counters{1, 2, 3, 4};
@@ -94,6 +111,14 @@ std::vector<control_message> samples() {
       shut_down{},
       shut_down{"server 1 was lost"},
       come_again{},
+      peer_ended{stage},
+      peer_settled{stage, some_peer_metrics()},
+      peer_measured{stage, 0.125},
+      peers_begin{stage, {{1, 2, "unix:/peer", {7, 8}}, {3, 0, "", {}}}, {{2, "peer 2 has left"}}},
+      peer_lost{stage, 3, "peer 3 was lost"},
+      settle{stage},
+      send_share{stage},
+      peers_over{stage, duration(6), 2, {some_peer_metrics(), {}}, 0.5},
   };
 }
 
@@ -183,6 +208,8 @@ TEST_CASE("control messages: sentences come out printable and short, whoever wro
        {std::get<wire::end_run>(heard(end)).sentence, std::get<wire::stop_run>(heard(stop)).sentence,
         std::get<wire::farewell>(heard(wire::farewell{said})).failure,
         std::get<wire::shut_down>(heard(wire::shut_down{said})).failure,
+        std::get<wire::peer_lost>(heard(wire::peer_lost{{}, 0, said})).sentence,
+        std::get<wire::peers_begin>(heard(wire::peers_begin{{}, {}, {{0, said}}})).absent.at(0).sentence,
         std::get<wire::run_over>(heard(over)).change_reasons.at(0)}) {
     CHECK(text.starts_with("a\\n\\x1b[2Jxxx"));
     CHECK(text.size() < 1100);

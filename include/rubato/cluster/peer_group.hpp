@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include "rubato/peer/graph.hpp"
 #include "rubato/peer/local_step.hpp"
 #include "rubato/peer/mixing.hpp"
+#include "rubato/peer/peer_agreement.hpp"
 #include "rubato/run/peer_runtime.hpp"
 #include "rubato/transport/concepts.hpp"
 
@@ -42,8 +44,8 @@ namespace rubato {
 template <std::floating_point T, class Transport, class Protocol, local_step Step>
 class peer_group {
   static_assert(peer_transport<Transport>,
-                "peers need a transport with peer_runtime_type and open_peers(peer_setup): in_process or simulated, "
-                "not tcp");
+                "peers need a transport with peer_runtime_type and open_peers(peer_setup): in_process, simulated "
+                "or tcp");
   static_assert(peer_protocol<Protocol>, "a decentralized protocol needs make_node(node_setup)");
   static_assert(parameter<T>, "peers' parameters are of float or double");
 
@@ -53,12 +55,12 @@ class peer_group {
   /// What a body is given: one per peer.
   using peer_type = peer<T>;
 
-  /// @param transport leaves `workers` alone, or has as many as the graph has nodes
+  /// @param transport has as many workers as the graph has nodes; in one process they may be left out
   /// @param mixing    the graph and what its edges weigh
   /// @param initial   all peers begin with these; not empty
   peer_group(Transport const& transport, mixing_matrix mixing, Protocol const& p, Step const& step,
              std::vector<T> const& initial)
-      : mixing_(std::move(mixing)), runtime_(checked(transport).open_peers(setup(p, step, initial))) {}
+      : mixing_(std::move(mixing)), runtime_(transport.open_peers(setup(p, step, initial))) {}
 
   /// With the usual weights of the graph, see `mixing_matrix::automatic`.
   peer_group(Transport const& transport, graph const& g, Protocol const& p, Step const& step,
@@ -76,17 +78,16 @@ class peer_group {
     return runtime_->run([&body](peer_core& p) { body(static_cast<peer_type&>(p)); });
   }
 
-  /// The consensus: the average of the parameters of all peers that live. O(peers · size).
+  /// The consensus: the average of the parameters of all peers that live. O(peers · size). See `observe`.
   [[nodiscard]] std::vector<T> parameters() const { return observe(); }
-  /// Those of one peer.
+  /// Those of one peer. @throws usage_error where it is in another process
   [[nodiscard]] std::vector<T> parameters(std::uint32_t rank) const {
-    shared_update const x = share(rank);
-    auto const values = x->values.template as<T>();
-    return {values.begin(), values.end()};
+    return copy_of(share(rank)->values);
   }
   /// How far peers are from each other: the greatest Euclidean distance of one from the average.
-  /// O(peers · size).
+  /// O(peers · size). Over processes as `observe`, and 0 where that is of the own peer.
   [[nodiscard]] double spread() const {
+    if (auto const known = runtime_->consensus()) return known->spread;
     std::vector<T> const average = observe();
     double greatest = 0;
     for_each_live([&](std::span<T const> x) {
@@ -102,7 +103,12 @@ class peer_group {
 
   /// The average for a reader that is no peer: loss curves, checks. During a run it waits for nobody
   /// and costs no virtual time; each peer's part is whole, of the iteration that it is in.
+  ///
+  /// Over processes every one has the average of all once a run has come to its end, or was stopped: then they send
+  /// their parameters to the coordinator, one after another, and get it back. During a run, before the first one, and
+  /// after one that failed, it is the own peer's parameters only. @throws usage_error in a process without peers
   [[nodiscard]] std::vector<T> observe() const {
+    if (auto const known = runtime_->consensus()) return copy_of(known->average->values);
     std::vector<double> sum;
     std::size_t peers = 0;
     for_each_live([&](std::span<T const> x) {
@@ -129,31 +135,29 @@ class peer_group {
   [[nodiscard]] runtime_type const& runtime() const noexcept { return *runtime_; }
 
  private:
-  Transport const& checked(Transport const& transport) const {
-    if (transport.workers != 1 && transport.workers != size())
-      throw option_error("peer_group: the graph has " + std::to_string(size()) +
-                         " nodes, but workers is " + std::to_string(transport.workers) +
-                         "; leave it out");
-    return transport;
-  }
-
   [[nodiscard]] peer_setup setup(Protocol const& p, Step const& step,
                                  std::vector<T> const& initial) const {
     if (initial.empty()) throw option_error("peer_group: there are no initial parameters");
-    peer_setup s{.nodes = {},
-                 .make_peer = [](peer_node& node, peer_endpoint& link, std::uint32_t rank, std::uint32_t count,
-                                 std::uint64_t seed) -> std::unique_ptr<peer_core> {
-                   return std::make_unique<peer_type>(node, link, rank, count, seed);
-                 }};
-    for (std::uint32_t i = 0; i < size(); ++i)
-      s.nodes.push_back(p.make_node({.mixing = mixing_,
-                                     .self = worker_id{i},
-                                     .element = element_type_of<T>(),
-                                     .initial = std::as_bytes(std::span(initial)),
-                                     .make_step = [&step]() -> std::unique_ptr<peer_step> {
-                                       return std::make_unique<detail::peer_step_of<T, Step>>(step);
-                                     }}));
-    return s;
+    return {.count = size(),
+            .make_node = [this, &p, &step, &initial](std::uint32_t rank) {
+              return p.make_node({.mixing = mixing_,
+                                  .self = worker_id{rank},
+                                  .element = element_type_of<T>(),
+                                  .initial = std::as_bytes(std::span(initial)),
+                                  .make_step = [&step]() -> std::unique_ptr<peer_step> {
+                                    return std::make_unique<detail::peer_step_of<T, Step>>(step);
+                                  }});
+            },
+            .make_peer = [](peer_node& node, peer_endpoint& link, std::uint32_t rank, std::uint32_t count,
+                            std::uint64_t seed) -> std::unique_ptr<peer_core> {
+              return std::make_unique<peer_type>(node, link, rank, count, seed);
+            },
+            .element = element_type_of<T>(),
+            .size = initial.size(),
+            .agreement = [this, &step, &initial] {
+              detail::peer_step_of<T, Step> copy(step);
+              return agreement_of_peers(mixing_, element_type_of<T>(), std::as_bytes(std::span(initial)), copy);
+            }};
   }
 
   [[nodiscard]] shared_update share(std::uint32_t rank) const {
@@ -164,13 +168,18 @@ class peer_group {
     runtime_->look_at(rank, [&](peer_node const& n) { x = n.share(); });
     return x;
   }
-  /// All of them, should none live.
+  [[nodiscard]] static std::vector<T> copy_of(raw_array const& x) {
+    auto const values = x.template as<T>();
+    return {values.begin(), values.end()};
+  }
+  /// All of them, should none live; in this process. Where there is none, to look at one says so.
   template <class F>
   void for_each_live(F f) const {
+    if (!runtime_->has_peers()) (void)share(0);
     bool any = false;
-    for (std::uint32_t i = 0; i < size(); ++i) any = any || !runtime_->crashed(i);
+    for (std::uint32_t i = 0; i < size(); ++i) any = any || (runtime_->has(i) && !runtime_->crashed(i));
     for (std::uint32_t i = 0; i < size(); ++i)
-      if (!any || !runtime_->crashed(i)) f(share(i)->values.template as<T>());
+      if (runtime_->has(i) && (!any || !runtime_->crashed(i))) f(share(i)->values.template as<T>());
   }
 
   mixing_matrix mixing_;

@@ -5,6 +5,7 @@
 #include "rubato/peer/impl/mixing.ipp"
 #include "rubato/peer/impl/topologies.ipp"
 #include "rubato/peer/impl/local_parameters.ipp"
+#include "rubato/peer/impl/peer_agreement.ipp"
 #include "rubato/peer/impl/hop_core.ipp"
 #include "rubato/peer/impl/hop_node.ipp"
 #include "rubato/peer/impl/ad_psgd.ipp"

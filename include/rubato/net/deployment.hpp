@@ -19,7 +19,7 @@ namespace rubato::net {
 using wire::role;
 using wire::to_string;
 
-/// What becomes of a run when a worker is lost.
+/// What becomes of a run when a worker is lost. Of a peer its protocol says it.
 enum class on_loss : std::uint8_t {
   end,    ///< it ends with an error, everywhere; before the first run another may take its place
   /// It goes on without the worker, and without one whose body throws; a stage of a task may begin again instead, see
@@ -49,13 +49,13 @@ struct deployment {
   /// Its number among those of its role, from 0; without one the coordinator gives the next.
   std::optional<std::uint32_t> rank = {};
   std::uint32_t workers = 1;  ///< worker processes that a run begins with
-  std::uint32_t servers = 1;  ///< server processes
+  std::uint32_t servers = 1;  ///< server processes; 0 for peers, which have none
   /// Where others reach the coordinator. It listens there; where that is a name beyond this machine, at
   /// this port of all networks.
   address coordinator = {};
-  /// Where this server listens, if not where `listening` says.
+  /// Where this server, or peer, listens, if not where `listening` says.
   std::optional<address> listen = {};
-  /// Where others reach this server, if not where it listens: behind a forwarder, for example. Who
+  /// Where others reach this server, or peer, if not where it listens: behind a forwarder, for example. Who
   /// listens on all addresses is reached by the one from which it reaches the coordinator.
   std::optional<address> announce = {};
   security keys = {};  ///< what processes prove to each other; the same on all
@@ -87,12 +87,12 @@ struct deployment {
   /// | variable | meaning |
   /// |---|---|
   /// | `RUBATO_ROLE` | `worker`, `server` or `coordinator`; `RANK` and `WORLD_SIZE` then count workers only |
-  /// | `RUBATO_SERVERS` | number of server processes, 1 if not set |
+  /// | `RUBATO_SERVERS` | number of server processes, 1 if not set; 0 for peers |
   /// | `RUBATO_COORDINATOR` | its address, in any form; wins over the next two |
   /// | `MASTER_ADDR`, `MASTER_PORT` | its host and port, 127.0.0.1 and 29500 if not set; under Slurm the first node |
   /// | `RANK`, else `OMPI_COMM_WORLD_RANK`, else `SLURM_PROCID` | this process's number |
   /// | `WORLD_SIZE`, else `OMPI_COMM_WORLD_SIZE`, else `SLURM_NTASKS` | how many processes there are |
-  /// | `RUBATO_LISTEN` | where a server listens, if not where `listening` says |
+  /// | `RUBATO_LISTEN` | where a server or peer listens, if not where `listening` says |
   /// | `RUBATO_ANNOUNCE` | where others reach it, if elsewhere |
   /// | `RUBATO_TOKEN`, `RUBATO_TOKEN_FILE` | the shared secret, or the file that holds it |
   /// | `RUBATO_PLACE_KEY` | see `place_key` |
@@ -105,14 +105,14 @@ struct deployment {
   /// | `RUBATO_CHECK_FINITE`, `RUBATO_ROWS_MAX`, `RUBATO_BYTES_MAX` | of servers: see `server_limits` |
   ///
   /// Without `RUBATO_ROLE` and with more than one process, all run the same command: number 0 is the
-  /// coordinator, the next are the servers, all others workers, whose ranks start at 0.
+  /// coordinator, the next are the servers, if there are any, all others workers, whose ranks start at 0.
   /// @throws option_error that names the variable, its value and what was expected
   [[nodiscard]] static deployment from_environment(
       std::function<std::optional<std::string>(std::string_view)> const& look_up);
   /// From this process's environment.
   [[nodiscard]] static deployment from_environment();
 
-  /// Where this server listens if nobody says: on a free port of the loopback network; of all networks
+  /// Where this server, or peer, listens if nobody says: on a free port of the loopback network; of all networks
   /// where the coordinator is beyond this machine's loopback and `security::beyond_loopback` allows it.
   [[nodiscard]] address listening() const;
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "rubato/peer/hop_core.hpp"
 #include "rubato/peer/local_parameters.hpp"
@@ -44,6 +45,8 @@ class hop_node final : public peer_node {
   [[nodiscard]] std::uint64_t bytes(peer_message const& m) const noexcept override {
     return sizeof m.kind + sizeof m.number + m.parameters->values.size_bytes();
   }
+
+  [[nodiscard]] std::string agreement() const override;
 
   [[nodiscard]] hop_core const& core() const noexcept { return core_; }
 

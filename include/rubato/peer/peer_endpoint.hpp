@@ -13,12 +13,13 @@ namespace rubato {
 /// |--------------------|--------------|
 /// | `guard(f)`         | calls `f()` while nothing arrives at this peer; returns what it does |
 /// | `post(to, message)`| sends; FIFO per pair of sender and receiver; does not wait for the receiver |
+/// | `flush()`          | the peer goes on to compute: what it has posted is on its way, or else waits until it is |
 /// | `wait()`           | returns when the node's `can_go_on()` holds, asked under the guard |
 /// | `now()`            | time since the run began |
 /// | `charge(work)`     | the peer has computed `work` units since the last charge; a simulator makes time pass |
 /// | `checkpoint()`     | throws when the run is being stopped; cheap |
 ///
-/// `post`, `wait` and `charge` too throw when the run is being stopped; what they throw then is
+/// `post`, `flush`, `wait` and `charge` too throw when the run is being stopped; what they throw then is
 /// `run_stopped`, which is no std::exception, so that bodies do not swallow it by accident.
 class peer_endpoint {
  public:
@@ -34,6 +35,7 @@ class peer_endpoint {
     return f();
   }
   virtual void post(worker_id to, peer_message&& m) = 0;
+  virtual void flush() {}
   virtual void wait() = 0;
   [[nodiscard]] virtual time_point now() const = 0;
   virtual void charge(double work) = 0;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "rubato/core/element.hpp"
 #include "rubato/core/ids.hpp"
@@ -84,6 +85,9 @@ class peer_node {
   [[nodiscard]] virtual peer_waits waits() const noexcept = 0;
 
   [[nodiscard]] virtual std::uint64_t bytes(peer_message const& m) const noexcept = 0;
+  /// What the peers of a run in several processes must agree on about the protocol, in words: the same at every node,
+  /// and with any compiler. Not asked where all are in one process.
+  [[nodiscard]] virtual std::string agreement() const { return "one that says nothing of itself"; }
 };
 
 /// A decentralized protocol: makes the nodes of peers. Models: what `hop` gives, `ad_psgd`, `all_reduce`.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "rubato/run/life.hpp"
@@ -36,21 +37,26 @@ class peer_participant : public participant {
 /// What a runtime runs whose peers live in this process, and their lives. Runtimes derive from it.
 class peer_run : protected life {
  protected:
-  explicit peer_run(peer_setup setup) : life("group"), setup_(std::move(setup)) {}
+  /// Of all peers.
+  explicit peer_run(peer_setup setup);
+  struct made_later {};
+  /// Of those that `make` makes.
+  peer_run(peer_setup setup, made_later) : life("group"), setup_(std::move(setup)), nodes_(setup_.count) {}
+  void make(std::uint32_t rank) { nodes_[rank] = setup_.make_node(rank); }
 
   /// One has ended by itself: on its thread or fiber.
   virtual void left(peer_participant& p) = 0;
 
-  [[nodiscard]] std::uint32_t count() const noexcept {
-    return static_cast<std::uint32_t>(setup_.nodes.size());
-  }
-  [[nodiscard]] peer_node& node(std::uint32_t rank) const noexcept { return *setup_.nodes[rank]; }
+  /// All peers of the run, wherever they live.
+  [[nodiscard]] std::uint32_t count() const noexcept { return setup_.count; }
+  [[nodiscard]] peer_node& node(std::uint32_t rank) const noexcept { return *nodes_[rank]; }
 
   peer_setup setup_;
   peer_runtime::body_type body_;
 
  private:
   friend class peer_participant;
+  std::vector<std::unique_ptr<peer_node>> nodes_;  ///< by rank
 };
 
 }  // namespace rubato

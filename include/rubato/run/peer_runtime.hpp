@@ -1,26 +1,50 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
+#include <optional>
+#include <string>
 
+#include "rubato/core/element.hpp"
+#include "rubato/core/error.hpp"
 #include "rubato/core/time.hpp"
 #include "rubato/metrics/peer_report.hpp"
 #include "rubato/peer/peer.hpp"
 #include "rubato/peer/peer_endpoint.hpp"
 #include "rubato/peer/peer_node.hpp"
+#include "rubato/storage/shared_update.hpp"
 
 namespace rubato {
 
 /// What a transport is given to run peers: what `peer_group` was made of, as values.
 struct peer_setup {
-  std::vector<std::unique_ptr<peer_node>> nodes;  ///< the protocol's half of each peer, by rank
+  std::uint32_t count = 0;  ///< peers: nodes of the graph
+  /// Makes the protocol's half of the peer of this rank. Called while `open_peers` runs, not later.
+  std::function<std::unique_ptr<peer_node>(std::uint32_t rank)> make_node;
   /// Makes a peer's handle, with the type of its parameters.
   std::function<std::unique_ptr<peer_core>(peer_node& node, peer_endpoint& link, std::uint32_t rank,
                                            std::uint32_t count, std::uint64_t seed)>
       make_peer;
+  element_type element{};  ///< of the parameters
+  std::size_t size = 0;    ///< how many there are
+  /// What all peers must agree on beside what their nodes say, in words: see `agreement_of_peers`. As `make_node`.
+  std::function<std::string()> agreement;
+
+  /// @param workers a transport's option: so many, or 1 for as many as there are @throws option_error
+  void check_workers(std::uint32_t workers) const {
+    if (workers != 1 && workers != count)
+      throw option_error("peer_group: the graph has " + std::to_string(count) + " nodes, but workers is " +
+                         std::to_string(workers) + "; leave it out");
+  }
+};
+
+/// What all peers' parameters come to, where they are in several processes.
+struct peer_consensus {
+  shared_update average;  ///< of those that lived when the run ended
+  double spread = 0;      ///< the greatest Euclidean distance of one from it
 };
 
 /// A transport at work for peers. What `peer_group` holds; made by a transport's `open_peers`.
@@ -43,7 +67,13 @@ class peer_runtime {
   [[nodiscard]] virtual time_point now() const = 0;
   /// Whether the peer of this rank has died in the run under way, or in the last one.
   [[nodiscard]] virtual bool crashed(std::uint32_t rank) const noexcept = 0;
-  /// Calls `f(node)` while nothing happens to it.
+  /// Whether peers live in this process at all.
+  [[nodiscard]] virtual bool has_peers() const noexcept { return true; }
+  /// Whether the peer of this rank lives in this process: others cannot be looked at.
+  [[nodiscard]] virtual bool has(std::uint32_t /*rank*/) const noexcept { return true; }
+  /// The average, where there are others and the last run has come to its end; else it is computed by looking at all.
+  [[nodiscard]] virtual std::optional<peer_consensus> consensus() const { return std::nullopt; }
+  /// Calls `f(node)` while nothing happens to it. @throws usage_error where it is not in this process
   virtual void look_at(std::uint32_t rank, std::function<void(peer_node const&)> const& f) const = 0;
 };
 

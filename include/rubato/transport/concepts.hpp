@@ -40,16 +40,14 @@ concept transport = std::copyable<T> && std::derived_from<typename T::runtime_ty
 /// | expression             | meaning |
 /// |------------------------|---------|
 /// | `T::peer_runtime_type` | what it makes: `peer_runtime`, or a class derived from it that can do more |
-/// | `t.open_peers(setup)`  | a `std::unique_ptr<T::peer_runtime_type>` |
-/// | `t.workers`            | how many peers, or 1: as many as the graph has nodes |
+/// | `t.open_peers(setup)`  | a `std::unique_ptr<T::peer_runtime_type>`; throws option_error for what cannot be meant |
 ///
-/// `peer_run` lets peers live; what is left is a `peer_endpoint`. Models: `in_process`, `simulated`.
+/// `peer_run` lets peers live; what is left is a `peer_endpoint`. Models: `in_process`, `simulated`, `tcp`.
 template <class T>
 concept peer_transport =
     std::copyable<T> && std::derived_from<typename T::peer_runtime_type, peer_runtime> &&
     requires(T const t, peer_setup setup) {
       { t.open_peers(std::move(setup)) } -> std::same_as<std::unique_ptr<typename T::peer_runtime_type>>;
-      { t.workers } -> std::convertible_to<std::uint32_t>;
     };
 
 /// A transport that an `engine` can have.

@@ -27,6 +27,9 @@ enum class kind : std::uint8_t {
   commit,
   values,   ///< of rows of a table: before any run, or of what a stage has had with it
   moved_rows,  ///< from one worker process to another
+  peer_message,  ///< the same between peers
+  share,         ///< a peer's parameters, for the coordinator
+  average,       ///< of all peers' parameters, from it
 };
 
 [[nodiscard]] constexpr std::uint8_t operator+(kind k) noexcept {
@@ -103,6 +106,28 @@ struct moved_rows_meta {
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
     ar & first & count & keys & changed;
+  }
+};
+
+/// The body holds parameters, if it is a message with any.
+struct peer_meta {
+  stage_id stage{};
+  std::uint8_t kind = 0;
+  std::int64_t number = 0;
+
+  template <class Archive>
+  void serialize(Archive& ar, unsigned) {
+    ar & stage & kind & number;
+  }
+};
+
+/// Of a share, or of the average: the body holds parameters.
+struct parameters_meta {
+  stage_id stage{};
+
+  template <class Archive>
+  void serialize(Archive& ar, unsigned) {
+    ar & stage;
   }
 };
 

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include "rubato/metrics/peer_report.hpp"
 #include "rubato/metrics/run_report.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/wire/archive.hpp"
@@ -36,6 +37,11 @@ template <class Archive>
 void serialize(Archive& ar, worker_metrics& m, unsigned) {
   ar & m.compute & m.send & m.wait & m.steps & m.commits & m.pulls & m.fetches & m.requests &
       m.process_hits & m.pushes & m.bytes_sent & m.bytes_received & m.staleness;
+}
+template <class Archive>
+void serialize(Archive& ar, peer_metrics& m, unsigned) {
+  ar & m.iterations & m.jumps & m.jumped_over & m.updates_sent & m.updates_spared & m.updates_reduced & m.updates_late &
+      m.queue_peak & m.compute & m.wait_updates & m.wait_tokens & m.bytes_sent;
 }
 
 }  // namespace rubato

@@ -66,11 +66,11 @@ void add_options(CLI::App& app, given_options& o) {
   // What a user adds to a script's own options wins over them.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("-n,--workers", o.result.workers, "worker processes")->required();
-  app.add_option("-s,--servers", o.result.servers, "server processes")->capture_default_str();
+  app.add_option("-s,--servers", o.result.servers, "server processes; 0 for peers, which have none")->capture_default_str();
   app.add_option("--server-command", o.server_command,
                  "what servers and the coordinator run instead of COMMAND: words in one argument, "
                  "quoted with ' or \" where they hold spaces");
-  app.add_option("--on-loss", o.when_lost, "of a worker: the run ends (end) or goes on (go-on)")
+  app.add_option("--on-loss", o.when_lost, "of a worker: the run ends (end) or goes on (go-on); of a peer also its protocol has to let it")
       ->envname("RUBATO_ON_LOSS")
       ->capture_default_str();
   app.add_option("--restart", o.result.restarts,
@@ -87,10 +87,10 @@ void add_options(CLI::App& app, given_options& o) {
   app.add_flag("--verbose", o.result.verbose, "say when each process starts and ends");
 }
 
-void require_count(std::string_view option, std::uint32_t value) {
+void require_count(std::string_view option, std::uint32_t value, std::uint32_t least) {
   constexpr std::uint32_t most = 10000;
-  if (value >= 1 && value <= most) return;
-  throw option_error(fmt::format("{} must be from 1 to {}, but is {}", option, most, value));
+  if (value >= least && value <= most) return;
+  throw option_error(fmt::format("{} must be from {} to {}, but is {}", option, least, most, value));
 }
 
 std::chrono::milliseconds duration(std::string_view option, double seconds) {
@@ -104,8 +104,8 @@ std::chrono::milliseconds duration(std::string_view option, double seconds) {
 
 options interpret(given_options const& given) {
   options o = given.result;
-  require_count("--workers", o.workers);
-  require_count("--servers", o.servers);
+  require_count("--workers", o.workers, 1);
+  require_count("--servers", o.servers, 0);
   if (given.when_lost != "end" && given.when_lost != "go-on") {
     throw option_error(fmt::format(
         "--on-loss (or RUBATO_ON_LOSS) must be end or go-on, but is '{}'", given.when_lost));

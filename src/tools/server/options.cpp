@@ -205,6 +205,9 @@ void check_table(options const& o, std::size_t i) {
 
 void check(options const& o) {
   o.place.check();
+  if (o.place.servers == 0)
+    throw option_error("--servers (RUBATO_SERVERS) is 0, expected 1 or more: peers have no servers, and what "
+                       "coordinates them is their own program");
   if (o.with_coordinator && o.place.as == net::role::coordinator)
     throw option_error("--with-coordinator: is for servers; this process is the coordinator");
   if (o.with_coordinator) {

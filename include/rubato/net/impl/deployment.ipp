@@ -202,7 +202,7 @@ void place_by_number(deployment& d, std::optional<setting> const& number,
 }
 
 void place(deployment& d, environment const& set) {
-  if (auto const servers = set.get("RUBATO_SERVERS")) d.servers = servers->number(1, servers_max);
+  if (auto const servers = set.get("RUBATO_SERVERS")) d.servers = servers->number(0, servers_max);
   auto const number = set.get({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"});
   auto const size = set.get({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"});
   if (auto const given = set.get("RUBATO_ROLE")) {
@@ -375,11 +375,12 @@ address deployment::listening() const {
 
 void deployment::check() const {
   require_between("workers", workers, 1, processes_max);
-  require_between("servers", servers, 1, servers_max);
+  require_between("servers", servers, 0, servers_max);
   if (rank) require_between("rank", *rank, 0, std::int64_t{number_in(*this, as)} - 1);
   require_known("coordinator", coordinator);
   if (as == role::coordinator) require_guarded("coordinator", coordinator, keys);
-  if (as == role::server) require_guarded("listen", listening(), keys);
+  bool const is_peer = as == role::worker && servers == 0;
+  if (as == role::server || is_peer) require_guarded("listen", listening(), keys);
   if (announce) require_known("announce", *announce);
   require_files(keys.tls);
   require_at_least("silence", silence, 1);

@@ -26,7 +26,7 @@ namespace detail {
 class ad_psgd_node final : public peer_node {
  public:
   ad_psgd_node(std::uint64_t seed, node_setup const& setup)
-      : local_(setup), random_(seed, setup.self.value()), current_(local_.initial(setup.initial)) {
+      : seed_(seed), local_(setup), random_(seed, setup.self.value()), current_(local_.initial(setup.initial)) {
     graph const& g = setup.mixing.topology();
     auto const sides = g.two_coloring();
     if (!sides)
@@ -112,6 +112,7 @@ class ad_psgd_node final : public peer_node {
   [[nodiscard]] std::uint64_t bytes(peer_message const& m) const noexcept override {
     return sizeof m.kind + m.parameters->values.size_bytes();
   }
+  [[nodiscard]] std::string agreement() const override { return "ad_psgd, seed " + std::to_string(seed_); }
 
  private:
   enum kind : std::uint8_t {
@@ -159,6 +160,7 @@ class ad_psgd_node final : public peer_node {
     partner_.reset();
   }
 
+  std::uint64_t seed_;
   bool active_ = false;
   std::vector<worker_id> all_;
   std::vector<worker_id> neighbors_;  ///< that live

@@ -102,6 +102,7 @@ class all_reduce_node final : public peer_node {
   [[nodiscard]] std::uint64_t bytes(peer_message const& m) const noexcept override {
     return sizeof m.kind + m.parameters->values.size_bytes();
   }
+  [[nodiscard]] std::string agreement() const override { return "all_reduce"; }
 
  private:
   enum kind : std::uint8_t {

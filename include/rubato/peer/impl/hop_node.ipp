@@ -11,6 +11,7 @@
 #include "rubato/peer/hop_node.hpp"
 #include "rubato/peer/local_step.hpp"
 #include "rubato/peer/mixing.hpp"
+#include "rubato/peer/peer_agreement.hpp"
 
 namespace rubato {
 
@@ -145,6 +146,8 @@ void hop_node::flush(peer_endpoint& e, outbox& out) {
   for (auto& [to, m] : out) e.post(to, std::move(m));
   out.clear();
 }
+
+std::string hop_node::agreement() const { return agreement_of(core_.protocol()); }
 
 lost_error hop_node::lost() const {
   return lost_error("peer " + std::to_string(core_.lost()->value()) + " is lost, and peer " +

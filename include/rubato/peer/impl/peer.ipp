@@ -28,6 +28,7 @@ peer_core::iteration_range peer_core::iterations(std::int64_t n) {
   thread_ = std::this_thread::get_id();
   failed_ = true;  // until it has succeeded
   node_.begin(link_, n);
+  link_.flush();
   failed_ = false;
   return iteration_range(*this);
 }
@@ -47,6 +48,7 @@ void peer_core::step(std::span<std::byte const> gradient, std::size_t given, std
   stepped_ = true;
   failed_ = true;  // until it has succeeded
   node_.step(link_, gradient);
+  link_.flush();
   failed_ = false;
 }
 

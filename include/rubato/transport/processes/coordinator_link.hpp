@@ -68,6 +68,12 @@ class coordinator_user {
   /// The process has its number; what is told later comes after it.
   virtual void welcomed(wire::welcome const& w) = 0;
   virtual void told(wire::control_message const& message) = 0;
+  /// A frame of parameters begins to arrive from it, perhaps once more: where its body goes.
+  /// @throws wire::frame_error for one that is not awaited, before memory is taken for it
+  [[nodiscard]] virtual std::span<std::byte> room_for(wire::frame_header const& header,
+                                                      std::span<std::byte const> meta);
+  /// It is there.
+  virtual void frame_arrived() {}
   /// @param expected the coordinator has ended, because all is over
   virtual void coordinator_lost(std::string const& reason, bool expected) = 0;
   /// It was never there. @param sentence says what was waited for, how long, and what to do; it needs nothing before it
@@ -83,6 +89,7 @@ class coordinator_link final : net::link_user {
                    wire::registration self);
 
   void send(wire::control_message const& message);
+  void send(std::shared_ptr<net::reliable_frame const> frame);
   void flush() { link_->flush(); }
   void close() noexcept;
   [[nodiscard]] std::size_t unacknowledged() const noexcept { return link_->unacknowledged(); }

@@ -13,20 +13,24 @@
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
 #include "rubato/net/refusal_log.hpp"
+#include "rubato/protocol/rules.hpp"
+#include "rubato/transport/processes/coordination.hpp"
 #include "rubato/transport/processes/coordinator_stats.hpp"
 #include "rubato/transport/processes/past_sessions.hpp"
-#include "rubato/transport/processes/process_control.hpp"
 #include "rubato/transport/processes/reminder.hpp"
 
 namespace rubato::detail {
 
-/// The coordinator's process: `process_control` behind links to all others.
+/// The coordinator's process: `process_control`, or `peer_control`, behind links to all others.
 class coordinator_process final : net::link_user {
  public:
   /// `agreed` and `moves_tables`: see `process_control::options`.
   coordinator_process(std::unique_ptr<net::network> network, net::deployment const& place,
                       std::span<rules const> protocols, std::string agreed = {},
                       std::vector<bool> moves_tables = {});
+  /// @pre `control` is one of peers, or of as many workers and servers as `place` says
+  coordinator_process(std::unique_ptr<net::network> network, net::deployment const& place,
+                      std::unique_ptr<coordination> control);
   ~coordinator_process() override;
 
   /// Where it listens.
@@ -58,24 +62,26 @@ class coordinator_process final : net::link_user {
   void wait_for_place(guest& g, wire::registration const& r);
   void enroll_waiting();
   void forget_unconnected(wire::registration const& r);
-  void replace(process_control::place who, std::string const& reason);
+  void replace(coordination::place who, std::string const& reason);
   void deliver();
   void count_all();
   void check_patience();
   void forget_strangers();
   void forget_dead();
+  [[nodiscard]] bool is_enrolled(guest const& g) const;
   void dismiss(guest& g, std::string const& reason);
   /// It will not be heard of any more.
   void miss(guest& g, std::string const& reason, bool expected);
   [[nodiscard]] time_point now() const;
 
   net::deployment place_;
-  process_control control_;
+  std::unique_ptr<coordination> owned_;
+  coordination& control_ = *owned_;
   std::unique_ptr<net::network> network_;
   net::network::clock::time_point began_ = network_->now();
   std::map<std::uint64_t, std::unique_ptr<guest>> guests_;  ///< by session
   past_sessions past_;
-  std::map<process_control::place, guest*> at_;
+  std::map<coordination::place, guest*> at_;
   net::network::clock::time_point looked_ = began_;  ///< for strangers
   std::atomic<bool> stop_asked_ = false;
   coordinator_stats own_stats_;

@@ -15,6 +15,7 @@
 #include "rubato/net/deployment.hpp"
 #include "rubato/protocol/rules.hpp"
 #include "rubato/run/run_control.hpp"
+#include "rubato/transport/processes/coordination.hpp"
 #include "rubato/wire/control.hpp"
 
 namespace rubato {
@@ -36,7 +37,7 @@ namespace rubato {
 /// A process that comes later joins the run under way, or the next one, as long as some are left who
 /// took part in the last. A server that is lost ends everything; of a worker the user says whether
 /// that ends the run for all.
-class process_control final : run_control::carrier {
+class process_control final : public coordination, run_control::carrier {
  public:
   struct options {
     std::uint32_t workers = 1;  ///< processes that a run begins with
@@ -48,63 +49,34 @@ class process_control final : run_control::carrier {
     /// What all must agree on, where the coordinator itself has it; empty: what those say who are there.
     std::string agreed{};
   };
-  struct place {
-    net::role as{};
-    std::uint32_t number = 0;
-    friend auto operator<=>(place const&, place const&) = default;
-  };
-  struct outgoing {
-    place to;
-    wire::control_message message;
-  };
-  struct enrolment {
-    place at;
-    std::uint32_t incarnation = 0;
-  };
 
   process_control(std::span<rules const> protocols, options const& o);
   process_control(process_control const&) = delete;
   process_control& operator=(process_control const&) = delete;
 
-  /// A new process. Returns its place; throws error (errc::refused) saying why there is none, for one that does not
-  /// agree with the others who says what.
   /// @param secret for a worker process: it and the servers are told, and nobody else
-  [[nodiscard]] enrolment enroll(wire::registration const& r, wire::secret const& secret);
-  /// Whether this one was in the run, to its end, and has left: it is there for the next one.
-  [[nodiscard]] bool was_here(wire::registration const& r) const noexcept;
-  /// Whether nobody is here who says otherwise.
-  [[nodiscard]] bool agrees(wire::registration const& r) const { return r.agreed == agreed_ || is_empty(); }
-  /// Whether another one may take its place: always of a worker, of a server until workers know where it listens.
-  [[nodiscard]] bool is_replaceable(place who) const noexcept;
-  /// @throws wire::frame_error when the sender must not say this, or not now
-  void receive(place from, wire::control_message const& message, time_point now);
-  /// The process will not be heard of any more. `expected`: it said goodbye.
-  void lose(place who, std::string const& reason, bool expected, time_point now);
-  /// Ends everything, as when somebody is lost whom nobody can go on without.
-  void give_up(std::string const& sentence) { fail(sentence); }
+  [[nodiscard]] enrolment enroll(wire::registration const& r, wire::secret const& secret) override;
+  [[nodiscard]] bool was_here(wire::registration const& r) const noexcept override;
+  [[nodiscard]] bool agrees(wire::registration const& r) const override { return r.agreed == agreed_ || is_empty(); }
+  /// Always of a worker, of a server until workers know where it listens.
+  [[nodiscard]] bool is_replaceable(place who) const noexcept override;
+  void receive(place from, wire::control_message const& message, time_point now) override;
+  void lose(place who, std::string const& reason, bool expected, time_point now) override;
+  void give_up(std::string const& sentence) override { fail(sentence); }
   /// The conductor's time has come.
-  void tick(time_point now);
-  [[nodiscard]] time_point next_tick() const;
-
-  /// What is to be sent, in order; per receiver it must stay in order.
-  [[nodiscard]] std::vector<outgoing> take() { return std::exchange(out_, {}); }
-  /// Nothing will happen any more: everybody has left, or something is lost that cannot be replaced.
-  [[nodiscard]] bool is_over() const noexcept { return over_; }
-  /// What was lost that cannot be replaced, or ended the last run; empty if nothing did.
-  [[nodiscard]] std::string const& failure() const noexcept { return failure_; }
-  /// Whether all that the first run needs are there. True from then on.
-  [[nodiscard]] bool is_complete() const noexcept;
-  /// "2 of 2 servers and 1 of 3 workers are here, without worker 0".
-  [[nodiscard]] std::string attendance() const;
-  /// Whether somebody waits for others before the first run: until all are there, and from when one of them is ready
-  /// for it.
-  [[nodiscard]] bool is_starting() const noexcept;
-  /// Then: for whom, by number, and what became of those who were there. "server 1, and workers 0 and 2".
-  [[nodiscard]] std::string awaited() const;
-  [[nodiscard]] stage_id stage() const noexcept { return stage_; }
+  void tick(time_point now) override;
+  [[nodiscard]] time_point next_tick() const override;
+  [[nodiscard]] std::vector<outgoing> take() override { return std::exchange(out_, {}); }
+  [[nodiscard]] bool is_over() const noexcept override { return over_; }
+  [[nodiscard]] std::string const& failure() const noexcept override { return failure_; }
+  [[nodiscard]] bool is_complete() const noexcept override;
+  [[nodiscard]] std::string attendance() const override;
+  [[nodiscard]] bool is_starting() const noexcept override;
+  [[nodiscard]] std::string awaited() const override;
+  [[nodiscard]] stage_id stage() const noexcept override { return stage_; }
   /// Whether a process waits for a run to begin.
   [[nodiscard]] bool is_awaited() const noexcept;
-  [[nodiscard]] bool is_running() const noexcept { return phase_ == phase::running; }
+  [[nodiscard]] bool is_running() const noexcept override { return phase_ == phase::running; }
 
  private:
   enum class phase : std::uint8_t { idle, running, ending };

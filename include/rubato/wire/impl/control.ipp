@@ -25,6 +25,10 @@ void make_printable(end_run& m) { m.sentence = printable(m.sentence); }
 void make_printable(stop_run& m) { m.sentence = printable(m.sentence); }
 void make_printable(farewell& m) { m.failure = printable(m.failure); }
 void make_printable(shut_down& m) { m.failure = printable(m.failure); }
+void make_printable(peer_lost& m) { m.sentence = printable(m.sentence); }
+void make_printable(peers_begin& m) {
+  for (absent_peer& p : m.absent) p.sentence = printable(p.sentence);
+}
 void make_printable(run_over& m) {
   for (std::string& reason : m.change_reasons) reason = printable(reason);
 }

@@ -244,6 +244,7 @@ peer_report peer_fibers::report() const {
 }  // namespace detail
 
 std::unique_ptr<simulated_peer_runtime> simulated::open_peers(peer_setup setup) const {
+  setup.check_workers(workers);
   return std::make_unique<detail::peer_fibers>(*this, std::move(setup));
 }
 

@@ -148,16 +148,24 @@ void coordinator_link::send(wire::control_message const& message) {
   link_->flush();
 }
 
+void coordinator_link::send(std::shared_ptr<net::reliable_frame const> frame) {
+  link_->send(std::move(frame));
+  link_->flush();
+}
+
 void coordinator_link::begin(net::link&, wire::frame_header const& header,
                              std::span<std::byte const> meta,
                              std::vector<std::span<std::byte>>& body) {
-  if (header.kind != +wire::kind::control)
-    throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
-                            " came from the coordinator");
-  receive_control(header, meta, arriving_, body);
+  if (header.kind == +wire::kind::control) return receive_control(header, meta, arriving_, body);
+  body.push_back(user_.room_for(header, meta));
 }
 
-void coordinator_link::end(net::link&, wire::frame_header const&) {
+std::span<std::byte> coordinator_user::room_for(wire::frame_header const& header, std::span<std::byte const>) {
+  throw wire::frame_error("a frame of kind " + std::to_string(header.kind) + " came from the coordinator");
+}
+
+void coordinator_link::end(net::link&, wire::frame_header const& header) {
+  if (header.kind != +wire::kind::control) return user_.frame_arrived();
   wire::control_message const message = wire::decode_control(arriving_);
   if (auto const* w = std::get_if<wire::welcome>(&message)) {
     is_in_ = true;

@@ -12,6 +12,7 @@
 #include "rubato/net/proof.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
 #include "rubato/transport/processes/coordinator_process.hpp"
+#include "rubato/transport/processes/process_control.hpp"
 #include "rubato/wire/messages.hpp"
 
 namespace rubato::detail {
@@ -33,7 +34,7 @@ struct coordinator_process::guest {
   net::peer_identity shown;  ///< by its last connection
   net::link link;
   net::network::clock::time_point since;
-  std::optional<process_control::place> place;
+  std::optional<coordination::place> place;
   std::optional<wire::registration> waits;  ///< with this, for a place whose process may come back
   std::optional<std::string> refused;       ///< why
   bool is_early = false;                    ///< it is there for the next run
@@ -44,12 +45,18 @@ struct coordinator_process::guest {
 coordinator_process::coordinator_process(std::unique_ptr<net::network> network,
                                          net::deployment const& place, std::span<rules const> protocols,
                                          std::string agreed, std::vector<bool> moves_tables)
+    : coordinator_process(std::move(network), place,
+                          std::make_unique<process_control>(
+                              protocols, process_control::options{.workers = place.workers,
+                                                                  .servers = place.servers,
+                                                                  .when_lost = place.when_lost,
+                                                                  .moves_tables = std::move(moves_tables),
+                                                                  .agreed = std::move(agreed)})) {}
+
+coordinator_process::coordinator_process(std::unique_ptr<net::network> network, net::deployment const& place,
+                                         std::unique_ptr<coordination> control)
     : place_(place),
-      control_(protocols, {.workers = place.workers,
-                           .servers = place.servers,
-                           .when_lost = place.when_lost,
-                           .moves_tables = std::move(moves_tables),
-                           .agreed = std::move(agreed)}),
+      owned_(std::move(control)),
       network_(std::move(network)),
       door_(*network_, connection_limits(place),
             [this](auto fresh, auto const& said) { welcome(std::move(fresh), said); },
@@ -156,7 +163,7 @@ void coordinator_process::forget_strangers() {
     if (was_away) g->since = moment;
     if (!g->place && !g->waits && moment - g->since > in_time)
       g->link.refuse("this process did not say in time who it is");
-    else if (g->link.unacknowledged_bytes() > untaken_max)
+    else if (g->link.unacknowledged_bytes() > untaken_max + 2 * control_.largest_frame())
       dismiss(*g, "it does not take what it is told");
   }
 }
@@ -207,15 +214,27 @@ auto& owner_of(Guests& guests, net::link const& l) {
 void coordinator_process::begin(net::link& from, wire::frame_header const& header,
                              std::span<std::byte const> meta,
                              std::vector<std::span<std::byte>>& body) {
-  if (header.kind != +wire::kind::control)
+  guest& g = owner_of(guests_, from);
+  if (header.kind == +wire::kind::control) return receive_control(header, meta, g.arriving, body);
+  if (!is_enrolled(g))
     throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
-                            ", which is not for the coordinator");
-  receive_control(header, meta, owner_of(guests_, from).arriving, body);
+                            " came from a process that is not in the run");
+  body.push_back(control_.room_for(*g.place, header, meta));
 }
 
-void coordinator_process::end(net::link& from, wire::frame_header const&) {
+bool coordinator_process::is_enrolled(guest const& g) const {
+  if (!g.place) return false;
+  auto const at = at_.find(*g.place);
+  return at != at_.end() && at->second == &g;
+}
+
+void coordinator_process::end(net::link& from, wire::frame_header const& header) {
   guest& g = owner_of(guests_, from);
   if (g.refused || g.is_early) return;
+  if (header.kind != +wire::kind::control) {
+    if (is_enrolled(g)) control_.take_frame(*g.place, now());
+    return deliver();
+  }
   wire::control_message const message = wire::decode_control(g.arriving);
   if (!g.place) {
     auto const* r = std::get_if<wire::registration>(&message);
@@ -224,7 +243,7 @@ void coordinator_process::end(net::link& from, wire::frame_header const&) {
       throw wire::frame_error("a process said something before it said who it is");
     return enroll_or_refuse(g, *r);
   }
-  if (auto const at = at_.find(*g.place); at == at_.end() || at->second != &g)
+  if (!is_enrolled(g))
     throw wire::frame_error("a process goes on talking after another has taken its place");
   control_.receive(*g.place, message, now());
   deliver();
@@ -289,7 +308,7 @@ void coordinator_process::put_off(guest& g) {
 /// but for those in whose place somebody comes who knows its key: who started that one knows that it has ended.
 bool coordinator_process::may_come_back(wire::registration const& r) const {
   if (!r.rank || control_.is_over() || !control_.agrees(r)) return false;
-  process_control::place const who{r.as, *r.rank};
+  coordination::place const who{r.as, *r.rank};
   auto const at = at_.find(who);
   return at != at_.end() && !at->second->link.is_up() && control_.is_replaceable(who);
 }
@@ -334,7 +353,7 @@ void coordinator_process::forget_unconnected(wire::registration const& r) {
   while (!at_.empty()) replace(at_.begin()->first, "its connection broke, and others came");
 }
 
-void coordinator_process::replace(process_control::place who, std::string const& reason) {
+void coordinator_process::replace(coordination::place who, std::string const& reason) {
   guest& dead = *at_.at(who);
   at_.erase(who);
   dead.link.close();
@@ -369,6 +388,11 @@ void coordinator_process::deliver() {
   for (auto const& [to, message] : control_.take())
     if (auto const at = at_.find(to); at != at_.end()) {
       at->second->link.send_reliable(+wire::kind::control, wire::encode(message));
+      at->second->link.flush();
+    }
+  for (auto const& [to, frame] : control_.take_frames())
+    if (auto const at = at_.find(to); at != at_.end()) {
+      at->second->link.send(frame);
       at->second->link.flush();
     }
 }

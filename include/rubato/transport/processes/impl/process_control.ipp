@@ -11,6 +11,7 @@
 #include "rubato/core/printable.hpp"
 #include "rubato/core/rare.hpp"
 #include "rubato/transport/processes/agreement.hpp"
+#include "rubato/transport/processes/number_list.hpp"
 #include "rubato/transport/processes/process_control.hpp"
 
 namespace rubato {
@@ -190,31 +191,6 @@ std::string process_control::attendance() const {
          (initialized_ || is_here(0) ? "" : ", without worker 0");
 }
 
-namespace {
-
-/// "workers 0, 3 and 5", of a number of them that may be too large to be told one by one.
-class numbers {
- public:
-  explicit numbers(std::size_t count) : count_(count) {}
-  [[nodiscard]] bool has_all() const noexcept { return known_.size() == std::min(count_, shown); }
-  void add(std::uint32_t n) {
-    if (!has_all()) known_.push_back(n);
-  }
-  [[nodiscard]] std::string text(char const* role) const {
-    std::string all = role + std::string(count_ == 1 ? " " : "s ");
-    for (std::size_t i = 0; i < known_.size(); ++i)
-      all += (i == 0 ? "" : i + 1 == count_ ? " and " : ", ") + std::to_string(known_[i]);
-    return count_ <= shown ? all : all + " and " + std::to_string(count_ - shown) + " others";
-  }
-
- private:
-  static constexpr std::size_t shown = 8;
-  std::size_t count_;
-  std::vector<std::uint32_t> known_;
-};
-
-}  // namespace
-
 bool process_control::is_starting() const noexcept {
   return stage_ == stage_id{} && !over_ && (!is_complete() || is_awaited() || workers_here() == 0);
 }
@@ -232,7 +208,7 @@ std::string process_control::awaited() const {
 }
 
 std::string process_control::absent_servers() const {
-  numbers absent(static_cast<std::size_t>(std::ranges::count(servers_, false, &server::here)));
+  detail::number_list absent(static_cast<std::size_t>(std::ranges::count(servers_, false, &server::here)));
   if (absent.has_all()) return "";
   for (std::uint32_t s = 0; s < servers_.size(); ++s)
     if (!servers_[s].here) absent.add(s);
@@ -243,7 +219,7 @@ std::string process_control::absent_workers() const {
   bool const lacks = workers_here() < options_.workers;
   std::uint32_t const below = lacks ? options_.workers : initialized_ ? 0 : 1;
   auto const counts = [below](auto const& entry) { return entry.second.here && entry.first < below; };
-  numbers absent(below - static_cast<std::size_t>(std::ranges::count_if(processes_, counts)));
+  detail::number_list absent(below - static_cast<std::size_t>(std::ranges::count_if(processes_, counts)));
   if (absent.has_all()) return "";
   for (std::uint32_t w = 0; !absent.has_all(); ++w)
     if (!is_here(w)) absent.add(w);
@@ -252,7 +228,7 @@ std::string process_control::absent_workers() const {
 
 std::string process_control::unready_workers() const {
   auto const is_late = [](auto const& entry) { return entry.second.here && !entry.second.ready; };
-  numbers late(is_awaited() ? static_cast<std::size_t>(std::ranges::count_if(processes_, is_late)) : 0);
+  detail::number_list late(is_awaited() ? static_cast<std::size_t>(std::ranges::count_if(processes_, is_late)) : 0);
   if (late.has_all()) return "";
   for (auto const& entry : processes_)
     if (is_late(entry)) late.add(entry.first);

@@ -80,6 +80,9 @@ void tcp::check() const {
 
 std::unique_ptr<tcp_runtime> tcp::open(run_setup setup) const {
   check();
+  if (place.servers == 0)
+    throw option_error("a cluster's tables are on servers, but the number of servers is 0: expected 1 or more "
+                       "(RUBATO_SERVERS, rubato-launch -s); peers, which have none, make a peer_group");
   if (place.logs) net::set_log_format(*place.logs);
   if (place.as == net::role::worker)
     return std::make_unique<detail::worker_process>(*this, std::move(setup));

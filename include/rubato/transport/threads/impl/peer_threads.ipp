@@ -170,6 +170,7 @@ peer_report peer_threads::report() const {
 }  // namespace detail
 
 std::unique_ptr<peer_runtime> in_process::open_peers(peer_setup setup) const {
+  setup.check_workers(workers);
   return std::make_unique<detail::peer_threads>(*this, std::move(setup));
 }
 

@@ -1,0 +1,329 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "rubato/core/printable.hpp"
+#include "rubato/net/log.hpp"
+#include "rubato/net/proof.hpp"
+#include "rubato/transport/processes/enrolments.hpp"
+#include "rubato/transport/processes/peer_links.hpp"
+
+namespace rubato::detail {
+
+namespace {
+/// How often links are served while the peer computes.
+constexpr std::chrono::milliseconds serving_period{10};
+/// Beyond this nothing more is sent before some of it has arrived.
+constexpr std::size_t messages_under_way_max = 32 * 1024 * 1024;
+/// Beyond this a peer waits until the system has taken more, where nobody else would send it.
+constexpr std::size_t message_unsent_max = 256 * 1024;
+constexpr std::size_t message_large = 64 * 1024;
+/// Bytes of answers that wait for one neighbor, beside a few of any size.
+constexpr std::size_t answers_max = 64 * 1024 * 1024;
+
+/// That a peer is lost is for the coordinator to say, which notices it as fast: only who has waited longer has lost
+/// it alone.
+net::link::options limits_between_peers(net::deployment const& place, std::uint32_t other) {
+  net::link::options o = between(net::role::worker, net::role::worker, link_limits(place));
+  o.expected_number = other;
+  o.reconnect += place.silence / 2 + std::chrono::milliseconds(500);
+  return o;
+}
+}  // namespace
+
+peer_links::peer_links(user& of, std::unique_ptr<net::network> network, net::deployment const& place,
+                       std::uint32_t peers, parameters_shape const& shape, std::string agreed, bool background)
+    : user_(of),
+      place_(place),
+      shape_(shape),
+      network_(std::move(network)),
+      door_(*network_, connection_limits(place),
+            [this](auto guest, auto const& said) { welcome(std::move(guest), said); }, guests_limit(place)),
+      listener_(network_->listen(place.listening(), place.keys,
+                                 between(net::role::worker, net::role::worker, listener_limits(place)),
+                                 [this](auto fresh) { door_.receive(std::move(fresh)); })),
+      coordinator_(*network_, *this, place,
+                   {.as = net::role::worker,
+                    .rank = place.rank,
+                    .listens = announced(place, *network_, listener_->bound()).text(),
+                    .agreed = std::move(agreed),
+                    .pid = 0,
+                    .place_key = {}}),
+      in_background_(background) {
+  for (std::uint32_t i = 0; i < peers; ++i) neighbors_.emplace_back(*this, i);
+  await_welcome();
+  keeper_ = std::thread([this] { keep_up(); });
+  if (!background) return;
+  try {
+    background_ = std::thread([this] { turn_.attend([this] { return background_stops_.load(); }); });
+  } catch (...) {  // no thread to be had
+    end_threads();
+    throw;
+  }
+}
+
+peer_links::~peer_links() {
+  end_threads();
+  leaving_ = true;
+  if (!broken_) {
+    coordinator_.send(wire::farewell{});
+    auto const end = network_->now() + place_.reconnect;
+    turn_.wait([&] { return coordinator_.unacknowledged() == 0 || is_broken(); }, end);
+  }
+  for (neighbor& n : neighbors_) {
+    if (n.to) n.to->close();
+    if (n.from) n.from->close();
+  }
+  coordinator_.close();
+}
+
+void peer_links::end_threads() {
+  if (background_.joinable()) {
+    background_stops_ = true;
+    turn_.wake();
+    background_.join();
+  }
+  {
+    std::lock_guard const guard(keeping_);
+    keeper_stops_ = true;
+  }
+  keeper_wakes_.notify_all();
+  turn_.wake();
+  keeper_.join();
+}
+
+void peer_links::await_welcome() {
+  // Who is missing the coordinator says when its patience ends, which may be a little later.
+  auto const end = network_->now() + place_.patience + place_.reconnect;
+  turn_.wait([&] { return welcome_ || is_broken(); }, end);
+  if (broken_) why_->raise();
+  if (!welcome_)
+    throw lost_error("the coordinator at " + place_.coordinator.text() + " gave this peer no number within " +
+                     std::to_string(place_.patience.count() / 1000) + " s");
+  if (welcome_->process >= neighbors_.size())
+    throw error(errc::refused, "the coordinator gave this peer number " + std::to_string(welcome_->process) +
+                                   ", expected one below " + std::to_string(neighbors_.size()));
+}
+
+/// Messages, heartbeats and acknowledgements are dealt with also while the peer computes. Who only looked now and then
+/// would have of a large message as much each time as the system keeps.
+void peer_links::keep_up() {
+  std::unique_lock guard(keeping_);
+  while (!keeper_wakes_.wait_for(guard, serving_period, [this] { return keeper_stops_.load(); })) {
+    guard.unlock();
+    if (turn_.try_lock()) {
+      std::lock_guard const mine(turn_, std::adopt_lock);
+      network_->poll();
+    }
+    turn_.attend([this] { return keeper_stops_ || large_arriving_ == 0; });
+    guard.lock();
+  }
+}
+
+void peer_links::tell(wire::control_message const& message) {
+  std::lock_guard const mine(turn_);
+  tell_in_turn(message);
+}
+
+void peer_links::tell_in_turn(wire::control_message const& message) {
+  if (!broken_) coordinator_.send(message);  // who is lost has said so
+}
+
+void peer_links::send_to_coordinator_in_turn(std::shared_ptr<net::reliable_frame const> frame) {
+  if (!broken_) coordinator_.send(std::move(frame));
+}
+
+// ---- who there is
+
+void peer_links::meet(std::vector<wire::peer_place> const& others) {
+  for (wire::peer_place const& p : others) {
+    if (p.rank >= neighbors_.size() || p.rank == rank() || neighbors_[p.rank].place)
+      throw wire::frame_error("the coordinator says where peer " + std::to_string(p.rank) + " is, which cannot be");
+    neighbors_[p.rank].place = p;
+  }
+  door_.open();
+}
+
+void peer_links::dial(neighbor& other) {
+  other.to = std::make_unique<net::link>(*network_, other, limits_between_peers(place_, other.rank),
+                                         "peer " + std::to_string(other.rank) + " (" +
+                                             printable(other.place->listens, 200) + ")");
+  net::hello h;
+  h.number = welcome_->process;
+  h.incarnation = welcome_->incarnation;
+  h.session = fresh_session();
+  h.credential = session_credential(other.place->secret, h, other.rank);
+  other.to->dial(net::address::parse(other.place->listens), place_.keys, h, place_.patience);
+}
+
+/// Why one that says this is not let in.
+std::optional<std::string> peer_links::objection(net::hello const& said, net::peer_identity const& to) const {
+  if (auto const why = to.objection(said.as, said.number)) return why;
+  std::string const name = "peer " + std::to_string(said.number);
+  bool const is_known = said.as == net::role::worker && said.number < neighbors_.size() &&
+                        neighbors_[said.number].place &&
+                        neighbors_[said.number].place->incarnation == said.incarnation;
+  if (!is_known) return "this is not the " + name + " that the coordinator has enrolled";
+  neighbor const& other = neighbors_[said.number];
+  net::proof const expected = session_credential(other.place->secret, said, rank());
+  if (!net::are_same(net::bytes_of(said.credential), net::bytes_of(expected)))
+    return "this is not the " + name + " that the coordinator has enrolled";
+  if (other.is_lost || (other.from && other.from->is_over()))
+    return "this process was given up as lost; it can only start anew";
+  if (other.from && other.session != said.session) return name + " is here already";
+  return std::nullopt;
+}
+
+void peer_links::welcome(std::unique_ptr<net::connection> guest, net::hello const& said) {
+  if (auto const why = objection(said, guest->shown())) {
+    net::log(net::log_level::warning,
+             guest->peer() + ": peer " + std::to_string(said.number) + " was refused: " + *why);
+    return net::refuse(*guest, *why);
+  }
+  neighbor& other = neighbors_[said.number];
+  if (!other.from) {
+    other.session = said.session;
+    other.from = std::make_unique<net::link>(*network_, other, limits_between_peers(place_, other.rank),
+                                             "peer " + std::to_string(other.rank));
+  }
+  other.from->adopt(std::move(guest), said);
+}
+
+void peer_links::drop(std::uint32_t rank, std::string const& sentence) {
+  if (rank < neighbors_.size()) give_up(neighbors_[rank], sentence);
+}
+
+/// The other end hears why, if it is still there.
+void peer_links::give_up(neighbor& other, std::string const& sentence) {
+  if (std::exchange(other.is_lost, true)) return;
+  for (net::link* const l : {other.to.get(), other.from.get()})
+    if (l != nullptr && !l->is_over()) l->refuse(sentence);
+  other.arriving.drop();
+  other.set_large(false);
+  other.note();
+  user_.neighbor_lost(other.rank, sentence);
+  turn_.stir();
+}
+
+void peer_links::cut(std::uint32_t rank) {
+  std::lock_guard const mine(turn_);
+  for (net::link* const l : {neighbors_[rank].to.get(), neighbors_[rank].from.get()})
+    if (l != nullptr && !l->is_over()) l->cut();
+}
+
+// ---- messages
+
+void peer_links::send(neighbor& other, stage_id stage, peer_message&& m) {
+  if (other.is_lost || broken_) return;
+  if (!other.to) dial(other);
+  other.to->send(std::make_shared<parameters_frame const>(stage, rank(), std::move(m)));
+  other.to->flush();
+  other.note();
+}
+
+void peer_links::answer(std::uint32_t to, stage_id stage, peer_message&& m) {
+  neighbor& other = neighbors_[to];
+  send(other, stage, std::move(m));
+  if (other.to && other.to->unacknowledged_bytes() > answers_max + 4 * shape_.bytes())
+    throw wire::frame_error("peer " + std::to_string(to) + " does not take the answers to what it asks: " +
+                            std::to_string(other.to->unacknowledged_bytes()) + " bytes wait for it");
+}
+
+bool peer_links::is_flushed() const noexcept {
+  return std::ranges::none_of(neighbors_, [](neighbor const& n) { return n.unsent.load(std::memory_order_acquire); });
+}
+
+bool peer_links::all_arrived() const noexcept {
+  return std::ranges::all_of(neighbors_, [](neighbor const& n) { return n.idle.load(std::memory_order_acquire); });
+}
+
+void peer_links::neighbor::note() noexcept {
+  bool const works = to && !to->is_over() && !is_lost;
+  bool const many = works && to->unacknowledged_bytes() > messages_under_way_max && to->unacknowledged() > 1;
+  full.store(many, std::memory_order_release);
+  unsent.store(works && !all.in_background_ && to->unsent() > message_unsent_max, std::memory_order_release);
+  idle.store(!works || to->unacknowledged() == 0, std::memory_order_release);
+  all.turn_.stir();
+}
+
+void peer_links::neighbor::begin(net::link& link, wire::frame_header const& header, std::span<std::byte const> meta,
+                                 std::vector<std::span<std::byte>>& body) {
+  if (&link != from.get()) throw wire::frame_error("a peer that was dialed sends something over that link");
+  arriving.begin(header, meta);
+  is_wanted = all.user_.wants(arriving.stage());
+  set_large(header.length > message_large);
+  if (is_wanted) arriving.receive(body);
+  else arriving.discard(body);
+}
+
+void peer_links::neighbor::set_large(bool now) noexcept {
+  if (std::exchange(is_large, now) != now) all.large_arriving_ += now ? 1U : ~0U;
+}
+
+void peer_links::neighbor::end(net::link&, wire::frame_header const&) {
+  set_large(false);
+  if (is_lost || !is_wanted || !all.user_.wants(arriving.stage())) return arriving.drop();
+  all.user_.arrived(rank, arriving.take());
+  all.turn_.stir();
+}
+
+void peer_links::neighbor::broken(net::link& link, std::string const&) {
+  if (&link == from.get()) {
+    arriving.drop();
+    set_large(false);
+  }
+  note();
+}
+
+void peer_links::neighbor::lost(net::link& link, std::string const& reason, bool expected) {
+  if (&link == from.get()) set_large(false);
+  note();
+  if (expected || all.leaving_) return;  // it has left, as the coordinator will say
+  std::string const sentence = "peer " + std::to_string(rank) +
+                               (link.was_refused() ? " refused this one: " : " was lost: ") + reason;
+  net::log(net::log_level::warning, sentence);
+  all.give_up(*this, sentence);
+}
+
+// ---- what the coordinator says
+
+void peer_links::told(wire::control_message const& message) {
+  if (auto const* stop = std::get_if<wire::stop_run>(&message); stop != nullptr && stop->fatal)
+    return break_down(stop->code, stop->sentence);
+  user_.told(message);
+  turn_.stir();
+}
+
+std::span<std::byte> peer_links::room_for(wire::frame_header const& header, std::span<std::byte const> meta) {
+  if (header.kind != +wire::kind::average) return coordinator_user::room_for(header, meta);
+  return user_.room_for_average(wire::from_bytes<wire::parameters_meta>(meta).stage, header.length);
+}
+
+void peer_links::frame_arrived() {
+  user_.average_arrived();
+  turn_.stir();
+}
+
+void peer_links::coordinator_lost(std::string const& reason, bool) {
+  break_down(errc::lost, "the coordinator was lost: " + reason);
+}
+
+void peer_links::coordinator_absent(std::string const& sentence) { break_down(errc::lost, sentence); }
+
+void peer_links::coordinator_refused(std::string const& reason) {
+  break_down(errc::refused, "the coordinator refused this process: " + reason);
+}
+
+void peer_links::break_down(errc code, std::string const& sentence) {
+  if (broken_ || leaving_) return;
+  why_.emplace(code, sentence);
+  broken_.store(true, std::memory_order_release);
+  user_.broken(sentence);
+  turn_.stir();
+}
+
+}  // namespace rubato::detail

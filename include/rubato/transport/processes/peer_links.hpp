@@ -1,0 +1,179 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rubato/net/deployment.hpp"
+#include "rubato/net/link.hpp"
+#include "rubato/net/network.hpp"
+#include "rubato/transport/processes/coordinator_link.hpp"
+#include "rubato/transport/processes/network_turn.hpp"
+#include "rubato/transport/processes/peer_frames.hpp"
+#include "rubato/wire/control.hpp"
+
+namespace rubato::detail {
+
+/// What a peer's process has beside its peer: links to those that it sends to and from those that send to it, the
+/// coordinator, and the thread that serves them while the peer computes.
+///
+/// Who has something to send to another peer dials it, once; it answers over a link of its own. So messages are
+/// FIFO per pair of sender and receiver, and reliable: what had not arrived when a connection broke is sent again.
+/// A neighbor is lost when the coordinator says so, or when one of these links is: for a message that no peer
+/// sends, or since it does not come back, somewhat later than the coordinator would have noticed.
+///
+/// Everything that touches links is done in one's turn, and so are the calls to the user.
+class peer_links final : coordinator_user {
+ public:
+  class user {
+   public:
+    virtual ~user() = default;
+    virtual void told(wire::control_message const& message) = 0;
+    /// Whether a message of this run is still good for something. @throws wire::frame_error for one that is too early
+    [[nodiscard]] virtual bool wants(stage_id stage) const = 0;
+    /// A message of another peer. @throws wire::frame_error for one that breaks the protocol
+    virtual void arrived(std::uint32_t from, peer_message&& m) = 0;
+    /// Nothing comes from this peer any more, nor does anything get there. Once for each.
+    virtual void neighbor_lost(std::uint32_t rank, std::string const& sentence) = 0;
+    /// Where the average goes, of which a frame of this run and size begins to come. @throws wire::frame_error
+    [[nodiscard]] virtual std::span<std::byte> room_for_average(stage_id stage, std::uint64_t bytes) = 0;
+    virtual void average_arrived() = 0;
+    /// Nothing will work any more.
+    virtual void broken(std::string const& sentence) = 0;
+  };
+
+  /// Joins the run: returns when the coordinator has given this process its number. @throws lost_error, or error with
+  /// errc::refused
+  /// @param background links are served by a thread of their own while the peer does not wait
+  peer_links(user& of, std::unique_ptr<net::network> network, net::deployment const& place, std::uint32_t peers,
+             parameters_shape const& shape, std::string agreed, bool background);
+  ~peer_links() override;
+  peer_links(peer_links const&) = delete;
+  peer_links& operator=(peer_links const&) = delete;
+
+  [[nodiscard]] std::uint32_t rank() const noexcept { return welcome_->process; }
+  [[nodiscard]] net::address bound() const { return listener_->bound(); }
+  [[nodiscard]] network_turn& turns() noexcept { return turn_; }
+  [[nodiscard]] net::network::clock::time_point now() const { return network_->now(); }
+  [[nodiscard]] bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
+  /// Why. @pre `is_broken()`
+  [[nodiscard]] breakdown const& why_broken() const noexcept { return *why_; }
+
+  /// Says something to the coordinator, unless the process is broken.
+  void tell(wire::control_message const& message);
+  /// The same in one's turn.
+  void tell_in_turn(wire::control_message const& message);
+  void send_to_coordinator_in_turn(std::shared_ptr<net::reliable_frame const> frame);
+
+  /// In one's turn: where the others are. From now on they are let in.
+  void meet(std::vector<wire::peer_place> const& others);
+  /// In one's turn: the coordinator says that this one is lost, and why.
+  void drop(std::uint32_t rank, std::string const& sentence);
+
+  /// Sends a message, unless its receiver is lost. Waits while too much is under way, but not once `stop()` holds.
+  template <class Stop>
+  void post(std::uint32_t to, stage_id stage, peer_message&& m, Stop stop) {
+    neighbor& other = neighbors_[to];
+    {
+      std::lock_guard const mine(turn_);
+      send(other, stage, std::move(m));
+    }
+    if (other.is_full()) turn_.wait([&] { return is_broken() || !other.is_full() || stop(); });
+  }
+  /// The same in one's turn, for an answer. @throws wire::frame_error when its receiver has too many that it does not
+  /// take
+  void answer(std::uint32_t to, stage_id stage, peer_message&& m);
+  /// Whether the system has taken what was sent, or somebody else sees to it that it does. Any thread.
+  [[nodiscard]] bool is_flushed() const noexcept;
+  /// Whether all that was sent has arrived, or never will. Any thread.
+  [[nodiscard]] bool all_arrived() const noexcept;
+  /// Breaks the connections to and from a peer, as a failing network would.
+  void cut(std::uint32_t rank);
+
+ private:
+  /// Another peer: the link to it, and the one from it.
+  struct neighbor final : net::link_user {
+    neighbor(peer_links& of, std::uint32_t r) : all(of), rank(r), arriving(of.shape_) {}
+
+    void begin(net::link& from, wire::frame_header const& header, std::span<std::byte const> meta,
+               std::vector<std::span<std::byte>>& body) override;
+    void end(net::link& from, wire::frame_header const& header) override;
+    void drained(net::link&) override { note(); }
+    void writable(net::link&) override { note(); }
+    void resumed(net::link&) override { note(); }
+    void broken(net::link& from, std::string const& reason) override;
+    void lost(net::link& from, std::string const& reason, bool expected) override;
+    [[nodiscard]] bool is_full() const noexcept { return full.load(std::memory_order_acquire); }
+    /// For those who wait while another thread has the turn.
+    void note() noexcept;
+    void set_large(bool now) noexcept;
+
+    peer_links& all;
+    std::uint32_t rank;
+    std::optional<wire::peer_place> place{};
+    std::unique_ptr<net::link> to{};
+    std::unique_ptr<net::link> from{};
+    std::uint64_t session = 0;  ///< of the link from it
+    arriving_message arriving;
+    bool is_wanted = false;  ///< what is arriving
+    bool is_large = false;   ///< the same
+    bool is_lost = false;
+    std::atomic<bool> full = false;
+    std::atomic<bool> unsent = false;  ///< more than is left to those who look now and then
+    std::atomic<bool> idle = true;  ///< all that was sent has arrived
+  };
+
+  void await_welcome();
+  void keep_up();
+  void end_threads();
+  void send(neighbor& other, stage_id stage, peer_message&& m);
+  void dial(neighbor& other);
+  void welcome(std::unique_ptr<net::connection> guest, net::hello const& said);
+  [[nodiscard]] std::optional<std::string> objection(net::hello const& said, net::peer_identity const& to) const;
+  void give_up(neighbor& other, std::string const& sentence);
+  void break_down(errc code, std::string const& sentence);
+
+  // coordinator_user
+  void welcomed(wire::welcome const& w) override { welcome_ = w; }
+  void told(wire::control_message const& message) override;
+  std::span<std::byte> room_for(wire::frame_header const& header, std::span<std::byte const> meta) override;
+  void frame_arrived() override;
+  void coordinator_lost(std::string const& reason, bool expected) override;
+  void coordinator_absent(std::string const& sentence) override;
+  void coordinator_refused(std::string const& reason) override;
+
+  user& user_;
+  net::deployment place_;
+  parameters_shape shape_;
+  std::unique_ptr<net::network> network_;
+  network_turn turn_{*network_};
+  std::optional<wire::welcome> welcome_;
+  std::deque<neighbor> neighbors_;  ///< by rank, this peer itself among them
+  std::atomic<bool> broken_ = false;
+  std::optional<breakdown> why_;
+  bool leaving_ = false;
+  net::doorkeeper door_;
+  std::unique_ptr<net::listener> listener_;
+  coordinator_link coordinator_;
+
+  bool in_background_;
+  std::mutex keeping_;
+  std::condition_variable keeper_wakes_;
+  std::atomic<bool> keeper_stops_ = false;
+  std::atomic<std::uint32_t> large_arriving_ = 0;  ///< messages
+  std::thread keeper_;
+  std::atomic<bool> background_stops_ = false;
+  std::thread background_;
+};
+
+}  // namespace rubato::detail

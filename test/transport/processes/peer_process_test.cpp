@@ -1,0 +1,397 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Peers in processes of their own, over Unix-domain sockets: what is computed is what the same group computes in one
+// process.
+#include <Eigen/Core>
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <rubato/core/random.hpp>
+#include <rubato/peer/ad_psgd.hpp>
+#include <rubato/peer/all_reduce.hpp>
+#include <rubato/peer/hop.hpp>
+#include <rubato/peer/peer_rules.hpp>
+#include <rubato/peer/topologies.hpp>
+#include <rubato/transport/in_process.hpp>
+
+#include "transport/processes/peers_apart.hpp"
+
+using namespace rubato;
+using namespace rubato::test;
+using Catch::Contains;
+
+namespace {
+
+sgd const with_momentum{.rate = 0.1, .momentum = 0.9, .decay = 0.01};
+
+floats numbers(std::size_t size) {
+  floats x(size);
+  random_stream random(7);
+  for (float& one : x) one = static_cast<float>(random.uniform()) - 0.5F;
+  return x;
+}
+
+/// Half of the updates, rounded up, the own one among them.
+struct gather_every_other {
+  static constexpr keeping kept = keeping::by_iteration;
+  static constexpr bool bounds_gap = false;
+  static constexpr bool outlives_loss = true;
+  [[nodiscard]] static constexpr std::size_t needed(std::size_t n) noexcept { return (n + 1) / 2; }
+  [[nodiscard]] static constexpr iteration_index oldest(iteration_index k) noexcept { return k; }
+};
+
+/// Runs so many iterations and compares every one with the computation in one place (HOP-3), as well as what all hold
+/// together at the end with what they do in one process.
+void check_trajectories(graph const& on, peer_rules const& protocol, iteration_order order, floats const& initial,
+                        bool background = false) {
+  constexpr std::int64_t iterations = 12;
+  auto const mixing = mixing_matrix::automatic(on);
+  auto const expected =
+      test::in_one_place<float>(mixing, order, with_momentum, states(on.size(), initial), iterations);
+  auto in_one = make_group(in_process{}, mixing, protocol, initial, with_momentum);
+  in_one.run(training(iterations));
+  floats const average = in_one.parameters();
+  double const spread = in_one.spread();
+  in_groups(
+      peers_apart(on.size()),
+      [&](tcp t) {
+        t.background = background;
+        return make_group(t, mixing, protocol, initial, with_momentum);
+      },
+      [&](auto& group, std::uint32_t rank) {
+        auto const report = group.run([&](auto& peer) {
+          require_that(peer.count() == on.size() && peer.rank() == rank, "a peer is not what it is");
+          for (std::int64_t const k : peer.iterations(iterations)) {
+            auto const& x = expected[static_cast<std::size_t>(k)][rank];
+            require_that(test::same_bits<float>(peer.parameters(), x), "another trajectory");
+            require_that(group.observe() == floats(x.begin(), x.end()), "a look shows something else");
+            peer.step(test::gradient_at(peer.parameters(), rank, k));
+          }
+        });
+        require_that(test::same_bits<float>(group.parameters(rank), expected.back()[rank]), "another end");
+        require_that(test::same_bits<float>(group.parameters(), average), "another average");
+        require_that(group.spread() == spread, "another spread");
+        require_that(report.iterations() == iterations * on.size(), "not all iterations are in the report");
+      });
+}
+
+}  // namespace
+
+TEST_CASE("peers apart: each trajectory is that of a computation in one place, bit for bit (HOP-3)",
+          "[tcp][peers]") {
+  auto const order = GENERATE(iteration_order::parallel, iteration_order::serial);
+  floats const initial = numbers(3000);
+  SECTION("ring") { check_trajectories(ring(4), hop(order), order, initial); }
+  SECTION("directed ring") { check_trajectories(directed_ring(3), hop(order), order, initial); }
+  SECTION("complete, with tokens") { check_trajectories(complete(3), hop(order, token_queues{1}), order, initial); }
+  SECTION("acknowledged") { check_trajectories(ring(3), hop(order, notify_ack{}), order, initial); }
+  SECTION("star, in the background") { check_trajectories(star(4), hop(order), order, initial, true); }
+  SECTION("two") { check_trajectories(ring(2), hop(order), order, {1, 2}); }
+  SECTION("one alone") { check_trajectories(ring(1), hop(order), order, {1, 2}); }
+}
+
+TEST_CASE("peers apart: all_reduce keeps all peers alike, as in one process", "[tcp][peers]") {
+  constexpr std::uint32_t peers = 3;
+  floats const initial = numbers(1000);
+  auto in_one = make_group(in_process{}, mixing_matrix::automatic(star(peers)), all_reduce{}, initial, with_momentum);
+  in_one.run(training(9));
+  in_groups(
+      peers_apart(peers),
+      [&](tcp const& t) {  // the ring of all_reduce is not the graph
+        return make_group(t, mixing_matrix::automatic(star(peers)), all_reduce{}, initial, with_momentum);
+      },
+      [&](auto& group, std::uint32_t rank) {
+        group.run(training(9));
+        require_that(test::same_bits<float>(group.parameters(), in_one.parameters()), "not as in one process");
+        require_that(test::same_bits<float>(group.parameters(), group.parameters(rank)), "peers are not alike");
+        require_that(group.spread() == 0, "peers are apart");
+      });
+}
+
+TEST_CASE("peers apart: what ad_psgd averages is averaged at both ends, to the last exchange", "[tcp][peers]") {
+  constexpr std::uint32_t peers = 4;
+  constexpr std::int64_t iterations = 25;
+  // Each peer adds its rank in each iteration; averages change nothing about the sum of all.
+  float const expected = static_cast<float>(iterations) * (0 + 1 + 2 + 3) / 4;
+  bool const background = GENERATE(false, true);
+  in_groups(
+      peers_apart(peers),
+      [&](tcp t) {
+        t.background = background;
+        return peer_group{t, ring(peers), ad_psgd{}, plain_step{}, floats(50)};
+      },
+      [&](auto& group, std::uint32_t) {
+        auto const report = group.run([&](auto& peer) {
+          floats const step(50, static_cast<float>(peer.rank()));
+          for ([[maybe_unused]] std::int64_t const k : peer.iterations(iterations)) peer.step(step);
+        });
+        for (float const x : group.parameters())
+          require_that(std::abs(x - expected) < 1e-3F, "a half of an average is missing");
+        std::uint64_t sent = 0, reduced = 0;
+        for (peer_metrics const& m : report.peers) {
+          sent += m.updates_sent;
+          reduced += m.updates_reduced;
+          require_that(m.bytes_sent >= m.updates_sent * 50 * sizeof(float), "bytes of answers are not counted");
+        }
+        require_that(report.iterations() == peers * iterations, "iterations are missing in the report");
+        // Both sides send half of what there is; each answer is reduced where it went.
+        require_that(sent == peers * iterations && reduced == sent, "other exchanges than those asked for");
+      });
+}
+
+TEST_CASE("peers apart: policies of one's own, backup workers and staleness get to the end", "[tcp][peers]") {
+  peer_rules const protocol = GENERATE(peer_rules(hop(gather_every_other{}, token_queues{2})),
+                                       peer_rules(hop(gather_all_but{1}, token_queues{4}, bounded_jump{})),
+                                       peer_rules(hop(gather_newest{.staleness = 3}, reduce_by_age{})),
+                                       peer_rules(hop(gather_hybrid{.staleness = 2}, token_queues{3})));
+  in_groups(
+      peers_apart(4), [&](tcp const& t) { return make_group(t, ring(4), protocol); },
+      [&](auto& group, std::uint32_t rank) {
+        auto const report = group.run(training(40));
+        require_that(report.peers.size() == 4, "the report is not of all peers");
+        for (peer_metrics const& m : report.peers)
+          require_that(m.iterations + m.jumped_over == 40, "a peer made another number of iterations");
+        require_that(report.elapsed > duration{} && report.crashes == 0, "the run was another one");
+        require_that(report.peers[rank].updates_sent > 0, "nothing was sent");
+      });
+}
+
+TEST_CASE("peers apart: runs follow one another, from where the last one ended", "[tcp][peers]") {
+  auto in_one = make_group(in_process{}, ring(3), hop());
+  in_one.run(training(5));
+  in_one.run(training(4));
+  in_groups(
+      peers_apart(3), [&](tcp const& t) { return make_group(t, ring(3), hop()); },
+      [&](auto& group, std::uint32_t) {
+        require_that(group.parameters() == floats({1, -2, 0.5F, 4}), "not the initial parameters");
+        group.run(training(5));
+        group.run(training(4));
+        require_that(test::same_bits<float>(group.parameters(), in_one.parameters()), "not as in one process");
+        for (int i = 0; i < 20; ++i) group.run(training(1));
+      });
+}
+
+TEST_CASE("peers apart: a group follows another one of the same programs", "[tcp][peers]") {
+  peers_apart const run(2);
+  auto const all = in_peers(
+      run,
+      [](tcp const& t) {
+        for (int i = 0; i < 3; ++i) make_group(t, ring(2), hop()).run([](auto&) {});
+      },
+      [](tcp const& t, std::uint32_t) {
+        for (int i = 0; i < 3; ++i) make_group(t, ring(2), hop()).run(training(3));
+      });
+  for (outcome const& one : all) CHECK(one.text() == "");
+}
+
+TEST_CASE("peers apart: a body that throws ends the run everywhere, with its reason; the next run is as any",
+          "[tcp][peers]") {
+  in_groups(
+      peers_apart(3), [&](tcp const& t) { return make_group(t, ring(3), hop()); },
+      [&](auto& group, std::uint32_t rank) {
+        std::string thrown;
+        try {
+          group.run([&](auto& peer) {
+            for (std::int64_t const k : peer.iterations(1000)) {
+              if (rank == 1 && k == 7) throw std::runtime_error("enough");
+              peer.step(test::gradient_at(peer.parameters(), rank, k));
+            }
+          });
+        } catch (std::exception const& e) {
+          thrown = e.what();
+        }
+        require_that(thrown == (rank == 1 ? "enough" : "the run was ended by another process: peer 1: enough"),
+                     "it ended with: " + thrown);
+        require_that(group.parameters() == group.parameters(rank), "there is an average of a run that failed");
+        group.run(training(3));
+        require_that(group.spread() >= 0 && group.parameters() != group.parameters(rank), "there is no average");
+      });
+}
+
+TEST_CASE("peers apart: one of them stops a run for all", "[tcp][peers]") {
+  in_groups(
+      peers_apart(3), [&](tcp const& t) { return make_group(t, ring(3), hop()); },
+      [&](auto& group, std::uint32_t rank) {
+        auto const report = group.run([&](auto& peer) {
+          for (std::int64_t const k : peer.iterations(1'000'000)) {
+            if (rank == 2 && k == 20) group.stop();
+            peer.step(test::gradient_at(peer.parameters(), rank, k));
+          }
+        });
+        require_that(report.iterations() < 1000, "it went on");
+      });
+}
+
+TEST_CASE("peers apart: cut links lose nothing", "[tcp][peers]") {
+  silence_in_peers_log const quiet;
+  bool const background = GENERATE(false, true);
+  constexpr std::int64_t iterations = 60;
+  auto const mixing = mixing_matrix::automatic(ring(3));
+  floats const initial = numbers(100'000);
+  auto const expected = test::in_one_place<float>(mixing, iteration_order::parallel, with_momentum,
+                                                  states(3, initial), iterations);
+  in_groups(
+      peers_apart(3),
+      [&](tcp t) {
+        t.background = background;
+        return make_group(t, mixing, hop(), initial, with_momentum);
+      },
+      [&](auto& group, std::uint32_t rank) {
+        group.run([&](auto& peer) {
+          for (std::int64_t const k : peer.iterations(iterations)) {
+            if (k % 5 == rank) group.runtime().cut((rank + 1) % 3);
+            peer.step(test::gradient_at(peer.parameters(), rank, k));
+          }
+        });
+        require_that(test::same_bits<float>(group.parameters(rank), expected.back()[rank]), "something was lost");
+      });
+}
+
+TEST_CASE("peers apart: what one process cannot show, it says", "[tcp][peers]") {
+  peers_apart const run(2);
+  std::string seen_by_coordinator;
+  auto const all = in_peers(
+      run,
+      [&](tcp const& t) {
+        auto group = make_group(t, ring(2), hop());
+        group.run([](auto&) {});
+        require_that(!group.runtime().has_peers(), "the coordinator has peers");
+        try {
+          (void)group.parameters();
+        } catch (usage_error const& e) {
+          seen_by_coordinator = e.what();
+        }
+      },
+      [](tcp const& t, std::uint32_t rank) {
+        auto group = make_group(t, ring(2), hop());
+        group.run(training(1));
+        require_that(group.runtime().has_peers() && group.runtime().rank() == rank, "it is another one");
+        (void)group.parameters(1 - rank);
+      });
+  CHECK_THAT(all[0].text(), Contains("peer 1 is in another process"));
+  CHECK_THAT(all[1].text(), Contains("peer 0 is in another process"));
+  CHECK(all[2].text() == "");
+  CHECK_THAT(seen_by_coordinator, Contains("only processes of peers can read parameters"));
+}
+
+// ---- who takes part
+
+TEST_CASE("peers apart: who is of another group is told in what, and so are the others", "[tcp][peers]") {
+  silence_in_peers_log const quiet;
+  floats const w0{1, 2, 3};
+  sgd const step{.rate = 0.5};
+  auto const [says, join_otherwise] = GENERATE_COPY(table<std::string, std::function<void(tcp const&)>>({
+      {"graph: star", [=](tcp const& t) { peer_group{t, star(3), hop(), step, w0}.run([](auto&) {}); }},
+      {"weights: given",
+       [=](tcp const& t) {
+         Eigen::MatrixXd const w = Eigen::MatrixXd::Constant(3, 3, 0.25) + 0.25 * Eigen::MatrixXd::Identity(3, 3);
+         peer_group{t, mixing_matrix::given(ring(3), w), hop(), step, w0}.run([](auto&) {});
+       }},
+      {"parameters: 4 of float",
+       [=](tcp const& t) { peer_group{t, ring(3), hop(), step, floats(4)}.run([](auto&) {}); }},
+      {"parameters: 3 of double",
+       [=](tcp const& t) { peer_group{t, ring(3), hop(), step, std::vector<double>{1, 2, 3}}.run([](auto&) {}); }},
+      {"initial parameters: ",
+       [=](tcp const& t) { peer_group{t, ring(3), hop(), step, floats{1, 2, 4}}.run([](auto&) {}); }},
+      {"local step: 1, -2, 0.5, 3 become 0.5",
+       [=](tcp const& t) { peer_group{t, ring(3), hop(), sgd{.rate = 0.25}, w0}.run([](auto&) {}); }},
+      {"gap: token queues of 3",
+       [=](tcp const& t) { peer_group{t, ring(3), hop(token_queues{3}), step, w0}.run([](auto&) {}); }},
+      {"reduce: ", [=](tcp const& t) { peer_group{t, ring(3), hop(reduce_plainly{}), step, w0}.run([](auto&) {}); }},
+      {"protocol: all_reduce", [=](tcp const& t) { peer_group{t, ring(3), all_reduce{}, step, w0}.run([](auto&) {}); }},
+  }));
+  auto const& join = join_otherwise;
+  peers_apart run(3);
+  run.shape.patience = 500ms;
+  auto const all = in_peers(
+      run, [&](tcp const& t) { peer_group{t, ring(3), hop(), step, w0}.run([](auto&) {}); },
+      [&](tcp const& t, std::uint32_t rank) {
+        if (rank == 1) join(t);
+        else peer_group{t, ring(3), hop(), step, w0}.run([](auto&) {});
+      });
+  CHECK_THAT(all[1].text(), Contains("refused this process: peer 1") &&
+                                Contains("is of another group than the coordinator's: it says") && Contains(says));
+  for (std::size_t const other : {0U, 2U, 3U})
+    CHECK_THAT(all[other].text(), Contains("only 2 of 3 peers are here; the run waits for peer 1") && Contains(says));
+}
+
+TEST_CASE("peers apart: what cannot be meant is refused before anything is started", "[tcp][peers]") {
+  peers_apart const run(3);
+  auto const refused = [&](auto change) {
+    tcp t = run.peer(0);
+    change(t);
+    try {
+      make_group(t, ring(3), hop());
+    } catch (option_error const& e) {
+      return std::string(e.what());
+    }
+    return std::string("nothing");
+  };
+  CHECK_THAT(refused([](tcp& t) { t.place.servers = 1; }),
+             Contains("peers have no servers") && Contains("RUBATO_SERVERS=0"));
+  CHECK_THAT(refused([](tcp& t) { t.threads = 2; }), Contains("threads is 2, expected 1"));
+  CHECK_THAT(refused([](tcp& t) { t.place.workers = 4; }), Contains("has 3 nodes, but the number of processes is 4"));
+  CHECK_THAT(refused([](tcp& t) {
+               t.place.listen = net::address{.host = "0.0.0.0", .port = 0};
+               t.place.keys.beyond_loopback = true;
+             }),
+             Contains("deployment::listen"));
+}
+
+TEST_CASE("peers apart: who comes when a run is under way is told so", "[tcp][peers]") {
+  silence_in_peers_log const quiet;
+  peers_apart run(2);
+  std::string during;
+  auto const come = [&run] {
+    tcp t = run.peer(0);
+    t.place.rank.reset();
+    t.place.listen.reset();
+    try {
+      make_group(t, ring(2), hop());
+    } catch (error const& e) {
+      return std::string(e.what());
+    }
+    return std::string("nothing");
+  };
+  in_groups(
+      run, [&](tcp const& t) { return make_group(t, ring(2), hop()); },
+      [&](auto& group, std::uint32_t rank) {
+        group.run([&](auto& peer) {
+          for (std::int64_t const k : peer.iterations(3)) {
+            if (rank == 0 && k == 1) during = come();
+            peer.step(test::gradient_at(peer.parameters(), rank, k));
+          }
+        });
+      });
+  CHECK_THAT(during, Contains("a run is under way, and peers do not join one"));
+}
+
+TEST_CASE("peers apart: who is lost between runs is missing in the next, from which others go on or not",
+          "[tcp][peers]") {
+  silence_in_peers_log const quiet;
+  bool const has_backup = GENERATE(true, false);
+  peer_rules const protocol =
+      has_backup ? peer_rules(hop(gather_all_but{1}, token_queues{4})) : peer_rules(hop(token_queues{4}));
+  peers_apart const run(3);
+  auto const all = in_peers(
+      run, [&](tcp const& t) { make_group(t, ring(3), protocol).run([](auto&) {}); },
+      [&](tcp const& t, std::uint32_t rank) {
+        auto group = make_group(t, ring(3), protocol);
+        group.run(training(5));
+        if (rank == 1) return;  // it leaves
+        for (int i = 0; i < 3; ++i) {
+          auto const report = group.run(training(30));
+          require_that(report.peers[rank].iterations == 30 && group.runtime().crashed(1), "it was another run");
+        }
+      });
+  CHECK(all[1].text() == "");
+  for (std::size_t const other : {0U, 2U}) {
+    if (has_backup) CHECK(all[other].text() == "");
+    else CHECK_THAT(all[other].text(), Contains("lost: ") && Contains("peer 1 is lost, and peer ") && Contains("has left"));
+  }
+}
