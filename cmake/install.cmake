@@ -10,6 +10,11 @@ install(TARGETS rubato EXPORT rubatoTargets
   FILE_SET bodies DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT rubato_development)
 install(EXPORT rubatoTargets NAMESPACE rubato:: DESTINATION ${package_dir}
   COMPONENT rubato_development)
+if(TARGET rubato_mpi)
+  install(TARGETS rubato_mpi EXPORT rubatoMpiTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT rubato_development)
+  install(EXPORT rubatoMpiTargets NAMESPACE rubato:: DESTINATION ${package_dir} COMPONENT rubato_development)
+endif()
 
 configure_package_config_file(cmake/rubatoConfig.cmake.in ${PROJECT_BINARY_DIR}/rubatoConfig.cmake
   INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
@@ -17,7 +22,7 @@ configure_package_config_file(cmake/rubatoConfig.cmake.in ${PROJECT_BINARY_DIR}/
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/rubatoConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/rubatoConfig.cmake ${PROJECT_BINARY_DIR}/rubatoConfigVersion.cmake
-  cmake/rubatoTorch.cmake
+  cmake/rubatoTorch.cmake cmake/rubatoMpi.cmake
   DESTINATION ${package_dir} COMPONENT rubato_development)
 include(${CMAKE_CURRENT_LIST_DIR}/install_documents.cmake)
 

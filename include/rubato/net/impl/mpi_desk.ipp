@@ -1,0 +1,137 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/net/impl/mpi_desk.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "rubato/net/impl/mpi_pipe.hpp"
+
+namespace rubato::net::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+// An answer is on its way for some microseconds, so who asks looks for it without a pause, unless others need the
+// processor for that.
+constexpr auto spins_for = 50us;
+constexpr auto yields_for = 500us;
+constexpr auto longest_sleep = 1ms;
+
+}  // namespace
+
+struct mpi_desk::alarm {
+  alarm(mpi_desk& d, clock::time_point when, std::function<void()> f)
+      : desk(d), at(when, d.alarms_made_++), ring(std::move(f)) {
+    desk.alarms_.emplace(at, this);
+  }
+  alarm(alarm const&) = delete;
+  alarm& operator=(alarm const&) = delete;
+  ~alarm() { desk.alarms_.erase(at); }
+
+  mpi_desk& desk;
+  place at;
+  std::function<void()> ring;
+};
+
+mpi_desk::mpi_desk() : world_(mpi_world::get()) {
+  std::lock_guard const guard(world_.mutex());
+  world_.enter();
+}
+
+mpi_desk::~mpi_desk() {
+  std::lock_guard const guard(world_.mutex());
+  world_.leave();
+}
+
+std::shared_ptr<void> mpi_desk::at(clock::time_point when, std::function<void()> f) {
+  return std::make_shared<alarm>(*this, when, std::move(f));
+}
+
+// Who sleeps does so for a millisecond at most, and looks then; another network's thread need not wake it.
+void mpi_desk::bring(std::function<void()> f) { brought_.push_back(std::move(f)); }
+void mpi_desk::ready(std::shared_ptr<mpi_pipe> which) { ready_.push_back(std::move(which)); }
+
+bool mpi_desk::ring() {
+  if (alarms_.empty() || alarms_.begin()->first.first > clock::now()) return false;
+  // Moved out, since its owner may drop the handle meanwhile.
+  auto const f = std::move(alarms_.begin()->second->ring);
+  alarms_.erase(alarms_.begin());
+  f();
+  return true;
+}
+
+bool mpi_desk::step() {
+  for (std::size_t i = 0; i < under_way_.size();) {
+    auto const moved = under_way_[i]->go_on();
+    if (moved.any) busy_at_ = clock::now();
+    if (moved.still) ++i;
+    else under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (!tasks_.empty()) {
+    auto const f = std::move(tasks_.front());
+    tasks_.pop_front();
+    f();
+    return true;
+  }
+  return ring() || look();
+}
+
+/// At what has come from other ranks.
+bool mpi_desk::look() {
+  std::shared_ptr<mpi_pipe> pipe;
+  std::vector<std::shared_ptr<void const>> done;
+  {
+    std::lock_guard const guard(world_.mutex());
+    if (world_.has_lingering()) done = world_.tidy();
+    if (ready_.empty() && brought_.empty()) {
+      if (!world_.take_one()) return false;
+      if (ready_.empty() && brought_.empty()) return true;
+    }
+    while (!brought_.empty()) {
+      tasks_.push_back(std::move(brought_.front()));
+      brought_.pop_front();
+    }
+    if (ready_.empty()) return true;
+    pipe = std::move(ready_.front());
+    ready_.pop_front();
+  }
+  pipe->take();
+  return true;
+}
+
+void mpi_desk::run_one(clock::time_point deadline) {
+  while (!interrupted_.exchange(false)) {
+    if (step()) {
+      busy_at_ = clock::now();
+      return;
+    }
+    if (clock::now() >= deadline) return;
+    wait(deadline);
+  }
+}
+
+void mpi_desk::wait(clock::time_point deadline) {
+  auto const now = clock::now();
+  auto const idle = now - busy_at_;
+  if (idle < spins_for && !world_.is_crowded()) return;
+  if (idle < yields_for) {
+    ::sched_yield();
+    return;
+  }
+  auto until = std::min<clock::time_point>(deadline, now + std::min<clock::duration>(idle / 8, longest_sleep));
+  if (!alarms_.empty()) until = std::min(until, alarms_.begin()->first.first);
+  std::unique_lock guard(sleep_);
+  woken_.wait_until(guard, until, [this] { return interrupted_.load(); });
+}
+
+void mpi_desk::wake() noexcept {
+  if (interrupted_.exchange(true)) return;
+  { std::lock_guard const guard(sleep_); }
+  woken_.notify_one();
+}
+
+}  // namespace rubato::net::detail
