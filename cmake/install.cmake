@@ -56,6 +56,13 @@ foreach(package rubato rubato-headers)
   configure_file(cmake/rubato.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${pkgconfig_dir} COMPONENT rubato_development)
 endforeach()
+if(TARGET rubato_mpi)
+  set(mpi_libs ${MPI_CXX_LIBRARIES})
+  list(FILTER mpi_libs EXCLUDE REGEX mpi_cxx)  # the bindings for C++, which nobody calls
+  list(JOIN mpi_libs " " mpi_libs)
+  configure_file(cmake/rubato-mpi.pc.in ${PROJECT_BINARY_DIR}/rubato-mpi.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/rubato-mpi.pc DESTINATION ${pkgconfig_dir} COMPONENT rubato_development)
+endif()
 
 if(TARGET rubato-server)
   install(TARGETS rubato-launch rubato-server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rubato_tools)
