@@ -71,3 +71,6 @@ if(TARGET rubato-bench)
   install(TARGETS rubato-bench rubato-bench-micro rubato-bench-reproduce
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rubato_bench)
 endif()
+if(TARGET rubato-bench-mpi)
+  install(TARGETS rubato-bench-mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rubato_bench)
+endif()

@@ -40,11 +40,13 @@ class mpi_desk {
   void bring(std::function<void()> f);
   /// It has messages to take. With the world's mutex held, any thread.
   void ready(std::shared_ptr<mpi_pipe> which);
+  /// Something has been sent, to which there may soon be an answer.
+  void expect_answer() { busy_at_ = clock::now(); }
   /// It has messages under way.
   void busy(std::shared_ptr<mpi_pipe> which) { under_way_.push_back(std::move(which)); }
 
-  /// Does one thing that there is to do; false: there is nothing.
-  bool step();
+  /// Does one thing that there is to do by now; false: there is nothing.
+  bool step(clock::time_point now);
   void run_one(clock::time_point deadline);
   /// Any thread.
   void wake() noexcept;
@@ -53,9 +55,10 @@ class mpi_desk {
   struct alarm;
   using place = std::pair<clock::time_point, std::uint64_t>;
 
-  [[nodiscard]] bool ring();
+  [[nodiscard]] bool ring(clock::time_point now);
   [[nodiscard]] bool look();
-  void wait(clock::time_point deadline);
+  void look_after_messages(clock::time_point now);
+  void wait(clock::time_point now, clock::time_point deadline);
 
   mpi_world& world_;
   std::deque<std::function<void()>> tasks_;
@@ -63,6 +66,7 @@ class mpi_desk {
   std::uint64_t alarms_made_ = 0;
   std::vector<std::shared_ptr<mpi_pipe>> under_way_;
   clock::time_point busy_at_ = clock::now();  ///< when there was something to do last
+  clock::time_point left_at_ = busy_at_;      ///< when `run_one` returned last
 
   // with the world's mutex held
   std::deque<std::function<void()>> brought_;

@@ -15,11 +15,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// An answer is on its way for some microseconds, so who asks looks for it without a pause, unless others need the
-// processor for that.
+// An answer is on its way for some microseconds, so who asks looks for it without a pause; where whoever is to answer
+// may need this processor, for no longer than it takes to let it have that.
 constexpr auto spins_for = 50us;
+constexpr auto spins_in_a_crowd_for = 2us;
 constexpr auto yields_for = 500us;
 constexpr auto longest_sleep = 1ms;
+constexpr auto elsewhere_for = 50us;  // who has been, comes to wait anew
 
 }  // namespace
 
@@ -42,9 +44,18 @@ mpi_desk::mpi_desk() : world_(mpi_world::get()) {
   world_.enter();
 }
 
+/// Whoever has called meanwhile is told that nobody is there.
 mpi_desk::~mpi_desk() {
-  std::lock_guard const guard(world_.mutex());
-  world_.leave();
+  std::deque<std::function<void()>> last;
+  {
+    std::lock_guard const guard(world_.mutex());
+    world_.leave();
+    last.swap(brought_);
+  }
+  try {
+    for (auto const& f : last) f();
+  } catch (...) {  // MPI has failed, and the job with it
+  }
 }
 
 std::shared_ptr<void> mpi_desk::at(clock::time_point when, std::function<void()> f) {
@@ -55,8 +66,8 @@ std::shared_ptr<void> mpi_desk::at(clock::time_point when, std::function<void()>
 void mpi_desk::bring(std::function<void()> f) { brought_.push_back(std::move(f)); }
 void mpi_desk::ready(std::shared_ptr<mpi_pipe> which) { ready_.push_back(std::move(which)); }
 
-bool mpi_desk::ring() {
-  if (alarms_.empty() || alarms_.begin()->first.first > clock::now()) return false;
+bool mpi_desk::ring(clock::time_point now) {
+  if (alarms_.empty() || alarms_.begin()->first.first > now) return false;
   // Moved out, since its owner may drop the handle meanwhile.
   auto const f = std::move(alarms_.begin()->second->ring);
   alarms_.erase(alarms_.begin());
@@ -64,20 +75,24 @@ bool mpi_desk::ring() {
   return true;
 }
 
-bool mpi_desk::step() {
+void mpi_desk::look_after_messages(clock::time_point now) {
   for (std::size_t i = 0; i < under_way_.size();) {
     auto const moved = under_way_[i]->go_on();
-    if (moved.any) busy_at_ = clock::now();
+    if (moved.any) busy_at_ = now;
     if (moved.still) ++i;
     else under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(i));
   }
+}
+
+bool mpi_desk::step(clock::time_point now) {
+  if (!under_way_.empty()) look_after_messages(now);
   if (!tasks_.empty()) {
     auto const f = std::move(tasks_.front());
     tasks_.pop_front();
     f();
     return true;
   }
-  return ring() || look();
+  return ring(now) || look();
 }
 
 /// At what has come from other ranks.
@@ -98,26 +113,30 @@ bool mpi_desk::look() {
     if (ready_.empty()) return true;
     pipe = std::move(ready_.front());
     ready_.pop_front();
+    pipe->take();
   }
-  pipe->take();
+  pipe->taken();
   return true;
 }
 
 void mpi_desk::run_one(clock::time_point deadline) {
+  auto now = clock::now();
+  if (now - left_at_ > elsewhere_for) busy_at_ = now;
   while (!interrupted_.exchange(false)) {
-    if (step()) {
-      busy_at_ = clock::now();
+    if (step(now)) {
+      busy_at_ = left_at_ = clock::now();
       return;
     }
-    if (clock::now() >= deadline) return;
-    wait(deadline);
+    now = clock::now();
+    if (now >= deadline) break;
+    wait(now, deadline);
   }
+  left_at_ = now;
 }
 
-void mpi_desk::wait(clock::time_point deadline) {
-  auto const now = clock::now();
+void mpi_desk::wait(clock::time_point now, clock::time_point deadline) {
   auto const idle = now - busy_at_;
-  if (idle < spins_for && !world_.is_crowded()) return;
+  if (idle < (world_.is_crowded() ? spins_in_a_crowd_for : spins_for)) return;
   if (idle < yields_for) {
     ::sched_yield();
     return;

@@ -219,7 +219,7 @@ std::shared_ptr<void> mpi_network::at(clock::time_point when, std::function<void
 void mpi_network::run_one(clock::time_point deadline) { state_->desk.run_one(deadline); }
 
 void mpi_network::poll() {
-  while (state_->desk.step()) continue;
+  while (state_->desk.step(clock::now())) continue;
 }
 
 void mpi_network::interrupt() noexcept { state_->desk.wake(); }

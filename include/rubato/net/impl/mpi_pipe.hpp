@@ -57,8 +57,10 @@ class mpi_pipe final : public mpi_world::end, public std::enable_shared_from_thi
 
   // ---- called by the desk
 
-  /// Receives the first message that has come.
+  /// Begins to receive the first message that has come. With the world's mutex held.
   void take();
+  /// Hands it over, if it is there. Without the mutex.
+  void taken();
   struct movement {
     bool any = false;    ///< a message has arrived or left
     bool still = false;  ///< others are under way
@@ -78,10 +80,10 @@ class mpi_pipe final : public mpi_world::end, public std::enable_shared_from_thi
   void note_added();
   void write();
   void start(std::span<boost::asio::const_buffer const> what);
-  bool settle();
+  [[nodiscard]] std::size_t gone();
+  bool settle(std::size_t bytes);
   void tell_of_room();
 
-  void receive(mpi_arrival what);
   void received();
   void hand_over(std::span<std::byte const> spilled);
   void get_ready();
@@ -119,6 +121,7 @@ class mpi_pipe final : public mpi_world::end, public std::enable_shared_from_thi
   bool taking_ = false;  ///< one that has been taken from these is not dealt with yet
   bool queued_ = false;  ///< the desk will call `take`
 
+  enum class taking : std::uint8_t { nothing, end, too_long, part, whole } took_ = taking::nothing;
   MPI_Request arriving_ = MPI_REQUEST_NULL;
   std::size_t arriving_bytes_ = 0;
   bool direct_ = false;               ///< into memory of the owner's

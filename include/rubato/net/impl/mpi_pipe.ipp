@@ -70,36 +70,43 @@ void mpi_pipe::write() {
     auto const next = writer_.next(pieces_max);
     writer_.hold();
     start(next);
-    (void)settle();
+    desk_.expect_answer();
   }
   if (!leaving_.empty()) be_busy();
   if (above_mark_ && writer_.unsent() < room_mark) tell_of_room();
 }
 
 void mpi_pipe::start(std::span<boost::asio::const_buffer const> what) {
-  std::lock_guard const guard(world_.mutex());
-  for (auto const& buffer : what) {
-    std::span rest(static_cast<std::byte const*>(buffer.data()), buffer.size());
-    while (!rest.empty()) {
-      auto const piece = rest.first(std::min(rest.size(), piece_max));
-      rest = rest.subspan(piece.size());
-      leaving_.push_back({world_.send(peer_, *to_, piece), piece.size()});
+  std::size_t bytes = 0;
+  {
+    std::lock_guard const guard(world_.mutex());
+    for (auto const& buffer : what) {
+      std::span rest(static_cast<std::byte const*>(buffer.data()), buffer.size());
+      while (!rest.empty()) {
+        auto const piece = rest.first(std::min(rest.size(), piece_max));
+        rest = rest.subspan(piece.size());
+        leaving_.push_back({world_.send(peer_, *to_, piece), piece.size()});
+      }
     }
+    bytes = gone();
   }
+  (void)settle(bytes);
+}
+
+/// The bytes that have left since it was asked last. With the world's mutex held.
+std::size_t mpi_pipe::gone() {
+  std::size_t bytes = 0;
+  while (!leaving_.empty() && world_.test(leaving_.front().request)) {
+    bytes += leaving_.front().bytes;
+    leaving_.pop_front();
+  }
+  return bytes;
 }
 
 /// Whether something has left.
-bool mpi_pipe::settle() {
-  std::size_t gone = 0;
-  {
-    std::lock_guard const guard(world_.mutex());
-    while (!leaving_.empty() && world_.test(leaving_.front().request)) {
-      gone += leaving_.front().bytes;
-      leaving_.pop_front();
-    }
-  }
-  if (gone == 0) return false;
-  writer_.written(gone);
+bool mpi_pipe::settle(std::size_t bytes) {
+  if (bytes == 0) return false;
+  writer_.written(bytes);
   return wrote_ = true;
 }
 
@@ -131,51 +138,39 @@ void mpi_pipe::get_ready() {
 }
 
 void mpi_pipe::take() {
-  mpi_arrival next;
-  {
-    std::lock_guard const guard(world_.mutex());
-    queued_ = false;
-    if (!open_ || taking_ || arrivals_.empty()) return;
-    taking_ = true;
-    next = arrivals_.front();
-    arrivals_.pop_front();
-  }
-  try {
-    receive(next);
-  } catch (std::exception const& e) {
-    fail(log_level::warning, e.what());
-  }
-}
-
-void mpi_pipe::receive(mpi_arrival what) {
-  bool const too_long = what.bytes > mpi_world::message_max;
-  if (what.bytes == 0 || too_long) {
-    {
-      std::lock_guard const guard(world_.mutex());
-      world_.drop(what);
-    }
-    if (too_long)
-      throw wire::frame_error(fmt::format("a message of {} bytes came, expected at most {}", what.bytes, piece_max));
-    return fail(log_level::info, "the connection was closed by the peer");
+  queued_ = false;
+  took_ = taking::nothing;
+  if (!open_ || taking_ || arrivals_.empty()) return;
+  taking_ = true;
+  mpi_arrival what = arrivals_.front();
+  arrivals_.pop_front();
+  arriving_bytes_ = what.bytes;
+  if (what.bytes == 0 || what.bytes > mpi_world::message_max) {
+    took_ = what.bytes == 0 ? taking::end : taking::too_long;
+    return world_.drop(what);
   }
   auto const room = reader_.room();
-  direct_ = reader_.sure() > 0;
-  spilled_ = room.front().size() < what.bytes;
   std::span<std::byte> into(static_cast<std::byte*>(room.front().data()), room.front().size());
+  spilled_ = into.size() < what.bytes;
+  direct_ = reader_.sure() > 0 && !spilled_;
   if (spilled_) {
     if (spill_.size() < what.bytes) spill_.resize(what.bytes);
     into = spill_;
-    direct_ = false;
   }
-  arriving_bytes_ = what.bytes;
-  bool there = false;
-  {
-    std::lock_guard const guard(world_.mutex());
-    arriving_ = world_.receive(what, into.first(what.bytes));
-    there = world_.test(arriving_);
+  arriving_ = world_.receive(what, into.first(what.bytes));
+  took_ = world_.test(arriving_) ? taking::whole : taking::part;
+}
+
+void mpi_pipe::taken() {
+  switch (took_) {
+    case taking::nothing: return;
+    case taking::end: return fail(log_level::info, "the connection was closed by the peer");
+    case taking::too_long:
+      return fail(log_level::warning,
+                  fmt::format("a message of {} bytes came, expected at most {}", arriving_bytes_, piece_max));
+    case taking::part: return be_busy();
+    case taking::whole: return received();
   }
-  if (there) received();
-  else be_busy();
 }
 
 /// What was under way is there.
@@ -215,16 +210,19 @@ mpi_pipe::movement mpi_pipe::go_on() {
   movement m;
   if (!open_) return m;
   try {
-    if (!leaving_.empty()) {
-      m.any = settle();
-      if (leaving_.empty()) write();
+    std::size_t bytes = 0;
+    bool there = false;
+    {
+      std::lock_guard const guard(world_.mutex());
+      bytes = gone();
+      there = arriving_ != MPI_REQUEST_NULL && world_.test(arriving_);
     }
-    if (arriving_ != MPI_REQUEST_NULL) {
-      std::unique_lock guard(world_.mutex());
-      bool const there = world_.test(arriving_);
-      guard.unlock();
-      if (there) m.any = true, desk_.post([self = shared_from_this()] { if (self->open_) self->received(); });
-    }
+    m.any = settle(bytes) || there;
+    if (leaving_.empty()) write();
+    if (there)
+      desk_.post([self = shared_from_this()] {
+        if (self->open_) self->received();
+      });
   } catch (std::exception const& e) {
     fail_soon(e.what());
   }
