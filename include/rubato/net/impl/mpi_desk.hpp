@@ -67,6 +67,8 @@ class mpi_desk {
   std::vector<std::shared_ptr<mpi_pipe>> under_way_;
   clock::time_point busy_at_ = clock::now();  ///< when there was something to do last
   clock::time_point left_at_ = busy_at_;      ///< when `run_one` returned last
+  clock::time_point paused_at_ = busy_at_;    ///< until when it has let others run last
+  clock::time_point yields_from_{};           ///< until then it sleeps instead
 
   // with the world's mutex held
   std::deque<std::function<void()>> brought_;

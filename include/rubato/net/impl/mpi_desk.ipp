@@ -20,7 +20,14 @@ using namespace std::chrono_literals;
 constexpr auto spins_for = 50us;
 constexpr auto spins_in_a_crowd_for = 2us;
 constexpr auto yields_for = 500us;
+constexpr auto shortest_sleep = 20us;
 constexpr auto longest_sleep = 1ms;
+// MPI cuts a large message into many, and goes on with the next at each look.
+constexpr auto carries_for = 50us;
+constexpr auto longest_sleep_under_way = 100us;
+// Who yields to others that do not may get its next turn very late; who sleeps is let in at once.
+constexpr auto yield_of_one = 200us;
+constexpr auto without_yields_for = 20ms;
 constexpr auto elsewhere_for = 50us;  // who has been, comes to wait anew
 
 }  // namespace
@@ -136,15 +143,22 @@ void mpi_desk::run_one(clock::time_point deadline) {
 
 void mpi_desk::wait(clock::time_point now, clock::time_point deadline) {
   auto const idle = now - busy_at_;
+  bool const carries = !under_way_.empty();
   if (idle < (world_.is_crowded() ? spins_in_a_crowd_for : spins_for)) return;
-  if (idle < yields_for) {
+  if (carries && now - paused_at_ < carries_for) return;
+  if (idle < yields_for && now >= yields_from_) {
     ::sched_yield();
+    paused_at_ = clock::now();
+    if (paused_at_ - now > yield_of_one) yields_from_ = paused_at_ + without_yields_for;
     return;
   }
-  auto until = std::min<clock::time_point>(deadline, now + std::min<clock::duration>(idle / 8, longest_sleep));
+  auto const pause = std::clamp<clock::duration>(
+      idle / 8, shortest_sleep, carries ? clock::duration(longest_sleep_under_way) : clock::duration(longest_sleep));
+  auto until = std::min<clock::time_point>(deadline, now + pause);
   if (!alarms_.empty()) until = std::min(until, alarms_.begin()->first.first);
   std::unique_lock guard(sleep_);
   woken_.wait_until(guard, until, [this] { return interrupted_.load(); });
+  paused_at_ = clock::now();
 }
 
 void mpi_desk::wake() noexcept {

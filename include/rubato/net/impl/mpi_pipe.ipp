@@ -4,11 +4,11 @@
 #include "rubato/net/impl/mpi_pipe.hpp"
 
 #include <fmt/core.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "rubato/wire/frame.hpp"
 
@@ -306,7 +306,7 @@ void mpi_pipe::let_go() {
   // The owner may free the memory into which it comes, and nothing takes a message back.
   while (direct_ && !world_.test(arriving_)) {
     guard.unlock();
-    ::sched_yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
     guard.lock();
   }
   std::vector<MPI_Request> rest;
