@@ -41,7 +41,7 @@ class mpi_desk {
   /// It has messages to take. With the world's mutex held, any thread.
   void ready(std::shared_ptr<mpi_pipe> which);
   /// Something has been sent, to which there may soon be an answer.
-  void expect_answer() { busy_at_ = clock::now(); }
+  void expect_answer() noexcept { was_busy_ = true; }
   /// It has messages under way.
   void busy(std::shared_ptr<mpi_pipe> which) { under_way_.push_back(std::move(which)); }
 
@@ -57,7 +57,7 @@ class mpi_desk {
 
   [[nodiscard]] bool ring(clock::time_point now);
   [[nodiscard]] bool look();
-  void look_after_messages(clock::time_point now);
+  void look_after_messages();
   void wait(clock::time_point now, clock::time_point deadline);
 
   mpi_world& world_;
@@ -65,6 +65,7 @@ class mpi_desk {
   std::map<place, alarm*> alarms_;
   std::uint64_t alarms_made_ = 0;
   std::vector<std::shared_ptr<mpi_pipe>> under_way_;
+  bool was_busy_ = true;  ///< since `busy_at_`, which is put right when the time is known anyway
   clock::time_point busy_at_ = clock::now();  ///< when there was something to do last
   clock::time_point left_at_ = busy_at_;      ///< when `run_one` returned last
   clock::time_point paused_at_ = busy_at_;    ///< until when it has let others run last

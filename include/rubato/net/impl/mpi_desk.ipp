@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "rubato/net/impl/mpi_pipe.hpp"
 
@@ -82,17 +83,17 @@ bool mpi_desk::ring(clock::time_point now) {
   return true;
 }
 
-void mpi_desk::look_after_messages(clock::time_point now) {
+void mpi_desk::look_after_messages() {
   for (std::size_t i = 0; i < under_way_.size();) {
     auto const moved = under_way_[i]->go_on();
-    if (moved.any) busy_at_ = now;
+    was_busy_ = was_busy_ || moved.any;
     if (moved.still) ++i;
     else under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
 
 bool mpi_desk::step(clock::time_point now) {
-  if (!under_way_.empty()) look_after_messages(now);
+  if (!under_way_.empty()) look_after_messages();
   if (!tasks_.empty()) {
     auto const f = std::move(tasks_.front());
     tasks_.pop_front();
@@ -128,10 +129,10 @@ bool mpi_desk::look() {
 
 void mpi_desk::run_one(clock::time_point deadline) {
   auto now = clock::now();
-  if (now - left_at_ > elsewhere_for) busy_at_ = now;
-  while (!interrupted_.exchange(false)) {
+  if (std::exchange(was_busy_, false) || now - left_at_ > elsewhere_for) busy_at_ = now;
+  while (!interrupted_.load(std::memory_order_relaxed) || !interrupted_.exchange(false)) {
     if (step(now)) {
-      busy_at_ = left_at_ = clock::now();
+      was_busy_ = true;
       return;
     }
     now = clock::now();
@@ -142,6 +143,7 @@ void mpi_desk::run_one(clock::time_point deadline) {
 }
 
 void mpi_desk::wait(clock::time_point now, clock::time_point deadline) {
+  if (std::exchange(was_busy_, false)) busy_at_ = now;
   auto const idle = now - busy_at_;
   bool const carries = !under_way_.empty();
   if (idle < (world_.is_crowded() ? spins_in_a_crowd_for : spins_for)) return;
