@@ -24,17 +24,28 @@ struct command {
   char const* description;
 };
 
-constexpr std::array<command, 2> commands = {{
+constexpr std::array<command, 3> commands = {{
+    {"mpi", "Measures pulls over MPI beside MPI's own messages, as the ranks of `mpirun -n 3 rubato-bench mpi`"},
     {"micro", "Measures the hot paths, each beside its physical limit in the same run"},
     {"reproduce", "Reruns a figure or table of the papers and prints ours beside theirs, or one of our own"},
 }};
+
+/// With `--transport mpi`, for which there is a program, too.
+bool is_between_ranks(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    std::string_view const word = argv[i];
+    if (word == "--transport=mpi" || (word == "--transport" && i + 1 < argc && std::string_view(argv[i + 1]) == "mpi"))
+      return true;
+  }
+  return false;
+}
 
 /// Goes on as that program; returns an exit code only where that cannot be done.
 int become(command const& c, char** argv) {
   std::filesystem::path const own = std::filesystem::read_symlink("/proc/self/exe");
   std::string const name = std::string("rubato-bench-") + c.name;
   std::string const path = own.parent_path() / name;
-  ::execv(path.c_str(), argv + 1);
+  ::execv(path.c_str(), argv);
   std::fprintf(stderr, "rubato-bench %s: %s: %s; `cmake --build` makes it with its target %s\n", c.name,
                path.c_str(), std::strerror(errno), name.c_str());
   return 1;
@@ -43,8 +54,10 @@ int become(command const& c, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::string_view const first = argc > 1 ? argv[1] : "";
+  if (first == "compare" && is_between_ranks(argc, argv)) return become(commands[0], argv);
   for (command const& c : commands)
-    if (argc > 1 && std::string_view(argv[1]) == c.name) return become(c, argv);
+    if (first == c.name) return become(c, first == "mpi" ? argv : argv + 1);
 
   CLI::App program{"Compares synchronization protocols for distributed machine learning.", "rubato-bench"};
   program.require_subcommand(1);

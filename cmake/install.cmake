@@ -10,6 +10,11 @@ install(TARGETS rubato EXPORT rubatoTargets
   FILE_SET bodies DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT rubato_development)
 install(EXPORT rubatoTargets NAMESPACE rubato:: DESTINATION ${package_dir}
   COMPONENT rubato_development)
+if(TARGET rubato_mpi)
+  install(TARGETS rubato_mpi EXPORT rubatoMpiTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT rubato_development)
+  install(EXPORT rubatoMpiTargets NAMESPACE rubato:: DESTINATION ${package_dir} COMPONENT rubato_development)
+endif()
 
 configure_package_config_file(cmake/rubatoConfig.cmake.in ${PROJECT_BINARY_DIR}/rubatoConfig.cmake
   INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
@@ -17,7 +22,7 @@ configure_package_config_file(cmake/rubatoConfig.cmake.in ${PROJECT_BINARY_DIR}/
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/rubatoConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/rubatoConfig.cmake ${PROJECT_BINARY_DIR}/rubatoConfigVersion.cmake
-  cmake/rubatoTorch.cmake
+  cmake/rubatoTorch.cmake cmake/rubatoMpi.cmake
   DESTINATION ${package_dir} COMPONENT rubato_development)
 include(${CMAKE_CURRENT_LIST_DIR}/install_documents.cmake)
 
@@ -51,6 +56,13 @@ foreach(package rubato rubato-headers)
   configure_file(cmake/rubato.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${pkgconfig_dir} COMPONENT rubato_development)
 endforeach()
+if(TARGET rubato_mpi)
+  set(mpi_libs ${MPI_CXX_LIBRARIES})
+  list(FILTER mpi_libs EXCLUDE REGEX mpi_cxx)  # the bindings for C++, which nobody calls
+  list(JOIN mpi_libs " " mpi_libs)
+  configure_file(cmake/rubato-mpi.pc.in ${PROJECT_BINARY_DIR}/rubato-mpi.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/rubato-mpi.pc DESTINATION ${pkgconfig_dir} COMPONENT rubato_development)
+endif()
 
 if(TARGET rubato-server)
   install(TARGETS rubato-launch rubato-server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rubato_tools)
@@ -58,4 +70,7 @@ endif()
 if(TARGET rubato-bench)
   install(TARGETS rubato-bench rubato-bench-micro rubato-bench-reproduce
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rubato_bench)
+endif()
+if(TARGET rubato-bench-mpi)
+  install(TARGETS rubato-bench-mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT rubato_bench)
 endif()

@@ -32,6 +32,8 @@ std::string where(compare_settings const& s) {
       return "simulated (" + s.scenario_name + ")";
     case transport_kind::in_process:
       return "in process";
+    case transport_kind::mpi:
+      return "between ranks of MPI";
     case transport_kind::tcp:
       break;
   }

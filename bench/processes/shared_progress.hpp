@@ -10,26 +10,42 @@
 
 namespace rubato::bench {
 
-/// How far the workers are, in memory that a process shares with the copies made of it afterwards.
+/// How far the workers are, as worker process 0 knows it.
+class run_progress {
+ public:
+  virtual ~run_progress() = default;
+
+  /// A worker has committed: so many local steps has it made, and its time so far went there.
+  virtual void note(std::uint32_t rank, std::uint64_t steps, time_split const& spent) = 0;
+  /// A worker has done its part.
+  virtual void note_done(std::uint32_t rank) = 0;
+  /// Takes what others have said. By the observer's thread.
+  virtual void refresh() {}
+
+  [[nodiscard]] virtual std::uint64_t commits() const noexcept = 0;
+  [[nodiscard]] virtual bool all_done() const noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t steps(std::uint32_t rank) const noexcept = 0;
+  [[nodiscard]] virtual time_split spent(std::uint32_t rank) const noexcept = 0;
+};
+
+/// In memory that a process shares with the copies made of it afterwards.
 /// Thread safety: each worker writes its own entry; any process reads all.
-class shared_progress {
+class shared_progress : public run_progress {
  public:
   explicit shared_progress(std::uint32_t workers);
   shared_progress(shared_progress const&) = delete;
   shared_progress& operator=(shared_progress const&) = delete;
-  ~shared_progress();
+  ~shared_progress() override;
 
-  /// A worker has committed: so many local steps has it made, and its time so far went there.
-  void note(std::uint32_t rank, std::uint64_t steps, time_split const& spent) noexcept;
-  /// A worker has done its part.
-  void note_done(std::uint32_t rank) noexcept { entries_[rank].done = true; }
+  void note(std::uint32_t rank, std::uint64_t steps, time_split const& spent) noexcept override;
+  void note_done(std::uint32_t rank) noexcept override { entries_[rank].done = true; }
 
-  [[nodiscard]] std::uint64_t commits() const noexcept;
-  [[nodiscard]] bool all_done() const noexcept;
-  [[nodiscard]] std::uint64_t steps(std::uint32_t rank) const noexcept {
+  [[nodiscard]] std::uint64_t commits() const noexcept override;
+  [[nodiscard]] bool all_done() const noexcept override;
+  [[nodiscard]] std::uint64_t steps(std::uint32_t rank) const noexcept override {
     return entries_[rank].steps;
   }
-  [[nodiscard]] time_split spent(std::uint32_t rank) const noexcept {
+  [[nodiscard]] time_split spent(std::uint32_t rank) const noexcept override {
     entry const& e = entries_[rank];
     return {.compute = e.compute, .send = e.send, .wait = e.wait};
   }

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "bench/setup/peers.hpp"
 #include "bench/setup/scenario_file.hpp"
 #include "bench/setup/settings.hpp"
+#include "bench/train/run.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/peer/topologies.hpp"
 
@@ -32,7 +35,7 @@ model_kind model_of(std::string const& name) {
 transport_kind transport_of(std::string const& name) {
   std::string known;
   for (auto const kind :
-       {transport_kind::simulated, transport_kind::in_process, transport_kind::tcp}) {
+       {transport_kind::simulated, transport_kind::in_process, transport_kind::tcp, transport_kind::mpi}) {
     if (name == name_of(kind)) return kind;
     known += (known.empty() ? "" : ", ") + std::string(name_of(kind));
   }
@@ -152,12 +155,28 @@ protocol_parameters parameters_of(compare_options const& o) {
           .peers = peers_of(o)};
 }
 
+/// Beside the servers and a coordinator.
+std::uint32_t workers_of_ranks(compare_options const& o, std::uint32_t servers) {
+  std::uint32_t const ranks = over_mpi().ranks;
+  require(ranks != 0, "--transport mpi: needs ranks: mpirun -n 7 rubato-bench compare --transport mpi");
+  std::uint64_t const others = std::uint64_t{1} + servers;
+  require(ranks > others,
+          fmt::format("--transport mpi: there are {} ranks, expected at least {}: a coordinator, --servers {} and a "
+                      "worker", ranks, others + 1, servers));
+  auto const workers = static_cast<std::uint32_t>(ranks - others);
+  require(!o.workers || *o.workers == workers,
+          fmt::format("--workers: of {} ranks {} are workers, beside --servers {} and a coordinator", ranks, workers,
+                      servers));
+  return workers;
+}
+
 training job_of(compare_options const& o) {
   training job;
   job.transport = transport_of(o.transport);
   bool const simulating = job.transport == transport_kind::simulated;
-  job.workers = o.workers.value_or(simulating ? 30 : 4);
   job.servers = o.servers.value_or(simulating ? 10 : 1);
+  job.workers = o.workers.value_or(simulating ? 30 : 4);
+  if (job.transport == transport_kind::mpi) job.workers = workers_of_ranks(o, job.servers);
   require(job.workers >= 1, "--workers: must be 1 or more");
   require(job.servers >= 1, "--servers: must be 1 or more");
   job.scenario = scenario_of(o, job.workers);
@@ -223,7 +242,7 @@ void check_application(compare_options const& o, compare_settings const& s) {
   require(o.momentum == 0, "--momentum" + only);
   require(!o.global_momentum, "--global-momentum" + only);
   require(!o.batch_tune, "--batch-tune" + only);
-  require(s.job.transport != transport_kind::tcp,
+  require(!has_processes(s.job.transport),
           "--transport: --workload " + o.workload +
               " runs simulated or in-process, for its workers keep what is their own");
   require(s.job.scenario.joins.empty(),
@@ -268,7 +287,7 @@ compare_settings interpret(compare_options const& o) {
           "--stop-at-target: needs --transport simulated, for elsewhere evaluation takes time");
   require(simulating || (o.extra_delay.empty() && !o.bandwidth),
           "--extra-delay, --bandwidth: need --transport simulated");
-  require(s.job.transport != transport_kind::tcp || (!o.global_momentum && !o.partition_sync),
+  require(!has_processes(s.job.transport) || (!o.global_momentum && !o.partition_sync),
           "--global-momentum, --partition-sync: need --transport simulated or in-process");
   require(!o.stop_at_target || s.target != compare_settings::target_kind::none,
           "--stop-at-target: needs a --target");

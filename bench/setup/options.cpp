@@ -193,10 +193,12 @@ void add_cluster_options(CLI::App& command, compare_options& o) {
   auto* const group = "On what";
   command
       .add_option("--transport", o.transport,
-                  "simulated; in-process: workers are threads; or tcp: a coordinator, servers "
-                  "and workers are processes of this machine, which the program starts itself")
+                  "simulated; in-process: workers are threads; tcp: a coordinator, servers "
+                  "and workers are processes of this machine, which the program starts itself; or mpi: "
+                  "they are the ranks that mpirun has started this program as")
       ->group(group);
-  command.add_option("--workers", o.workers, "30 in the simulator, else 4, unless given")
+  command
+      .add_option("--workers", o.workers, "30 in the simulator, else 4, unless given; of mpi all ranks that are left")
       ->group(group);
   command.add_option("--servers", o.servers, "10 in the simulator, else 1, unless given")
       ->group(group);

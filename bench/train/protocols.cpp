@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "bench/train/run.hpp"
 #include "rubato/core/error.hpp"
 
 namespace rubato::bench {
@@ -153,6 +154,7 @@ protocol_choice parse(std::string_view text, protocol_parameters parameters) {
 std::span<protocol_entry const> known_protocols() { return entries; }
 
 run_result protocol_choice::run(training const& job) const {
+  if (job.transport == transport_kind::mpi) over_mpi().begin(label(), job);
   run_result r = entry->run(job, with);
   r.label = label();
   return r;

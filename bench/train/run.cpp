@@ -19,7 +19,7 @@ run_result run_application(server_run const& what, run_result r) {
     throw option_error(fmt::format("--workload {}: expected a protocol that adds commits up and sends them after as "
                                    "many steps each time, not {}",
                                    what.job.app->name(), what.protocol.name));
-  if (what.job.transport == transport_kind::tcp)
+  if (has_processes(what.job.transport))
     throw option_error(
         fmt::format("--workload {}: expected --transport simulated or in-process", what.job.app->name()));
   return what.job.app->run(what.protocol, what.job, std::move(r));
@@ -34,6 +34,8 @@ run_result run(server_run const& what) {
       return run_simulated(what, std::move(r));
     case transport_kind::in_process:
       return run_in_process(what, std::move(r));
+    case transport_kind::mpi:
+      return over_mpi().run(what, std::move(r));
     case transport_kind::tcp:
       break;
   }
@@ -41,6 +43,11 @@ run_result run(server_run const& what) {
 }
 
 }  // namespace
+
+mpi_job& over_mpi() {
+  static mpi_job job;
+  return job;
+}
 
 run_result run_every(rules const& p, std::int64_t steps, training const& job, storage_kind storage) {
   return run({.protocol = with(p, every{steps}),

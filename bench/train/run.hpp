@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "bench/result/run_result.hpp"
 #include "bench/train/body.hpp"
@@ -40,5 +42,14 @@ struct server_run {
 /// In as many processes of this machine as the job has workers, beside those of its servers and a
 /// coordinator. @throws process_failure
 [[nodiscard]] run_result run_across_processes(server_run const& what, run_result r);
+
+/// The MPI job that this program's process is a rank of, as `rubato-bench-mpi` says it: empty elsewhere.
+struct mpi_job {
+  std::uint32_t ranks = 0;
+  /// Tells the others that a protocol is to be run.
+  std::function<void(std::string const& label, training const& job)> begin = {};
+  std::function<run_result(server_run const& what, run_result r)> run = {};
+};
+[[nodiscard]] mpi_job& over_mpi();
 
 }  // namespace rubato::bench

@@ -12,7 +12,12 @@
 
 namespace rubato::bench {
 
-enum class transport_kind { simulated, in_process, tcp };
+enum class transport_kind { simulated, in_process, tcp, mpi };
+
+/// Whether a coordinator, servers and workers are processes.
+[[nodiscard]] constexpr bool has_processes(transport_kind t) noexcept {
+  return t == transport_kind::tcp || t == transport_kind::mpi;
+}
 
 /// As results have it.
 [[nodiscard]] constexpr char const* name_of(transport_kind t) noexcept {
@@ -21,6 +26,8 @@ enum class transport_kind { simulated, in_process, tcp };
       return "simulated";
     case transport_kind::in_process:
       return "in-process";
+    case transport_kind::mpi:
+      return "mpi";
     case transport_kind::tcp:
       break;
   }

@@ -6,7 +6,8 @@
 ///
 /// What it then links: Boost.Context and fmt; for the network OpenSSL, for files of data zlib. Who needs
 /// none of these defines `RUBATO_NO_NETWORK` or `RUBATO_NO_FILES` before. `RUBATO_NO_TESTING` leaves out what is in
-/// `rubato/testing`, which links nothing more.
+/// `rubato/testing`, which links nothing more. Who defines `RUBATO_MPI` has `rb::mpi`, too, and compiles and links with
+/// MPI.
 #include "rubato/impl/engine.ipp"
 #include "rubato/impl/peers.ipp"
 #include "rubato/impl/protocols.ipp"
@@ -19,6 +20,9 @@
 #ifndef RUBATO_NO_NETWORK
 #include "rubato/impl/network.ipp"
 #include "rubato/impl/processes.ipp"
+#ifdef RUBATO_MPI
+#include "rubato/impl/mpi.ipp"
+#endif
 #endif
 #ifndef RUBATO_NO_TESTING
 #include "rubato/impl/testing.ipp"

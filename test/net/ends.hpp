@@ -157,8 +157,9 @@ class recorder : public net::frame_receiver {
 };
 
 /// A listener, and one that connects to it.
-struct pair_of_ends {
-  net::asio_network network = {};
+template <class Network>
+struct pair_of_ends_over {
+  Network network = {};
   net::security listening = {};
   net::security connecting = {};
   net::listener_options limits = {};
@@ -202,6 +203,7 @@ struct pair_of_ends {
   }
   [[nodiscard]] net::connection& server() { return *accepted.at(0); }
 };
+using pair_of_ends = pair_of_ends_over<net::asio_network>;
 
 /// A socket that does not know the protocol: sends and reads what a test says.
 class raw_socket {

@@ -24,6 +24,9 @@ class body_source {
   /// The next piece; it stays as it is until the next call. All together are as long as the frame's
   /// header says; an empty one before that is a mistake of the caller's.
   [[nodiscard]] virtual std::span<std::byte const> next() = 0;
+  /// One more piece, beside those since the last call of `next`, which stay as they are, too; for networks that can
+  /// have several under way. Empty where it is not to be had before the others have been let go.
+  [[nodiscard]] virtual std::span<std::byte const> next_beside() { return {}; }
 };
 
 /// What a connection tells its owner, from inside `network::run_one` or `poll`. An owner may close
@@ -78,7 +81,8 @@ class connection {
   virtual void send(wire::frame_header header, std::span<std::byte const> meta,
                     std::span<std::byte const> body = {}) = 0;
   /// The same for a body of `length` bytes that is large; the source is destroyed when it has been
-  /// sent, or when the connection closes.
+  /// sent, or when the connection closes. A network that cannot take back what it is sending keeps it for so long, and
+  /// asks it for nothing more: it owns or shares what its pieces are of.
   virtual void send(wire::frame_header header, std::span<std::byte const> meta, std::uint64_t length,
                     std::unique_ptr<body_source> body) = 0;
   /// Sends what has been gathered.

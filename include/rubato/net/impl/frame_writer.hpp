@@ -24,28 +24,32 @@ class frame_writer {
   void add(wire::frame_header header, std::span<std::byte const> meta, std::uint64_t length,
            std::unique_ptr<body_source> body);
 
-  /// What is to be written next; holds until the next call of any other function. @throws error
-  /// when a body's source does not do what it must
-  [[nodiscard]] std::span<boost::asio::const_buffer const> next();
+  /// What is to be written next; holds until the next call of any other function. Of each body at most so many
+  /// pieces at a time. @throws error when a body's source does not do what it must
+  [[nodiscard]] std::span<boost::asio::const_buffer const> next(std::size_t pieces = 1);
+  /// What `next` has just given stays where it is until it has been `written`, whatever is added meanwhile: for who
+  /// sends it without waiting. `next` is not called before all of it has been.
+  void hold() noexcept;
   void written(std::size_t bytes);
   void clear() noexcept;
   [[nodiscard]] std::size_t unsent() const noexcept { return unsent_; }
 
  private:
   // Bytes in one piece; then a body, if there is one, of which `unread` bytes are still to be asked
-  // for. Its small pieces are gathered behind the bytes, a large one is `piece`.
+  // for. Its small pieces are gathered behind the bytes, large ones follow in `pieces`.
   struct segment {
     std::vector<std::byte> bytes = {};
     std::size_t gone = 0;  // of the bytes
     std::unique_ptr<body_source> source = {};
     std::uint64_t unread = 0;
-    std::span<std::byte const> piece = {};
+    std::deque<std::span<std::byte const>> pieces = {};
+    bool held = false;
   };
 
   segment& open_segment();
   static void append(segment& to, std::span<std::byte const> bytes);
   void add_head(segment& to, wire::frame_header header, std::span<std::byte const> meta);
-  static void pull(segment& from);
+  static void pull(segment& from, std::size_t most);
   void pop_front();
 
   std::deque<segment> segments_;

@@ -73,7 +73,7 @@ void frame_writer::add_head(segment& to, wire::frame_header header,
 // One that more bytes may follow: bodies come after a segment's bytes. A full one is left alone, so
 // that its memory is free once it has gone, even if the queue is never empty.
 frame_writer::segment& frame_writer::open_segment() {
-  if (segments_.empty() || segments_.back().source ||
+  if (segments_.empty() || segments_.back().source || segments_.back().held ||
       segments_.back().bytes.size() >= gathered_max) {
     segments_.emplace_back();
     segments_.back().bytes = std::exchange(spare_, {});
@@ -85,38 +85,43 @@ void frame_writer::append(segment& to, std::span<std::byte const> bytes) {
   to.bytes.insert(to.bytes.end(), bytes.begin(), bytes.end());
 }
 
-// Asks for pieces until there is a large one, or enough small ones. The one before has gone.
-void frame_writer::pull(segment& from) {
+// Asks for pieces until there are as many large ones as may be at a time, or enough small ones. Those before have gone.
+void frame_writer::pull(segment& from, std::size_t most) {
   if (from.gone == from.bytes.size()) {
     from.bytes.clear();
     from.gone = 0;
   }
-  while (from.unread > 0 && from.bytes.size() - from.gone < gathered_max) {
-    auto const piece = from.source->next();
+  while (from.unread > 0 && from.pieces.size() < most && from.bytes.size() - from.gone < gathered_max) {
+    auto const piece = from.pieces.empty() ? from.source->next() : from.source->next_beside();
+    if (piece.empty() && !from.pieces.empty()) return;
     if (piece.empty() || piece.size() > from.unread)
       throw error(errc::wrong_size,
                   fmt::format("the source of a body gave {} bytes, but {} were left to send",
                               piece.size(), from.unread));
     from.unread -= piece.size();
-    if (piece.size() > small_piece) {
-      from.piece = piece;
-      return;
+    if (piece.size() <= small_piece && from.pieces.empty()) {
+      append(from, piece);
+      continue;
     }
-    append(from, piece);
+    from.pieces.push_back(piece);
   }
 }
 
-std::span<boost::asio::const_buffer const> frame_writer::next() {
+std::span<boost::asio::const_buffer const> frame_writer::next(std::size_t pieces) {
   next_.clear();
   for (auto& s : segments_) {
-    if (next_.size() + 2 > buffers_max) break;
-    if (s.unread > 0 && s.piece.empty()) pull(s);
+    if (next_.size() + 1 + pieces > buffers_max) break;
+    if (s.unread > 0 && s.pieces.empty()) pull(s, pieces);
     if (s.gone < s.bytes.size())
       next_.emplace_back(s.bytes.data() + s.gone, s.bytes.size() - s.gone);
-    if (!s.piece.empty()) next_.emplace_back(s.piece.data(), s.piece.size());
+    for (auto const& piece : s.pieces) next_.emplace_back(piece.data(), piece.size());
     if (s.unread > 0) break;
   }
   return next_;
+}
+
+void frame_writer::hold() noexcept {
+  for (auto& s : segments_) s.held = true;
 }
 
 void frame_writer::written(std::size_t bytes) {
@@ -126,10 +131,14 @@ void frame_writer::written(std::size_t bytes) {
     std::size_t const of_bytes = std::min(bytes, s.bytes.size() - s.gone);
     s.gone += of_bytes;
     bytes -= of_bytes;
-    std::size_t const of_piece = std::min(bytes, s.piece.size());
-    s.piece = s.piece.subspan(of_piece);
-    bytes -= of_piece;
-    if (s.gone < s.bytes.size() || !s.piece.empty() || s.unread > 0) return;
+    while (bytes > 0 && !s.pieces.empty()) {
+      auto& piece = s.pieces.front();
+      std::size_t const of_piece = std::min(bytes, piece.size());
+      piece = piece.subspan(of_piece);
+      bytes -= of_piece;
+      if (piece.empty()) s.pieces.pop_front();
+    }
+    if (s.gone < s.bytes.size() || !s.pieces.empty() || s.unread > 0) return;
     pop_front();
   }
 }

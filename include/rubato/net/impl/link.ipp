@@ -68,6 +68,7 @@ class kept_body final : public body_source {
       if (auto const piece = pieces_[next_++]; !piece.empty()) return piece;
     return {};
   }
+  [[nodiscard]] std::span<std::byte const> next_beside() override { return next(); }
 
  private:
   std::shared_ptr<reliable_frame const> frame_;

@@ -229,7 +229,7 @@ class network_checker {
                   c.heard_here.frames.size(), " arrived");
     for (frame_keeper const* heard : {&c.heard_here, &c.heard_there})
       for (std::size_t i = 0; i < heard->frames.size(); ++i) check_frame(heard->frames[i], i, sizes[i]);
-    found_.expect(c.here->unsent() == 0 && c.there->unsent() == 0,
+    found_.expect(until([&] { return c.here->unsent() == 0 && c.there->unsent() == 0; }),
                   "unsent() is not 0 although everything has arrived");
   }
 

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,26 +22,30 @@ class state_body final : public net::body_source {
   /// Takes the state.
   explicit state_body(table_state& state);
   [[nodiscard]] std::span<std::byte const> next() override;
+  [[nodiscard]] std::span<std::byte const> next_beside() override { return next(); }
 
  private:
   table_state state_;
   std::size_t next_ = 0;
 };
 
-/// The rows of a table that holds every row, each chunk as it is when its turn comes: holds one chunk at a
-/// time, however slow the reader is. For eager visibility, where chunks may differ by commits anyway.
+/// The rows of a table that holds every row, each chunk as it is when its turn comes: holds one chunk at a time, however
+/// slow the reader is, or a few where the network has several under way. For eager visibility, where chunks may differ
+/// by commits anyway.
 class live_body final : public net::body_source {
  public:
   /// @param bytes of all rows @param to_come what is yet to be taken from tables is kept in it, this body's share too
   live_body(table_host const& host, std::uint64_t bytes, std::shared_ptr<std::uint64_t> to_come);
   ~live_body() override;
   [[nodiscard]] std::span<std::byte const> next() override;
+  [[nodiscard]] std::span<std::byte const> next_beside() override;
 
  private:
   table_host const& host_;
   std::uint64_t bytes_;  ///< yet to be taken
   std::shared_ptr<std::uint64_t> to_come_;
-  block_ref chunk_;
+  std::array<block_ref, 8> chunks_;  ///< that have been given since `next` let those before go
+  std::size_t given_ = 0;            ///< how many these are
   std::size_t next_ = 0;
 };
 

@@ -39,4 +39,7 @@ class serving_process final : public tcp_runtime {
   std::unique_ptr<coordinator_process> coordinator_;
 };
 
+/// What `tcp::open` makes, without a check of what there are no sockets for.
+[[nodiscard]] std::unique_ptr<tcp_runtime> open_process(tcp const& options, run_setup setup);
+
 }  // namespace rubato::detail

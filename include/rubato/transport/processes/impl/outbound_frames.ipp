@@ -34,13 +34,19 @@ live_body::live_body(table_host const& host, std::uint64_t bytes, std::shared_pt
 live_body::~live_body() { *to_come_ -= bytes_; }
 
 std::span<std::byte const> live_body::next() {
-  chunk_ = {};  // before the next one is taken, so that a fold need not copy it
-  if (next_ == host_.chunks()) return {};
-  chunk_ = host_.chunk(next_++);
-  std::uint64_t const taken = std::min<std::uint64_t>(bytes_, chunk_.size_bytes());
+  // Before the next one is taken, so that a fold need not copy them.
+  while (given_ > 0) chunks_[--given_] = {};
+  return next_beside();
+}
+
+std::span<std::byte const> live_body::next_beside() {
+  if (next_ == host_.chunks() || given_ == chunks_.size()) return {};
+  block_ref& chunk = chunks_[given_++];
+  chunk = host_.chunk(next_++);
+  std::uint64_t const taken = std::min<std::uint64_t>(bytes_, chunk.size_bytes());
   bytes_ -= taken;
   *to_come_ -= taken;
-  return {chunk_.data(), chunk_.size_bytes()};
+  return {chunk.data(), chunk.size_bytes()};
 }
 
 commit_frame::commit_frame(commit_message&& m) : message_(std::move(m)) {

@@ -63,6 +63,15 @@ void serving_process::cut(server_id) {
   throw usage_error(errc::stale_handle, "cut: only worker processes are connected to servers");
 }
 
+std::unique_ptr<tcp_runtime> open_process(tcp const& options, run_setup setup) {
+  if (options.place.servers == 0)
+    throw option_error("a cluster's tables are on servers, but the number of servers is 0: expected 1 or more "
+                       "(RUBATO_SERVERS, rubato-launch -s); peers, which have none, make a peer_group");
+  if (options.place.logs) net::set_log_format(*options.place.logs);
+  if (options.place.as == net::role::worker) return std::make_unique<worker_process>(options, std::move(setup));
+  return std::make_unique<serving_process>(options, beside_local_models(std::move(setup)));
+}
+
 }  // namespace detail
 
 tcp tcp::from_environment(std::uint32_t threads) {
@@ -80,13 +89,7 @@ void tcp::check() const {
 
 std::unique_ptr<tcp_runtime> tcp::open(run_setup setup) const {
   check();
-  if (place.servers == 0)
-    throw option_error("a cluster's tables are on servers, but the number of servers is 0: expected 1 or more "
-                       "(RUBATO_SERVERS, rubato-launch -s); peers, which have none, make a peer_group");
-  if (place.logs) net::set_log_format(*place.logs);
-  if (place.as == net::role::worker)
-    return std::make_unique<detail::worker_process>(*this, std::move(setup));
-  return std::make_unique<detail::serving_process>(*this, detail::beside_local_models(std::move(setup)));
+  return detail::open_process(*this, std::move(setup));
 }
 
 }  // namespace rubato

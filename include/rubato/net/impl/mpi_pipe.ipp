@@ -1,0 +1,318 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/net/impl/mpi_pipe.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "rubato/wire/frame.hpp"
+
+namespace rubato::net::detail {
+namespace {
+
+constexpr std::size_t flushed_from = 64 * 1024;  // written without being asked to
+constexpr std::size_t room_mark = 256 * 1024;    // `writable` is told below it
+constexpr std::size_t pieces_max = 16;           // of a body that are under way
+
+}  // namespace
+
+mpi_pipe::mpi_pipe(mpi_desk& desk, int peer, std::string name, connection_options const& options,
+                   std::shared_ptr<void> ticket)
+    : desk_(desk),
+      world_(desk.world()),
+      peer_(peer),
+      name_(std::move(name)),
+      options_(options),
+      ticket_(std::move(ticket)),
+      reader_(options.meta_max),
+      silence_(options.silence) {
+  std::lock_guard const guard(world_.mutex());
+  tag_ = world_.add(*this, peer);
+}
+
+mpi_pipe::~mpi_pipe() { shut(); }
+
+void mpi_pipe::attach(frame_receiver& owner) {
+  if (!open_) return;
+  bool const first = owner_ == nullptr;
+  owner_ = &owner;
+  if (!first) return;
+  silence_.start(silence_meter::clock::now());
+  check_later();
+  get_ready();
+}
+
+// ---- sending
+
+void mpi_pipe::note_added() {
+  if (writer_.unsent() < flushed_from) return;
+  above_mark_ = above_mark_ || writer_.unsent() > room_mark;
+  flush();
+}
+
+void mpi_pipe::flush() {
+  if (!open_ || broken_ || !to_ || !leaving_.empty()) return;
+  try {
+    write();
+  } catch (std::exception const& e) {
+    fail_soon(e.what());
+  }
+}
+
+// Never calls the owner, who may be the caller.
+void mpi_pipe::write() {
+  while (leaving_.empty() && writer_.unsent() > 0) {
+    auto const next = writer_.next(pieces_max);
+    writer_.hold();
+    start(next);
+    desk_.expect_answer();
+  }
+  if (!leaving_.empty()) be_busy();
+  if (above_mark_ && writer_.unsent() < room_mark) tell_of_room();
+}
+
+void mpi_pipe::start(std::span<boost::asio::const_buffer const> what) {
+  std::size_t bytes = 0;
+  {
+    std::lock_guard const guard(world_.mutex());
+    for (auto const& buffer : what) {
+      std::span rest(static_cast<std::byte const*>(buffer.data()), buffer.size());
+      while (!rest.empty()) {
+        auto const piece = rest.first(std::min(rest.size(), piece_max));
+        rest = rest.subspan(piece.size());
+        leaving_.push_back({world_.send(peer_, *to_, piece), piece.size()});
+      }
+    }
+    bytes = gone();
+  }
+  (void)settle(bytes);
+}
+
+/// The bytes that have left since it was asked last. With the world's mutex held.
+std::size_t mpi_pipe::gone() {
+  std::size_t bytes = 0;
+  while (!leaving_.empty() && world_.test(leaving_.front().request)) {
+    bytes += leaving_.front().bytes;
+    leaving_.pop_front();
+  }
+  return bytes;
+}
+
+/// Whether something has left.
+bool mpi_pipe::settle(std::size_t bytes) {
+  if (bytes == 0) return false;
+  writer_.written(bytes);
+  return wrote_ = true;
+}
+
+void mpi_pipe::tell_of_room() {
+  above_mark_ = false;
+  desk_.post([self = shared_from_this()] {
+    if (self->owner_ == nullptr) return;
+    try {
+      self->owner_->writable();
+    } catch (std::exception const& e) {
+      self->fail(log_level::warning, e.what());
+    }
+  });
+}
+
+// ---- receiving
+
+void mpi_pipe::come(mpi_arrival const& what) {
+  arrivals_.push_back(what);
+  if (attached_ && !taking_ && !std::exchange(queued_, true)) desk_.ready(shared_from_this());
+}
+
+/// For the next message, if it is there.
+void mpi_pipe::get_ready() {
+  std::lock_guard const guard(world_.mutex());
+  attached_ = true;
+  taking_ = false;
+  if (!arrivals_.empty() && !std::exchange(queued_, true)) desk_.ready(shared_from_this());
+}
+
+void mpi_pipe::take() {
+  queued_ = false;
+  took_ = taking::nothing;
+  if (!open_ || taking_ || arrivals_.empty()) return;
+  taking_ = true;
+  mpi_arrival what = arrivals_.front();
+  arrivals_.pop_front();
+  arriving_bytes_ = what.bytes;
+  if (what.bytes == 0 || what.bytes > mpi_world::message_max) {
+    took_ = what.bytes == 0 ? taking::end : taking::too_long;
+    return world_.drop(what);
+  }
+  auto const room = reader_.room();
+  std::span<std::byte> into(static_cast<std::byte*>(room.front().data()), room.front().size());
+  spilled_ = into.size() < what.bytes;
+  direct_ = reader_.sure() > 0 && !spilled_;
+  if (spilled_) {
+    if (spill_.size() < what.bytes) spill_.resize(what.bytes);
+    into = spill_;
+  }
+  arriving_ = world_.receive(what, into.first(what.bytes));
+  took_ = world_.test(arriving_) ? taking::whole : taking::part;
+}
+
+void mpi_pipe::taken() {
+  switch (took_) {
+    case taking::nothing: return;
+    case taking::end: return fail(log_level::info, "the connection was closed by the peer");
+    case taking::too_long:
+      return fail(log_level::warning,
+                  fmt::format("a message of {} bytes came, expected at most {}", arriving_bytes_, piece_max));
+    case taking::part: return be_busy();
+    case taking::whole: return received();
+  }
+}
+
+/// What was under way is there.
+void mpi_pipe::received() {
+  heard_ = true;
+  direct_ = false;
+  try {
+    hand_over(spilled_ ? std::span<std::byte const>(spill_).first(arriving_bytes_) : std::span<std::byte const>());
+  } catch (std::exception const& e) {
+    if (owner_ != nullptr) owner_->garbled(e.what());
+    return fail(log_level::warning, e.what());
+  }
+  flush();
+  if (open_) get_ready();
+}
+
+void mpi_pipe::hand_over(std::span<std::byte const> spilled) {
+  std::size_t frames = 0;
+  if (spilled.empty()) frames = reader_.arrived(arriving_bytes_, owner_);
+  while (!spilled.empty() && owner_ != nullptr) {
+    auto const room = reader_.room().front();
+    std::size_t const some = std::min(room.size(), spilled.size());
+    std::memcpy(room.data(), spilled.data(), some);
+    spilled = spilled.subspan(some);
+    frames += reader_.arrived(some, owner_);
+  }
+  if (frames > 0 && owner_ != nullptr) owner_->drained();
+}
+
+// ---- what is under way
+
+void mpi_pipe::be_busy() {
+  if (!std::exchange(busy_, true)) desk_.busy(shared_from_this());
+}
+
+mpi_pipe::movement mpi_pipe::go_on() {
+  movement m;
+  if (!open_) return m;
+  try {
+    std::size_t bytes = 0;
+    bool there = false;
+    {
+      std::lock_guard const guard(world_.mutex());
+      bytes = gone();
+      there = arriving_ != MPI_REQUEST_NULL && world_.test(arriving_);
+    }
+    m.any = settle(bytes) || there;
+    if (leaving_.empty()) write();
+    if (there)
+      desk_.post([self = shared_from_this()] {
+        if (self->open_) self->received();
+      });
+  } catch (std::exception const& e) {
+    fail_soon(e.what());
+  }
+  m.still = busy_ = !leaving_.empty() || arriving_ != MPI_REQUEST_NULL;
+  return m;
+}
+
+// ---- silence
+
+void mpi_pipe::check_later() {
+  timer_ = desk_.at(silence_.due(), [weak = weak_from_this()] {
+    if (auto const self = weak.lock()) self->check();
+  });
+}
+
+void mpi_pipe::check() {
+  if (!open_) return;
+  if (silence_.too_long(silence_meter::clock::now(), std::exchange(heard_, false)))
+    return fail(log_level::warning,
+                fmt::format("nothing was heard for {:.1f} s", std::chrono::duration<double>(options_.silence).count()));
+  if (!std::exchange(wrote_, false)) {
+    if (writer_.unsent() == 0) send(wire::frame_header{}, {}, std::span<std::byte const>{});
+    flush();
+  }
+  if (open_) check_later();
+}
+
+// ---- the end
+
+void mpi_pipe::answered(mpi_control const& said) {
+  desk_.bring([self = shared_from_this(), said] {
+    if (auto const f = std::exchange(self->answered_, nullptr)) return f(said);
+    if (said.what != mpi_control::kind::accepted) return;
+    std::lock_guard const guard(self->world_.mutex());  // nobody waits for it any more
+    self->world_.send_end(self->peer_, said.from);
+  });
+}
+
+void mpi_pipe::fail(log_level level, std::string const& reason) {
+  if (!open_) return;
+  auto* const owner = owner_;
+  shut();
+  std::string const sentence = fmt::format("{}: {}", name_, reason);
+  log(level, sentence);
+  if (owner != nullptr) owner->closed(sentence);
+}
+
+void mpi_pipe::fail_soon(std::string const& reason) {
+  broken_ = true;
+  desk_.post([self = shared_from_this(), reason] { self->fail(log_level::warning, reason); });
+}
+
+void mpi_pipe::close() noexcept {
+  if (!open_) return;
+  try {
+    if (!broken_ && to_ && leaving_.empty()) write();
+  } catch (...) {  // a body's source failed: its frame cannot be completed
+  }
+  shut();
+}
+
+void mpi_pipe::shut() noexcept {
+  if (!std::exchange(open_, false)) return;
+  owner_ = nullptr;
+  timer_.reset();
+  ticket_.reset();
+  answered_ = nullptr;
+  try {
+    let_go();
+  } catch (...) {  // MPI has failed, and the job with it
+  }
+  if (leaving_.empty()) writer_.clear();
+}
+
+void mpi_pipe::let_go() {
+  std::unique_lock guard(world_.mutex());
+  world_.remove(tag_);
+  if (to_) world_.send_end(peer_, *to_);
+  for (mpi_arrival& what : arrivals_) world_.drop(what);
+  arrivals_.clear();
+  // The owner may free the memory into which it comes, and nothing takes a message back.
+  while (direct_ && !world_.test(arriving_)) {
+    guard.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    guard.lock();
+  }
+  std::vector<MPI_Request> rest;
+  for (leaving const& l : leaving_) rest.push_back(l.request);
+  if (arriving_ != MPI_REQUEST_NULL) rest.push_back(arriving_);
+  if (!rest.empty()) world_.linger(std::move(rest), shared_from_this());
+}
+
+}  // namespace rubato::net::detail

@@ -1,0 +1,138 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+// C++ bindings of MPI 2, which nobody uses, are not wanted.
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace rubato::net::detail {
+
+/// What ranks say to each other about connections, with the tag `mpi_world::control_tag`. Each end of a connection
+/// is named by a tag of its own rank, with which all its messages come.
+struct mpi_control {
+  enum class kind : std::uint32_t { dial = 1, accepted, nobody, full };
+
+  std::uint32_t magic = 0;
+  kind what = kind::dial;
+  std::uint32_t number = 0;  ///< of the listener that is dialed
+  std::int32_t from = 0;     ///< the sender's end
+  std::int32_t to = 0;       ///< the end that is answered
+};
+
+/// A message that is here and has not been received.
+struct mpi_arrival {
+  MPI_Message message = MPI_MESSAGE_NULL;
+  std::size_t bytes = 0;
+};
+
+/// MPI as the networks of this process share it: one communicator of their own, and whose is what comes. All but
+/// `get`, `rank` and `count` with `mutex` held.
+class mpi_world {
+ public:
+  /// An end of a connection.
+  class end {
+   public:
+    /// Keeps it for later. From any network's thread, with the mutex held.
+    virtual void come(mpi_arrival const& what) = 0;
+    virtual void answered(mpi_control const& said) = 0;
+
+   protected:
+    ~end() = default;
+  };
+  class door {
+   public:
+    virtual void called(int source, mpi_control const& said) = 0;
+
+   protected:
+    ~door() = default;
+  };
+
+  static constexpr int control_tag = 0;
+  static constexpr std::size_t message_max = std::size_t{1} << 24;  ///< bytes; what is longer nobody here sends
+
+  /// @throws option_error where there can be none
+  [[nodiscard]] static mpi_world& get();
+  mpi_world(mpi_world const&) = delete;
+  mpi_world& operator=(mpi_world const&) = delete;
+  ~mpi_world();
+
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int count() const noexcept { return count_; }
+  /// Whether there are more ranks on this machine than processors, so that who waits keeps another one waiting.
+  [[nodiscard]] bool is_crowded() const noexcept { return crowded_; }
+  [[nodiscard]] std::mutex& mutex() noexcept { return mutex_; }
+
+  // with the mutex held
+  void enter() noexcept { ++networks_; }
+  void leave() noexcept { --networks_; }
+  /// A tag for an end that talks to this rank.
+  [[nodiscard]] int add(end& e, int source);
+  void remove(int tag) noexcept { ends_.erase(tag); }
+  /// A number for a door, this one unless it is 0. @throws error (errc::io) where it is taken
+  [[nodiscard]] std::uint16_t add(door& d, std::uint16_t number);
+  void remove(std::uint16_t number) noexcept { doors_.erase(number); }
+
+  /// Takes one message that has come, and gives it to whom it is for. Returns whether there was one.
+  bool take_one();
+  /// @throws error (errc::io), as all that follow
+  [[nodiscard]] MPI_Request send(int to, int tag, std::span<std::byte const> bytes);
+  void tell(int to, mpi_control said);
+  /// Nothing more comes from this end.
+  void send_end(int to, int tag);
+  [[nodiscard]] MPI_Request receive(mpi_arrival& what, std::span<std::byte> into);
+  /// Whether it is over; then it is null.
+  [[nodiscard]] bool test(MPI_Request& request);
+  /// Receives it, and keeps nothing.
+  void drop(mpi_arrival& what);
+  /// Keeps this alive until all are over.
+  void linger(std::vector<MPI_Request> requests, std::shared_ptr<void const> what);
+  [[nodiscard]] bool has_lingering() const noexcept { return !lingering_.empty(); }
+  /// Gives what has lingered to its end, to be destroyed without the mutex.
+  [[nodiscard]] std::vector<std::shared_ptr<void const>> tidy();
+
+ private:
+  struct lingering {
+    std::vector<MPI_Request> requests;
+    std::shared_ptr<void const> what;
+  };
+  struct known_end {
+    end* to;
+    int source;
+  };
+
+  mpi_world();
+  void take_control(int source, mpi_arrival& what);
+  void finish();
+  static int on_finalize(MPI_Comm, int, void* world, void*) noexcept;
+
+  std::mutex mutex_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int count_ = 1;
+  int tag_max_ = 32767;
+  int next_tag_ = control_tag;
+  bool crowded_ = false;
+  bool initialized_here_ = false;
+  bool over_ = false;
+  int networks_ = 0;
+  std::uint16_t next_number_ = 32768;
+  std::map<int, known_end> ends_;
+  std::map<std::uint16_t, door*> doors_;
+  std::list<lingering> lingering_;
+};
+
+}  // namespace rubato::net::detail

@@ -1,0 +1,244 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include "rubato/net/impl/mpi_world.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "rubato/core/error.hpp"
+#include "rubato/net/log.hpp"
+#include "rubato/wire/frame.hpp"
+
+namespace rubato::net::detail {
+namespace {
+
+constexpr std::uint32_t control_magic = wire::frame_magic + wire::frame_version;
+
+void check_mpi(int code, char const* what) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  std::string_view const why(text.data(), static_cast<std::size_t>(length));
+  throw error(errc::io, fmt::format("MPI cannot {}: {}", what, why));
+}
+
+[[noreturn]] void throw_finalized() {
+  throw option_error(
+      "MPI has been finalized, and cannot be used again: clusters over MPI must end before MPI_Finalize");
+}
+
+/// Whether it was for this process to do.
+bool initialize() {
+  int done = 0;
+  MPI_Finalized(&done);
+  if (done != 0) throw_finalized();
+  int begun = 0;
+  int granted = MPI_THREAD_SINGLE;
+  MPI_Initialized(&begun);
+  if (begun != 0) MPI_Query_thread(&granted);
+  else check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &granted), "be initialized");
+  if (granted >= MPI_THREAD_SERIALIZED) return begun == 0;
+  if (begun == 0) MPI_Finalize();
+  throw option_error(
+      "MPI grants calls of one thread only, but a process's workers are threads of their own; expected at least "
+      "MPI_THREAD_SERIALIZED: ask MPI_Init_thread for that, or leave it to Rubato to initialize MPI");
+}
+
+/// Well or not: of a message that nobody wants.
+bool is_over(MPI_Request& request) {
+  int done = 0;
+  return MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+}
+
+int ranks_on_this_machine() {
+  MPI_Comm here = MPI_COMM_NULL;
+  int count = 1;
+  check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here),
+            "tell who shares a machine");
+  MPI_Comm_size(here, &count);
+  MPI_Comm_free(&here);
+  return count;
+}
+
+}  // namespace
+
+mpi_world& mpi_world::get() {
+  static mpi_world world;
+  if (world.over_) throw_finalized();
+  return world;
+}
+
+mpi_world::mpi_world() : initialized_here_(initialize()) {
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "duplicate MPI_COMM_WORLD");
+  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(comm_, &rank_);
+  MPI_Comm_size(comm_, &count_);
+  crowded_ = ranks_on_this_machine() > ::sysconf(_SC_NPROCESSORS_ONLN);
+  void* most = nullptr;
+  int known = 0;
+  MPI_Comm_get_attr(comm_, MPI_TAG_UB, &most, &known);
+  if (known != 0) tag_max_ = *static_cast<int*>(most);
+  // What is deleted first by whoever finalizes, while messages still go.
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &mpi_world::on_finalize, &key, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, this);
+  MPI_Comm_free_keyval(&key);
+}
+
+mpi_world::~mpi_world() {
+  // A program that exits in the middle of a run must not wait for others who wait for it: without MPI_Finalize
+  // mpirun ends them all.
+  if (!initialized_here_ || over_ || networks_ != 0) return;
+  // The first rank that ends with a failure may be the others' end as well.
+  std::fflush(nullptr);
+  MPI_Finalize();
+}
+
+int mpi_world::on_finalize(MPI_Comm, int, void* world, void*) noexcept {
+  try {
+    static_cast<mpi_world*>(world)->finish();
+  } catch (std::exception const& e) {
+    log(log_level::warning, e.what());
+  }
+  return MPI_SUCCESS;
+}
+
+/// Messages that nobody wants any more may be on their way both ways, and whoever sends them must get rid of them.
+void mpi_world::finish() {
+  std::lock_guard const guard(mutex_);
+  over_ = true;
+  using namespace std::chrono_literals;
+  auto const wait_until = [this](auto done) {
+    std::chrono::microseconds pause{0};
+    while (!done()) {
+      if (take_one()) pause = {};
+      else std::this_thread::sleep_for(pause = std::min(pause + 1us, std::chrono::microseconds(1ms)));
+    }
+  };
+  wait_until([this] { return (void)tidy(), lingering_.empty(); });
+  MPI_Request all = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibarrier(comm_, &all), "wait for the other ranks");
+  wait_until([&] { return (void)tidy(), test(all); });
+  MPI_Comm_free(&comm_);
+}
+
+int mpi_world::add(end& e, int source) {
+  do next_tag_ = next_tag_ == tag_max_ ? control_tag + 1 : next_tag_ + 1;
+  while (ends_.contains(next_tag_));
+  ends_.emplace(next_tag_, known_end{&e, source});
+  return next_tag_;
+}
+
+std::uint16_t mpi_world::add(door& d, std::uint16_t number) {
+  if (number == 0) {
+    do number = next_number_ = static_cast<std::uint16_t>(next_number_ == 65535 ? 32768 : next_number_ + 1);
+    while (doors_.contains(number));
+  }
+  if (!doors_.emplace(number, &d).second)
+    throw error(errc::io, fmt::format("rank-{}:{} is listened at already, in this process", rank_, number));
+  return number;
+}
+
+bool mpi_world::take_one() {
+  int found = 0;
+  mpi_arrival what;
+  MPI_Status from;
+  // Open MPI looks among the messages that it has fetched, and then fetches others: what it finds the next time.
+  for (int looks = 0; looks < 2 && found == 0; ++looks)
+    check_mpi(MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &what.message, &from), "look for messages");
+  if (found == 0) return false;
+  MPI_Count bytes = 0;
+  MPI_Get_elements_x(&from, MPI_BYTE, &bytes);
+  what.bytes = static_cast<std::size_t>(bytes);
+  if (from.MPI_TAG == control_tag) return take_control(from.MPI_SOURCE, what), true;
+  auto const at = ends_.find(from.MPI_TAG);
+  // An end that has closed: the other one may not know yet.
+  if (at == ends_.end() || at->second.source != from.MPI_SOURCE) drop(what);
+  else at->second.to->come(what);
+  return true;
+}
+
+void mpi_world::take_control(int source, mpi_arrival& what) {
+  mpi_control said;
+  if (what.bytes != sizeof said) {
+    log(log_level::warning, fmt::format("rank-{}: a message of {} bytes about connections, expected {}", source,
+                                        what.bytes, sizeof said));
+    return drop(what);
+  }
+  MPI_Status ignored;
+  check_mpi(MPI_Mrecv(&said, sizeof said, MPI_BYTE, &what.message, &ignored), "receive");
+  if (said.magic != control_magic)
+    return log(log_level::warning,
+               fmt::format("rank-{}: what it says of connections is of another version of Rubato", source));
+  if (said.what == mpi_control::kind::dial) {
+    auto const at = said.number > 65535 ? doors_.end() : doors_.find(static_cast<std::uint16_t>(said.number));
+    if (at != doors_.end()) return at->second->called(source, said);
+    return tell(source, {.what = mpi_control::kind::nobody, .to = said.from});
+  }
+  auto const at = ends_.find(said.to);
+  if (at != ends_.end() && at->second.source == source) return at->second.to->answered(said);
+  if (said.what == mpi_control::kind::accepted) send_end(source, said.from);  // nobody waits for it any more
+}
+
+MPI_Request mpi_world::send(int to, int tag, std::span<std::byte const> bytes) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, tag, comm_, &request), "send");
+  return request;
+}
+
+void mpi_world::tell(int to, mpi_control said) {
+  said.magic = control_magic;
+  auto const kept = std::make_shared<mpi_control const>(said);
+  linger({send(to, control_tag, std::as_bytes(std::span(kept.get(), 1)))}, kept);
+}
+
+void mpi_world::send_end(int to, int tag) { linger({send(to, tag, {})}, nullptr); }
+
+MPI_Request mpi_world::receive(mpi_arrival& what, std::span<std::byte> into) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Imrecv(into.data(), static_cast<int>(into.size()), MPI_BYTE, &what.message, &request), "receive");
+  return request;
+}
+
+bool mpi_world::test(MPI_Request& request) {
+  int done = 0;
+  check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "complete a message");
+  return done != 0;
+}
+
+void mpi_world::drop(mpi_arrival& what) {
+  if (what.bytes > message_max)  // nobody here sends that, so nobody here takes memory for it
+    log(log_level::warning, fmt::format("a message of {} bytes, expected at most {}", what.bytes, message_max));
+  std::size_t const size = std::min(what.bytes, message_max);
+  auto const nowhere = std::make_shared<std::vector<std::byte>>(size);
+  linger({receive(what, *nowhere)}, nowhere);
+}
+
+void mpi_world::linger(std::vector<MPI_Request> requests, std::shared_ptr<void const> what) {
+  std::erase_if(requests, is_over);
+  if (!requests.empty()) lingering_.push_back({std::move(requests), std::move(what)});
+}
+
+std::vector<std::shared_ptr<void const>> mpi_world::tidy() {
+  std::vector<std::shared_ptr<void const>> done;
+  std::erase_if(lingering_, [&](lingering& l) {
+    std::erase_if(l.requests, is_over);
+    if (!l.requests.empty()) return false;
+    done.push_back(std::move(l.what));
+    return true;
+  });
+  return done;
+}
+
+}  // namespace rubato::net::detail
