@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -11,7 +10,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "rubato/net/deployment.hpp"
@@ -168,12 +166,12 @@ class peer_links final : coordinator_user {
 
   bool in_background_;
   std::mutex keeping_;
-  std::condition_variable keeper_wakes_;
+  std::unique_ptr<condition> keeper_wakes_ = network_->threads().make_condition();
   std::atomic<bool> keeper_stops_ = false;
   std::atomic<std::uint32_t> large_arriving_ = 0;  ///< messages
-  std::thread keeper_;
+  std::unique_ptr<running_thread> keeper_;
   std::atomic<bool> background_stops_ = false;
-  std::thread background_;
+  std::unique_ptr<running_thread> background_;  ///< if there is to be one
 };
 
 }  // namespace rubato::detail

@@ -56,10 +56,10 @@ peer_links::peer_links(user& of, std::unique_ptr<net::network> network, net::dep
       in_background_(background) {
   for (std::uint32_t i = 0; i < peers; ++i) neighbors_.emplace_back(*this, i);
   await_welcome();
-  keeper_ = std::thread([this] { keep_up(); });
+  keeper_ = network_->threads().start([this] { keep_up(); });
   if (!background) return;
   try {
-    background_ = std::thread([this] { turn_.attend([this] { return background_stops_.load(); }); });
+    background_ = network_->threads().start([this] { turn_.attend([this] { return background_stops_.load(); }); });
   } catch (...) {  // no thread to be had
     end_threads();
     throw;
@@ -82,18 +82,18 @@ peer_links::~peer_links() {
 }
 
 void peer_links::end_threads() {
-  if (background_.joinable()) {
+  if (background_) {
     background_stops_ = true;
     turn_.wake();
-    background_.join();
+    background_->join();
   }
   {
     std::lock_guard const guard(keeping_);
     keeper_stops_ = true;
   }
-  keeper_wakes_.notify_all();
+  keeper_wakes_->notify_all();
   turn_.wake();
-  keeper_.join();
+  keeper_->join();
 }
 
 void peer_links::await_welcome() {
@@ -113,7 +113,9 @@ void peer_links::await_welcome() {
 /// would have of a large message as much each time as the system keeps.
 void peer_links::keep_up() {
   std::unique_lock guard(keeping_);
-  while (!keeper_wakes_.wait_for(guard, serving_period, [this] { return keeper_stops_.load(); })) {
+  while (true) {
+    if (!keeper_stops_) keeper_wakes_->wait_for(guard, serving_period);
+    if (keeper_stops_) return;
     guard.unlock();
     if (turn_.try_lock()) {
       std::lock_guard const mine(turn_, std::adopt_lock);
@@ -155,7 +157,7 @@ void peer_links::dial(neighbor& other) {
   net::hello h;
   h.number = welcome_->process;
   h.incarnation = welcome_->incarnation;
-  h.session = fresh_session();
+  h.session = fresh_session(*network_);
   h.credential = session_credential(other.place->secret, h, other.rank);
   other.to->dial(net::address::parse(other.place->listens), place_.keys, h, place_.patience);
 }
