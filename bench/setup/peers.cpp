@@ -53,7 +53,7 @@ std::optional<std::string> obstacle_of_scenario(protocol_choice const& p, traini
 std::optional<std::string> obstacle(protocol_choice const& protocol, training const& job) {
   if (protocol.has_servers()) return std::nullopt;
   if (job.transport == transport_kind::mpi)
-    return protocol.label() + ": ranks of mpirun have their roles already, servers among them; peers have none";
+    return protocol.label() + ": peers have no server and do not run on mpi, whose ranks have their roles already";
   auto what = obstacle_of_graph(protocol, parse_graph(protocol.with.peers.graph, job.workers));
   if (!what) what = obstacle_of_scenario(protocol, job);
   if (what) what->insert(0, protocol.label() + ": ");

@@ -44,8 +44,8 @@ namespace rubato {
 template <std::floating_point T, class Transport, class Protocol, local_step Step>
 class peer_group {
   static_assert(peer_transport<Transport>,
-                "peers need a transport with peer_runtime_type and open_peers(peer_setup): in_process, simulated "
-                "or tcp");
+                "peers need a transport with peer_runtime_type and open_peers(peer_setup): in_process, simulated, "
+                "tcp or mpi");
   static_assert(peer_protocol<Protocol>, "a decentralized protocol needs make_node(node_setup)");
   static_assert(parameter<T>, "peers' parameters are of float or double");
 

@@ -42,7 +42,7 @@ concept transport = std::copyable<T> && std::derived_from<typename T::runtime_ty
 /// | `T::peer_runtime_type` | what it makes: `peer_runtime`, or a class derived from it that can do more |
 /// | `t.open_peers(setup)`  | a `std::unique_ptr<T::peer_runtime_type>`; throws option_error for what cannot be meant |
 ///
-/// `peer_run` lets peers live; what is left is a `peer_endpoint`. Models: `in_process`, `simulated`, `tcp`.
+/// `peer_run` lets peers live; what is left is a `peer_endpoint`. Models: `in_process`, `simulated`, `tcp`, `mpi`.
 template <class T>
 concept peer_transport =
     std::copyable<T> && std::derived_from<typename T::peer_runtime_type, peer_runtime> &&

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rubato/net/deployment.hpp"
+#include "rubato/run/peer_runtime.hpp"
 #include "rubato/run/runtime.hpp"
 #include "rubato/transport/task_mode.hpp"
 #include "rubato/transport/tcp.hpp"
@@ -25,7 +26,7 @@ namespace rubato {
 /// `main` returns something else than 0 where `run` throws, so that mpirun does. See `net::mpi_network` for who
 /// initializes MPI, and for its threads.
 struct mpi {
-  /// How many servers there are, times and limits. What a rank is follows from its number, and so do the addresses:
+  /// How many servers there are (of peers none), times and limits. What a rank is follows from its number, and so do the addresses:
   /// what is said here of these is not used. Keys are refused.
   net::deployment place = {};
   std::uint32_t threads = 1;  ///< workers in this process
@@ -41,6 +42,11 @@ struct mpi {
   /// Joins the run, or begins to listen. All ranks make their clusters in the same order. @throws as `tcp::open`
   [[nodiscard]] std::unique_ptr<tcp_runtime> open(run_setup setup) const;
 
+  using peer_runtime_type = tcp_peer_runtime;
+  /// Joins a run of peers, or coordinates one: `place.servers` is 0, rank 0 coordinates and each other rank has a peer.
+  /// @throws as `tcp::open_peers`
+  [[nodiscard]] std::unique_ptr<tcp_peer_runtime> open_peers(peer_setup setup) const;
+
   static constexpr task_mode tasks = task_mode::one_at_a_time;
   /// The worker processes, each with room for `threads` workers.
   [[nodiscard]] std::vector<std::uint32_t> nodes() const;
@@ -50,6 +56,9 @@ struct mpi {
   [[nodiscard]] net::deployment here() const;
   /// @throws option_error
   void check() const;
+
+ private:
+  [[nodiscard]] tcp as_processes() const;
 };
 
 }  // namespace rubato

@@ -15,6 +15,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/net/mpi_network.hpp"
+#include "rubato/transport/processes/peer_process.hpp"
 #include "rubato/transport/processes/serving_process.hpp"
 
 namespace rubato {
@@ -74,17 +75,26 @@ void mpi::check() const {
   as_if.check();
 }
 
-std::unique_ptr<tcp_runtime> mpi::open(run_setup setup) const {
-  check();
+/// One more of this process's clusters.
+tcp mpi::as_processes() const {
   net::deployment mine = here();
   mine.coordinator = net::mpi_network::address_of(0, next_coordinator());
-  return detail::open_process({.place = mine,
-                               .threads = threads,
-                               .seed = seed,
-                               .background = background,
-                               .sparse_max = sparse_max,
-                               .network = [] { return std::make_unique<net::mpi_network>(); }},
-                              std::move(setup));
+  return {.place = mine,
+          .threads = threads,
+          .seed = seed,
+          .background = background,
+          .sparse_max = sparse_max,
+          .network = [] { return std::make_unique<net::mpi_network>(); }};
+}
+
+std::unique_ptr<tcp_runtime> mpi::open(run_setup setup) const {
+  check();
+  return detail::open_process(as_processes(), std::move(setup));
+}
+
+std::unique_ptr<tcp_peer_runtime> mpi::open_peers(peer_setup setup) const {
+  check();
+  return detail::open_peer_process(as_processes(), std::move(setup));
 }
 
 }  // namespace rubato

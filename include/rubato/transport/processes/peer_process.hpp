@@ -131,4 +131,7 @@ class peer_coordinator final : public tcp_peer_runtime {
   std::unique_ptr<coordinator_process> coordinator_;
 };
 
+/// What `tcp::open_peers` makes, without a check of what there are no sockets for.
+[[nodiscard]] std::unique_ptr<tcp_peer_runtime> open_peer_process(tcp const& options, peer_setup setup);
+
 }  // namespace rubato::detail

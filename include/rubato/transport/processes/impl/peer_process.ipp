@@ -388,15 +388,13 @@ void peer_coordinator::cut(std::uint32_t) {
   throw usage_error(errc::stale_handle, "cut: only processes of peers are connected to peers");
 }
 
-}  // namespace detail
-
-std::unique_ptr<tcp_peer_runtime> tcp::open_peers(peer_setup setup) const {
-  check();
+std::unique_ptr<tcp_peer_runtime> open_peer_process(tcp const& options, peer_setup setup) {
+  net::deployment const& place = options.place;
   if (place.servers != 0)
     throw option_error("peers have no servers, but the number of servers is " + std::to_string(place.servers) +
                        ": expected 0 (RUBATO_SERVERS=0, rubato-launch -s 0)");
-  if (threads != 1)
-    throw option_error("peers over processes: threads is " + std::to_string(threads) +
+  if (options.threads != 1)
+    throw option_error("peers over processes: threads is " + std::to_string(options.threads) +
                        ", expected 1: each process has one peer");
   if (place.workers != setup.count)
     throw option_error("the graph has " + std::to_string(setup.count) + " nodes, but the number of processes is " +
@@ -406,8 +404,15 @@ std::unique_ptr<tcp_peer_runtime> tcp::open_peers(peer_setup setup) const {
     throw option_error("peers over processes: the graph has " + std::to_string(setup.count) +
                        " nodes, expected at most " + std::to_string(peers_max));
   if (place.logs) net::set_log_format(*place.logs);
-  if (place.as == net::role::worker) return std::make_unique<detail::peer_process>(*this, std::move(setup));
-  return std::make_unique<detail::peer_coordinator>(*this, std::move(setup));
+  if (place.as == net::role::worker) return std::make_unique<peer_process>(options, std::move(setup));
+  return std::make_unique<peer_coordinator>(options, std::move(setup));
+}
+
+}  // namespace detail
+
+std::unique_ptr<tcp_peer_runtime> tcp::open_peers(peer_setup setup) const {
+  check();
+  return detail::open_peer_process(*this, std::move(setup));
 }
 
 }  // namespace rubato
