@@ -15,7 +15,6 @@
 #include <rubato/cluster/cluster.hpp>
 #include <rubato/net/log.hpp>
 #include <rubato/net/mpi_network.hpp>
-#include <rubato/peer/all_reduce.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/dyn_sgd.hpp>
@@ -25,7 +24,6 @@
 #include <rubato/transport/in_process.hpp>
 
 #include "process/training.hpp"
-#include "transport/peer_groups.hpp"
 
 using namespace rubato;
 using Catch::Contains;
@@ -54,23 +52,6 @@ std::optional<outcome> outcome_over(Transport const& transport, P const& p, test
   for (; runs != 0; --runs) c.run([&](auto& w) { (void)test::trainee(w, j).run([](std::int64_t) {}); });
   if (!c.runtime().has_workers()) return std::nullopt;
   return outcome_of(c);
-}
-
-/// Runs peers, a rank each beside the coordinator's, and compares each with the same one of a single process.
-template <class Protocol>
-void check_peers(Protocol const& p) {
-  auto const mixing = mixing_matrix::automatic(ring(5));
-  test::floats const initial(3000, 0.5F);
-  auto in_one = test::make_group(in_process{}, mixing, p, initial);
-  auto apart = test::make_group(mpi{.place = {.servers = 0}}, mixing, p, initial);
-  for (int runs = 0; runs < 2; ++runs) {
-    in_one.run(test::training(8));
-    apart.run(test::training(8));
-  }
-  if (!apart.runtime().has_peers()) return;
-  auto const rank = apart.runtime().rank();
-  CHECK(test::same_bits<float>(apart.parameters(rank), in_one.parameters(rank)));
-  CHECK(test::same_bits<float>(apart.parameters(), in_one.parameters()));
 }
 
 /// What the body of one worker does in the middle of a run that without it would not end.
@@ -168,20 +149,6 @@ TEST_CASE("mpi: clusters of one program follow one another", "[mpi]") {
     });
     if (c.runtime().has_workers()) CHECK(c.parameters() == std::vector<std::int64_t>{3 * i, 6 * i, 9 * i});
   }
-}
-
-TEST_CASE("mpi: peers are those of one process, bit for bit (HOP-3)", "[mpi][peers]") {
-  SECTION("hop") { check_peers(hop()); }
-  SECTION("hop, with tokens") { check_peers(hop(token_queues{2})); }
-  SECTION("all_reduce") { check_peers(all_reduce{}); }
-}
-
-TEST_CASE("mpi: peers where there are servers, or not as many ranks, are refused", "[mpi][peers]") {
-  auto const open = [](mpi const& m, std::uint32_t peers) {
-    (void)test::make_group(m, mixing_matrix::automatic(ring(peers)), hop());
-  };
-  CHECK_THROWS_WITH(open(two_servers(), 3), Contains("peers have no servers, but the number of servers is 2"));
-  CHECK_THROWS_WITH(open({.place = {.servers = 0}}, 4), Contains("4 nodes, but the number of processes is 5"));
 }
 
 TEST_CASE("mpi: 64 MB are pushed and pulled whole", "[mpi]") {

@@ -93,7 +93,7 @@ class played_peer final : detail::coordinator_user, net::link_user {
     wire::peer_place const& other = begun_.others.at(0);
     net::hello h;
     h.number = *place_.rank;
-    h.session = detail::fresh_session();
+    h.session = detail::fresh_session(network_);
     h.credential = detail::session_credential(secret.value_or(other.secret), h, other.rank);
     links_.push_back(std::make_unique<net::link>(network_, static_cast<net::link_user&>(*this),
                                                  detail::link_limits(place_), "the real peer"));
