@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "bench/micro/raw_sockets.hpp"
+#include "bench/micro/tcp_peers.hpp"
 #include "bench/micro/tcp_process.hpp"
 #include "rubato/cluster/cluster.hpp"
 #include "rubato/storage/dense.hpp"
@@ -105,6 +106,10 @@ int serve(std::vector<std::string> const& words) {
   try {
     if (words.front() == "table")
       serve_table(served_table::parse(words));
+    else if (words.front() == "peer")
+      serve_peer(words);
+    else if (words.front() == "ring")
+      serve_ring(words);
     else
       serve_raw(words);
     return 0;

@@ -2,17 +2,16 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "rubato/core/error.hpp"
 #include "rubato/peer/all_reduce.hpp"
 #include "rubato/peer/local_parameters.hpp"
 #include "rubato/peer/mixing.hpp"
-#include "rubato/storage/arithmetic.hpp"
 
 namespace rubato {
 
@@ -21,17 +20,17 @@ namespace detail {
 /// A peer under ring all-reduce.
 ///
 /// n peers cut the gradient into n chunks. In n − 1 rounds each sends one chunk to the next peer and
-/// adds the one that it gets, after which each holds the sum of one chunk; in n − 1 more the sums go
-/// around. So each sends 2(n − 1)/n of the gradient, in 2(n − 1) messages that wait for each other.
+/// adds its own to the one that it gets, after which each holds the sum of one chunk; in n − 1 more the means
+/// go around. So each sends 2(n − 1)/n of the gradient, in 2(n − 1) messages that wait for each other. What
+/// comes is sent on from where it is.
 class all_reduce_node final : public peer_node {
  public:
   explicit all_reduce_node(node_setup const& setup)
       : self_(setup.self.value()),
         count_(setup.mixing.topology().size()),
         local_(setup),
-        current_(local_.initial(setup.initial)) {
-    sum_.resize_bytes(local_.size_bytes());
-  }
+        current_(local_.initial(setup.initial)),
+        means_(count_) {}
 
   // ---- under the transport's guard
 
@@ -60,6 +59,7 @@ class all_reduce_node final : public peer_node {
   void reset() override {
     local_.restart();
     arrived_.clear();
+    std::ranges::fill(means_, shared_update());
     lost_.reset();
     iteration_ = 0;
     ended_ = false;
@@ -73,19 +73,19 @@ class all_reduce_node final : public peer_node {
   }
 
   void step(peer_endpoint& e, std::span<std::byte const> gradient) override {
-    std::ranges::copy(gradient, sum_.data());
+    shared_update going = copy_of(chunk(gradient, self_));
     for (std::uint32_t r = 0; r + 1 < count_; ++r) {
-      send(e, chunk(self_ + count_ - r));
-      std::span<std::byte> const mine = chunk(self_ + count_ - r - 1);
-      add(mine, receive(e, mine.size()));
+      send(e, std::move(going));
+      std::span<std::byte const> const own = chunk(gradient, self_ + count_ - r - 1);
+      going = sum_of(own, receive(e, own.size()), r + 2 == count_);
     }
+    mean(self_ + 1) = std::move(going);
     for (std::uint32_t r = 0; r + 1 < count_; ++r) {
-      send(e, chunk(self_ + 1 + count_ - r));
-      std::span<std::byte> const mine = chunk(self_ + count_ - r);
-      std::ranges::copy(receive(e, mine.size())->values.bytes(), mine.begin());
+      send(e, mean(self_ + 1 + count_ - r));
+      mean(self_ + count_ - r) = receive(e, chunk(gradient, self_ + count_ - r).size());
     }
-    divide();
-    shared_update next_parameters = local_.stepped(current_, current_, sum_.bytes());
+    shared_update next_parameters = local_.stepped(current_, current_, means_);
+    std::ranges::fill(means_, shared_update());
     e.guard([&] { current_ = std::move(next_parameters); });
     ++counters_.iterations;
     ended_ = iteration_ + 1 == iterations_;
@@ -114,20 +114,27 @@ class all_reduce_node final : public peer_node {
   [[nodiscard]] worker_id next() const noexcept { return worker_id{(self_ + 1) % count_}; }
 
   /// Chunk number `c mod count`. The first ones are longer where it does not come out even.
-  [[nodiscard]] std::span<std::byte> chunk(std::uint32_t c) noexcept {
+  [[nodiscard]] std::span<std::byte const> chunk(std::span<std::byte const> gradient, std::uint32_t c) const noexcept {
     std::size_t const i = c % count_;
     std::size_t const size = local_.size() / count_;
     std::size_t const more = local_.size() % count_;
-    return sum_.bytes().subspan((i * size + std::min(i, more)) * each(),
+    return gradient.subspan((i * size + std::min(i, more)) * each(),
                                 (size + (i < more ? 1 : 0)) * each());
   }
 
-  void send(peer_endpoint& e, std::span<std::byte const> numbers) {
+  /// Of all peers' chunks number `c mod count`, once it has come around.
+  [[nodiscard]] shared_update& mean(std::uint32_t c) noexcept { return means_[c % count_]; }
+
+  [[nodiscard]] shared_update copy_of(std::span<std::byte const> numbers) {
     update_buffer u = chunks_.take();
     u->values.clear();
     u->values.append(numbers);
+    return u;
+  }
+
+  void send(peer_endpoint& e, shared_update numbers) {
     ++counters_.updates_sent;
-    e.post(next(), {.kind = part, .number = 0, .parameters = std::move(u)});
+    e.post(next(), {.kind = part, .number = 0, .parameters = std::move(numbers)});
   }
 
   [[nodiscard]] shared_update receive(peer_endpoint& e, std::size_t bytes) {
@@ -148,23 +155,28 @@ class all_reduce_node final : public peer_node {
     });
   }
 
-  void add(std::span<std::byte> to, shared_update const& from) {
+  /// @param is_whole the sum is of all peers: then their mean
+  [[nodiscard]] shared_update sum_of(std::span<std::byte const> own, shared_update const& others, bool is_whole) {
+    update_buffer u = chunks_.take();
+    u->values.resize_bytes(own.size());
     with_element(local_.element(), [&]<class T>() {
-      add_scaled(reinterpret_cast<T*>(to.data()), from->values.as<T>().data(), to.size() / sizeof(T), 1.0);
+      auto const* const mine = reinterpret_cast<T const*>(own.data());
+      auto const theirs = others->values.as<T>();
+      auto const to = u->values.as<T>();
+      if (!is_whole)
+        for (std::size_t i = 0; i < to.size(); ++i) to[i] = mine[i] + theirs[i];
+      else
+        for (std::size_t i = 0; i < to.size(); ++i) to[i] = (mine[i] + theirs[i]) / static_cast<T>(count_);
     });
-  }
-  void divide() {
-    with_element(local_.element(), [&]<class T>() {
-      for (T& x : sum_.as<T>()) x /= static_cast<T>(count_);
-    });
+    return u;
   }
 
   std::uint32_t self_;
   std::uint32_t count_;
   local_parameters local_;
   update_pool chunks_;
-  raw_array sum_;
   shared_update current_;
+  std::vector<shared_update> means_;  ///< by chunk; empty between steps
   std::deque<shared_update> arrived_;
   std::optional<worker_id> lost_;
   std::int64_t iteration_ = 0;

@@ -73,4 +73,17 @@ shared_update local_parameters::stepped(shared_update const& base, shared_update
   return next;
 }
 
+shared_update local_parameters::stepped(shared_update const& base, shared_update const& x,
+                                        std::span<shared_update const> gradient) {
+  update_buffer next = fresh();
+  std::memcpy(next->values.data(), base->values.data(), size_bytes());
+  std::size_t at = 0;  // bytes
+  for (shared_update const& piece : gradient) {
+    step_->apply(at / size_of(element_), piece->values.size_bytes() / size_of(element_), x->values.data() + at,
+                 piece->values.data(), next->values.data() + at);
+    at += piece->values.size_bytes();
+  }
+  return next;
+}
+
 }  // namespace rubato
