@@ -28,7 +28,7 @@ namespace detail {
 template <std::size_t N>
 struct fixed_text {
   char letters[N];
-  consteval fixed_text(char const (&text)[N]) {  // NOLINT: a literal is to convert
+  consteval fixed_text(char const (&text)[N]) {  // a literal is to convert
     for (std::size_t i = 0; i < N; ++i) letters[i] = text[i];
   }
 };

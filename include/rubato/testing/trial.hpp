@@ -58,7 +58,9 @@ struct trial_options {
   std::vector<fault> without = {};  ///< faults that are not wanted
   std::uint64_t frame = 3000;       ///< bytes that a commit has, about: where connections break inside of one
   bool harm = true;                 ///< harmful faults, in half of the trials
-  duration faults_for = std::chrono::milliseconds(60);  ///< of this time; what begins then may last longer
+  /// Faults begin within this time; they may last longer. Where it is not below `place.reconnect`, breaks that follow
+  /// one another may cost a process, and are counted as harmful.
+  duration faults_for = std::chrono::milliseconds(60);
   duration bound = std::chrono::seconds(30);  ///< after that, by which all must have ended
   /// Told of each process to which something is about to happen that may cost it.
   std::function<void(process_number)> endangered = {};

@@ -189,6 +189,11 @@ class trial {
     auto [a, b] = two();
     if (random_.chance(0.5)) std::swap(a, b);
     note(f);
+    if (options_.place.reconnect <= options_.faults_for) {  // they may follow one another for longer than all wait
+      result_.harmful = true;
+      endanger(a);
+      endanger(b);
+    }
     if (f == fault::cuts) (void)world_.cut(a, b);
     if (f == fault::half_cuts) (void)world_.cut_unnoticed(a, b);
     if (f != fault::cuts_inside) return;
@@ -258,8 +263,8 @@ class trial {
     result_.found = found.take();
   }
 
-  /// Who has been with a coordinator that is gone for good notices within the times that the place says, and a connection
-  /// that is being made does not lengthen them.
+  /// Who has been with a coordinator that is gone for good notices within the times that the place says, and a
+  /// connection that is being made does not lengthen them.
   void judge_time(process_end const& e, findings& found) {
     if (!coordinator_gone_ || e.at < *coordinator_gone_ || e.number >= members_) return;
     if (until_.contains(e.number) && until_.at(e.number) > *coordinator_gone_) return;

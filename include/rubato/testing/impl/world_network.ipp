@@ -226,6 +226,9 @@ class simulated_network final : public net::network {
  public:
   simulated_network(std::shared_ptr<world_state> world, one_life& of)
       : world_(std::move(world)), node_(std::make_shared<node>(*world_, of)) {}
+  simulated_network(simulated_network const&) = delete;
+  simulated_network& operator=(simulated_network const&) = delete;
+  ~simulated_network() override { node_->close(); }
 
   std::shared_ptr<void> dial(net::address const& to, net::security const& keys,
                              net::connection_options const& options, dialed done) override {
@@ -322,7 +325,13 @@ void node::post(std::function<void()> f) {
   });
 }
 
+void node::close() noexcept {
+  closed_ = true;
+  auto const unheard = std::exchange(happened_, {});  // it may hold what holds this
+}
+
 void node::deliver(std::function<void()> f) {
+  if (closed_) return;
   happened_.push_back(std::move(f));
   if (waiter_ != nullptr) world_.wake_soon(*waiter_, waits_);
 }

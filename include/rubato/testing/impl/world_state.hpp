@@ -97,6 +97,8 @@ class node final : public net::stream_host, public std::enable_shared_from_this<
   void run_one(clock::time_point deadline);
   void poll();
   void interrupt() noexcept;
+  /// Its network goes: what has not been handled never will be.
+  void close() noexcept;
 
   [[nodiscard]] world_state& world() const noexcept { return world_; }
   [[nodiscard]] one_life& of() const noexcept { return of_; }
@@ -112,6 +114,7 @@ class node final : public net::stream_host, public std::enable_shared_from_this<
   strand* waiter_ = nullptr;
   std::uint64_t waits_ = 0;
   std::atomic<bool> interrupted_ = false;
+  bool closed_ = false;
 };
 
 }  // namespace world_parts
@@ -162,7 +165,6 @@ class world_state : public std::enable_shared_from_this<world_state> {
   random_stream random;
   path_options usual_path;
   sim::event_queue<std::function<void()>> queue;
-  sim::fiber_pool fibers;
   std::vector<std::unique_ptr<strand>> strands;
   std::vector<std::unique_ptr<world_parts::slot>> slots;
   std::map<std::pair<process_number, process_number>, path_options> paths;
@@ -176,6 +178,7 @@ class world_state : public std::enable_shared_from_this<world_state> {
   std::function<void()> after_event;
   std::uint64_t events = 0;
   std::uint64_t hash = 0;
+  sim::fiber_pool fibers;  ///< last: what has not ended is unwound first, and may look at all else
 };
 
 namespace world_parts {

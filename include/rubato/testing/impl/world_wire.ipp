@@ -108,6 +108,7 @@ void wire::arrive(std::size_t i, piece p) {
 }
 
 void wire::when_writable(std::size_t i, std::shared_ptr<net::stream::user> told) {
+  if (ends[i].closed) return;
   ends[i].writer = std::move(told);
   if (ends[i].is_reset || ways[i].held < ways[i].how.room) write_soon(i);
 }
@@ -125,6 +126,7 @@ void wire::write_soon(std::size_t i) {
 // ---- receiving
 
 void wire::read(std::size_t i, buffers_in into, std::shared_ptr<net::stream::user> told) {
+  if (ends[i].closed) return;
   ends[i].into.assign(into.begin(), into.end());
   ends[i].reader = std::move(told);
   read_soon(i);
