@@ -1,4 +1,4 @@
-// expect within 15: peers need a transport with peer_runtime_type and open_peers(peer_setup): in_process, simulated or
+// expect within 15: peers need a transport with peer_runtime_type and open_peers(peer_setup): in_process, simulated,
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <rubato/cluster/peer_group.hpp>
 #include <rubato/peer/hop.hpp>
