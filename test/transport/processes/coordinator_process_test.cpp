@@ -191,8 +191,9 @@ class stranger final : public net::link_user {
   void register_itself(net::role as = net::role::worker) {
     register_itself({.as = as, .rank = std::nullopt, .listens = {}, .agreed = agreed, .pid = 0});
   }
-  void register_itself(wire::registration const& self) {
-    link_.send_reliable(+wire::kind::control, wire::encode(self));
+  void register_itself(wire::registration const& self) { say(self); }
+  void say(wire::control_message const& m) {
+    link_.send_reliable(+wire::kind::control, wire::encode(m));
     link_.flush();
   }
   void cut() { link_.cut(); }
@@ -667,6 +668,31 @@ TEST_CASE("coordinator: it says for whom it waits, and then that patience is ove
   worker.say(wire::end_run{});
   CHECK(test::run_until(network, [&] { return worker.has_heard<wire::stop_run>(); }));
   CHECK(worker.told_last() == "after 60 s the run waits for worker 1 (here, but not ready)");
+}
+
+TEST_CASE("coordinator: the first run waits for those whose connection is broken", "[tcp]") {
+  shared_log const log;
+  std::atomic<std::chrono::milliseconds> ahead = 0ms;
+  coordinated const run(60s, asp{}, std::make_unique<hurried_network>(ahead), 2);
+  net::asio_network network, its_own;
+  member const server(network, run.place(), net::role::server);
+  stranger cut_off(its_own, run.place().coordinator, 77);
+  cut_off.register_itself({.as = net::role::worker, .rank = 0U, .listens = {}, .agreed = agreed, .pid = 0});
+  cut_off.say(wire::ready{1, false, 0, false});
+  REQUIRE(test::run_until(its_own, [&] { return cut_off.is_up() && cut_off.has_arrived(); }));
+  cut_off.cut();
+  auto const logged = [&](char const* text) { return log.lines().find(text) != std::string::npos; };
+  REQUIRE(test::run_until(network, [&] { return logged("may come back"); }));
+  member other(network, run.place(), net::role::worker);
+  other.say(wire::ready{1, false, 0, false});
+  REQUIRE(test::run_until(network, [&] { return other.is_in() && other.has_arrived(); }));
+  ahead = 4s;
+  other.say(wire::end_run{});  // of no run; it looks at the time when it hears something
+  CHECK(test::run_until(network, [&] { return logged("waiting for"); }));
+  CHECK(logged("waiting for worker 0 (here, but its connection is broken)\n"));
+  CHECK_FALSE(other.has_heard<wire::worker_starts>());
+  CHECK(test::run_until(its_own, [&] { return cut_off.is_up(); }));
+  CHECK(test::run_until(network, [&] { return other.has_heard<wire::worker_starts>(); }));
 }
 
 TEST_CASE("coordinator: patience is not begun anew by who comes and goes again", "[tcp]") {

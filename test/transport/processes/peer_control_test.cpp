@@ -95,6 +95,8 @@ struct peers_bench {
     heard.clear();
   }
   void lose(std::uint32_t rank, bool expected = false) { control.lose(place_of(rank), "cut off", expected, now); }
+  void cut_off(std::uint32_t rank) { control.set_connected(place_of(rank), false, now); }
+  void reconnect(std::uint32_t rank) { control.set_connected(place_of(rank), true, now); }
   void share(std::uint32_t rank, float a, float b) {
     wire::frame_header h;
     h.kind = +wire::kind::share;
@@ -167,6 +169,37 @@ TEST_CASE("peer control: a run begins when all are ready, and each hears where t
     }
   }
   CHECK(secrets.size() == 3);
+}
+
+TEST_CASE("peer control: the first run does not begin with a peer whose connection is broken") {
+  bool const is_back = GENERATE(true, false);
+  peers_bench b(2);
+  (void)b.come(0);
+  b.say(0, wire::ready{});
+  b.cut_off(0);
+  (void)b.come(1);
+  b.say(1, wire::ready{});
+  CHECK_FALSE(b.control.is_running());
+  CHECK(b.control.is_starting());
+  CHECK(b.control.awaited() == "peer 0 (here, but its connection is broken)");
+  if (is_back) {
+    b.reconnect(0);
+  } else {  // its place is free then, and nobody has lost anything
+    b.lose(0);
+    CHECK(b.control.awaited() == "peer 0; peer 0 (process 101) was lost: cut off");
+    CHECK(b.come(0).incarnation == 1);
+    CHECK_FALSE(b.control.is_running());
+    b.say(0, wire::ready{});
+  }
+  CHECK(b.control.is_running());
+  b.cut_off(1);  // a later one does: whoever does not come back is lost to it
+  for (std::uint32_t i = 0; i < 2; ++i) b.ended(i);
+  for (std::uint32_t i = 0; i < 2; ++i) b.settled(i);
+  for (std::uint32_t i = 0; i < 2; ++i) b.share(i, 1, 1);
+  for (std::uint32_t i = 0; i < 2; ++i) b.measured(i);
+  b.forget();
+  for (std::uint32_t i = 0; i < 2; ++i) b.say(i, wire::ready{});
+  CHECK(b.told(0) == heard_by_peer{"begins 2"});
 }
 
 TEST_CASE("peer control: a run ends when all is answered, with the average of all that are there") {

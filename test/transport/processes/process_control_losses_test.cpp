@@ -488,6 +488,31 @@ TEST_CASE("process_control: whoever waits for the first run is told for whom") {
   CHECK(many.control.awaited() == "server 0, and workers 0, 1, 2, 3, 4, 5, 6, 7 and 2147483639 others");
 }
 
+TEST_CASE("process_control: the first run does not begin with a process whose connection is broken") {
+  coordination::place const who = GENERATE(worker(0), server(0));
+  bench b = gathered(1, 2);
+  b.ready(0);
+  b.control.set_connected(who, false, b.now);
+  b.ready(1);
+  CHECK_FALSE(b.control.is_running());
+  CHECK(b.control.is_starting());
+  CHECK(b.control.awaited() ==
+        (who == worker(0) ? "worker 0" : "server 0") + std::string(" (here, but its connection is broken)"));
+  SECTION("it is back") {
+    b.control.set_connected(who, true, b.now);
+    CHECK(b.control.is_running());
+  }
+  SECTION("it is lost") {
+    b.lose(who);
+    CHECK_FALSE(b.control.is_running());
+    CHECK(b.control.is_over() == (who == server(0)));  // whose address the workers know
+    if (who == server(0)) return;
+    (void)b.come(0);
+    b.ready(0);
+    CHECK(b.control.is_running());
+  }
+}
+
 TEST_CASE("process_control: who was turned away is quoted until somebody is in its place") {
   bench b(1, 9);
   (void)b.come(0);

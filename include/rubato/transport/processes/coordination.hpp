@@ -54,6 +54,9 @@ class coordination {
   [[nodiscard]] virtual bool is_replaceable(place who) const noexcept = 0;
   /// @throws wire::frame_error when the sender must not say this, or not now
   virtual void receive(place from, wire::control_message const& message, time_point now) = 0;
+  /// Its connection broke, or is there again. It has not gone yet; but the first run waits for it, since who would not
+  /// come back could still be replaced, and once a run has begun is lost to it.
+  virtual void set_connected(place who, bool is_connected, time_point now) = 0;
   /// The process will not be heard of any more. `expected`: it said goodbye.
   virtual void lose(place who, std::string const& reason, bool expected, time_point now) = 0;
   /// Ends everything, as when somebody is lost whom nobody can go on without.

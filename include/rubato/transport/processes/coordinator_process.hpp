@@ -51,6 +51,8 @@ class coordinator_process final : net::link_user {
   void begin(net::link& from, wire::frame_header const& header, std::span<std::byte const> meta,
              std::vector<std::span<std::byte>>& body) override;
   void end(net::link& from, wire::frame_header const& header) override;
+  void resumed(net::link& from) override;
+  void broken(net::link& from, std::string const& reason) override;
   void lost(net::link& from, std::string const& reason, bool expected) override;
 
   void enroll_or_refuse(guest& g, wire::registration const& r);

@@ -48,6 +48,7 @@ class peer_control final : public coordination {
   [[nodiscard]] bool agrees(wire::registration const& r) const override { return r.agreed == options_.agreed; }
   [[nodiscard]] bool is_replaceable(place) const noexcept override { return stage_ == stage_id{}; }
   void receive(place from, wire::control_message const& message, time_point now) override;
+  void set_connected(place who, bool is_connected, time_point now) override;
   void lose(place who, std::string const& reason, bool expected, time_point now) override;
   void give_up(std::string const& sentence) override;
   void tick(time_point) override {}
@@ -74,6 +75,7 @@ class peer_control final : public coordination {
     std::uint32_t incarnation = 0;
     bool known = false;       ///< there has been one
     bool here = false;
+    bool connected = true;
     bool ready = false;
     bool takes_part = false;  ///< in the run under way
     bool answered = false;    ///< what this phase waits for

@@ -61,6 +61,7 @@ class process_control final : public coordination, run_control::carrier {
   /// Always of a worker, of a server until workers know where it listens.
   [[nodiscard]] bool is_replaceable(place who) const noexcept override;
   void receive(place from, wire::control_message const& message, time_point now) override;
+  void set_connected(place who, bool is_connected, time_point now) override;
   void lose(place who, std::string const& reason, bool expected, time_point now) override;
   void give_up(std::string const& sentence) override { fail(sentence); }
   /// The conductor's time has come.
@@ -87,12 +88,14 @@ class process_control final : public coordination, run_control::carrier {
   struct server {
     std::string listens;
     bool here = false;
+    bool connected = true;
     bool stage_over = false;
     std::uint32_t pid = 0;
   };
   struct process {
     std::uint32_t incarnation = 0;
     bool here = false;
+    bool connected = true;
     bool welcomed = false;
     bool ready = false;
     bool takes_part = false;  ///< in the stage under way
@@ -126,6 +129,9 @@ class process_control final : public coordination, run_control::carrier {
   [[nodiscard]] std::string absent_servers() const;
   [[nodiscard]] std::string absent_workers() const;
   [[nodiscard]] std::string unready_workers() const;
+  [[nodiscard]] std::string cut_off_servers() const;
+  [[nodiscard]] std::string cut_off_workers() const;
+  [[nodiscard]] bool is_anybody_cut_off() const noexcept;
   [[nodiscard]] std::uint32_t workers_here() const noexcept;
   [[nodiscard]] bool is_here(std::uint32_t number) const noexcept;
   void welcome_all();

@@ -366,6 +366,18 @@ void coordinator_process::dismiss(guest& g, std::string const& reason) {
   miss(g, reason, false);
 }
 
+void coordinator_process::resumed(net::link& from) {
+  guest const& g = owner_of(guests_, from);
+  if (!is_enrolled(g)) return;
+  control_.set_connected(*g.place, true, now());
+  deliver();
+}
+
+void coordinator_process::broken(net::link& from, std::string const&) {
+  guest const& g = owner_of(guests_, from);
+  if (is_enrolled(g)) control_.set_connected(*g.place, false, now());
+}
+
 void coordinator_process::lost(net::link& from, std::string const& reason, bool expected) {
   miss(owner_of(guests_, from), reason, expected);
 }

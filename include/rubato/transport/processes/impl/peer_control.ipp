@@ -122,8 +122,12 @@ std::string peer_control::awaited() const {
   std::string text = list([](peer const& p) { return !p.here; }, "");
   bool const one_is_ready = std::ranges::any_of(peers_, &peer::ready);
   std::string const late =
-      list([&](peer const& p) { return one_is_ready && p.here && !p.ready; }, " (here, but not ready)");
+      list([&](peer const& p) { return one_is_ready && p.here && p.connected && !p.ready; },
+           " (here, but not ready)");
   if (!late.empty()) text += (text.empty() ? "" : ", and ") + late;
+  std::string const cut_off =
+      list([](peer const& p) { return p.here && !p.connected; }, " (here, but its connection is broken)");
+  if (!cut_off.empty()) text += (text.empty() ? "" : ", and ") + cut_off;
   std::size_t quoted = 0;
   for (peer const& p : peers_)
     if (!p.here && !p.gone.empty() && quoted++ < turned_away_max) text += "; " + p.gone;
@@ -158,6 +162,9 @@ void peer_control::on(std::uint32_t from, wire::ready const&, time_point now) {
 void peer_control::begin_when_ready(time_point now) {
   if (phase_ != phase::idle || over_ || !is_complete()) return;
   bool const all_ready = std::ranges::all_of(peers_, [](peer const& p) { return p.ready || !p.here; });
+  bool const is_somebody_cut_off =
+      std::ranges::any_of(peers_, [](peer const& p) { return p.here && !p.connected; });
+  if (stage_ == stage_id{} && is_somebody_cut_off) return;
   if (!all_ready || count_here() == 0) return;
   bool const is_first = stage_ == stage_id{};
   stage_ = stage_id{stage_.value() + 1};
@@ -302,6 +309,11 @@ void peer_control::stop(bool failed, errc code, std::string const& sentence) {
 void peer_control::on(std::uint32_t from, wire::farewell const& m, time_point now) {
   bool const is_done = m.failure.empty();
   lose_peer(from, is_done ? "it has left" : m.failure, is_done ? parting::done : parting::failed, now);
+}
+
+void peer_control::set_connected(place who, bool is_connected, time_point now) {
+  peers_[who.number].connected = is_connected;
+  if (is_connected) begin_when_ready(now);
 }
 
 void peer_control::lose(place who, std::string const& reason, bool expected, time_point now) {

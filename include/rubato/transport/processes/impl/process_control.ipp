@@ -115,7 +115,7 @@ process_control::enrolment process_control::enroll_server(wire::registration con
     refuse("there are " + std::to_string(servers_.size()) + " servers, and no room for number " +
            std::to_string(number));
   if (servers_[number].here) refuse("server " + std::to_string(number) + " is here already");
-  servers_[number] = {r.listens, true, false, r.pid};
+  servers_[number] = {.listens = r.listens, .here = true, .pid = r.pid};
   tell(server_place(number), wire::welcome{.process = number,
                                            .incarnation = 0,
                                            .workers = options_.workers,
@@ -197,7 +197,8 @@ bool process_control::is_starting() const noexcept {
 
 std::string process_control::awaited() const {
   std::vector<std::string> all;
-  for (std::string part : {absent_servers(), absent_workers(), unready_workers()})
+  for (std::string part :
+       {absent_servers(), absent_workers(), unready_workers(), cut_off_servers(), cut_off_workers()})
     if (!part.empty()) all.push_back(std::move(part));
   std::string text;
   for (std::size_t i = 0; i < all.size(); ++i) text += (i == 0 ? "" : i + 1 == all.size() ? ", and " : ", ") + all[i];
@@ -227,12 +228,42 @@ std::string process_control::absent_workers() const {
 }
 
 std::string process_control::unready_workers() const {
-  auto const is_late = [](auto const& entry) { return entry.second.here && !entry.second.ready; };
+  auto const is_late = [](auto const& entry) {
+    return entry.second.here && entry.second.connected && !entry.second.ready;
+  };
   detail::number_list late(is_awaited() ? static_cast<std::size_t>(std::ranges::count_if(processes_, is_late)) : 0);
   if (late.has_all()) return "";
   for (auto const& entry : processes_)
     if (is_late(entry)) late.add(entry.first);
   return late.text("worker") + " (here, but not ready)";
+}
+
+namespace {
+constexpr char const* cut_off = " (here, but its connection is broken)";
+}
+
+std::string process_control::cut_off_servers() const {
+  auto const is_cut_off = [](server const& s) { return s.here && !s.connected; };
+  detail::number_list gone(static_cast<std::size_t>(std::ranges::count_if(servers_, is_cut_off)));
+  if (gone.has_all()) return "";
+  for (std::uint32_t s = 0; s < servers_.size(); ++s)
+    if (is_cut_off(servers_[s])) gone.add(s);
+  return gone.text("server") + cut_off;
+}
+
+std::string process_control::cut_off_workers() const {
+  auto const is_cut_off = [](auto const& entry) { return entry.second.here && !entry.second.connected; };
+  detail::number_list gone(static_cast<std::size_t>(std::ranges::count_if(processes_, is_cut_off)));
+  if (gone.has_all()) return "";
+  for (auto const& entry : processes_)
+    if (is_cut_off(entry)) gone.add(entry.first);
+  return gone.text("worker") + cut_off;
+}
+
+bool process_control::is_anybody_cut_off() const noexcept {
+  return std::ranges::any_of(servers_, [](server const& s) { return s.here && !s.connected; }) ||
+         std::ranges::any_of(processes_,
+                             [](auto const& entry) { return entry.second.here && !entry.second.connected; });
 }
 
 /// Workers need the addresses of all servers.
@@ -318,6 +349,7 @@ void process_control::join_late(time_point now) {
 
 void process_control::begin_when_ready(time_point now) {
   if (phase_ != phase::idle || over_ || !is_complete()) return;
+  if (stage_ == stage_id{} && is_anybody_cut_off()) return;
   bool any = false;
   for (auto const& [number, p] : processes_) {
     if (p.here && !p.ready) return;
@@ -585,6 +617,12 @@ void process_control::finish_stage(time_point now) {
 }
 
 // ---- losses
+
+void process_control::set_connected(place who, bool is_connected, time_point now) {
+  if (who.as == net::role::server) servers_.at(who.number).connected = is_connected;
+  else processes_.at(who.number).connected = is_connected;
+  if (is_connected) begin_when_ready(now);
+}
 
 void process_control::lose(place who, std::string const& reason, bool expected, time_point now) {
   if (over_) return;
