@@ -4,6 +4,8 @@
 #include "rubato/wire/impl/control.ipp"
 #include "rubato/transport/processes/impl/agreement.ipp"
 #include "rubato/transport/processes/impl/process_control.ipp"
+#include "rubato/transport/processes/impl/process_control_places.ipp"
+#include "rubato/transport/processes/impl/process_control_losses.ipp"
 #include "rubato/transport/processes/impl/enrolments.ipp"
 #include "rubato/transport/processes/impl/coordinator_link.ipp"
 #include "rubato/transport/processes/impl/coordinator_process.ipp"

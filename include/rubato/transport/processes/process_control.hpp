@@ -119,6 +119,13 @@ class process_control final : public coordination, run_control::carrier {
   /// As a registration says it.
   using wanted_place = std::pair<net::role, std::optional<std::uint32_t>>;
 
+  static constexpr place worker_place(std::uint32_t number) { return {net::role::worker, number}; }
+  static constexpr place server_place(std::uint32_t number) { return {net::role::server, number}; }
+  static std::string name_of(place p);
+  [[noreturn]] static void refuse(std::string const& sentence);
+  /// @throws wire::frame_error unless `allowed`
+  static void expect(bool allowed, place from, char const* what);
+
   void agree(wire::registration const& r);
   void note_turned_away(wanted_place const& at, std::string const& sentence);
   [[nodiscard]] bool is_empty() const noexcept;
