@@ -129,3 +129,19 @@ TEST_CASE("coordinator: conversations of several workers do not mix") {
   CHECK(start_a->worker == worker_id{0});
   CHECK(start_a->clock == at(2));
 }
+
+TEST_CASE("coordinator: a joiner starts no lower than cuts have gone, which may be above all shards' clocks (PS-1)") {
+  coordinator c(1);
+  c.begin_stage(stage_id{1}, true);
+  worker_id const other{0};
+  for (worker_id const w : {other, alice}) (void)c.report(c.join(w, {}), {at(0)});
+  auto const freeze = c.lose(alice);
+  c.cuts().report(server_id{0}, other, at(2));
+  REQUIRE(freeze);
+  check_order(c.report(*freeze, {at(0)}), kind::drop, 0);  // the shard has not dropped it yet, and is held at 0
+  (void)c.leave(other, at(2));
+  REQUIRE(c.cuts().workers().floor() == at(2));
+  auto const start = c.report(c.join(alice, incarnation_id{1}), {at(0)});
+  check_order(start, kind::start, 2);
+  CHECK(c.cuts().grant(alice, true)->of(alice) == at(2));
+}

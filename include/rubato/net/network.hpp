@@ -35,6 +35,13 @@ class listener {
   [[nodiscard]] virtual address bound() const = 0;
 };
 
+/// Which process one is.
+struct process_identity {
+  std::uint32_t number = 0;  ///< by which messages name it
+  /// Drawn once in its life, so that no two are taken for one where numbers are alike: in containers each may be 1.
+  std::uint64_t life = 0;
+};
+
 /// What the processes of a run talk through: makes connections and takes them, and says what time it is.
 /// Each process has one, and links, servers, workers and the coordinator know of nothing below it.
 ///
@@ -49,7 +56,7 @@ class listener {
 /// | `interrupt()`                  | makes a `run_one` that waits, or else the next one, return soon. Any thread |
 /// | `reached(bound, from)`         | where a listener that is bound there can be dialed by those that know `from`; nothing if that cannot be said |
 /// | `random(into)`                 | fills `into` with random bytes that nobody can guess. Any thread. Unless overridden, the system's |
-/// | `process()`                    | the number by which messages name this process. Any thread. Unless overridden, the system's |
+/// | `process()`                    | which process this is, the same for all its networks. Any thread. Unless overridden, by the system's number |
 /// | `threads()`                    | how the process makes threads and lets them wait; lives longer than the network. Any thread. Unless overridden, the system's |
 ///
 /// Everything else is called by one thread at a time; and it calls back from inside
@@ -83,7 +90,7 @@ class network {
   virtual void interrupt() noexcept = 0;
   [[nodiscard]] virtual std::optional<address> reached(address const& bound, address const& from) const = 0;
   virtual void random(std::span<std::byte> into);
-  [[nodiscard]] virtual std::uint32_t process() const noexcept;
+  [[nodiscard]] virtual process_identity process() const;
   [[nodiscard]] virtual thread_source& threads() noexcept { return system_threads(); }
 };
 
@@ -115,7 +122,7 @@ class network_decorator : public network {
     return inner_->reached(bound, from);
   }
   void random(std::span<std::byte> into) override { inner_->random(into); }
-  std::uint32_t process() const noexcept override { return inner_->process(); }
+  process_identity process() const override { return inner_->process(); }
   thread_source& threads() noexcept override { return inner_->threads(); }
 
  protected:

@@ -28,8 +28,9 @@ class stable_cuts {
 
   // ---- membership, as the coordinator orders it
 
-  /// Held at the present `c_min` until all servers have registered the joiner.
-  void join(worker_id w);
+  /// Held at the present `c_min`, which is returned, until all servers have registered the joiner. It may be above
+  /// theirs: the coordinator hears of a loss before they let the lost one go.
+  clock_index join(worker_id w);
   void start(worker_id w, clock_index at);
   /// The worker has left, or was given up, with its commits below `cut`: it counts until all
   /// servers have received them.

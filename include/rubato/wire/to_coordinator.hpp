@@ -28,10 +28,11 @@ struct registration {
   std::string agreed;                 ///< what all must agree on, in words: protocol and tables
   std::uint32_t pid = 0;
   secret place_key{};  ///< a digest of `net::deployment::place_key`; zeros: it has none
+  std::uint64_t life = 0;  ///< that of `net::process_identity`
 
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & as & rank & listens & agreed & pid & place_key;
+    ar & as & rank & listens & agreed & pid & place_key & life;
   }
 };
 /// The answer, once all servers are there.

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include <rubato/core/error.hpp>
+#include <rubato/core/rare.hpp>
 #include <rubato/net/asio_network.hpp>
 #include <rubato/net/link.hpp>
 #include <rubato/net/log.hpp>
@@ -91,12 +92,13 @@ class coordinated {
  public:
   explicit coordinated(std::chrono::milliseconds silence, rules const& protocol = asp{},
                        std::unique_ptr<net::network> network = std::make_unique<net::asio_network>(),
-                       std::uint32_t workers = 1, net::security const& keys = {}) {
+                       std::uint32_t workers = 1, net::security const& keys = {},
+                       std::chrono::milliseconds reconnect = 0ms) {  // at its end it waits for nobody
     place_.workers = workers;
     place_.keys = keys;
     place_.coordinator.path = folder_.file("coordinator");
     place_.silence = silence;
-    place_.reconnect = 0ms;  // at its end it waits for nobody
+    place_.reconnect = reconnect;
     net::deployment own = place_;
     own.as = net::role::coordinator;
     process_.emplace(std::move(network), own, std::vector<rules>{protocol});
@@ -623,6 +625,39 @@ TEST_CASE("coordinator: who comes in the place of one whose connection is broken
       return is_waiting();
     }));
   }
+}
+
+TEST_CASE("coordinator: who was told to come again and did not hear it is told once more, also after the end", "[tcp]") {
+  auto const told = [] {
+    auto const all = rare_paths();
+    return std::ranges::find(all, "a process was told to come again", &rare_count::what)->times;
+  };
+  coordinated const run(5s, asp{}, std::make_unique<net::asio_network>(), 1, {}, 20s);
+  net::asio_network network, of_server, its_own;
+  member server(of_server, run.place(), net::role::server);
+  member worker(network, run.place(), net::role::worker);
+  auto const serve = [&] { of_server.run_one(net::network::clock::now() + 1ms); };
+  worker.say(wire::ready{});
+  stage_id const stage{1};
+  REQUIRE(test::run_until(network, [&] { return serve(), worker.has_heard<wire::worker_starts>(); }));
+  worker.say(wire::worker_ended{stage, worker_id{0}, clock_index{0}, {}});
+  REQUIRE(test::run_until(network, [&] { return serve(), server.has_heard<wire::end_stage>(); }));
+  server.say(wire::stage_over{stage, {}, 0});
+  REQUIRE(test::run_until(network, [&] { return worker.has_heard<wire::run_over>(); }));
+  worker.say(wire::farewell{});
+  REQUIRE(test::run_until(network, [&] { return worker.has_arrived(); }));
+  std::uint64_t const before = told();  // it is over, but the server does not read that
+  auto const [number, life] = network.process();
+  wire::registration next{.as = net::role::worker, .rank = 0U, .listens = {}, .agreed = agreed, .pid = number};
+  next.life = life;
+  stranger early(its_own, run.place().coordinator, 77);
+  REQUIRE(test::run_until(its_own, [&] { return early.is_up(); }));
+  early.register_itself(next);
+  while (told() == before) std::this_thread::yield();
+  early.cut();
+  CHECK(test::run_until(its_own, [&] { return early.is_in() || !early.lost_for().empty(); }));
+  CHECK(early.is_in());
+  CHECK_THAT(early.lost_for(), !Contains("given up"));
 }
 
 TEST_CASE("coordinator: who shows the key of its place is let in at once, started again", "[tcp]") {

@@ -401,6 +401,9 @@ TEST_CASE("peer control: who was in the last run to its end comes too early for 
   CHECK(b.control.was_here(again));
   again.pid = 55;  // started again
   CHECK_FALSE(b.control.was_here(again));
+  again.pid = 101;
+  again.life = 1;  // the same, in a container
+  CHECK_FALSE(b.control.was_here(again));
 }
 
 TEST_CASE("peer control: all lost, the run is over and has failed; without patience, too") {

@@ -238,11 +238,13 @@ TEST_CASE("process_control: when all have said farewell it is over, and servers 
 }
 
 TEST_CASE("process_control: who was in the run to its end is there for the next one, and who is started again is not") {
-  auto const as_worker = [](std::optional<std::uint32_t> rank, std::uint32_t pid) {
-    return wire::registration{.as = net::role::worker, .rank = rank, .listens = "", .agreed = "", .pid = pid};
+  auto const as_worker = [](std::optional<std::uint32_t> rank, std::uint32_t pid, std::uint64_t life = 0) {
+    return wire::registration{
+        .as = net::role::worker, .rank = rank, .listens = "", .agreed = "", .pid = pid, .life = life};
   };
-  auto const as_server = [](std::uint32_t rank, std::uint32_t pid) {
-    return wire::registration{.as = net::role::server, .rank = rank, .listens = "", .agreed = "", .pid = pid};
+  auto const as_server = [](std::uint32_t rank, std::uint32_t pid, std::uint64_t life = 0) {
+    return wire::registration{
+        .as = net::role::server, .rank = rank, .listens = "", .agreed = "", .pid = pid, .life = life};
   };
   bench b = running(1, 2);  // all of them in process 1
   CHECK_FALSE(b.control.was_here(as_worker(0, 1)));
@@ -254,12 +256,14 @@ TEST_CASE("process_control: who was in the run to its end is there for the next 
   CHECK(b.control.was_here(as_worker(0, 1)));
   CHECK(b.control.was_here(as_worker(std::nullopt, 1)));
   CHECK_FALSE(b.control.was_here(as_worker(0, 2)));
+  CHECK_FALSE(b.control.was_here(as_worker(0, 1, 7)));  // in containers all may have one number
   CHECK_FALSE(b.control.was_here(as_worker(1, 1)));
   CHECK_FALSE(b.control.was_here(as_server(0, 1)));
   b.say(worker(1), wire::farewell{});
   REQUIRE(b.control.is_over());
   CHECK(b.control.was_here(as_worker(1, 1)));
   CHECK(b.control.was_here(as_server(0, 1)));
+  CHECK_FALSE(b.control.was_here(as_server(0, 1, 7)));
   CHECK_FALSE(b.control.was_here(as_server(0, 2)));
   CHECK_FALSE(b.control.was_here(as_server(1, 1)));
 }

@@ -23,8 +23,8 @@ void coordinator::begin_stage(stage_id stage, bool grants_cuts) {
 }
 
 membership_order coordinator::join(worker_id w, incarnation_id incarnation) {
-  members_[w] = {state::joining, incarnation, servers_, clock_index::lowest(), {}};
-  tell_cuts(&stable_cuts::join, w);
+  clock_index const at = grants_cuts_ ? cuts_.join(w) : clock_index::lowest();
+  members_[w] = {state::joining, incarnation, servers_, at, {}};
   return order(membership_order::kind::enlist, w, {});
 }
 

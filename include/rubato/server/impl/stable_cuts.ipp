@@ -8,13 +8,14 @@
 
 namespace rubato {
 
-void stable_cuts::join(worker_id w) {
+clock_index stable_cuts::join(worker_id w) {
   if (w.index() >= members_.size()) members_.resize(w.index() + 1);
   if (progress_.contains(w)) progress_.leave(w);  // an earlier life
   clock_index const at = std::max(progress_.floor(), members_[w.index()].stable);
   members_[w.index()] = {std::vector<clock_index>(servers_, at), at, std::nullopt};
   progress_.join(w, at);
   current_.reset();
+  return at;
 }
 
 void stable_cuts::start(worker_id w, clock_index at) {

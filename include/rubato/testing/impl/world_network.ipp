@@ -249,8 +249,9 @@ class simulated_network final : public net::network {
   void random(std::span<std::byte> into) override {
     for (std::byte& b : into) b = static_cast<std::byte>(world_->random.below(256));
   }
-  std::uint32_t process() const noexcept override {
-    return 1000 * (node_->of().at.number + 1) + node_->of().end.life;  // no two lives have the same
+  net::process_identity process() const override {
+    std::uint32_t const number = 1000 * (node_->of().at.number + 1) + node_->of().end.life;
+    return {number, number};  // no two lives have the same
   }
   thread_source& threads() noexcept override { return node_->of().threads; }
 

@@ -82,6 +82,7 @@ class peer_control final : public coordination {
     bool has_finished = false;  ///< a run
     bool is_done = false;       ///< it has said goodbye
     std::uint32_t pid = 0;
+    std::uint64_t life = 0;  ///< that no other process with this number has
     std::string listens{};
     wire::secret secret{};
     std::string gone{};       ///< why it is not here any more

@@ -91,6 +91,7 @@ class process_control final : public coordination, run_control::carrier {
     bool connected = true;
     bool stage_over = false;
     std::uint32_t pid = 0;
+    std::uint64_t life = 0;  ///< that no other process with this number has
   };
   struct process {
     std::uint32_t incarnation = 0;
@@ -106,6 +107,7 @@ class process_control final : public coordination, run_control::carrier {
     std::uint32_t threads = 0;
     wire::ready wants{};  ///< of the run that it is ready for
     std::uint32_t pid = 0;
+    std::uint64_t life = 0;  ///< that no other process with this number has
     std::vector<worker_id> workers = {};  ///< in the stage under way, an earlier life's too
     wire::secret secret = {};             ///< of this life
   };

@@ -92,7 +92,9 @@ void receive_control(wire::frame_header const& header, std::span<std::byte const
 coordinator_link::coordinator_link(net::network& where, coordinator_user& user,
                                    net::deployment const& place, wire::registration self)
     : network_(where), user_(user), place_(place), self_(std::move(self)), says_(where.now()) {
-  self_.pid = network_.process();
+  auto const [number, life] = network_.process();
+  self_.pid = number;
+  self_.life = life;
   if (!place.place_key.empty())
     self_.place_key =
         net::make_proof(std::as_bytes(std::span(place.place_key)), std::as_bytes(std::span("rubato place")));

@@ -95,6 +95,7 @@ void coordinator_process::run() {
   while (!all_told() && network_->now() < end) {
     network_->run_one(end);
     send_away();
+    forget_dead();
   }
   for (auto& [session, g] : guests_) {
     // Who has said nothing yet comes after the end, a moment too early.

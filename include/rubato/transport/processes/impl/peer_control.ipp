@@ -50,6 +50,7 @@ peer_control::enrolment peer_control::enroll(wire::registration const& r, wire::
        .known = true,
        .here = true,
        .pid = r.pid,
+       .life = r.life,
        .listens = r.listens,
        .secret = secret};
   turned_away_.erase(r.rank);
@@ -91,7 +92,7 @@ std::uint32_t peer_control::number_for(wire::registration const& r) const {
 /// By its number and its process: it is there for the next group of its program.
 bool peer_control::was_here(wire::registration const& r) const noexcept {
   if (r.as != net::role::worker || !someone_is_done_) return false;
-  auto const is_it = [&r](peer const& p) { return p.pid == r.pid && p.is_done && p.has_finished; };
+  auto const is_it = [&r](peer const& p) { return p.pid == r.pid && p.life == r.life && p.is_done && p.has_finished; };
   if (r.rank) return *r.rank < peers_.size() && is_it(peers_[*r.rank]);
   return std::ranges::any_of(peers_, is_it);
 }

@@ -38,13 +38,14 @@ process_control::enrolment process_control::enroll(wire::registration const& r, 
 /// By its number and its process. One that is started again is another process, and too late for this run.
 bool process_control::was_here(wire::registration const& r) const noexcept {
   if (r.as == net::role::server) {
-    auto const is_it = [&r](server const& s) { return s.pid == r.pid; };
+    auto const is_it = [&r](server const& s) { return s.pid == r.pid && s.life == r.life; };
     if (!over_ || !failure_.empty()) return false;
     return r.rank ? *r.rank < servers_.size() && is_it(servers_[*r.rank]) : std::ranges::any_of(servers_, is_it);
   }
   return r.as == net::role::worker && someone_is_done_ && std::ranges::any_of(processes_, [&r](auto const& entry) {
     auto const& [number, p] = entry;
-    return r.rank.value_or(number) == number && p.pid == r.pid && p.is_done && p.has_finished;
+    bool const is_it = p.pid == r.pid && p.life == r.life && r.rank.value_or(number) == number;
+    return is_it && p.is_done && p.has_finished;
   });
 }
 
@@ -91,7 +92,7 @@ process_control::enrolment process_control::enroll_server(wire::registration con
     refuse("there are " + std::to_string(servers_.size()) + " servers, and no room for number " +
            std::to_string(number));
   if (servers_[number].here) refuse("server " + std::to_string(number) + " is here already");
-  servers_[number] = {.listens = r.listens, .here = true, .pid = r.pid};
+  servers_[number] = {.listens = r.listens, .here = true, .pid = r.pid, .life = r.life};
   tell(server_place(number), wire::welcome{.process = number,
                                            .incarnation = 0,
                                            .workers = options_.workers,
@@ -117,7 +118,12 @@ process_control::enrolment process_control::enroll_worker(wire::registration con
            std::to_string(p.pid));
   std::uint32_t const life = fresh ? 0 : p.incarnation + 1;
   auto workers = std::move(p.workers);
-  p = {.incarnation = life, .here = true, .pid = r.pid, .workers = std::move(workers), .secret = secret};
+  p = {.incarnation = life,
+       .here = true,
+       .pid = r.pid,
+       .life = r.life,
+       .workers = std::move(workers),
+       .secret = secret};
   tell_servers(wire::admission{number, life, secret});
   return {worker_place(number), life};
 }
