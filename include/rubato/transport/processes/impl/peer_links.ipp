@@ -269,7 +269,7 @@ void peer_links::neighbor::set_large(bool now) noexcept {
 void peer_links::neighbor::end(net::link&, wire::frame_header const&) {
   set_large(false);
   if (is_lost || !is_wanted || !all.user_.wants(arriving.stage())) return arriving.drop();
-  all.user_.arrived(rank, arriving.take());
+  all.user_.arrived(rank, arriving.stage(), arriving.take());
   all.turn_.stir();
 }
 

@@ -336,7 +336,8 @@ bool peer_process::wants(stage_id stage) const {
   return true;
 }
 
-void peer_process::arrived(std::uint32_t from, peer_message&& m) {
+/// An answer belongs to the run of its question, which may not have begun here.
+void peer_process::arrived(std::uint32_t from, stage_id stage, peer_message&& m) {
   outbox answers;
   {
     std::lock_guard const guard(node_lock_);
@@ -346,7 +347,7 @@ void peer_process::arrived(std::uint32_t from, peer_message&& m) {
   }
   for (auto& [to, answer] : answers) {
     bytes_answered_ += own().bytes(answer);
-    links_->answer(to.value(), stage_, std::move(answer));
+    links_->answer(to.value(), stage, std::move(answer));
   }
 }
 
