@@ -30,6 +30,7 @@ TEST_CASE("runs of several processes keep their rules under faults, and all that
   CHECK(well > seeds / 4);
   CHECK(harmful > seeds / 8);
   for (rare_count const& mark : rare_paths()) {
+    if (mark.what.starts_with("peers: ")) continue;  // for peers_under_faults.cpp
     INFO("never reached: " << mark.what);
     CHECK(mark.times != 0);
   }

@@ -49,7 +49,7 @@ inline constexpr std::size_t fault_kinds = 18;
 /// What a trial may be.
 struct trial_options {
   std::uint32_t workers = 2;  ///< processes, of one worker each
-  std::uint32_t servers = 1;  ///< the same
+  std::uint32_t servers = 1;  ///< the same; 0: workers are peers, and `program` makes a `peer_group`
   /// What the places of all processes are made from: what becomes of the run when a worker is lost, a token, limits.
   net::deployment place{.silence = std::chrono::milliseconds(400),
                         .reconnect = std::chrono::milliseconds(300),
@@ -58,12 +58,13 @@ struct trial_options {
   std::vector<fault> without = {};  ///< faults that are not wanted
   std::uint64_t frame = 3000;       ///< bytes that a commit has, about: where connections break inside of one
   bool harm = true;                 ///< harmful faults, in half of the trials
-  /// Faults begin within this time; they may last longer. Where it is not below `place.reconnect`, breaks that follow
-  /// one another may cost a process, and are counted as harmful.
+  /// Faults begin within this time; they may last longer. Where `place.reconnect` is not more than about twice as long,
+  /// breaks that follow one another may cost a process, and are counted as harmful.
   duration faults_for = std::chrono::milliseconds(60);
   duration bound = std::chrono::seconds(30);  ///< after that, by which all must have ended
   /// Told of each process to which something is about to happen that may cost it.
   std::function<void(process_number)> endangered = {};
+  std::function<void()> after_event = {};  ///< as `world::on_event`: an observer's look
 };
 
 /// What a trial came to.

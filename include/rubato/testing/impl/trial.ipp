@@ -43,6 +43,7 @@ class trial {
     add_processes();
     draw_paths();
     if (has(fault::clocks)) draw_clocks();
+    if (options_.after_event) world_.on_event(options_.after_event);
     for (fault const f : {fault::cuts, fault::half_cuts, fault::cuts_inside, fault::short_blocks, fault::short_pauses,
                           fault::refusals, fault::kills, fault::vanishings, fault::long_blocks, fault::long_pauses})
       if (has(f)) draw(f);
@@ -78,6 +79,11 @@ class trial {
 
   // ---- who takes part
 
+  /// Without servers workers are peers.
+  [[nodiscard]] bool are_peers() const { return options_.servers == 0; }
+  [[nodiscard]] std::string name_of(net::role as) const {
+    return are_peers() && as == net::role::worker ? "peer" : net::to_string(as);
+  }
   [[nodiscard]] net::deployment place_of(net::role as, std::optional<std::uint32_t> rank) const {
     net::deployment d = options_.place;
     d.as = as;
@@ -108,11 +114,11 @@ class trial {
     for (std::uint32_t s = 0; s < options_.servers; ++s) places.emplace_back(net::role::server, s);
     for (std::uint32_t w = 0; w < options_.workers; ++w) places.emplace_back(net::role::worker, w);
     for (auto const& [as, rank] : places)
-      add(rank ? fmt::format("{} {}", net::to_string(as), *rank) : net::to_string(as), as, rank, some(spread));
+      add(rank ? fmt::format("{} {}", name_of(as), *rank) : name_of(as), as, rank, some(spread));
     members_ = static_cast<process_number>(places.size());
     if (has(fault::joiners))
       for (std::uint64_t n = 1 + random_.below(2); n != 0; --n) {
-        late_.insert(add("late worker", net::role::worker, {}, some(options_.faults_for)));
+        late_.insert(add("late " + name_of(net::role::worker), net::role::worker, {}, some(options_.faults_for)));
         note(fault::joiners);
       }
     if (has(fault::impostors)) {
@@ -156,10 +162,13 @@ class trial {
   [[nodiscard]] process_number some_worker() {
     return static_cast<process_number>(1 + options_.servers + random_.below(names_.size() - 1 - options_.servers));
   }
-  /// Two that talk to each other: one of the workers, or the coordinator and anybody else.
+  /// Two that talk to each other: a worker and a server, or two peers, or the coordinator and anybody else.
   [[nodiscard]] std::pair<process_number, process_number> two() {
     process_number const w = some_worker();
-    if (random_.chance(0.5)) return {w, static_cast<process_number>(1 + random_.below(options_.servers))};
+    if (random_.chance(0.5)) {
+      if (!are_peers()) return {w, static_cast<process_number>(1 + random_.below(options_.servers))};
+      if (process_number const other = some_worker(); other != w) return {w, other};
+    }
     auto const other = static_cast<process_number>(1 + random_.below(names_.size() - 1));
     return {random_.chance(0.5) ? w : other, coordinator_};
   }
@@ -185,11 +194,17 @@ class trial {
     until_[p] = std::max(until_[p], world_.now() + time);
   }
 
+  /// Breaks may follow one another for as long as there are faults. Who has tried to come back meanwhile waits up to as
+  /// long again before it tries once more, since its delays double, and then needs some trips.
+  [[nodiscard]] bool breaks_may_cost() const {
+    return options_.place.reconnect <= 2 * (options_.faults_for + moment()) + 2 * moment();
+  }
+
   void cut(fault f) {
     auto [a, b] = two();
     if (random_.chance(0.5)) std::swap(a, b);
     note(f);
-    if (options_.place.reconnect <= options_.faults_for) {  // they may follow one another for longer than all wait
+    if (breaks_may_cost()) {
       result_.harmful = true;
       endanger(a);
       endanger(b);
@@ -226,7 +241,7 @@ class trial {
     if (p == coordinator_) coordinator_gone_.reset();
     if (random_.chance(0.4)) return world_.restart(p, some(2 * longest()));
     world_.restart(p, some(std::chrono::milliseconds(5)));
-    if (random_.chance(0.5)) return;
+    if (are_peers() || random_.chance(0.5)) return;
     note(fault::short_blocks);  // and servers are late to say that they have heard of it
     duration const time = some(moment());
     world_.block(static_cast<process_number>(1 + random_.below(options_.servers)), coordinator_, time);
@@ -236,8 +251,13 @@ class trial {
   void endanger(process_number p) {
     in_danger_.insert(p);
     if (!options_.endangered) return;
-    bool const is_of_all = p <= options_.servers;
+    bool const is_of_all = whose(p) <= options_.servers;
     for (process_number n = is_of_all ? 0 : p; n < (is_of_all ? names_.size() : p + 1); ++n) options_.endangered(n);
+  }
+
+  /// The process whose place this one has, or wants.
+  [[nodiscard]] process_number whose(process_number p) const {
+    return impostor_ == p ? static_cast<process_number>(std::ranges::find(names_, names_[p]) - names_.begin()) : p;
   }
 
   // ---- how it ends
@@ -258,7 +278,7 @@ class trial {
       else judge_failure(e, found);
     }
     for (auto const& [name, times] : well)
-      if (times > 1 && name != "late worker" && !has_restarted(name))
+      if (times > 1 && !name.starts_with("late ") && !has_restarted(name))
         found.add(times, " processes that are ", name, " end well");
     result_.found = found.take();
   }
@@ -269,7 +289,8 @@ class trial {
     if (!coordinator_gone_ || e.at < *coordinator_gone_ || e.number >= members_) return;
     if (until_.contains(e.number) && until_.at(e.number) > *coordinator_gone_) return;
     if (impostor_ && names_[*impostor_] == names_[coordinator_]) return;
-    for (char const* never_there : {"waited", "could not be reached", "did not have all"})
+    for (char const* never_there : {"waited", "could not be reached", "did not have all",
+                                    "gave this peer no number"})
       if (e.failure.find(never_there) != std::string::npos) return;
     double const speed = speeds_.contains(e.number) ? speeds_.at(e.number) : 1.0;
     duration const own = options_.place.silence * 11 / 8 + options_.place.reconnect;
@@ -279,8 +300,11 @@ class trial {
                 to_seconds(most));
   }
 
+  /// Of peers also the whole run: a coordinator that begins anew begins another one.
   [[nodiscard]] bool has_restarted(std::string const& name) const {
-    return std::ranges::any_of(killed_, [&](process_number p) { return names_[p] == name; });
+    return std::ranges::any_of(killed_, [&](process_number p) {
+      return names_[p] == name || (are_peers() && whose(p) == coordinator_);
+    });
   }
 
   void judge_failure(process_end const& e, findings& found) {
@@ -310,15 +334,15 @@ class trial {
 
   [[nodiscard]] bool names_somebody(process_end const& e) const {
     auto const says = [&](std::string const& name) { return e.failure.find(name) != std::string::npos; };
-    if (is_doubtful(e)) return says("worker") || says("server") || says("coordinator") || says("run is over") ||
-                               says("in use");
+    bool const any = says(name_of(net::role::worker)) || says("server") || says("coordinator");
+    if (is_doubtful(e)) return any || says("run is over") || says("in use");
     // Of several it gives the numbers only; who was given up itself is told that it was, and who comes anew later that
     // it is too late.
     for (char const* said : {"the run waits for", "did not have all servers", "this process", "the run is over"})
       if (says(said)) return true;
-    if (in_danger_.contains(e.number) && (says("worker") || says("server") || says("coordinator"))) return true;
+    if (in_danger_.contains(e.number) && any) return true;
     for (process_number const p : in_danger_)
-      if (says(p < members_ ? names_[p] : "worker ")) return true;
+      if (says(p < members_ ? names_[p] : name_of(net::role::worker) + ' ')) return true;
     return std::ranges::any_of(result_.ends, [&](process_end const& other) {
       return other.ended && other.number != e.number && other.at <= e.at && says(other.name);
     });
