@@ -352,7 +352,8 @@ class watched_peers {
   /// Who outlives a loss ends well where nothing worse than deaths has happened, and the coordinator lives.
   void judge_survivors(testing::trial_result const& r) {
     using testing::fault;
-    for (fault const f : {fault::long_blocks, fault::long_pauses, fault::joiners, fault::impostors})
+    for (fault const f :
+         {fault::long_blocks, fault::long_pauses, fault::twins, fault::joiners, fault::impostors})
       if (r.faults[static_cast<std::size_t>(f)] != 0) return;
     bool const anybody = std::ranges::any_of(
         r.ends, [&](auto const& e) { return e.number != 0 && !is_in_danger(e.number); });

@@ -55,7 +55,7 @@ class watched_trial {
       options_.with = {testing::fault::kills, testing::fault::restarts};
     } else if (random_.chance(0.2)) {
       runs_ = 2;  // who comes in between would be watched in the second one
-      options_.without = {testing::fault::joiners, testing::fault::restarts};
+      options_.without = {testing::fault::joiners, testing::fault::restarts, testing::fault::twins};
     }
     schedule_ = {.seed = seed, .workers = columns, .servers = options_.servers};
     // Who begins anew after all others were lost begins another run, which has all of the last one from its start.

@@ -38,9 +38,10 @@ enum class fault : std::uint8_t {
   restarts,      ///< who was killed is started again
   long_blocks,   ///< a partition that outlasts all patience
   long_pauses,   ///< a process stands still for so long that others give it up
+  twins,         ///< a worker is started anew while its last life goes on, or stands still and then goes on
 };
 /// How many kinds there are.
-inline constexpr std::size_t fault_kinds = 18;
+inline constexpr std::size_t fault_kinds = 19;
 /// "slow paths", "cuts".
 [[nodiscard]] std::string_view to_string(fault f) noexcept;
 /// Whether a process may be lost by it.

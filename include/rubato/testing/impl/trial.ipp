@@ -17,7 +17,7 @@ std::string_view to_string(fault f) noexcept {
   constexpr std::array<std::string_view, fault_kinds> names{
       "slow paths", "paced paths",  "pieces",       "small rooms", "clocks",  "cuts",      "half cuts",
       "cuts inside", "short blocks", "short pauses", "refusals",    "joiners", "impostors", "kills",
-      "vanishings", "restarts",     "long blocks",  "long pauses"};
+      "vanishings", "restarts",     "long blocks",  "long pauses", "twins"};
   return names[static_cast<std::size_t>(f)];
 }
 
@@ -45,7 +45,8 @@ class trial {
     if (has(fault::clocks)) draw_clocks();
     if (options_.after_event) world_.on_event(options_.after_event);
     for (fault const f : {fault::cuts, fault::half_cuts, fault::cuts_inside, fault::short_blocks, fault::short_pauses,
-                          fault::refusals, fault::kills, fault::vanishings, fault::long_blocks, fault::long_pauses})
+                          fault::refusals, fault::kills, fault::vanishings, fault::long_blocks, fault::long_pauses,
+                          fault::twins})
       if (has(f)) draw(f);
     duration const end = options_.faults_for + options_.bound + 4 * longest();
     bool const all = world_.run(end);
@@ -110,12 +111,11 @@ class trial {
   void add_processes() {
     has_keys_ = random_.chance(0.5);
     duration const spread = random_.chance(0.5) ? duration::zero() : duration(std::chrono::milliseconds(5));
-    std::vector<std::pair<net::role, std::optional<std::uint32_t>>> places{{net::role::coordinator, std::nullopt}};
-    for (std::uint32_t s = 0; s < options_.servers; ++s) places.emplace_back(net::role::server, s);
-    for (std::uint32_t w = 0; w < options_.workers; ++w) places.emplace_back(net::role::worker, w);
-    for (auto const& [as, rank] : places)
+    for (std::uint32_t s = 0; s < options_.servers; ++s) places_.emplace_back(net::role::server, s);
+    for (std::uint32_t w = 0; w < options_.workers; ++w) places_.emplace_back(net::role::worker, w);
+    for (auto const& [as, rank] : places_)
       add(rank ? fmt::format("{} {}", name_of(as), *rank) : name_of(as), as, rank, some(spread));
-    members_ = static_cast<process_number>(places.size());
+    members_ = static_cast<process_number>(places_.size());
     if (has(fault::joiners))
       for (std::uint64_t n = 1 + random_.below(2); n != 0; --n) {
         late_.insert(add("late " + name_of(net::role::worker), net::role::worker, {}, some(options_.faults_for)));
@@ -123,7 +123,7 @@ class trial {
       }
     if (has(fault::impostors)) {
       auto const whose = static_cast<std::size_t>(random_.below(members_));
-      impostor_ = add(names_[whose], places[whose].first, places[whose].second, some(options_.faults_for));
+      impostor_ = add(names_[whose], places_[whose].first, places_[whose].second, some(options_.faults_for));
       note(fault::impostors);
     }
   }
@@ -185,6 +185,7 @@ class trial {
     process_number const p = somebody();
     // Mostly workers: without them the others go on.
     if (f == fault::kills || f == fault::vanishings) return kill(f, random_.chance(0.5) ? some_worker() : p);
+    if (f == fault::twins) return start_twin();
     note(f);
     if (f == fault::refusals) return world_.refuse(p, some(moment()));
     if (f == fault::short_pauses) return world_.pause(p, some(moment()));
@@ -227,6 +228,20 @@ class trial {
     }
     if (forth) world_.block(a, b, time);
     if (both || !forth) world_.block(b, a, time);
+  }
+
+  /// As by a launcher that takes a worker for dead: whoever looks sees two lives of it at a time, and when it goes on it
+  /// does what it was about to do.
+  void start_twin() {
+    auto const of = static_cast<process_number>(1 + options_.servers + random_.below(options_.workers));
+    if (!world_.is_alive(of)) return;
+    note(fault::twins);
+    endanger(of);
+    duration const pause = random_.chance(0.5) ? some(moment()) : random_.chance(0.5) ? some(2 * longest()) : duration{};
+    if (pause != duration::zero()) world_.pause(of, pause);
+    until_[of] = std::max(until_[of], world_.now() + pause);
+    duration const after = some(random_.chance(0.5) ? pause : duration(moment()));
+    twins_.insert(add(names_[of], places_[of].first, places_[of].second, after));
   }
 
   void kill(fault f, process_number p) {
@@ -277,8 +292,10 @@ class trial {
       if (e.failure.empty()) ++well[e.name];
       else judge_failure(e, found);
     }
+    // A coordinator that comes when all is over may gather another group of peers.
+    bool const may_be_groups = are_peers() && impostor_ && whose(*impostor_) == coordinator_;
     for (auto const& [name, times] : well)
-      if (times > 1 && !name.starts_with("late ") && !has_restarted(name))
+      if (!may_be_groups && times > 1 && !name.starts_with("late ") && !has_restarted(name) && !has_twin(name))
         found.add(times, " processes that are ", name, " end well");
     result_.found = found.take();
   }
@@ -300,6 +317,9 @@ class trial {
                 to_seconds(most));
   }
 
+  [[nodiscard]] bool has_twin(std::string const& name) const {
+    return std::ranges::any_of(twins_, [&](process_number p) { return names_[p] == name; });
+  }
   /// Of peers also the whole run: a coordinator that begins anew begins another one.
   [[nodiscard]] bool has_restarted(std::string const& name) const {
     return std::ranges::any_of(killed_, [&](process_number p) {
@@ -321,7 +341,7 @@ class trial {
 
   /// Who comes when all is over, or for a place that somebody has.
   [[nodiscard]] bool is_doubtful(process_end const& e) const {
-    if (late_.contains(e.number)) return true;
+    if (late_.contains(e.number) || twins_.contains(e.number)) return true;
     return impostor_ && e.name == names_[*impostor_];
   }
 
@@ -357,7 +377,10 @@ class trial {
   std::vector<std::string> names_;
   static constexpr process_number coordinator_ = 0;  ///< then servers, workers, and who comes late
   process_number members_ = 0;  ///< who is there from the beginning
+  /// Of members, by number.
+  std::vector<std::pair<net::role, std::optional<std::uint32_t>>> places_{{net::role::coordinator, std::nullopt}};
   std::set<process_number> late_;
+  std::set<process_number> twins_;
   std::optional<process_number> impostor_;
   std::ptrdiff_t places_taken_ = 0;  ///< by those who came late, at most
   std::set<process_number> in_danger_;
