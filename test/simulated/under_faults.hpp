@@ -15,6 +15,7 @@
 #include <rubato/testing/observed_run.hpp>
 #include <rubato/testing/trial.hpp>
 
+#include "simulated/held_places.hpp"
 #include "simulated/sequential.hpp"
 
 namespace rubato::test {
@@ -32,6 +33,9 @@ class watched_trial {
     options_.place.reconnect = std::chrono::milliseconds(random_.chance(0.2) ? 80 : 300);
     if (random_.chance(0.3)) options_.place.keys.token = "a secret";
     options_.endangered = [this](testing::process_number p) { endanger(p); };
+    options_.after_event = [this] {
+      if (auto const wrong = places_.look([this](auto p) { return is_in_danger(p); })) observer_->breach(*wrong);
+    };
     in_background_ = random_.chance(0.2);
     threads_ = random_.chance(0.15) ? 2 : 1;
     clocks_ = 1 + static_cast<std::int64_t>(random_.below(8));
@@ -136,6 +140,7 @@ class watched_trial {
         testing::detail::counting_dense{.rows = rows, .width = columns, .partition = {schedule_.seed}},
         testing::detail::counting_sparse{.width = columns, .partition = {schedule_.seed}},
         dense<float>{.rows = test::size, .init = first}, wide{.rows = wide_rows_}};
+    held_places::hold const mine(places_, me, c.runtime());
     if (!is_first) {
       unwatched(c);
       if (transport.place.as != net::role::worker) return;
@@ -287,6 +292,7 @@ class watched_trial {
   std::optional<testing::observer> observer_;
   std::vector<testing::process_number> in_danger_;
   std::vector<life> lives_;
+  held_places places_;
 };
 
 }  // namespace rubato::test

@@ -230,17 +230,18 @@ class trial {
     if (both || !forth) world_.block(b, a, time);
   }
 
-  /// As by a launcher that takes a worker for dead: whoever looks sees two lives of it at a time, and when it goes on it
-  /// does what it was about to do.
+  /// As by a launcher that takes a worker for dead. The last life goes on: at once; when it has stood still; or without
+  /// the coordinator, so that it does not hear that it has been given up.
   void start_twin() {
     auto const of = static_cast<process_number>(1 + options_.servers + random_.below(options_.workers));
     if (!world_.is_alive(of)) return;
     note(fault::twins);
     endanger(of);
-    duration const pause = random_.chance(0.5) ? some(moment()) : random_.chance(0.5) ? some(2 * longest()) : duration{};
-    if (pause != duration::zero()) world_.pause(of, pause);
-    until_[of] = std::max(until_[of], world_.now() + pause);
-    duration const after = some(random_.chance(0.5) ? pause : duration(moment()));
+    duration const time = random_.chance(0.5) ? some(moment()) : some(2 * longest());
+    if (random_.chance(0.3)) world_.pause(of, time);
+    else if (random_.chance(0.7)) world_.block(coordinator_, of, time);
+    until_[of] = std::max(until_[of], world_.now() + time);
+    duration const after = some(random_.chance(0.5) ? time : duration(moment()));
     twins_.insert(add(names_[of], places_[of].first, places_[of].second, after));
   }
 
