@@ -85,6 +85,8 @@ class watched_peers {
       options_.without = {testing::fault::joiners, testing::fault::impostors};
     } else if (random_.chance(0.06)) {  // who stands still is cut off, and comes back when the others went on
       options_.with = {testing::fault::cuts, testing::fault::long_pauses};
+    } else if (random_.chance(0.05)) {
+      options_.with = {testing::fault::twins};
     } else if (random_.chance(0.2)) {
       runs_ = 2;
     }

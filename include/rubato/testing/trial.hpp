@@ -38,7 +38,9 @@ enum class fault : std::uint8_t {
   restarts,      ///< who was killed is started again
   long_blocks,   ///< a partition that outlasts all patience
   long_pauses,   ///< a process stands still for so long that others give it up
-  twins,         ///< a worker is started anew while its last life goes on, or stands still and then goes on
+  /// A worker is started anew while its last life goes on. Only where `trial_options::with` says so: the next lives may
+  /// begin a run of their own, on what the last one left in tables, and a program's own check has to know that.
+  twins,
 };
 /// How many kinds there are.
 inline constexpr std::size_t fault_kinds = 19;

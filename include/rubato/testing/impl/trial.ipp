@@ -30,6 +30,7 @@ class trial {
       : seed_(seed), options_(options), program_(program), random_(seed, 0x7121), world_(seed, usual_path()) {
     result_.seed = seed;
     for (std::size_t f = 0; f < fault_kinds; ++f) {
+      if (static_cast<fault>(f) == fault::twins) continue;
       // Who is to be restarted must have been killed.
       bool const drawn = random_.chance(static_cast<fault>(f) == fault::restarts ? 0.7 : 0.35);
       wanted_[f] = drawn && std::ranges::find(options.without, static_cast<fault>(f)) == options.without.end();
@@ -231,7 +232,7 @@ class trial {
   }
 
   /// As by a launcher that takes a worker for dead. The last life goes on: at once; when it has stood still; or without
-  /// the coordinator, so that it does not hear that it has been given up.
+  /// the coordinator, so that it does not hear that it has been given up. What it sends may be late.
   void start_twin() {
     auto const of = static_cast<process_number>(1 + options_.servers + random_.below(options_.workers));
     if (!world_.is_alive(of)) return;
@@ -240,8 +241,10 @@ class trial {
     duration const time = random_.chance(0.5) ? some(moment()) : some(2 * longest());
     if (random_.chance(0.3)) world_.pause(of, time);
     else if (random_.chance(0.7)) world_.block(coordinator_, of, time);
+    if (random_.chance(0.5))  // what it has sent comes when the next life is there
+      for (process_number s = 1; s <= options_.servers; ++s) world_.block(of, s, time);
     until_[of] = std::max(until_[of], world_.now() + time);
-    duration const after = some(random_.chance(0.5) ? time : duration(moment()));
+    duration const after = some(random_.chance(0.3) ? time : duration(std::chrono::milliseconds(5)));
     twins_.insert(add(names_[of], places_[of].first, places_[of].second, after));
   }
 
