@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <string>
 
+#include <rubato/cluster/peer_group.hpp>
 #include <rubato/core/rare.hpp>
+#include <rubato/peer/ad_psgd.hpp>
+#include <rubato/peer/topologies.hpp>
 #include <rubato/testing/world.hpp>
 
 #include "seeds.hpp"

@@ -14,57 +14,27 @@
 #include <vector>
 
 #include <rubato/cluster/peer_group.hpp>
-#include <rubato/peer/ad_psgd.hpp>
-#include <rubato/peer/all_reduce.hpp>
-#include <rubato/peer/hop.hpp>
 #include <rubato/peer/hop_node.hpp>
-#include <rubato/peer/peer_rules.hpp>
-#include <rubato/peer/topologies.hpp>
 #include <rubato/testing/peer_observer.hpp>
-#include <rubato/testing/peer_schedule.hpp>
 #include <rubato/testing/trial.hpp>
 #include <rubato/transport/tcp.hpp>
 
+#include "simulated/drawn_peers.hpp"
 #include "simulated/held_places.hpp"
 #include "simulated/peers_in_one_place.hpp"
 
 namespace rubato::test {
-
-/// What peers under all_reduce come to, in one loop: chunk c of the gradient is summed from peer c on.
-[[nodiscard]] inline std::vector<peer_states<double>> all_reduced(sgd const& options, peer_states<double> first,
-                                                                  std::int64_t iterations) {
-  auto const peers = static_cast<std::uint32_t>(first.size());
-  std::size_t const size = first[0].size();
-  plain_sgd<double> step(options, size);  // of one, since all are alike
-  std::vector<peer_states<double>> all{std::move(first)};
-  for (std::int64_t k = 0; k < iterations; ++k) {
-    std::vector<double> x = all.back()[0];
-    peer_states<double> gradients;
-    for (std::uint32_t i = 0; i < peers; ++i) gradients.push_back(gradient_at<double>(x, i, k));
-    std::vector<double> mean;
-    for (std::uint32_t c = 0; c < peers; ++c)
-      for (std::size_t n = size / peers + (c < size % peers ? 1 : 0); n != 0; --n) {
-        double sum = gradients[c][mean.size()];
-        for (std::uint32_t i = 1; i < peers; ++i) sum = gradients[(c + i) % peers][mean.size()] + sum;
-        mean.push_back(peers == 1 ? sum : sum / peers);
-      }
-    step.apply(x, mean, x);
-    all.emplace_back(peers, x);
-  }
-  return all;
-}
 
 /// A run of peers in processes under faults, watched from outside: all that a seed decides, but for the faults.
 ///
 /// The judge of Hop looks after every event. Where nobody does without anybody (the standard gather, all_reduce), each
 /// trajectory is that of a computation in one place, bit for bit, whatever goes wrong. AD-PSGD keeps the sum of all
 /// parameters.
-class watched_peers {
+class watched_peers : drawn_peers {
  public:
   enum class faults { some, none };
 
-  explicit watched_peers(std::uint64_t seed, faults what = faults::some) : random_(seed, 0x9fa17) {
-    draw_protocol(seed);
+  explicit watched_peers(std::uint64_t seed, faults what = faults::some) : drawn_peers(seed) {
     options_.workers = schedule_.peers();
     options_.servers = 0;
     options_.place.silence = std::chrono::milliseconds(random_.chance(0.5) ? 100 : 400);
@@ -111,22 +81,6 @@ class watched_peers {
     return r;
   }
 
-  /// What is run.
-  [[nodiscard]] std::string describe() const {
-    auto const all = rules_->make_node({.mixing = schedule_.mixing,
-                                        .self = worker_id{0},
-                                        .element = element_type::float64,
-                                        .initial = std::as_bytes(std::span(before_run_[0])),
-                                        .make_step = [this]() -> std::unique_ptr<peer_step> {
-                                          return std::make_unique<detail::peer_step_of<double, sgd>>(step_);
-                                        }});
-    std::string text = "(" + schedule_.mixing.topology().name() + ", " + std::to_string(schedule_.iterations) +
-                       " iterations, " + all->agreement() + "; they make";
-    for (std::uint32_t i = 0; i < schedule_.peers(); ++i) text += " " + std::to_string(schedule_.makes(i));
-    return text + (schedule_.announced ? ", as announced" : "") + ")";
-  }
-
-  [[nodiscard]] bool is_hop() const { return hop_.has_value(); }
   /// Whether the others go on when somebody is lost.
   [[nodiscard]] bool outlives_loss() const { return outlives_loss_; }
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
@@ -169,60 +123,6 @@ class watched_peers {
    private:
     watched_peers const& of_;
   };
-
-  // ---- what is drawn
-
-  template <class P>
-  void take(P const& p, testing::peer_schedule_limits limits) {
-    rules_.emplace(p);
-    if constexpr (hop_protocol<P>) hop_.emplace(p);
-    outlives_loss_ = limits.leaves;
-    limits.crashes = false;
-    limits.peers_max = 5;
-    limits.iterations_min = 2;
-    limits.iterations_max = 12;
-    if (schedule_.iterations == 0) schedule_ = testing::random_peers(random_.below(1'000'000), limits);
-    is_exact_ = !hop_ || (hop_->bounds_gap && hop_->by_iteration());
-  }
-
-  void draw_protocol(std::uint64_t seed) {
-    iteration_order const order = random_.chance(0.5) ? iteration_order::parallel : iteration_order::serial;
-    token_queues const tokens{1 + static_cast<std::int64_t>(random_.below(6))};
-    auto const back = static_cast<std::uint32_t>(1 + random_.below(2));
-    gather_all_but const backups{back};
-    bounded_jump const jump{.trigger = 2, .iterations_max = 2 + static_cast<std::int64_t>(random_.below(5))};
-    staleness const s = static_cast<std::int64_t>(random_.below(4));
-    testing::peer_schedule_limits const all{.leaves = false};
-    step_ = {.rate = 0.1, .momentum = random_.chance(0.5) ? 0.9 : 0.0, .decay = random_.chance(0.5) ? 0.01 : 0.0};
-    schedule_.iterations = 0;
-    switch (random_.below(11)) {
-      case 0: take(hop(order), all); break;
-      case 1: take(hop(notify_ack{}, order), all); break;
-      case 2: take(hop(tokens, order), all); break;
-      case 3: take(hop(backups, tokens, order), {.in_min = back}); break;
-      case 4:
-      case 5: take(hop(backups, tokens, jump, order), {.in_min = back}); break;
-      case 6: take(hop(gather_newest{s}, order), {}); break;
-      case 7: take(hop(gather_newest{s}, tokens, jump, order), {}); break;
-      case 8: take(hop(gather_hybrid{s, back}, tokens, jump, order), {.in_min = back}); break;
-      case 9:
-        step_ = {.rate = 0.1};
-        schedule_ = testing::peer_schedule{
-            .mixing = mixing_matrix::automatic(
-                std::array{ring(2), ring(4), star(3), star(5), parse_graph("grid", 4)}[random_.below(5)]),
-            .iterations = 2 + static_cast<std::int64_t>(random_.below(9))};
-        if (random_.chance(0.3)) schedule_.leaves = {static_cast<std::int64_t>(random_.below(3))};
-        take(ad_psgd{seed}, {});
-        is_exact_ = false;
-        break;
-      default: take(all_reduce{}, all); break;
-    }
-    schedule_.seed = seed;
-  }
-
-  [[nodiscard]] peer_states<double> first_states() const {
-    return peer_states<double>(schedule_.peers(), std::vector<double>{1, -2, 0.5, 4, 0.1});
-  }
 
   // ---- what each process does
 
@@ -397,15 +297,8 @@ class watched_peers {
     if (violations_.size() < 20) violations_.push_back(testing::detail::text(parts...));
   }
 
-  random_stream random_;
   testing::trial_options options_;
-  std::optional<peer_rules> rules_;
-  std::optional<hop_rules> hop_;
-  sgd step_;
-  testing::peer_schedule schedule_{.mixing = mixing_matrix::automatic(ring(1))};
   std::vector<double> slowness_;
-  bool outlives_loss_ = false;
-  bool is_exact_ = false;
   bool in_background_ = false;
   int runs_ = 1;
   int groups_ = 1;
