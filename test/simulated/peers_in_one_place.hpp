@@ -106,4 +106,28 @@ template <class T>
   return all;
 }
 
+/// What peers under all_reduce come to, in one loop: chunk c of the gradient is summed from peer c on.
+[[nodiscard]] inline std::vector<peer_states<double>> all_reduced(sgd const& options, peer_states<double> first,
+                                                                  std::int64_t iterations) {
+  auto const peers = static_cast<std::uint32_t>(first.size());
+  std::size_t const size = first[0].size();
+  plain_sgd<double> step(options, size);  // of one, since all are alike
+  std::vector<peer_states<double>> all{std::move(first)};
+  for (std::int64_t k = 0; k < iterations; ++k) {
+    std::vector<double> x = all.back()[0];
+    peer_states<double> gradients;
+    for (std::uint32_t i = 0; i < peers; ++i) gradients.push_back(gradient_at<double>(x, i, k));
+    std::vector<double> mean;
+    for (std::uint32_t c = 0; c < peers; ++c)
+      for (std::size_t n = size / peers + (c < size % peers ? 1 : 0); n != 0; --n) {
+        double sum = gradients[c][mean.size()];
+        for (std::uint32_t i = 1; i < peers; ++i) sum = gradients[(c + i) % peers][mean.size()] + sum;
+        mean.push_back(peers == 1 ? sum : sum / peers);
+      }
+    step.apply(x, mean, x);
+    all.emplace_back(peers, x);
+  }
+  return all;
+}
+
 }  // namespace rubato::test

@@ -12,6 +12,18 @@
 
 using namespace rubato;
 
+// Some rules of a server no search can see broken where processes are honest, since others stand before them; tests of
+// one part alone do, and mutants show it. A commit is checked for its sender's life (`incarnation_ignored`), for a
+// sender that was lost (`lost_worker_still_commits`) and for its stamp, but
+//
+// - one link carries the commits of a life, each once and in the order sent, so that stamps come in order;
+// - at each server the word that freezes the workers of a lost life is followed by the one that ends that life's
+//   sessions, and only then by the one that lets in the next life, whose sessions need a proof with a secret of its
+//   own: so nothing comes from a life that is over;
+// - even if it did, the stamp would have to be the next one of a life that began at a clock of its own.
+//
+// So nothing that honest processes commit is refused here, and what refused commits take of a server's memory is for
+// inbound_frames_test.cpp.
 TEST_CASE("runs of several processes keep their rules under faults, and all that seldom happens does",
           "[simulated][processes]") {
   constexpr std::uint64_t usual = 4000;
@@ -30,6 +42,7 @@ TEST_CASE("runs of several processes keep their rules under faults, and all that
   CHECK(well > seeds / 4);
   CHECK(harmful > seeds / 8);
   for (rare_count const& mark : rare_paths()) {
+    if (mark.what.starts_with("peers: ")) continue;  // for peers_under_faults.cpp
     INFO("never reached: " << mark.what);
     CHECK(mark.times != 0);
   }

@@ -15,6 +15,7 @@
 #include <rubato/testing/observed_run.hpp>
 #include <rubato/testing/trial.hpp>
 
+#include "simulated/held_places.hpp"
 #include "simulated/sequential.hpp"
 
 namespace rubato::test {
@@ -32,6 +33,9 @@ class watched_trial {
     options_.place.reconnect = std::chrono::milliseconds(random_.chance(0.2) ? 80 : 300);
     if (random_.chance(0.3)) options_.place.keys.token = "a secret";
     options_.endangered = [this](testing::process_number p) { endanger(p); };
+    options_.after_event = [this] {
+      if (auto const wrong = places_.look([this](auto p) { return is_in_danger(p); })) observer_->breach(*wrong);
+    };
     in_background_ = random_.chance(0.2);
     threads_ = random_.chance(0.15) ? 2 : 1;
     clocks_ = 1 + static_cast<std::int64_t>(random_.below(8));
@@ -53,6 +57,12 @@ class watched_trial {
       options_.workers = 3;
       options_.place.when_lost = net::on_loss::go_on;
       options_.with = {testing::fault::kills, testing::fault::restarts};
+    } else if (random_.chance(0.06)) {  // two lives at a time
+      options_.workers = 3;
+      options_.place.when_lost = net::on_loss::go_on;
+      options_.with = {testing::fault::twins};
+      options_.faults_for = std::chrono::milliseconds(30);
+      clocks_ = 16;
     } else if (random_.chance(0.2)) {
       runs_ = 2;  // who comes in between would be watched in the second one
       options_.without = {testing::fault::joiners, testing::fault::restarts};
@@ -136,6 +146,7 @@ class watched_trial {
         testing::detail::counting_dense{.rows = rows, .width = columns, .partition = {schedule_.seed}},
         testing::detail::counting_sparse{.width = columns, .partition = {schedule_.seed}},
         dense<float>{.rows = test::size, .init = first}, wide{.rows = wide_rows_}};
+    held_places::hold const mine(places_, me, c.runtime());
     if (!is_first) {
       unwatched(c);
       if (transport.place.as != net::role::worker) return;
@@ -144,7 +155,7 @@ class watched_trial {
         observer_->breach("a second cluster does not count every commit once");
       return;
     }
-    auto const report = c.run([&](auto& w) { body(w, me); });
+    auto const report = run_watched(c, me);
     if (transport.place.as != net::role::worker) return;
     auto const& counted = c.template parameters<0>();
     auto const& keyed = c.template parameters<1>();
@@ -159,6 +170,20 @@ class watched_trial {
     if (runs_ == 1) return;
     unwatched(c);
     if (in_danger_.empty()) check_wide(c.template parameters<3>());
+  }
+
+  /// What is asked of servers by a process that nobody has given up is never too late, too early or another's.
+  template <class Cluster>
+  run_report run_watched(Cluster& c, testing::simulated_process& me) {
+    try {
+      return c.run([&](auto& w) { body(w, me); });
+    } catch (error const& e) {
+      std::string const why = e.what();
+      bool const is_own = why.find("was refused, for") != std::string::npos && !why.starts_with("the run was ended");
+      if (is_own && !me.is_killed() && !is_in_danger(me.number()))
+        observer_->breach(me.name(), " is not lost, but: ", why);
+      throw;
+    }
   }
 
   /// What is counted still is every commit once.
@@ -287,6 +312,7 @@ class watched_trial {
   std::optional<testing::observer> observer_;
   std::vector<testing::process_number> in_danger_;
   std::vector<life> lives_;
+  held_places places_;
 };
 
 }  // namespace rubato::test

@@ -8,7 +8,8 @@
 #include <vector>
 
 /// Marks a path that is seldom taken, by a name that says what has happened: a search through faults that never
-/// comes there has not searched. Counted where RUBATO_CHECKS is defined, as in the tests; nothing elsewhere.
+/// comes there has not searched. Of code that only peers without a server run it begins with "peers: ". Counted where
+/// RUBATO_CHECKS is defined, as in the tests; nothing elsewhere.
 #if defined(RUBATO_CHECKS)
 #define RUBATO_RARE(what) ::rubato::detail::rare_path<what>::counter.count()
 #else

@@ -92,6 +92,7 @@ class peer_observer {
  private:
   struct peer_state {
     bool gone = false;
+    bool lost_later = false;  ///< when it had ended
     bool started = false;
     bool ended = false;
     bool moved = false;   ///< since the last look
@@ -106,6 +107,7 @@ class peer_observer {
   // who is there
   void look_for_losses(peer_runtime const& run);
   [[nodiscard]] bool any_gone() const;
+  [[nodiscard]] bool is_lost(worker_id w) const;
   void measure_paths();
   // one peer by itself
   [[nodiscard]] std::size_t most_updates_at(std::uint32_t i) const;

@@ -38,9 +38,12 @@ enum class fault : std::uint8_t {
   restarts,      ///< who was killed is started again
   long_blocks,   ///< a partition that outlasts all patience
   long_pauses,   ///< a process stands still for so long that others give it up
+  /// A worker is started anew while its last life goes on. Only where `trial_options::with` says so: the next lives may
+  /// begin a run of their own, on what the last one left in tables, and a program's own check has to know that.
+  twins,
 };
 /// How many kinds there are.
-inline constexpr std::size_t fault_kinds = 18;
+inline constexpr std::size_t fault_kinds = 19;
 /// "slow paths", "cuts".
 [[nodiscard]] std::string_view to_string(fault f) noexcept;
 /// Whether a process may be lost by it.
@@ -49,7 +52,7 @@ inline constexpr std::size_t fault_kinds = 18;
 /// What a trial may be.
 struct trial_options {
   std::uint32_t workers = 2;  ///< processes, of one worker each
-  std::uint32_t servers = 1;  ///< the same
+  std::uint32_t servers = 1;  ///< the same; 0: workers are peers, and `program` makes a `peer_group`
   /// What the places of all processes are made from: what becomes of the run when a worker is lost, a token, limits.
   net::deployment place{.silence = std::chrono::milliseconds(400),
                         .reconnect = std::chrono::milliseconds(300),
@@ -58,12 +61,13 @@ struct trial_options {
   std::vector<fault> without = {};  ///< faults that are not wanted
   std::uint64_t frame = 3000;       ///< bytes that a commit has, about: where connections break inside of one
   bool harm = true;                 ///< harmful faults, in half of the trials
-  /// Faults begin within this time; they may last longer. Where it is not below `place.reconnect`, breaks that follow
-  /// one another may cost a process, and are counted as harmful.
+  /// Faults begin within this time; they may last longer. Where `place.reconnect` is not more than about twice as long,
+  /// breaks that follow one another may cost a process, and are counted as harmful.
   duration faults_for = std::chrono::milliseconds(60);
   duration bound = std::chrono::seconds(30);  ///< after that, by which all must have ended
   /// Told of each process to which something is about to happen that may cost it.
   std::function<void(process_number)> endangered = {};
+  std::function<void()> after_event = {};  ///< as `world::on_event`: an observer's look
 };
 
 /// What a trial came to.

@@ -9,6 +9,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/core/random.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/peer/ad_psgd.hpp"
 #include "rubato/peer/local_parameters.hpp"
 #include "rubato/peer/mixing.hpp"
@@ -61,7 +62,10 @@ class ad_psgd_node final : public peer_node {
   }
   void lose(worker_id w) override {
     std::erase(neighbors_, w);
-    if (partner_ == w && !answer_) partner_.reset();
+    if (partner_ == w && !answer_) {
+      RUBATO_RARE("peers: one was lost that had been asked for an average");
+      partner_.reset();
+    }
   }
   /// What has been asked is averaged at both ends, though no step follows.
   void leave(outbox&) override {
@@ -156,6 +160,7 @@ class ad_psgd_node final : public peer_node {
 
   void finish_half_exchange() {
     if (!partner_ || !answer_) return;
+    RUBATO_RARE("peers: an average was made after the body");
     current_ = average(*std::exchange(answer_, std::nullopt));
     partner_.reset();
   }

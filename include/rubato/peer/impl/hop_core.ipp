@@ -7,6 +7,7 @@
 
 #include "rubato/core/assert.hpp"
 #include "rubato/core/error.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/peer/hop_core.hpp"
 
 namespace rubato {
@@ -42,6 +43,7 @@ token_queue hop_core::make_tokens(std::int64_t behind) const {
 void hop_core::start(std::int64_t iterations, outbox& out) {
   RUBATO_ASSERT(phase_ == phase::idle && iterations >= 0);
   iterations_ = iterations;
+  if (!early_goodbyes_.empty()) RUBATO_RARE("peers: a goodbye came before one's own first iteration");
   for (auto const& [from, makes] : std::exchange(early_goodbyes_, {})) part_with(from, makes);
   if (iterations == 0) say_goodbye(out);
   else enter(iteration_index{0}, out);
@@ -146,7 +148,10 @@ void hop_core::lose(worker_id w) {
     lose_sender(*i);
   if (auto const i = detail::place_among(site_.out, w); i && out_[*i].live) {
     out_[*i].live = false;
-    if (std::exchange(out_[*i].unacked, std::nullopt)) --acks_missing_;
+    if (std::exchange(out_[*i].unacked, std::nullopt)) {
+      RUBATO_RARE("peers: one was lost that had not acknowledged an update");
+      --acks_missing_;
+    }
     without_token_ = count_without_token();
   }
 }
@@ -193,6 +198,7 @@ bool hop_core::begin_jump(outbox& out) {
   std::int64_t const left = iterations_ - 1 - iteration_.value();
   std::int64_t const forward = std::min({protocol_.jump(lag), lag, left});
   if (forward < 2) return false;
+  RUBATO_RARE("peers: one jumps");
   take_from_each(forward - 1);
   iteration_ = iteration_index{iteration_.value() + forward - 1};
   if (by_iteration_) queue_.drop_before(iteration_);
@@ -287,6 +293,7 @@ bool hop_core::take_update(std::size_t i, peer_message m) {
 
 bool hop_core::put_into_queue(std::size_t i, iteration_index k, shared_update parameters) {
   if (k < queue_.first()) {
+    RUBATO_RARE("peers: an update came too late");
     ++counters_.updates_late;
     return true;
   }
@@ -325,6 +332,7 @@ void hop_core::lose_sender(std::size_t i) {
   if (!protocol_.outlives_loss) {
     if (!lost_) lost_ = site_.in[i];  // a reduce under way is still of all
   } else if (by_iteration_) {
+    if (queue_.size({}, site_.in[i]) != 0) RUBATO_RARE("peers: updates wait of one that is lost");
     queue_.drop_from(site_.in[i]);
   } else {
     boxes_.drop(i);
@@ -385,7 +393,10 @@ bool hop_core::is_early_goodbye(worker_id w) const {
 
 /// A neighbor that has made all the iterations that this peer makes is no loss.
 void hop_core::part_with(worker_id w, std::int64_t makes) {
-  if (makes < iterations_) return lose(w);
+  if (makes < iterations_) {
+    RUBATO_RARE("peers: a neighbor leaves early");
+    return lose(w);
+  }
   if (auto const i = detail::place_among(site_.in, w)) in_[*i].done = true;
   if (auto const i = detail::place_among(site_.out, w)) out_[*i].done = true;
 }

@@ -78,7 +78,10 @@ void peer_observer::look_for_losses(peer_runtime const& run) {
   bool lost = false;
   for (std::uint32_t i = 0; i < graph_.size(); ++i) {
     peer_state& p = peers_[i];
-    if (p.gone || p.ended) continue;
+    if (p.gone || p.ended) {
+      p.lost_later = p.lost_later || (p.ended && run.crashed(i));
+      continue;
+    }
     p.gone = run.crashed(i);
     if (!p.gone)
       run.look_at(i, [&](peer_node const& node) {
@@ -94,6 +97,8 @@ void peer_observer::look_for_losses(peer_runtime const& run) {
 
 bool peer_observer::any_gone() const { return std::ranges::any_of(peers_, &peer_state::gone); }
 
+/// Also when all its iterations were over: others need not have heard of that.
+bool peer_observer::is_lost(worker_id w) const { return peers_[w.index()].gone || peers_[w.index()].lost_later; }
 
 /// The lengths of the shortest paths from each peer to each, through those who are there.
 void peer_observer::measure_paths() {
@@ -137,7 +142,7 @@ void peer_observer::read(std::uint32_t i, hop_core const& core) {
            " updates, expected at most ", p.queue_max);
   if (rules_.gap_max)
     for (std::size_t o = 0; o < p.received.size(); ++o) count_tokens(i, o, core.tokens(o));
-  check_live(i, core);
+  if (!p.lost_later) check_live(i, core);  // who is lost itself finds that nobody listens
 }
 
 /// A peer has gone on. A jump and the step after it may be one event.
@@ -170,13 +175,13 @@ void peer_observer::check_live(std::uint32_t i, hop_core const& core) {
   auto const out = graph_.out(worker_id{i});
   for (std::size_t n = 0; n < in.size(); ++n) {
     if (core.is_live_in(n)) continue;
-    if (!peers_[in[n].index()].gone)
+    if (!is_lost(in[n]))
       breach("peer ", i, " does without peer ", in[n].value(), ", which is not lost");
     if (rules_.outlives_loss && holds_updates_of(core, n, in[n]))
       breach("peer ", i, " keeps updates of peer ", in[n].value(), ", which is lost");
   }
   for (std::size_t n = 0; n < out.size(); ++n)
-    if (!core.is_live_out(n) && !peers_[out[n].index()].gone)
+    if (!core.is_live_out(n) && !is_lost(out[n]))
       breach("peer ", i, " sends no more to peer ", out[n].value(), ", which is not lost");
 }
 
@@ -189,7 +194,7 @@ bool peer_observer::holds_updates_of(hop_core const& core, std::size_t box, work
 void peer_observer::count_tokens(std::uint32_t i, std::size_t o, std::int64_t held) {
   peer_state& p = peers_[i];
   std::uint32_t const j = graph_.out(worker_id{i})[o].value();
-  if (peers_[j].gone) return;
+  if (is_lost(worker_id{j})) return;
   std::int64_t const received = held + p.iteration - (*rules_.gap_max - 1);
   if (held < 0) breach("peer ", i, " holds ", held, " tokens of peer ", j, " (HOP-1)");
   if (received < p.received[o])
@@ -204,7 +209,7 @@ void peer_observer::check_tokens(std::uint32_t i) {
   for (std::size_t o = 0; o < out.size(); ++o) {
     peer_state const& j = peers_[out[o].index()];
     std::int64_t const put = j.started ? j.iteration + 1 : 0;
-    if (!j.gone && peers_[i].received[o] > put)
+    if (!is_lost(out[o]) && peers_[i].received[o] > put)
       breach("peer ", i, " in iteration ", peers_[i].iteration, " has received ",
              peers_[i].received[o], " tokens of peer ", out[o].value(), ", which has put in ",
              put, " (HOP-1)");
@@ -214,7 +219,7 @@ void peer_observer::check_tokens(std::uint32_t i) {
 void peer_observer::check_last_tokens(std::uint32_t i) {
   auto const out = graph_.out(worker_id{i});
   for (std::size_t o = 0; o < out.size(); ++o)
-    if (!peers_[out[o].index()].gone && peers_[i].received[o] != iterations_)
+    if (!is_lost(out[o]) && peers_[i].received[o] != iterations_)
       breach("in the end peer ", i, " has received ", peers_[i].received[o], " tokens of peer ",
              out[o].value(), ", expected ", iterations_, " (HOP-1)");
 }

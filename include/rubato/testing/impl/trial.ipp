@@ -17,7 +17,7 @@ std::string_view to_string(fault f) noexcept {
   constexpr std::array<std::string_view, fault_kinds> names{
       "slow paths", "paced paths",  "pieces",       "small rooms", "clocks",  "cuts",      "half cuts",
       "cuts inside", "short blocks", "short pauses", "refusals",    "joiners", "impostors", "kills",
-      "vanishings", "restarts",     "long blocks",  "long pauses"};
+      "vanishings", "restarts",     "long blocks",  "long pauses", "twins"};
   return names[static_cast<std::size_t>(f)];
 }
 
@@ -30,6 +30,7 @@ class trial {
       : seed_(seed), options_(options), program_(program), random_(seed, 0x7121), world_(seed, usual_path()) {
     result_.seed = seed;
     for (std::size_t f = 0; f < fault_kinds; ++f) {
+      if (static_cast<fault>(f) == fault::twins) continue;
       // Who is to be restarted must have been killed.
       bool const drawn = random_.chance(static_cast<fault>(f) == fault::restarts ? 0.7 : 0.35);
       wanted_[f] = drawn && std::ranges::find(options.without, static_cast<fault>(f)) == options.without.end();
@@ -43,8 +44,10 @@ class trial {
     add_processes();
     draw_paths();
     if (has(fault::clocks)) draw_clocks();
+    if (options_.after_event) world_.on_event(options_.after_event);
     for (fault const f : {fault::cuts, fault::half_cuts, fault::cuts_inside, fault::short_blocks, fault::short_pauses,
-                          fault::refusals, fault::kills, fault::vanishings, fault::long_blocks, fault::long_pauses})
+                          fault::refusals, fault::kills, fault::vanishings, fault::long_blocks, fault::long_pauses,
+                          fault::twins})
       if (has(f)) draw(f);
     duration const end = options_.faults_for + options_.bound + 4 * longest();
     bool const all = world_.run(end);
@@ -78,6 +81,11 @@ class trial {
 
   // ---- who takes part
 
+  /// Without servers workers are peers.
+  [[nodiscard]] bool are_peers() const { return options_.servers == 0; }
+  [[nodiscard]] std::string name_of(net::role as) const {
+    return are_peers() && as == net::role::worker ? "peer" : net::to_string(as);
+  }
   [[nodiscard]] net::deployment place_of(net::role as, std::optional<std::uint32_t> rank) const {
     net::deployment d = options_.place;
     d.as = as;
@@ -104,20 +112,19 @@ class trial {
   void add_processes() {
     has_keys_ = random_.chance(0.5);
     duration const spread = random_.chance(0.5) ? duration::zero() : duration(std::chrono::milliseconds(5));
-    std::vector<std::pair<net::role, std::optional<std::uint32_t>>> places{{net::role::coordinator, std::nullopt}};
-    for (std::uint32_t s = 0; s < options_.servers; ++s) places.emplace_back(net::role::server, s);
-    for (std::uint32_t w = 0; w < options_.workers; ++w) places.emplace_back(net::role::worker, w);
-    for (auto const& [as, rank] : places)
-      add(rank ? fmt::format("{} {}", net::to_string(as), *rank) : net::to_string(as), as, rank, some(spread));
-    members_ = static_cast<process_number>(places.size());
+    for (std::uint32_t s = 0; s < options_.servers; ++s) places_.emplace_back(net::role::server, s);
+    for (std::uint32_t w = 0; w < options_.workers; ++w) places_.emplace_back(net::role::worker, w);
+    for (auto const& [as, rank] : places_)
+      add(rank ? fmt::format("{} {}", name_of(as), *rank) : name_of(as), as, rank, some(spread));
+    members_ = static_cast<process_number>(places_.size());
     if (has(fault::joiners))
       for (std::uint64_t n = 1 + random_.below(2); n != 0; --n) {
-        late_.insert(add("late worker", net::role::worker, {}, some(options_.faults_for)));
+        late_.insert(add("late " + name_of(net::role::worker), net::role::worker, {}, some(options_.faults_for)));
         note(fault::joiners);
       }
     if (has(fault::impostors)) {
       auto const whose = static_cast<std::size_t>(random_.below(members_));
-      impostor_ = add(names_[whose], places[whose].first, places[whose].second, some(options_.faults_for));
+      impostor_ = add(names_[whose], places_[whose].first, places_[whose].second, some(options_.faults_for));
       note(fault::impostors);
     }
   }
@@ -156,10 +163,13 @@ class trial {
   [[nodiscard]] process_number some_worker() {
     return static_cast<process_number>(1 + options_.servers + random_.below(names_.size() - 1 - options_.servers));
   }
-  /// Two that talk to each other: one of the workers, or the coordinator and anybody else.
+  /// Two that talk to each other: a worker and a server, or two peers, or the coordinator and anybody else.
   [[nodiscard]] std::pair<process_number, process_number> two() {
     process_number const w = some_worker();
-    if (random_.chance(0.5)) return {w, static_cast<process_number>(1 + random_.below(options_.servers))};
+    if (random_.chance(0.5)) {
+      if (!are_peers()) return {w, static_cast<process_number>(1 + random_.below(options_.servers))};
+      if (process_number const other = some_worker(); other != w) return {w, other};
+    }
     auto const other = static_cast<process_number>(1 + random_.below(names_.size() - 1));
     return {random_.chance(0.5) ? w : other, coordinator_};
   }
@@ -176,6 +186,7 @@ class trial {
     process_number const p = somebody();
     // Mostly workers: without them the others go on.
     if (f == fault::kills || f == fault::vanishings) return kill(f, random_.chance(0.5) ? some_worker() : p);
+    if (f == fault::twins) return start_twin();
     note(f);
     if (f == fault::refusals) return world_.refuse(p, some(moment()));
     if (f == fault::short_pauses) return world_.pause(p, some(moment()));
@@ -185,11 +196,17 @@ class trial {
     until_[p] = std::max(until_[p], world_.now() + time);
   }
 
+  /// Breaks may follow one another for as long as there are faults. Who has tried to come back meanwhile waits up to as
+  /// long again before it tries once more, since its delays double, and then needs some trips.
+  [[nodiscard]] bool breaks_may_cost() const {
+    return options_.place.reconnect <= 2 * (options_.faults_for + moment()) + 2 * moment();
+  }
+
   void cut(fault f) {
     auto [a, b] = two();
     if (random_.chance(0.5)) std::swap(a, b);
     note(f);
-    if (options_.place.reconnect <= options_.faults_for) {  // they may follow one another for longer than all wait
+    if (breaks_may_cost()) {
       result_.harmful = true;
       endanger(a);
       endanger(b);
@@ -214,6 +231,23 @@ class trial {
     if (both || !forth) world_.block(b, a, time);
   }
 
+  /// As by a launcher that takes a worker for dead. The last life goes on: at once; when it has stood still; or without
+  /// the coordinator, so that it does not hear that it has been given up. What it sends may be late.
+  void start_twin() {
+    auto const of = static_cast<process_number>(1 + options_.servers + random_.below(options_.workers));
+    if (!world_.is_alive(of)) return;
+    note(fault::twins);
+    endanger(of);
+    duration const time = random_.chance(0.5) ? some(moment()) : some(2 * longest());
+    if (random_.chance(0.3)) world_.pause(of, time);
+    else if (random_.chance(0.7)) world_.block(coordinator_, of, time);
+    if (random_.chance(0.5))  // what it has sent comes when the next life is there
+      for (process_number s = 1; s <= options_.servers; ++s) world_.block(of, s, time);
+    until_[of] = std::max(until_[of], world_.now() + time);
+    duration const after = some(random_.chance(0.3) ? time : duration(std::chrono::milliseconds(5)));
+    twins_.insert(add(names_[of], places_[of].first, places_[of].second, after));
+  }
+
   void kill(fault f, process_number p) {
     if (!world_.is_alive(p)) return;
     note(f);
@@ -226,7 +260,7 @@ class trial {
     if (p == coordinator_) coordinator_gone_.reset();
     if (random_.chance(0.4)) return world_.restart(p, some(2 * longest()));
     world_.restart(p, some(std::chrono::milliseconds(5)));
-    if (random_.chance(0.5)) return;
+    if (are_peers() || random_.chance(0.5)) return;
     note(fault::short_blocks);  // and servers are late to say that they have heard of it
     duration const time = some(moment());
     world_.block(static_cast<process_number>(1 + random_.below(options_.servers)), coordinator_, time);
@@ -236,8 +270,13 @@ class trial {
   void endanger(process_number p) {
     in_danger_.insert(p);
     if (!options_.endangered) return;
-    bool const is_of_all = p <= options_.servers;
+    bool const is_of_all = whose(p) <= options_.servers;
     for (process_number n = is_of_all ? 0 : p; n < (is_of_all ? names_.size() : p + 1); ++n) options_.endangered(n);
+  }
+
+  /// The process whose place this one has, or wants.
+  [[nodiscard]] process_number whose(process_number p) const {
+    return impostor_ == p ? static_cast<process_number>(std::ranges::find(names_, names_[p]) - names_.begin()) : p;
   }
 
   // ---- how it ends
@@ -257,8 +296,10 @@ class trial {
       if (e.failure.empty()) ++well[e.name];
       else judge_failure(e, found);
     }
+    // A coordinator that comes when all is over may gather another group of peers.
+    bool const may_be_groups = are_peers() && impostor_ && whose(*impostor_) == coordinator_;
     for (auto const& [name, times] : well)
-      if (times > 1 && name != "late worker" && !has_restarted(name))
+      if (!may_be_groups && times > 1 && !name.starts_with("late ") && !has_restarted(name) && !has_twin(name))
         found.add(times, " processes that are ", name, " end well");
     result_.found = found.take();
   }
@@ -269,7 +310,8 @@ class trial {
     if (!coordinator_gone_ || e.at < *coordinator_gone_ || e.number >= members_) return;
     if (until_.contains(e.number) && until_.at(e.number) > *coordinator_gone_) return;
     if (impostor_ && names_[*impostor_] == names_[coordinator_]) return;
-    for (char const* never_there : {"waited", "could not be reached", "did not have all"})
+    for (char const* never_there : {"waited", "could not be reached", "did not have all",
+                                    "gave this peer no number"})
       if (e.failure.find(never_there) != std::string::npos) return;
     double const speed = speeds_.contains(e.number) ? speeds_.at(e.number) : 1.0;
     duration const own = options_.place.silence * 11 / 8 + options_.place.reconnect;
@@ -279,8 +321,14 @@ class trial {
                 to_seconds(most));
   }
 
+  [[nodiscard]] bool has_twin(std::string const& name) const {
+    return std::ranges::any_of(twins_, [&](process_number p) { return names_[p] == name; });
+  }
+  /// Of peers also the whole run: a coordinator that begins anew begins another one.
   [[nodiscard]] bool has_restarted(std::string const& name) const {
-    return std::ranges::any_of(killed_, [&](process_number p) { return names_[p] == name; });
+    return std::ranges::any_of(killed_, [&](process_number p) {
+      return names_[p] == name || (are_peers() && whose(p) == coordinator_);
+    });
   }
 
   void judge_failure(process_end const& e, findings& found) {
@@ -297,7 +345,7 @@ class trial {
 
   /// Who comes when all is over, or for a place that somebody has.
   [[nodiscard]] bool is_doubtful(process_end const& e) const {
-    if (late_.contains(e.number)) return true;
+    if (late_.contains(e.number) || twins_.contains(e.number)) return true;
     return impostor_ && e.name == names_[*impostor_];
   }
 
@@ -310,15 +358,15 @@ class trial {
 
   [[nodiscard]] bool names_somebody(process_end const& e) const {
     auto const says = [&](std::string const& name) { return e.failure.find(name) != std::string::npos; };
-    if (is_doubtful(e)) return says("worker") || says("server") || says("coordinator") || says("run is over") ||
-                               says("in use");
+    bool const any = says(name_of(net::role::worker)) || says("server") || says("coordinator");
+    if (is_doubtful(e)) return any || says("run is over") || says("in use");
     // Of several it gives the numbers only; who was given up itself is told that it was, and who comes anew later that
     // it is too late.
     for (char const* said : {"the run waits for", "did not have all servers", "this process", "the run is over"})
       if (says(said)) return true;
-    if (in_danger_.contains(e.number) && (says("worker") || says("server") || says("coordinator"))) return true;
+    if (in_danger_.contains(e.number) && any) return true;
     for (process_number const p : in_danger_)
-      if (says(p < members_ ? names_[p] : "worker ")) return true;
+      if (says(p < members_ ? names_[p] : name_of(net::role::worker) + ' ')) return true;
     return std::ranges::any_of(result_.ends, [&](process_end const& other) {
       return other.ended && other.number != e.number && other.at <= e.at && says(other.name);
     });
@@ -333,7 +381,10 @@ class trial {
   std::vector<std::string> names_;
   static constexpr process_number coordinator_ = 0;  ///< then servers, workers, and who comes late
   process_number members_ = 0;  ///< who is there from the beginning
+  /// Of members, by number.
+  std::vector<std::pair<net::role, std::optional<std::uint32_t>>> places_{{net::role::coordinator, std::nullopt}};
   std::set<process_number> late_;
+  std::set<process_number> twins_;
   std::optional<process_number> impostor_;
   std::ptrdiff_t places_taken_ = 0;  ///< by those who came late, at most
   std::set<process_number> in_danger_;

@@ -39,8 +39,9 @@ class peer_links final : coordinator_user {
     virtual void told(wire::control_message const& message) = 0;
     /// Whether a message of this run is still good for something. @throws wire::frame_error for one that is too early
     [[nodiscard]] virtual bool wants(stage_id stage) const = 0;
-    /// A message of another peer. @throws wire::frame_error for one that breaks the protocol
-    virtual void arrived(std::uint32_t from, peer_message&& m) = 0;
+    /// A message of another peer, of a run that may not have begun here yet. @throws wire::frame_error for one that
+    /// breaks the protocol
+    virtual void arrived(std::uint32_t from, stage_id stage, peer_message&& m) = 0;
     /// Nothing comes from this peer any more, nor does anything get there. Once for each.
     virtual void neighbor_lost(std::uint32_t rank, std::string const& sentence) = 0;
     /// Where the average goes, of which a frame of this run and size begins to come. @throws wire::frame_error

@@ -68,7 +68,7 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
   // peer_links::user; in the turn of whoever heard it
   void told(wire::control_message const& m) override;
   [[nodiscard]] bool wants(stage_id stage) const override;
-  void arrived(std::uint32_t from, peer_message&& m) override;
+  void arrived(std::uint32_t from, stage_id stage, peer_message&& m) override;
   void neighbor_lost(std::uint32_t rank, std::string const& sentence) override;
   [[nodiscard]] std::span<std::byte> room_for_average(stage_id stage, std::uint64_t bytes) override;
   void average_arrived() override;

@@ -52,6 +52,8 @@ class server_process final : coordinator_user {
   void poll();
   /// Where it listens.
   [[nodiscard]] net::address bound() const { return listener_->bound(); }
+  /// Its number in the run; nothing before the coordinator has let it in.
+  [[nodiscard]] std::optional<server_id> number() const noexcept { return self_; }
   /// Any thread.
   [[nodiscard]] server_stats const& stats() const noexcept { return stats_; }
 

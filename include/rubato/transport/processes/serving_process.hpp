@@ -31,6 +31,8 @@ class serving_process final : public tcp_runtime {
   [[nodiscard]] std::uint32_t rank() const noexcept override { return place_.rank.value_or(0); }
   [[nodiscard]] net::address bound() const override;
   void cut(server_id s) override;
+  /// Whether it has its place: the coordinator always, a server once it has been let in.
+  [[nodiscard]] bool is_in() const noexcept;
 
  private:
   net::deployment place_;

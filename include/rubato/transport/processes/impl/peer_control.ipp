@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "rubato/core/printable.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/net/proof.hpp"
 #include "rubato/transport/processes/agreement.hpp"
 #include "rubato/transport/processes/number_list.hpp"
@@ -46,6 +47,7 @@ peer_control::enrolment peer_control::enroll(wire::registration const& r, wire::
                                     : "a run is under way, and peers do not join one: a group begins with all of them");
   std::uint32_t const rank = number_for(r);
   peer& p = peers_[rank];
+  if (p.known) RUBATO_RARE("peers: a place was taken anew before the first run");
   p = {.incarnation = p.known ? p.incarnation + 1 : 0,
        .known = true,
        .here = true,
@@ -301,7 +303,10 @@ void peer_control::on(std::uint32_t from, wire::end_run const& m, time_point) {
 }
 
 void peer_control::stop(bool failed, errc code, std::string const& sentence) {
-  if (std::exchange(stopping_, true)) return;
+  if (std::exchange(stopping_, true)) {
+    RUBATO_RARE("peers: a run fails at more than one of them");
+    return;
+  }
   failed_ = failed;
   if (failed && code == errc::lost) ended_by_ = sentence;
   tell_run(wire::stop_run{stage_, false, failed, code, sentence});
@@ -330,6 +335,9 @@ void peer_control::lose_peer(std::uint32_t rank, std::string const& reason, part
   someone_is_done_ = someone_is_done_ || (p.is_done && p.has_finished);
   if (std::exchange(p.takes_part, false)) {
     ++crashes_;
+    if (phase_ == phase::settling) RUBATO_RARE("peers: one was lost when all bodies were over");
+    if (awaited_share_ == rank) RUBATO_RARE("peers: one was lost whose parameters were awaited");
+    if (phase_ == phase::measuring) RUBATO_RARE("peers: one was lost that had been sent the average");
     ended_ = phase_ == phase::running ? now : ended_;
     tell_run(wire::peer_lost{stage_, rank, p.gone});
     if (awaited_share_ == rank) ask_next_share();

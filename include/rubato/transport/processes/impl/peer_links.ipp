@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "rubato/core/printable.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/net/proof.hpp"
 #include "rubato/transport/processes/enrolments.hpp"
@@ -174,8 +175,10 @@ std::optional<std::string> peer_links::objection(net::hello const& said, net::pe
   net::proof const expected = session_credential(other.place->secret, said, rank());
   if (!net::are_same(net::bytes_of(said.credential), net::bytes_of(expected)))
     return "this is not the " + name + " that the coordinator has enrolled";
-  if (other.is_lost || (other.from && other.from->is_over()))
+  if (other.is_lost || (other.from && other.from->is_over())) {
+    RUBATO_RARE("peers: one came back that had been given up");
     return "this process was given up as lost; it can only start anew";
+  }
   if (other.from && other.session != said.session) return name + " is here already";
   return std::nullopt;
 }
@@ -269,7 +272,7 @@ void peer_links::neighbor::set_large(bool now) noexcept {
 void peer_links::neighbor::end(net::link&, wire::frame_header const&) {
   set_large(false);
   if (is_lost || !is_wanted || !all.user_.wants(arriving.stage())) return arriving.drop();
-  all.user_.arrived(rank, arriving.take());
+  all.user_.arrived(rank, arriving.stage(), arriving.take());
   all.turn_.stir();
 }
 
@@ -288,6 +291,7 @@ void peer_links::neighbor::lost(net::link& link, std::string const& reason, bool
   std::string const sentence = "peer " + std::to_string(rank) +
                                (link.was_refused() ? " refused this one: " : " was lost: ") + reason;
   net::log(net::log_level::warning, sentence);
+  if (!is_lost && !link.was_refused()) RUBATO_RARE("peers: one lost another before the coordinator said so");
   all.give_up(*this, sentence);
 }
 

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "rubato/core/error.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/core/run_stopped.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/transport/processes/peer_control.hpp"
@@ -262,6 +263,7 @@ void peer_process::on(wire::peers_begin const& m) {
     stage_ = m.stage;
   }
   began_ = links_->now();
+  if (!m.absent.empty()) RUBATO_RARE("peers: a run begins without one that was lost");
   for (wire::absent_peer const& p : m.absent) links_->drop(p.rank, p.sentence);
   begun_.store(true, std::memory_order_release);
   if (stopping()) links_->tell_in_turn(wire::end_run{m.stage, false, errc::bad_option, {}});
@@ -273,7 +275,10 @@ void peer_process::on(wire::stop_run const& m) {
   {
     std::lock_guard const guard(lock_);
     if (m.stage != stage_ || over_) return;
-    if (m.failed && !stopping()) stopped_ = m;
+    if (m.failed && !stopping()) {
+      RUBATO_RARE("peers: a run was ended by a failure elsewhere");
+      stopped_ = m;
+    }
   }
   life::stop();
 }
@@ -331,12 +336,14 @@ void peer_process::on(wire::peers_over const& m) {
 
 bool peer_process::wants(stage_id stage) const {
   if (stage <= past_) return false;
+  if (!begun_) RUBATO_RARE("peers: a message came before the run had begun here");
   if (!expecting_ || (begun_ && stage != stage_))
     throw wire::frame_error("a message of run " + std::to_string(stage.value()) + ", which has not begun");
   return true;
 }
 
-void peer_process::arrived(std::uint32_t from, peer_message&& m) {
+/// An answer belongs to the run of its question, which may not have begun here.
+void peer_process::arrived(std::uint32_t from, stage_id stage, peer_message&& m) {
   outbox answers;
   {
     std::lock_guard const guard(node_lock_);
@@ -346,7 +353,7 @@ void peer_process::arrived(std::uint32_t from, peer_message&& m) {
   }
   for (auto& [to, answer] : answers) {
     bytes_answered_ += own().bytes(answer);
-    links_->answer(to.value(), stage_, std::move(answer));
+    links_->answer(to.value(), stage, std::move(answer));
   }
 }
 

@@ -43,6 +43,8 @@ run_report serving_process::run(run_request) {
   return {};
 }
 
+bool serving_process::is_in() const noexcept { return coordinator_ != nullptr || server_->number().has_value(); }
+
 void serving_process::stop() {
   if (server_) server_->stop();
   else coordinator_->stop();
