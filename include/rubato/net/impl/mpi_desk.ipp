@@ -151,7 +151,7 @@ void mpi_desk::wait(clock::time_point now, clock::time_point deadline) {
   bool const carries = !under_way_.empty();
   if (idle < (world_.is_crowded() ? spins_in_a_crowd_for : spins_for)) return;
   if (carries && now - paused_at_ < carries_for) return;
-  if (idle < (sums_ ? clock::duration(yields_for_a_sum) : yields_for) && now >= yields_from_) {
+  if (idle < (sums_ ? clock::duration(yields_for_a_sum) : yields_for) && (sums_ || now >= yields_from_)) {
     ::sched_yield();
     paused_at_ = clock::now();
     if (paused_at_ - now > yield_of_one) yields_from_ = paused_at_ + without_yields_for;

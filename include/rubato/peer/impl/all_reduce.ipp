@@ -74,10 +74,7 @@ class all_reduce_node final : public peer_node {
   }
 
   void step(peer_endpoint& e, std::span<std::byte const> gradient) override {
-    if (at_once_) sum_at_once(e, gradient);
-    else sum_around_the_ring(e, gradient);
-    shared_update next_parameters = local_.stepped(current_, current_, means_);
-    std::ranges::fill(means_, shared_update());
+    shared_update next_parameters = at_once_ ? after_one_sum(e, gradient) : after_the_ring(e, gradient);
     e.guard([&] { current_ = std::move(next_parameters); });
     ++counters_.iterations;
     ended_ = iteration_ + 1 == iterations_;
@@ -115,7 +112,7 @@ class all_reduce_node final : public peer_node {
                                 (size + (i < more ? 1 : 0)) * each());
   }
 
-  void sum_around_the_ring(peer_endpoint& e, std::span<std::byte const> gradient) {
+  [[nodiscard]] shared_update after_the_ring(peer_endpoint& e, std::span<std::byte const> gradient) {
     shared_update going = copy_of(chunk(gradient, self_));
     for (std::uint32_t r = 0; r + 1 < count_; ++r) {
       send(e, std::move(going));
@@ -127,10 +124,12 @@ class all_reduce_node final : public peer_node {
       send(e, mean(self_ + 1 + count_ - r));
       mean(self_ + count_ - r) = receive(e, chunk(gradient, self_ + count_ - r).size());
     }
+    shared_update stepped = local_.stepped(current_, current_, means_);
+    std::ranges::fill(means_, shared_update());
+    return stepped;
   }
 
-  /// Its mean is then in one piece, the first.
-  void sum_at_once(peer_endpoint& e, std::span<std::byte const> gradient) {
+  [[nodiscard]] shared_update after_one_sum(peer_endpoint& e, std::span<std::byte const> gradient) {
     std::span<std::byte const> total;
     {
       detail::waiting_time const until_it_is_there(e, waits_.for_updates);
@@ -139,14 +138,7 @@ class all_reduce_node final : public peer_node {
     if (total.empty()) e.guard([&] { throw_lost(); });
     ++counters_.updates_sent;
     counters_.updates_reduced += count_ - 1;
-    update_buffer u = chunks_.take();
-    u->values.resize_bytes(total.size());
-    with_element(local_.element(), [&]<class T>() {
-      auto const* const sums = reinterpret_cast<T const*>(total.data());
-      auto const to = u->values.as<T>();
-      for (std::size_t i = 0; i < to.size(); ++i) to[i] = sums[i] / static_cast<T>(count_);
-    });
-    means_.front() = std::move(u);
+    return local_.stepped_by_mean(current_, current_, total, count_);
   }
 
   [[noreturn]] void throw_lost() const {
