@@ -215,7 +215,10 @@ address mpi_network::address_of(std::uint32_t rank, std::uint16_t number) {
 }
 
 std::unique_ptr<collective> mpi_network::join_others(element_type element, std::size_t size) {
-  return std::make_unique<mpi_collective>(std::make_shared<mpi_sum>(state_->desk, element, size));
+  auto const sum = std::make_shared<mpi_sum>(state_->desk, element, size);
+  auto made = std::make_unique<mpi_collective>(sum);
+  sum->join();
+  return made;
 }
 
 std::shared_ptr<void> mpi_network::dial(address const& to, security const& keys, connection_options const& options,

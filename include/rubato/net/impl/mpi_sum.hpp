@@ -28,12 +28,14 @@ namespace rubato::net::detail {
 /// which nobody begins another one.
 class mpi_sum final : public mpi_traffic, public mpi_world::lasting, public std::enable_shared_from_this<mpi_sum> {
  public:
-  /// Begins to make the communicator: all ranks but the first do, in the same order as others.
+  /// All ranks but the first make it, in the same order as others.
   mpi_sum(mpi_desk& desk, element_type element, std::size_t size);
   mpi_sum(mpi_sum const&) = delete;
   mpi_sum& operator=(mpi_sum const&) = delete;
   ~mpi_sum() = default;
 
+  /// Begins to make the communicator.
+  void join() { be_busy(); }
   void begin();
   void sum(std::span<std::byte const> mine, std::function<void()> done);
   [[nodiscard]] collective::outcome result() const;
@@ -49,6 +51,7 @@ class mpi_sum final : public mpi_traffic, public mpi_world::lasting, public std:
   static constexpr std::uint8_t takes_part = 0;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return size_ * size_of(element_); }
+  [[nodiscard]] bool has_joined();
   [[nodiscard]] bool is_under_way() const noexcept { return !parts_.empty(); }
   [[nodiscard]] bool wants_to_give() const noexcept {
     return !over_for_good_ && (leaves_for_good() || (!session_over_ && (waits_ || mark_ != takes_part)));
@@ -66,7 +69,9 @@ class mpi_sum final : public mpi_traffic, public mpi_world::lasting, public std:
   element_type element_;
   std::size_t size_;
   MPI_Comm comm_ = MPI_COMM_NULL;
+  std::int32_t place_ = 0;  ///< in the queue of those that are to join
   MPI_Request joining_ = MPI_REQUEST_NULL;
+  bool joined_ = false;
   std::vector<MPI_Request> parts_;  ///< of the sum under way
   raw_array mine_, total_;          ///< and a mark for each member
   std::function<void()> done_;

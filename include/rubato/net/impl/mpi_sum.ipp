@@ -16,7 +16,7 @@ namespace rubato::net::detail {
 mpi_sum::mpi_sum(mpi_desk& desk, element_type element, std::size_t size)
     : desk_(desk), world_(desk.world()), element_(element), size_(size), marks_(world_.others(), takes_part) {
   std::lock_guard const guard(world_.mutex());
-  joining_ = world_.join_others(comm_);
+  place_ = world_.queue_up();
 }
 
 // ---- by the owner
@@ -89,6 +89,7 @@ mpi_sum::movement mpi_sum::go_on() {
   } catch (std::exception const& e) {
     failure_ = e.what();
     session_over_ = over_for_good_ = true;
+    joined_ = true;
     parts_.clear();
     m.any = true;
   }
@@ -96,7 +97,7 @@ mpi_sum::movement mpi_sum::go_on() {
     waits_ = false;
     desk_.post(std::exchange(done_, nullptr));
   }
-  m.still = busy_ = is_under_way() || wants_to_give();
+  m.still = busy_ = !joined_ || is_under_way() || wants_to_give();
   if (!m.still && session_over_ && !at_rest_.exchange(true, std::memory_order_acq_rel)) desk_.post([] {});
   m.is_sum = waits_;
   return m;
@@ -109,9 +110,21 @@ bool mpi_sum::ends() {
   return true;
 }
 
+/// With the world's mutex held.
+bool mpi_sum::has_joined() {
+  if (joined_) return true;
+  if (joining_ == MPI_REQUEST_NULL) {
+    if (!world_.is_next(place_)) return false;
+    joining_ = world_.join_others(comm_);
+  }
+  if (!world_.test(joining_)) return false;
+  world_.joined();
+  return joined_ = true;
+}
+
 /// Whether something has changed. With the world's mutex held.
 bool mpi_sum::advance() {
-  if (joining_ != MPI_REQUEST_NULL && !world_.test(joining_)) return false;
+  if (!has_joined()) return false;
   bool moved = false;
   if (is_under_way()) {
     std::erase_if(parts_, [this](MPI_Request& r) { return world_.test(r); });

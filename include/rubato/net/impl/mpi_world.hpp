@@ -121,8 +121,13 @@ class mpi_world {
   // sums of all ranks but the first, by those alone
   [[nodiscard]] std::uint32_t others() const noexcept { return static_cast<std::uint32_t>(count_ - 1); }
   [[nodiscard]] std::size_t number_among_others() const noexcept { return static_cast<std::size_t>(rank_ - 1); }
-  /// Makes a communicator of theirs, which is there when the request is over.
+  /// A place in the order in which communicators of theirs are made. @throws option_error for the first rank
+  [[nodiscard]] std::int32_t queue_up();
+  /// One after the other, since the messages by which Open MPI makes one are taken for those of another one under way.
+  [[nodiscard]] bool is_next(std::int32_t place) const noexcept { return place == joined_; }
+  /// Begins to make the next one, which is there when the request is over; then `joined` is to be called.
   [[nodiscard]] MPI_Request join_others(MPI_Comm& made);
+  void joined() noexcept { ++joined_; }
   void leave_others(MPI_Comm& made);
   /// Begins to add up element by element. Of as many requests at each rank.
   void sum_among_others(MPI_Comm among, element_type element, std::span<std::byte const> mine,
@@ -149,7 +154,8 @@ class mpi_world {
   std::mutex mutex_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Comm others_ = MPI_COMM_NULL;  ///< all but the first
-  std::int32_t joined_ = 0;          ///< `join_others` so far
+  std::int32_t places_ = 0;          ///< given out so far
+  std::int32_t joined_ = 0;          ///< of these, that have been made
   int rank_ = 0;
   int count_ = 1;
   int tag_max_ = 32767;

@@ -154,7 +154,7 @@ void mpi_world::finish() {
 void mpi_world::finish_sums() {
   if (count_ == 1) return;
   constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
-  std::array<std::int32_t, 2> const mine{rank_ == 0 ? none : joined_, rank_ == 0 ? none : -joined_};
+  std::array<std::int32_t, 2> const mine{rank_ == 0 ? none : places_, rank_ == 0 ? none : -places_};
   std::array<std::int32_t, 2> most{};
   MPI_Request all = MPI_REQUEST_NULL;
   check_mpi(MPI_Iallreduce(mine.data(), most.data(), 2, MPI_INT32_T, MPI_MAX, comm_, &all), "count sums");
@@ -275,11 +275,14 @@ std::vector<std::shared_ptr<void const>> mpi_world::tidy() {
   return done;
 }
 
+std::int32_t mpi_world::queue_up() {
+  if (others_ == MPI_COMM_NULL) throw option_error("the first rank of an MPI job has no part in the sums of others");
+  return places_++;
+}
+
 MPI_Request mpi_world::join_others(MPI_Comm& made) {
   MPI_Request request = MPI_REQUEST_NULL;
-  if (others_ == MPI_COMM_NULL) throw option_error("the first rank of an MPI job has no part in the sums of others");
   check_mpi(MPI_Comm_idup(others_, &made, &request), "duplicate a communicator");
-  ++joined_;
   return request;
 }
 
