@@ -12,6 +12,7 @@
 #include "bench/report/page.hpp"
 #include "bench/result/json.hpp"
 #include "bench/result/ranking.hpp"
+#include "bench/train/run_peers.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -23,7 +24,9 @@ std::string who_holds(compare_settings const& s) {
   bool const servers = std::ranges::any_of(s.protocols, &protocol_choice::has_servers);
   std::string text = servers ? fmt::format("{} servers", s.job.servers) : "";
   if (peers == s.protocols.end()) return text;
-  return text + (servers ? " or " : "") + "peers on " + peers->with.peers.graph;
+  std::uint32_t const count = job_of_peers(s.job).workers;
+  return text + (servers ? " or " : "") + (count != s.job.workers ? fmt::format("{} ", count) : "") + "peers on " +
+         peers->with.peers.graph;
 }
 
 std::string where(compare_settings const& s) {

@@ -43,16 +43,21 @@ class crew::wire_end final : public net::frame_receiver {
   void begin(wire::frame_header const& header, std::span<std::byte const>,
              std::vector<std::span<std::byte>>& body) override {
     bool const is_text = header.kind == text_kind && header.length <= longest_text;
-    if (!is_text && !(header.kind == note_kind && header.length == sizeof(progress_note)))
+    bool const is_note = header.kind == note_kind && header.length >= sizeof(progress_note) &&
+                         header.length <= longest_text && (header.length - sizeof(progress_note)) % sizeof(float) == 0;
+    if (!is_text && !is_note)
       throw wire::frame_error("a frame that no rank sends to another one");
     arriving_.resize(static_cast<std::size_t>(header.length));
     body.push_back(std::as_writable_bytes(std::span(arriving_)));
   }
   void end(wire::frame_header const& header) override {
     if (header.kind == text_kind) return all_.texts_.push_back(std::exchange(arriving_, {}));
-    progress_note note;
-    std::memcpy(&note, arriving_.data(), sizeof note);
-    all_.notes_.push_back(note);
+    heard_note heard;
+    std::memcpy(&heard.note, arriving_.data(), sizeof heard.note);
+    std::size_t const bytes = arriving_.size() - sizeof heard.note;
+    heard.parameters.resize(bytes / sizeof(float));
+    if (bytes != 0) std::memcpy(heard.parameters.data(), arriving_.data() + sizeof heard.note, bytes);
+    all_.notes_.push_back(std::move(heard));
   }
   void closed(std::string const& reason) override { all_.gone_ = reason; }
 
@@ -62,7 +67,6 @@ class crew::wire_end final : public net::frame_receiver {
 };
 
 crew::crew(std::uint32_t servers) : self_(net::this_mpi_rank()), first_worker_(1 + servers) {
-  bool const is_other_worker = self_.number > first_worker_;
   if (leads() || is_first_worker())
     listener_ = network_.listen(
         net::mpi_network::address_of(self_.number, leads() ? leader_number : worker_number), {}, patient(),
@@ -70,10 +74,10 @@ crew::crew(std::uint32_t servers) : self_(net::this_mpi_rank()), first_worker_(1
           ends_.push_back(std::make_unique<wire_end>(*this, std::move(c)));
         });
   if (!leads()) leader_ = dial(0, leader_number);
-  if (is_other_worker) worker_ = dial(first_worker_, worker_number);
+  if (!leads() && !is_first_worker()) worker_ = dial(first_worker_, worker_number);
   std::size_t others = 0;
   if (leads()) others = self_.count - 1;
-  if (is_first_worker()) others = self_.count - 1 - first_worker_;
+  if (is_first_worker()) others = self_.count - 2;  // servers, too, which may be peers in another run
   wait_until([&] { return ends_.size() == others; }, net::network::clock::now() + patience);
 }
 
@@ -128,11 +132,16 @@ std::optional<std::string> crew::next_order() {
 
 void crew::report(std::string const& text) { leader_->send(text_kind, std::as_bytes(std::span(text))); }
 
-void crew::tell(progress_note const& note) { worker_->send(note_kind, std::as_bytes(std::span(&note, 1))); }
+void crew::tell(progress_note const& note, std::span<float const> parameters) {
+  auto const head = std::as_bytes(std::span(&note, 1)), tail = std::as_bytes(parameters);
+  std::vector<std::byte> all(head.begin(), head.end());
+  all.insert(all.end(), tail.begin(), tail.end());
+  worker_->send(note_kind, all);
+}
 
-void crew::hear(std::function<void(progress_note const&)> const& each) {
+void crew::hear(std::function<void(heard_note const&)> const& each) {
   network_.poll();
-  for (progress_note const& note : std::exchange(notes_, {})) each(note);
+  for (heard_note const& one : std::exchange(notes_, {})) each(one);
 }
 
 }  // namespace rubato::bench

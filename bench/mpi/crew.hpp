@@ -25,8 +25,14 @@ struct progress_note {
   bool is_done = false;
 };
 
+/// The same, and its parameters where it has sent them: a peer's.
+struct heard_note {
+  progress_note note;
+  std::vector<float> parameters;
+};
+
 /// How the ranks of a job work through runs that rank 0 decides on: it sends orders to all, worker 0 sends it results,
-/// and the other workers tell worker 0 how far they are.
+/// and all others tell worker 0 how far they are.
 class crew {
  public:
   /// Collective. @throws process_failure when one is not there in time
@@ -48,9 +54,9 @@ class crew {
   /// By worker 0.
   void report(std::string const& text);
   /// By other workers.
-  void tell(progress_note const& note);
+  void tell(progress_note const& note, std::span<float const> parameters = {});
   /// What these have said, in worker 0.
-  void hear(std::function<void(progress_note const&)> const& each);
+  void hear(std::function<void(heard_note const&)> const& each);
 
  private:
   class wire_end;
@@ -66,7 +72,7 @@ class crew {
   std::vector<std::unique_ptr<wire_end>> ends_;  ///< of those who have dialed
   std::unique_ptr<wire_end> leader_, worker_;    ///< of rank 0 and worker 0
   std::deque<std::string> texts_;       ///< orders or results that have come
-  std::vector<progress_note> notes_;
+  std::vector<heard_note> notes_;
   std::optional<std::string> gone_;     ///< why somebody is
 };
 

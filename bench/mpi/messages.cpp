@@ -16,8 +16,11 @@
 #include <fmt/format.h>
 
 #include "rubato/cluster/cluster.hpp"
+#include "rubato/cluster/peer_group.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/net/mpi_network.hpp"
+#include "rubato/peer/all_reduce.hpp"
+#include "rubato/peer/topologies.hpp"
 #include "rubato/protocol/asp.hpp"
 #include "rubato/storage/dense.hpp"
 #include "rubato/transport/mpi.hpp"
@@ -27,6 +30,7 @@ namespace {
 
 constexpr int server = 1, worker = 2;
 constexpr std::size_t large_bytes = std::size_t{16} << 20;
+constexpr std::size_t summed = 1'000'000;  // floats
 
 template <class F>
 double seconds_of(F f) {
@@ -96,6 +100,36 @@ double pull_whole(int times) {
   return median(std::move(took));
 }
 
+/// By server and worker alone.
+double add_up_plainly(int rank, int times) {
+  MPI_Comm both = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank == 0 ? MPI_UNDEFINED : 0, rank, &both);
+  if (both == MPI_COMM_NULL) return 0;
+  std::vector<float> mine(summed, 1e-3F), total(summed);
+  std::vector<double> took;
+  for (int i = 0; i < times; ++i)
+    took.push_back(seconds_of([&] {
+      MPI_Allreduce(mine.data(), total.data(), static_cast<int>(summed), MPI_FLOAT, MPI_SUM, both);
+    }));
+  MPI_Comm_free(&both);
+  return median(std::move(took));
+}
+
+/// The same two as peers, which average their gradients and make a step.
+double all_reduce_among_peers(int times, bool collectives) {
+  std::vector<double> took;
+  peer_group g{mpi{.place = {.servers = 0}, .collectives = collectives}, ring(2), all_reduce{}, plain_step{},
+               std::vector<float>(summed)};
+  g.run([&](auto& peer) {
+    std::vector<float> const gradient(summed, 1e-3F);
+    for (std::int64_t const k : peer.iterations(times + 2)) {  // the first ones take fresh memory
+      double const one = seconds_of([&] { peer.step(gradient); });
+      if (k >= 2) took.push_back(one);
+    }
+  });
+  return median(std::move(took));
+}
+
 struct line {
   char const* name;
   std::vector<double> plain, pulls, ratios;
@@ -128,20 +162,23 @@ void measure_messages(message_options const& o) {
   if (self.count != 3)
     throw option_error(fmt::format("rubato-bench mpi: there are {} ranks, expected 3, as of mpirun -n 3", self.count));
   int const rank = static_cast<int>(self.number);
-  std::array<line, 2> lines{line{"one row", {}, {}, {}}, line{"16 MB", {}, {}, {}}};
+  std::array<line, 4> lines{line{"one row", {}, {}, {}}, line{"16 MB", {}, {}, {}},
+                            line{"all_reduce, 1M", {}, {}, {}}, line{"by messages", {}, {}, {}}};
   for (int round = 0; round < o.rounds; ++round) {
-    std::array<std::array<double, 2>, 2> found{};
+    std::array<std::array<double, 2>, 4> found{};
     found[0] = {ping_pong(rank, 80, o.small), pull_rows(o.small)};
     found[1] = {ping_pong(rank, large_bytes, o.large), pull_whole(o.large)};
-    MPI_Bcast(&found, 4, MPI_DOUBLE, worker, MPI_COMM_WORLD);  // they are the worker's
-    for (std::size_t i = 0; i < 2; ++i) {
+    found[2] = {add_up_plainly(rank, o.large), all_reduce_among_peers(o.large, true)};
+    found[3] = {found[2][0], all_reduce_among_peers(o.large, false)};
+    MPI_Bcast(&found, 2 * static_cast<int>(found.size()), MPI_DOUBLE, worker, MPI_COMM_WORLD);  // they are the worker's
+    for (std::size_t i = 0; i < found.size(); ++i) {
       lines[i].plain.push_back(found[i][0]);
       lines[i].pulls.push_back(found[i][1]);
       lines[i].ratios.push_back(found[i][1] / found[i][0]);
     }
   }
   if (rank != 0) return;
-  fmt::print("{:<18} {:>12} {:>12} {:>9} {:>17}\n", "medians, us", "plain MPI", "a pull", "ratio", "of each round");
+  fmt::print("{:<18} {:>12} {:>12} {:>9} {:>17}\n", "medians, us", "plain MPI", "Rubato", "ratio", "of each round");
   for (line& l : lines) fmt::print("{}", text_of(l));
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/train/run_peers.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/peer/mixing.hpp"
 #include "rubato/peer/topologies.hpp"
@@ -52,9 +53,8 @@ std::optional<std::string> obstacle_of_scenario(protocol_choice const& p, traini
 
 std::optional<std::string> obstacle(protocol_choice const& protocol, training const& job) {
   if (protocol.has_servers()) return std::nullopt;
-  if (job.transport == transport_kind::mpi)
-    return protocol.label() + ": peers have no server and do not run on mpi, whose ranks have their roles already";
-  auto what = obstacle_of_graph(protocol, parse_graph(protocol.with.peers.graph, job.workers));
+  std::uint32_t const peers = job_of_peers(job).workers;
+  auto what = obstacle_of_graph(protocol, parse_graph(protocol.with.peers.graph, peers));
   if (!what) what = obstacle_of_scenario(protocol, job);
   if (what) what->insert(0, protocol.label() + ": ");
   return what;

@@ -8,6 +8,8 @@
 #include "bench/result/run_result.hpp"
 #include "bench/train/body.hpp"
 #include "bench/train/training.hpp"
+#include "rubato/peer/graph.hpp"
+#include "rubato/peer/peer_rules.hpp"
 #include "rubato/protocol/rules.hpp"
 
 namespace rubato::bench {
@@ -49,6 +51,7 @@ struct mpi_job {
   /// Tells the others that a protocol is to be run.
   std::function<void(std::string const& label, training const& job)> begin = {};
   std::function<run_result(server_run const& what, run_result r)> run = {};
+  std::function<run_result(peer_rules const& p, graph const& among, training const& job, run_result r)> run_peers = {};
 };
 [[nodiscard]] mpi_job& over_mpi();
 

@@ -9,6 +9,7 @@
 #include "bench/train/peer_body.hpp"
 #include "bench/train/recorder.hpp"
 #include "bench/train/result_of.hpp"
+#include "bench/train/run.hpp"
 #include "bench/train/timing.hpp"
 #include "rubato/cluster/peer_group.hpp"
 #include "rubato/peer/topologies.hpp"
@@ -16,6 +17,12 @@
 #include "rubato/transport/simulated.hpp"
 
 namespace rubato::bench {
+
+training job_of_peers(training const& job) {
+  training own = job;
+  if (job.transport == transport_kind::mpi && over_mpi().ranks > 1) own.workers = over_mpi().ranks - 1;
+  return own;
+}
 
 std::uint64_t peer_updates_in_clock(training const& job) {
   return static_cast<std::uint64_t>(job.steps_per_commit) * job.workers;
@@ -65,8 +72,9 @@ run_result measure_peers(Group& group, training const& job, run_result r) {
 
 }  // namespace
 
-run_result run_peers(peer_rules const& p, std::string_view name, staleness s, training const& job,
+run_result run_peers(peer_rules const& p, std::string_view name, staleness s, training const& given,
                      protocol_parameters const& with) {
+  training const job = job_of_peers(given);
   graph const among = peer_graph(job, with);
   std::vector<float> const start(job.start().begin(), job.start().end());
   run_result r = describe_peers(job, name, s);
@@ -75,6 +83,7 @@ run_result run_peers(peer_rules const& p, std::string_view name, staleness s, tr
                  plain_step{}, start};
     return measure_peers(g, job, std::move(r));
   }
+  if (job.transport == transport_kind::mpi) return over_mpi().run_peers(p, among, job, std::move(r));
   if (job.transport == transport_kind::tcp) return run_peers_across_processes(p, among, job, std::move(r));
   peer_group g{
       in_process{.workers = job.workers, .slowness = slowness_of(job), .seed = job.seed}, among, p,

@@ -17,6 +17,8 @@ namespace rubato::bench {
 // `training::local_steps`; their rates decay after as many local steps; and a clock is as many
 // updates as there are local steps in a clock of the others.
 
+/// The job as peers do it: over MPI all ranks but the first have one, those too that are servers in other runs.
+[[nodiscard]] training job_of_peers(training const& job);
 /// The updates that all peers together make in a clock.
 [[nodiscard]] std::uint64_t peer_updates_in_clock(training const& job);
 /// The graph that the peers of a job stand on. @throws option_error

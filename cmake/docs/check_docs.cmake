@@ -22,6 +22,7 @@ set(conventions
   "/storage/.*Member (assign|fold|read|copy|collect|bytes|chunks|chunk|add|add_shares|versions|live)\\("
   "/storage/.*Member (value_type|merge_type|store|bounded|concurrent|merge|partition|filter|options) "
   "/net/(network|asio_network|mpi_network).hpp:.* Member (dial|listen|at|now|run_one|poll|interrupt|reached|random|process|threads)\\("
+  "/net/collective.hpp:.* Member (sum|result|leave|is_at_rest)\\("
   "/transport/.*Member (open|open_peers|nodes)\\("
   "/peer/peer_(node|endpoint).hpp:.* of class rubato::peer_(node|endpoint)"
   "/worker/endpoint.hpp:.* of class rubato::endpoint(_decorator)?"

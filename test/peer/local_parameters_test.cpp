@@ -165,6 +165,24 @@ TEST_CASE("local_parameters: a step on top of parameters, computed at others", "
   CHECK(values_of<double>(at) == x);
 }
 
+TEST_CASE("local_parameters: the mean of a sum is stepped by as the same gradient is, block by block",
+          "[peer][local_parameters]") {
+  std::size_t const n = 5000;  // more than a block
+  auto const fresh_of = [&] {
+    return local_parameters(test::setup_of(alone(), worker_id{0}, std::vector<double>(n, 1.0),
+                                           sgd{.rate = 0.5, .momentum = 0.5, .decay = 0.25}));
+  };
+  std::vector<double> sum(n), mean(n);
+  for (std::size_t i = 0; i < n; ++i) mean[i] = (sum[i] = static_cast<double>(i) - 7) / 3.0;
+  auto at_once = fresh_of(), usual = fresh_of();
+  shared_update const base = usual.initial(bytes_of(std::vector<double>(n, 2.0)));
+  shared_update const x = usual.initial(bytes_of(std::vector<double>(n, -4.0)));
+  for (int steps = 0; steps < 2; ++steps) {
+    auto const found = values_of<double>(at_once.stepped_by_mean(base, x, bytes_of(sum), 3));
+    CHECK(difference(found, values_of<double>(usual.stepped(base, x, bytes_of(mean)))) == std::nullopt);
+  }
+}
+
 TEST_CASE("local_parameters: only parameters of their size could be some peer's",
           "[peer][local_parameters]") {
   auto const local = make_parameters<float>(4);

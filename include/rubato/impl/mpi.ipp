@@ -4,5 +4,6 @@
 #include "rubato/net/impl/mpi_desk.ipp"
 #include "rubato/net/impl/mpi_network.ipp"
 #include "rubato/net/impl/mpi_pipe.ipp"
+#include "rubato/net/impl/mpi_sum.ipp"
 #include "rubato/net/impl/mpi_world.ipp"
 #include "rubato/transport/impl/mpi.ipp"

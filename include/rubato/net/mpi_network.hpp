@@ -1,9 +1,12 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "rubato/core/element.hpp"
+#include "rubato/net/collective.hpp"
 #include "rubato/net/network.hpp"
 
 namespace rubato::net {
@@ -46,6 +49,12 @@ class mpi_network final : public network {
 
   /// Where a rank is.
   [[nodiscard]] static address address_of(std::uint32_t rank, std::uint16_t number = 0);
+
+  /// A collective of all ranks but the first, whose member 0 is rank 1: sums by MPI_Iallreduce, while this network
+  /// runs. MPI says in which order numbers are added up: it must give all members the same bits, and should give them
+  /// again for the same numbers of as many ranks. All these ranks make theirs in the same order.
+  /// @param size how many numbers each member gives @throws option_error in rank 0
+  [[nodiscard]] std::unique_ptr<collective> join_others(element_type element, std::size_t size);
 
   std::shared_ptr<void> dial(address const& to, security const& keys, connection_options const& options,
                              dialed done) override;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -44,6 +45,9 @@ class local_parameters {
   /// The same with a gradient that lies in pieces, one after another.
   [[nodiscard]] shared_update stepped(shared_update const& base, shared_update const& x,
                                       std::span<shared_update const> gradient);
+  /// The same with the mean of `peers` gradients, of which this is the sum: in one pass.
+  [[nodiscard]] shared_update stepped_by_mean(shared_update const& base, shared_update const& x,
+                                              std::span<std::byte const> sum, std::uint32_t peers);
 
  private:
   [[nodiscard]] update_buffer fresh() const;

@@ -1,6 +1,9 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "rubato/core/ids.hpp"
 #include "rubato/core/time.hpp"
 #include "rubato/peer/message.hpp"
@@ -18,8 +21,10 @@ namespace rubato {
 /// | `now()`            | time since the run began |
 /// | `charge(work)`     | the peer has computed `work` units since the last charge; a simulator makes time pass |
 /// | `checkpoint()`     | throws when the run is being stopped; cheap |
+/// | `can_sum()`        | whether there is `sum`, at all peers alike; else a node adds up by messages |
+/// | `sum(mine)`        | waits for what all peers give, as many numbers each, and returns their sum, the same at all to the last bit; it stays until the next one. Nothing where a peer is lost, or has left, as the node has then been told |
 ///
-/// `post`, `flush`, `wait` and `charge` too throw when the run is being stopped; what they throw then is
+/// `post`, `flush`, `wait`, `charge` and `sum` too throw when the run is being stopped; what they throw then is
 /// `run_stopped`, which is no std::exception, so that bodies do not swallow it by accident.
 class peer_endpoint {
  public:
@@ -40,6 +45,8 @@ class peer_endpoint {
   [[nodiscard]] virtual time_point now() const = 0;
   virtual void charge(double work) = 0;
   virtual void checkpoint() = 0;
+  [[nodiscard]] virtual bool can_sum() const noexcept { return false; }
+  [[nodiscard]] virtual std::span<std::byte const> sum(std::span<std::byte const> /*mine*/) { return {}; }
 
  private:
   virtual void lock() = 0;
@@ -53,14 +60,19 @@ struct peer_waits {
 };
 
 namespace detail {
+/// Adds the time until its end to `spent`.
+struct waiting_time {
+  waiting_time(peer_endpoint& of, duration& to) : e(of), spent(to), since(of.now()) {}
+  waiting_time(waiting_time const&) = delete;
+  waiting_time& operator=(waiting_time const&) = delete;
+  ~waiting_time() { spent += e.now() - since; }
+  peer_endpoint& e;
+  duration& spent;
+  time_point since;
+};
 /// Waits, and adds the time to `spent`, even if the run is stopped meanwhile.
 inline void wait_counting(peer_endpoint& e, duration& spent) {
-  struct stopwatch {
-    peer_endpoint& e;
-    duration& spent;
-    time_point since;
-    ~stopwatch() { spent += e.now() - since; }
-  } const until_it_returns{e, spent, e.now()};
+  waiting_time const until_it_returns(e, spent);
   e.wait();
 }
 }  // namespace detail

@@ -85,6 +85,8 @@ class peer_node {
   [[nodiscard]] virtual peer_waits waits() const noexcept = 0;
 
   [[nodiscard]] virtual std::uint64_t bytes(peer_message const& m) const noexcept = 0;
+  /// Whether it uses `peer_endpoint::sum` where there is one.
+  [[nodiscard]] virtual bool sums() const noexcept { return false; }
   /// What the peers of a run in several processes must agree on about the protocol, in words: the same at every node,
   /// and with any compiler. Not asked where all are in one process.
   [[nodiscard]] virtual std::string agreement() const { return "one that says nothing of itself"; }

@@ -33,6 +33,10 @@ struct mpi {
   std::uint64_t seed = 1;     ///< of the workers' random streams
   bool background = false;    ///< see `tcp::background`
   std::uint64_t sparse_max = std::uint64_t{1} << 30;  ///< see `tcp::sparse_max`
+  /// `all_reduce` adds up by MPI_Iallreduce. MPI says in which order: all peers get the same bits, as MPI requires, and
+  /// so they should the next time for the same numbers and ranks; but not always those that the ring of messages gives,
+  /// which other transports have, and this one without collectives. All ranks say the same.
+  bool collectives = true;
 
   /// With `RUBATO_SERVERS`, and what else `net::deployment::from_environment` reads that is no address, role or
   /// number. Collective, as `net::this_mpi_rank` is, which it calls. @throws option_error

@@ -19,6 +19,21 @@ namespace rubato::net::detail {
 
 class mpi_pipe;
 
+/// What has messages under way, or a sum.
+class mpi_traffic {
+ public:
+  struct movement {
+    bool any = false;     ///< something has arrived or left
+    bool still = false;   ///< more is under way
+    bool is_sum = false;  ///< of many messages to and fro, each of which waits for who looks
+  };
+  /// Looks after them, without the world's mutex.
+  [[nodiscard]] virtual movement go_on() = 0;
+
+ protected:
+  ~mpi_traffic() = default;
+};
+
 /// What one network of MPI does next: tasks, timers, connections with messages that have come or are under way, and
 /// how it waits when there is nothing. All but `wake` and what is marked so by the network's thread.
 class mpi_desk {
@@ -43,7 +58,7 @@ class mpi_desk {
   /// Something has been sent, to which there may soon be an answer.
   void expect_answer() noexcept { was_busy_ = true; }
   /// It has messages under way.
-  void busy(std::shared_ptr<mpi_pipe> which) { under_way_.push_back(std::move(which)); }
+  void busy(std::shared_ptr<mpi_traffic> which) { under_way_.push_back(std::move(which)); }
 
   /// Does one thing that there is to do by now; false: there is nothing.
   bool step(clock::time_point now);
@@ -64,7 +79,8 @@ class mpi_desk {
   std::deque<std::function<void()>> tasks_;
   std::map<place, alarm*> alarms_;
   std::uint64_t alarms_made_ = 0;
-  std::vector<std::shared_ptr<mpi_pipe>> under_way_;
+  std::vector<std::shared_ptr<mpi_traffic>> under_way_;
+  bool sums_ = false;  ///< one of them is a sum
   bool was_busy_ = true;  ///< since `busy_at_`, which is put right when the time is known anyway
   clock::time_point busy_at_ = clock::now();  ///< when there was something to do last
   clock::time_point left_at_ = busy_at_;      ///< when `run_one` returned last

@@ -21,6 +21,7 @@ using namespace std::chrono_literals;
 constexpr auto spins_for = 50us;
 constexpr auto spins_in_a_crowd_for = 2us;
 constexpr auto yields_for = 500us;
+constexpr auto yields_for_a_sum = 20ms;  // it goes on at each look, of all ranks in turn
 constexpr auto shortest_sleep = 20us;
 constexpr auto longest_sleep = 1ms;
 // MPI cuts a large message into many, and goes on with the next at each look.
@@ -84,9 +85,11 @@ bool mpi_desk::ring(clock::time_point now) {
 }
 
 void mpi_desk::look_after_messages() {
+  sums_ = false;
   for (std::size_t i = 0; i < under_way_.size();) {
     auto const moved = under_way_[i]->go_on();
     was_busy_ = was_busy_ || moved.any;
+    sums_ = sums_ || moved.is_sum;
     if (moved.still) ++i;
     else under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -148,7 +151,7 @@ void mpi_desk::wait(clock::time_point now, clock::time_point deadline) {
   bool const carries = !under_way_.empty();
   if (idle < (world_.is_crowded() ? spins_in_a_crowd_for : spins_for)) return;
   if (carries && now - paused_at_ < carries_for) return;
-  if (idle < yields_for && now >= yields_from_) {
+  if (idle < (sums_ ? clock::duration(yields_for_a_sum) : yields_for) && (sums_ || now >= yields_from_)) {
     ::sched_yield();
     paused_at_ = clock::now();
     if (paused_at_ - now > yield_of_one) yields_from_ = paused_at_ + without_yields_for;

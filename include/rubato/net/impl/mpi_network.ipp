@@ -15,6 +15,7 @@
 #include "rubato/net/log.hpp"
 #include "rubato/net/impl/mpi_desk.hpp"
 #include "rubato/net/impl/mpi_pipe.hpp"
+#include "rubato/net/impl/mpi_sum.hpp"
 #include "rubato/net/impl/mpi_world.hpp"
 
 namespace rubato::net {
@@ -23,6 +24,7 @@ namespace {
 using detail::mpi_control;
 using detail::mpi_desk;
 using detail::mpi_pipe;
+using detail::mpi_sum;
 using detail::mpi_world;
 
 constexpr std::string_view rank_prefix = "rank-";
@@ -176,6 +178,24 @@ class mpi_listener final : public listener {
   std::uint16_t number_ = 0;
 };
 
+/// The owner's end of a sum.
+class mpi_collective final : public collective {
+ public:
+  explicit mpi_collective(std::shared_ptr<mpi_sum> to) : sum_(std::move(to)) {}
+  mpi_collective(mpi_collective const&) = delete;
+  mpi_collective& operator=(mpi_collective const&) = delete;
+  ~mpi_collective() override { sum_->part(); }
+
+  void begin() override { sum_->begin(); }
+  void sum(std::span<std::byte const> mine, std::function<void()> done) override { sum_->sum(mine, std::move(done)); }
+  [[nodiscard]] outcome result() const override { return sum_->result(); }
+  void leave(leaving why) override { sum_->leave(why); }
+  [[nodiscard]] bool is_at_rest() const noexcept override { return sum_->is_at_rest(); }
+
+ private:
+  std::shared_ptr<mpi_sum> sum_;
+};
+
 }  // namespace
 
 struct mpi_network::state {
@@ -192,6 +212,13 @@ mpi_network::~mpi_network() = default;
 
 address mpi_network::address_of(std::uint32_t rank, std::uint16_t number) {
   return {.host = fmt::format("{}{}", rank_prefix, rank), .port = number};
+}
+
+std::unique_ptr<collective> mpi_network::join_others(element_type element, std::size_t size) {
+  auto const sum = std::make_shared<mpi_sum>(state_->desk, element, size);
+  auto made = std::make_unique<mpi_collective>(sum);
+  sum->join();
+  return made;
 }
 
 std::shared_ptr<void> mpi_network::dial(address const& to, security const& keys, connection_options const& options,

@@ -24,7 +24,7 @@ namespace rubato::net::detail {
 /// What is behind a connection, and before that behind the attempt to make one. The frames' bytes travel in messages
 /// of at most `piece_max`, none of which holds a large body's bytes and others; an empty one is the end. Messages that
 /// are under way keep it alive, the owner's handle may go.
-class mpi_pipe final : public mpi_world::end, public std::enable_shared_from_this<mpi_pipe> {
+class mpi_pipe final : public mpi_world::end, public mpi_traffic, public std::enable_shared_from_this<mpi_pipe> {
  public:
   static constexpr std::size_t piece_max = 512 * 1024;  ///< divides the window through which commits are folded
 
@@ -61,12 +61,7 @@ class mpi_pipe final : public mpi_world::end, public std::enable_shared_from_thi
   void take();
   /// Hands it over, if it is there. Without the mutex.
   void taken();
-  struct movement {
-    bool any = false;    ///< a message has arrived or left
-    bool still = false;  ///< others are under way
-  };
-  /// Looks after messages that are under way.
-  [[nodiscard]] movement go_on();
+  [[nodiscard]] movement go_on() override;
 
  private:
   struct leaving {

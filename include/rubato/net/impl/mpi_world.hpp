@@ -17,7 +17,10 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
+
+#include "rubato/core/element.hpp"
 
 namespace rubato::net::detail {
 
@@ -61,6 +64,16 @@ class mpi_world {
     ~door() = default;
   };
 
+  /// What goes on when its owner has gone.
+  class lasting {
+   public:
+    /// Goes on. Whether it has come to its end; with the mutex held.
+    [[nodiscard]] virtual bool ends() = 0;
+
+   protected:
+    ~lasting() = default;
+  };
+
   static constexpr int control_tag = 0;
   static constexpr std::size_t message_max = std::size_t{1} << 24;  ///< bytes; what is longer nobody here sends
 
@@ -100,9 +113,25 @@ class mpi_world {
   void drop(mpi_arrival& what);
   /// Keeps this alive until all are over.
   void linger(std::vector<MPI_Request> requests, std::shared_ptr<void const> what);
-  [[nodiscard]] bool has_lingering() const noexcept { return !lingering_.empty(); }
+  void linger(std::shared_ptr<lasting> what) { lasting_.push_back(std::move(what)); }
+  [[nodiscard]] bool has_lingering() const noexcept { return !lingering_.empty() || !lasting_.empty(); }
   /// Gives what has lingered to its end, to be destroyed without the mutex.
   [[nodiscard]] std::vector<std::shared_ptr<void const>> tidy();
+
+  // sums of all ranks but the first, by those alone
+  [[nodiscard]] std::uint32_t others() const noexcept { return static_cast<std::uint32_t>(count_ - 1); }
+  [[nodiscard]] std::size_t number_among_others() const noexcept { return static_cast<std::size_t>(rank_ - 1); }
+  /// A place in the order in which communicators of theirs are made. @throws option_error for the first rank
+  [[nodiscard]] std::int32_t queue_up();
+  /// One after the other, since the messages by which Open MPI makes one are taken for those of another one under way.
+  [[nodiscard]] bool is_next(std::int32_t place) const noexcept { return place == joined_; }
+  /// Begins to make the next one, which is there when the request is over; then `joined` is to be called.
+  [[nodiscard]] MPI_Request join_others(MPI_Comm& made);
+  void joined() noexcept { ++joined_; }
+  void leave_others(MPI_Comm& made);
+  /// Begins to add up element by element. Of as many requests at each rank.
+  void sum_among_others(MPI_Comm among, element_type element, std::span<std::byte const> mine,
+                        std::span<std::byte> total, std::vector<MPI_Request>& requests);
 
  private:
   struct lingering {
@@ -117,10 +146,16 @@ class mpi_world {
   mpi_world();
   void take_control(int source, mpi_arrival& what);
   void finish();
+  void finish_sums();
+  template <class Done>
+  void look_until(Done done);
   static int on_finalize(MPI_Comm, int, void* world, void*) noexcept;
 
   std::mutex mutex_;
   MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Comm others_ = MPI_COMM_NULL;  ///< all but the first
+  std::int32_t places_ = 0;          ///< given out so far
+  std::int32_t joined_ = 0;          ///< of these, that have been made
   int rank_ = 0;
   int count_ = 1;
   int tag_max_ = 32767;
@@ -133,6 +168,7 @@ class mpi_world {
   std::map<int, known_end> ends_;
   std::map<std::uint16_t, door*> doors_;
   std::list<lingering> lingering_;
+  std::vector<std::shared_ptr<lasting>> lasting_;
 };
 
 }  // namespace rubato::net::detail

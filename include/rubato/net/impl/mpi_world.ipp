@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
@@ -61,6 +62,16 @@ bool is_over(MPI_Request& request) {
   return MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
 }
 
+MPI_Datatype datatype_of(element_type element) {
+  switch (element) {
+    case element_type::float32: return MPI_FLOAT;
+    case element_type::float64: return MPI_DOUBLE;
+    case element_type::int32: return MPI_INT32_T;
+    case element_type::int64: break;
+  }
+  return MPI_INT64_T;
+}
+
 int ranks_on_this_machine() {
   MPI_Comm here = MPI_COMM_NULL;
   int count = 1;
@@ -84,6 +95,8 @@ mpi_world::mpi_world() : initialized_here_(initialize()) {
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &count_);
+  check_mpi(MPI_Comm_split(comm_, rank_ == 0 ? MPI_UNDEFINED : 0, rank_, &others_), "tell the first rank from others");
+  if (others_ != MPI_COMM_NULL) MPI_Comm_set_errhandler(others_, MPI_ERRORS_RETURN);
   crowded_ = ranks_on_this_machine() > ::sysconf(_SC_NPROCESSORS_ONLN);
   void* most = nullptr;
   int known = 0;
@@ -114,23 +127,39 @@ int mpi_world::on_finalize(MPI_Comm, int, void* world, void*) noexcept {
   return MPI_SUCCESS;
 }
 
+template <class Done>
+void mpi_world::look_until(Done done) {
+  using namespace std::chrono_literals;
+  std::chrono::microseconds pause{0};
+  while (!done()) {
+    if (take_one()) pause = {};
+    else std::this_thread::sleep_for(pause = std::min(pause + 1us, std::chrono::microseconds(1ms)));
+  }
+}
+
 /// Messages that nobody wants any more may be on their way both ways, and whoever sends them must get rid of them.
 void mpi_world::finish() {
   std::lock_guard const guard(mutex_);
   over_ = true;
-  using namespace std::chrono_literals;
-  auto const wait_until = [this](auto done) {
-    std::chrono::microseconds pause{0};
-    while (!done()) {
-      if (take_one()) pause = {};
-      else std::this_thread::sleep_for(pause = std::min(pause + 1us, std::chrono::microseconds(1ms)));
-    }
-  };
-  wait_until([this] { return (void)tidy(), lingering_.empty(); });
+  look_until([this] { return (void)tidy(), lingering_.empty(); });
   MPI_Request all = MPI_REQUEST_NULL;
   check_mpi(MPI_Ibarrier(comm_, &all), "wait for the other ranks");
-  wait_until([&] { return (void)tidy(), test(all); });
+  look_until([&] { return (void)tidy(), test(all); });
+  finish_sums();
+  if (others_ != MPI_COMM_NULL) MPI_Comm_free(&others_);
   MPI_Comm_free(&comm_);
+}
+
+/// A rank whose program has failed early may have left one out, for which the others would wait for ever.
+void mpi_world::finish_sums() {
+  if (count_ == 1) return;
+  constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();
+  std::array<std::int32_t, 2> const mine{rank_ == 0 ? none : places_, rank_ == 0 ? none : -places_};
+  std::array<std::int32_t, 2> most{};
+  MPI_Request all = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallreduce(mine.data(), most.data(), 2, MPI_INT32_T, MPI_MAX, comm_, &all), "count sums");
+  look_until([&] { return test(all); });
+  if (most[0] == -most[1]) look_until([this] { return (void)tidy(), lasting_.empty(); });
 }
 
 int mpi_world::add(end& e, int source) {
@@ -238,7 +267,41 @@ std::vector<std::shared_ptr<void const>> mpi_world::tidy() {
     done.push_back(std::move(l.what));
     return true;
   });
+  std::erase_if(lasting_, [&](std::shared_ptr<lasting>& l) {
+    if (!l->ends()) return false;
+    done.push_back(std::move(l));
+    return true;
+  });
   return done;
+}
+
+std::int32_t mpi_world::queue_up() {
+  if (others_ == MPI_COMM_NULL) throw option_error("the first rank of an MPI job has no part in the sums of others");
+  return places_++;
+}
+
+MPI_Request mpi_world::join_others(MPI_Comm& made) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Comm_idup(others_, &made, &request), "duplicate a communicator");
+  return request;
+}
+
+void mpi_world::leave_others(MPI_Comm& made) {
+  if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
+}
+
+void mpi_world::sum_among_others(MPI_Comm among, element_type element, std::span<std::byte const> mine,
+                                 std::span<std::byte> total, std::vector<MPI_Request>& requests) {
+  constexpr std::size_t elements_max = std::size_t{1} << 30;  // MPI counts in int
+  std::size_t const most = elements_max * size_of(element);
+  for (std::size_t at = 0; at < mine.size(); at += most) {
+    std::size_t const bytes = std::min(most, mine.size() - at);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Iallreduce(mine.data() + at, total.data() + at, static_cast<int>(bytes / size_of(element)),
+                             datatype_of(element), MPI_SUM, among, &request),
+              "add up");
+    requests.push_back(request);
+  }
 }
 
 }  // namespace rubato::net::detail

@@ -22,7 +22,7 @@ namespace detail {
 /// n peers cut the gradient into n chunks. In n − 1 rounds each sends one chunk to the next peer and
 /// adds its own to the one that it gets, after which each holds the sum of one chunk; in n − 1 more the means
 /// go around. So each sends 2(n − 1)/n of the gradient, in 2(n − 1) messages that wait for each other. What
-/// comes is sent on from where it is.
+/// comes is sent on from where it is. Where the endpoint can add up by itself, that takes the ring's place.
 class all_reduce_node final : public peer_node {
  public:
   explicit all_reduce_node(node_setup const& setup)
@@ -35,7 +35,7 @@ class all_reduce_node final : public peer_node {
   // ---- under the transport's guard
 
   [[nodiscard]] bool deliver(worker_id from, peer_message&& m, outbox&) override {
-    if (from.value() != (self_ + count_ - 1) % count_ || m.kind > bye) return false;
+    if (at_once_ || from.value() != (self_ + count_ - 1) % count_ || m.kind > bye) return false;
     if (m.kind == bye) {
       lost_ = lost_.value_or(from);
       return true;
@@ -49,7 +49,7 @@ class all_reduce_node final : public peer_node {
   }
   void lose(worker_id w) override { lost_ = lost_.value_or(w); }
   void leave(outbox& out) override {
-    if (count_ > 1) out.push_back({next(), {.kind = bye, .number = 0, .parameters = {}}});
+    if (count_ > 1 && !at_once_) out.push_back({next(), {.kind = bye, .number = 0, .parameters = {}}});
   }
   [[nodiscard]] bool can_go_on() const noexcept override { return !arrived_.empty() || lost_; }
   [[nodiscard]] shared_update share() const override { return current_; }
@@ -67,25 +67,14 @@ class all_reduce_node final : public peer_node {
     waits_ = {};
   }
 
-  void begin(peer_endpoint&, std::int64_t iterations) override {
+  void begin(peer_endpoint& e, std::int64_t iterations) override {
+    e.guard([&] { at_once_ = count_ > 1 && e.can_sum(); });
     iterations_ = iterations;
     ended_ = iterations == 0;
   }
 
   void step(peer_endpoint& e, std::span<std::byte const> gradient) override {
-    shared_update going = copy_of(chunk(gradient, self_));
-    for (std::uint32_t r = 0; r + 1 < count_; ++r) {
-      send(e, std::move(going));
-      std::span<std::byte const> const own = chunk(gradient, self_ + count_ - r - 1);
-      going = sum_of(own, receive(e, own.size()), r + 2 == count_);
-    }
-    mean(self_ + 1) = std::move(going);
-    for (std::uint32_t r = 0; r + 1 < count_; ++r) {
-      send(e, mean(self_ + 1 + count_ - r));
-      mean(self_ + count_ - r) = receive(e, chunk(gradient, self_ + count_ - r).size());
-    }
-    shared_update next_parameters = local_.stepped(current_, current_, means_);
-    std::ranges::fill(means_, shared_update());
+    shared_update next_parameters = at_once_ ? after_one_sum(e, gradient) : after_the_ring(e, gradient);
     e.guard([&] { current_ = std::move(next_parameters); });
     ++counters_.iterations;
     ended_ = iteration_ + 1 == iterations_;
@@ -102,6 +91,7 @@ class all_reduce_node final : public peer_node {
   [[nodiscard]] std::uint64_t bytes(peer_message const& m) const noexcept override {
     return sizeof m.kind + m.parameters->values.size_bytes();
   }
+  [[nodiscard]] bool sums() const noexcept override { return true; }
   [[nodiscard]] std::string agreement() const override { return "all_reduce"; }
 
  private:
@@ -122,6 +112,41 @@ class all_reduce_node final : public peer_node {
                                 (size + (i < more ? 1 : 0)) * each());
   }
 
+  [[nodiscard]] shared_update after_the_ring(peer_endpoint& e, std::span<std::byte const> gradient) {
+    shared_update going = copy_of(chunk(gradient, self_));
+    for (std::uint32_t r = 0; r + 1 < count_; ++r) {
+      send(e, std::move(going));
+      std::span<std::byte const> const own = chunk(gradient, self_ + count_ - r - 1);
+      going = sum_of(own, receive(e, own.size()), r + 2 == count_);
+    }
+    mean(self_ + 1) = std::move(going);
+    for (std::uint32_t r = 0; r + 1 < count_; ++r) {
+      send(e, mean(self_ + 1 + count_ - r));
+      mean(self_ + count_ - r) = receive(e, chunk(gradient, self_ + count_ - r).size());
+    }
+    shared_update stepped = local_.stepped(current_, current_, means_);
+    std::ranges::fill(means_, shared_update());
+    return stepped;
+  }
+
+  [[nodiscard]] shared_update after_one_sum(peer_endpoint& e, std::span<std::byte const> gradient) {
+    std::span<std::byte const> total;
+    {
+      detail::waiting_time const until_it_is_there(e, waits_.for_updates);
+      total = e.sum(gradient);
+    }
+    if (total.empty()) e.guard([&] { throw_lost(); });
+    ++counters_.updates_sent;
+    counters_.updates_reduced += count_ - 1;
+    return local_.stepped_by_mean(current_, current_, total, count_);
+  }
+
+  [[noreturn]] void throw_lost() const {
+    throw lost_error("all_reduce: peer " + (lost_ ? std::to_string(lost_->value()) : "of another process") +
+                     " is lost, and peer " + std::to_string(self_) + " cannot end iteration " +
+                     std::to_string(iteration_) + " without it");
+  }
+
   /// Of all peers' chunks number `c mod count`, once it has come around.
   [[nodiscard]] shared_update& mean(std::uint32_t c) noexcept { return means_[c % count_]; }
 
@@ -140,10 +165,7 @@ class all_reduce_node final : public peer_node {
   [[nodiscard]] shared_update receive(peer_endpoint& e, std::size_t bytes) {
     wait_counting(e, waits_.for_updates);
     return e.guard([&] {
-      if (arrived_.empty())
-        throw lost_error("all_reduce: peer " + std::to_string(lost_->value()) +
-                         " is lost, and peer " + std::to_string(self_) + " cannot end iteration " +
-                         std::to_string(iteration_) + " without it");
+      if (arrived_.empty()) throw_lost();
       shared_update first = std::move(arrived_.front());
       arrived_.pop_front();
       if (std::size_t const got = first->values.size_bytes(); got != bytes)
@@ -179,6 +201,7 @@ class all_reduce_node final : public peer_node {
   std::vector<shared_update> means_;  ///< by chunk; empty between steps
   std::deque<shared_update> arrived_;
   std::optional<worker_id> lost_;
+  bool at_once_ = false;  ///< the endpoint adds up
   std::int64_t iteration_ = 0;
   std::int64_t iterations_ = 0;
   bool ended_ = false;

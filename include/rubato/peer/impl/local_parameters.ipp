@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -11,6 +12,8 @@
 namespace rubato {
 
 namespace detail {
+constexpr std::size_t stretch = 2048;  // stays in the first cache with all that belongs to it
+
 /// A stretch of a block that stays in the first cache, so that memory is read and written once whatever
 /// the number of parts.
 template <parameter T>
@@ -49,12 +52,11 @@ shared_update local_parameters::initial(std::span<std::byte const> values) const
 
 shared_update local_parameters::average(std::span<contribution const> parts, shared_update const& own,
                                         std::span<std::byte const> gradient) {
-  constexpr std::size_t stretch = 2048;
   std::size_t const each = size_of(element_);
   std::byte const* const mine = own->values.data();
   update_buffer next = fresh();
-  for (std::size_t first = 0; first < size_; first += stretch) {
-    std::size_t const n = std::min(stretch, size_ - first);
+  for (std::size_t first = 0; first < size_; first += detail::stretch) {
+    std::size_t const n = std::min(detail::stretch, size_ - first);
     std::byte* const to = next->values.data() + first * each;
     with_element(element_, [&]<class T>() {
       detail::average_stretch(parts, mine, first, reinterpret_cast<T*>(to), n);
@@ -83,6 +85,24 @@ shared_update local_parameters::stepped(shared_update const& base, shared_update
                  piece->values.data(), next->values.data() + at);
     at += piece->values.size_bytes();
   }
+  return next;
+}
+
+shared_update local_parameters::stepped_by_mean(shared_update const& base, shared_update const& x,
+                                                std::span<std::byte const> sum, std::uint32_t peers) {
+  update_buffer next = fresh();
+  with_element(element_, [&]<class T>() {
+    std::array<T, detail::stretch> mean;
+    auto const* const sums = reinterpret_cast<T const*>(sum.data());
+    for (std::size_t first = 0; first < size_; first += detail::stretch) {
+      std::size_t const n = std::min(detail::stretch, size_ - first);
+      std::size_t const at = first * sizeof(T);
+      for (std::size_t i = 0; i < n; ++i) mean[i] = sums[first + i] / static_cast<T>(peers);
+      std::memcpy(next->values.data() + at, base->values.data() + at, n * sizeof(T));
+      step_->apply(first, n, x->values.data() + at, reinterpret_cast<std::byte const*>(mean.data()),
+                   next->values.data() + at);
+    }
+  });
   return next;
 }
 

@@ -94,7 +94,15 @@ std::unique_ptr<tcp_runtime> mpi::open(run_setup setup) const {
 
 std::unique_ptr<tcp_peer_runtime> mpi::open_peers(peer_setup setup) const {
   check();
-  return detail::open_peer_process(as_processes(), std::move(setup));
+  tcp const mine = as_processes();
+  bool const adds_up = collectives;
+  if (!adds_up && mine.place.as == net::role::coordinator) return detail::open_peer_process(mine, std::move(setup));
+  // Ranks that say otherwise join as well, so that those do not wait for them who make another group after that.
+  auto const join = [adds_up](net::network& own, detail::parameters_shape const& shape) {
+    auto joined = static_cast<net::mpi_network&>(own).join_others(shape.element, shape.size);
+    return adds_up ? std::move(joined) : nullptr;
+  };
+  return detail::open_peer_process(mine, std::move(setup), join);
 }
 
 }  // namespace rubato

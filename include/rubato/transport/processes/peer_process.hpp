@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "rubato/net/collective.hpp"
 #include "rubato/run/peer_run.hpp"
 #include "rubato/transport/processes/coordinator_process.hpp"
 #include "rubato/transport/processes/peer_frames.hpp"
@@ -20,13 +21,17 @@
 
 namespace rubato::detail {
 
+/// Makes what adds up for all peers, of this process's network, where that can.
+using collective_maker =
+    std::function<std::unique_ptr<net::collective>(net::network& of, parameters_shape const& shape)>;
+
 /// Runs a body on the peer of this process, among those of others, in the thread that calls `run`. See `tcp`.
 ///
 /// The node has one lock, held while a message is taken or the peer asks what is next, not while it computes or
 /// averages; who has it does not wait for the network's turn.
 class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
  public:
-  peer_process(tcp const& options, peer_setup setup);
+  peer_process(tcp const& options, peer_setup setup, collective_maker const& make_collective);
   ~peer_process() override;
 
   peer_report run(body_type body) override;
@@ -52,6 +57,8 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
   void see_it_through();
   [[nodiscard]] peer_report report();
   [[noreturn]] void throw_stop() const;
+  void leave_collective();
+  [[nodiscard]] bool is_summed_up() const;
   void end_for_all(bool failed, errc code, std::string const& sentence);
   [[nodiscard]] std::string why_lost() const;
   template <class Done>
@@ -95,6 +102,7 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
   bool expecting_ = false;  ///< messages of the run under way, or of one that this process is ready for
   stage_id past_{0};        ///< the last run that is over
   update_buffer arriving_average_;
+  bool adds_up_ = false;  ///< in the run under way; changed while the peer is not in it
 
   std::atomic<bool> begun_ = false;  ///< the run, here
   std::atomic<bool> over_ = false;
@@ -108,12 +116,13 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
   std::optional<peer_consensus> consensus_;    ///< after a run
 
   std::unique_ptr<peer_links> links_;  ///< it may call until it is gone
+  std::unique_ptr<net::collective> collective_;  ///< where there is one; in one's turn
 };
 
 /// The coordinator of peers in other processes. See `tcp`.
 class peer_coordinator final : public tcp_peer_runtime {
  public:
-  peer_coordinator(tcp const& options, peer_setup setup);
+  peer_coordinator(tcp const& options, peer_setup setup, bool collective);
 
   peer_report run(body_type) override;
   void stop() noexcept override { coordinator_->stop(); }
@@ -132,6 +141,8 @@ class peer_coordinator final : public tcp_peer_runtime {
 };
 
 /// What `tcp::open_peers` makes, without a check of what there are no sockets for.
-[[nodiscard]] std::unique_ptr<tcp_peer_runtime> open_peer_process(tcp const& options, peer_setup setup);
+/// @param make_collective for protocols that add up; each process has one or none
+[[nodiscard]] std::unique_ptr<tcp_peer_runtime> open_peer_process(tcp const& options, peer_setup setup,
+                                                                  collective_maker const& make_collective = {});
 
 }  // namespace rubato::detail

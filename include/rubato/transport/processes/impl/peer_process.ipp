@@ -39,6 +39,20 @@ class peer_process::own_endpoint final : public peer_endpoint {
     });
     checkpoint();
   }
+  [[nodiscard]] bool can_sum() const noexcept override { return run_.collective_ != nullptr; }
+  [[nodiscard]] std::span<std::byte const> sum(std::span<std::byte const> mine) override {
+    checkpoint();
+    if (!run_.adds_up_ || has_lost()) return {};
+    run_.participant_->handle().count_sent(mine.size());
+    is_summed_ = false;
+    {
+      std::lock_guard const in_turn(run_.links_->turns());
+      run_.collective_->sum(mine, [this] { is_summed_.store(true, std::memory_order_release); });
+    }
+    run_.wait([this] { return is_summed_.load(std::memory_order_acquire) || run_.stopping() || has_lost(); });
+    checkpoint();
+    return is_summed_ ? what_came() : std::span<std::byte const>();
+  }
   [[nodiscard]] time_point now() const override { return run_.now(); }
   /// Computing has taken its own time already.
   void charge(double) override { checkpoint(); }
@@ -50,8 +64,30 @@ class peer_process::own_endpoint final : public peer_endpoint {
   void lock() override { run_.node_lock_.lock(); }
   void unlock() override { run_.node_lock_.unlock(); }
 
+  [[nodiscard]] bool has_lost() const {
+    std::lock_guard const guard(run_.node_lock_);
+    return run_.own().can_go_on();
+  }
+  /// Those who are being stopped tell nobody: see `left`.
+  [[nodiscard]] std::span<std::byte const> what_came() {
+    net::collective::outcome sum;
+    {
+      std::lock_guard const in_turn(run_.links_->turns());
+      sum = run_.collective_->result();
+    }
+    if (!sum.total.empty()) return sum.total;
+    for (std::uint32_t const rank : sum.left) {
+      std::lock_guard const guard(run_.node_lock_);
+      run_.own().lose(worker_id{rank});
+    }
+    run_.wait([this] { return run_.stopping() || has_lost(); });
+    checkpoint();
+    return {};
+  }
+
   peer_process& run_;
   stage_id stage_;
+  std::atomic<bool> is_summed_ = false;
 };
 
 struct peer_process::own_peer final : peer_participant {
@@ -72,22 +108,29 @@ struct peer_process::own_peer final : peer_participant {
 
 namespace {
 /// What all processes must agree on. Of a node, since protocols are known by what they do.
-std::string text_of_agreement(peer_setup const& setup, peer_node const& any) {
-  return setup.agreement() + "; protocol: " + any.agreement();
+std::string text_of_agreement(peer_setup const& setup, peer_node const& any, bool adds_up) {
+  return setup.agreement() + "; protocol: " + any.agreement() + (adds_up ? "; sums: by collectives" : "");
 }
 }  // namespace
 
-peer_process::peer_process(tcp const& options, peer_setup setup)
+peer_process::peer_process(tcp const& options, peer_setup setup, collective_maker const& make_collective)
     : peer_run(std::move(setup), made_later{}), seed_(options.seed), shape_{setup_.element, setup_.size} {
   std::uint32_t const likely = options.place.rank.value_or(0);
   make(likely);
+  auto network = options.make_network();
+  std::unique_ptr<net::collective> sums;  // also where this process is not let in: others make theirs
+  if (make_collective && node(likely).sums()) sums = make_collective(*network, shape_);
   peer_links::user& self = *this;
-  links_ = std::make_unique<peer_links>(self, options.make_network(), options.place, count(), shape_,
-                                        text_of_agreement(setup_, node(likely)), options.background);
+  links_ = std::make_unique<peer_links>(self, std::move(network), options.place, count(), shape_,
+                                        text_of_agreement(setup_, node(likely), sums != nullptr), options.background);
+  collective_ = std::move(sums);
   if (links_->rank() != likely) make(links_->rank());
   setup_.make_node = {};  // it refers to what may be gone soon
 }
-peer_process::~peer_process() = default;
+peer_process::~peer_process() {
+  std::lock_guard const mine(links_->turns());
+  collective_.reset();
+}
 
 // ---- a run
 
@@ -104,6 +147,7 @@ peer_report peer_process::run(body_type body) {
   } catch (...) {
     fail(std::current_exception());
   }
+  leave_collective();
   see_it_through();
   life::end();
   if (!over_) links_->why_broken().raise();
@@ -128,9 +172,26 @@ void peer_process::begin(body_type body) {
   links_->tell_in_turn(wire::ready{});
 }
 
+/// What it has given is added up all the same, and nobody waits for it.
+void peer_process::leave_collective() {
+  std::lock_guard const mine(links_->turns());
+  adds_up_ = false;
+  if (collective_)
+    collective_->leave(stopping() ? net::collective::leaving::stopped : net::collective::leaving::ended);
+}
+
+/// Or never will be.
+bool peer_process::is_summed_up() const {
+  if (!collective_ || collective_->is_at_rest()) return true;
+  std::lock_guard const guard(lock_);
+  return !lost_.empty();
+}
+
 /// Others may still ask, and need answers, when this peer's body is over.
 void peer_process::see_it_through() {
-  auto const is_settled = [this] { return is_to_settle_.load(std::memory_order_acquire) && links_->all_arrived(); };
+  auto const is_settled = [this] { 
+    return is_to_settle_.load(std::memory_order_acquire) && links_->all_arrived() && is_summed_up();
+  };
   wait([&] { return over_ || is_settled(); });
   if (!over_ && !links_->is_broken()) {
     peer_metrics m = participant_->handle().metrics();
@@ -264,6 +325,8 @@ void peer_process::on(wire::peers_begin const& m) {
   }
   began_ = links_->now();
   if (!m.absent.empty()) RUBATO_RARE("peers: a run begins without one that was lost");
+  adds_up_ = collective_ && collective_->is_at_rest();
+  if (adds_up_) collective_->begin();
   for (wire::absent_peer const& p : m.absent) links_->drop(p.rank, p.sentence);
   begun_.store(true, std::memory_order_release);
   if (stopping()) links_->tell_in_turn(wire::end_run{m.stage, false, errc::bad_option, {}});
@@ -371,13 +434,14 @@ void peer_process::broken(std::string const&) { note_stop(); }
 
 // ---- the coordinator
 
-peer_coordinator::peer_coordinator(tcp const& options, peer_setup setup) {
+peer_coordinator::peer_coordinator(tcp const& options, peer_setup setup, bool collective) {
   auto const any = setup.make_node(0);
   coordinator_ = std::make_unique<coordinator_process>(
       options.make_network(), options.place,
       std::make_unique<peer_control>(peer_control::options{.peers = setup.count,
                                                            .shape = {setup.element, setup.size},
-                                                           .agreed = text_of_agreement(setup, *any)}));
+                                                           .agreed = text_of_agreement(
+                                                               setup, *any, collective && any->sums())}));
 }
 
 peer_report peer_coordinator::run(body_type) {
@@ -395,7 +459,8 @@ void peer_coordinator::cut(std::uint32_t) {
   throw usage_error(errc::stale_handle, "cut: only processes of peers are connected to peers");
 }
 
-std::unique_ptr<tcp_peer_runtime> open_peer_process(tcp const& options, peer_setup setup) {
+std::unique_ptr<tcp_peer_runtime> open_peer_process(tcp const& options, peer_setup setup,
+                                                    collective_maker const& make_collective) {
   net::deployment const& place = options.place;
   if (place.servers != 0)
     throw option_error("peers have no servers, but the number of servers is " + std::to_string(place.servers) +
@@ -411,8 +476,9 @@ std::unique_ptr<tcp_peer_runtime> open_peer_process(tcp const& options, peer_set
     throw option_error("peers over processes: the graph has " + std::to_string(setup.count) +
                        " nodes, expected at most " + std::to_string(peers_max));
   if (place.logs) net::set_log_format(*place.logs);
-  if (place.as == net::role::worker) return std::make_unique<peer_process>(options, std::move(setup));
-  return std::make_unique<peer_coordinator>(options, std::move(setup));
+  if (place.as == net::role::worker)
+    return std::make_unique<peer_process>(options, std::move(setup), make_collective);
+  return std::make_unique<peer_coordinator>(options, std::move(setup), make_collective != nullptr);
 }
 
 }  // namespace detail
