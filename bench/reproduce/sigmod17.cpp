@@ -23,6 +23,10 @@ loaded_data load(reproduce_options const& options) {
   return load_data(from, options.seed);
 }
 
+workload make_workload(model_kind model, loaded_data const& data) {
+  return {{.model = model, .l2 = 1e-4, .evaluated_rows = 8'000}, data.train, data.test};
+}
+
 training job(workload const& work, double target, std::int64_t passes, reproduce_options const& options,
              clock_is clock) {
   training job;

@@ -25,6 +25,9 @@ using bench::claims;
 /// there.
 [[nodiscard]] loaded_data load(reproduce_options const& options);
 
+/// The model of table 3, whose objective is that of 8000 rows, drawn once at random: it is looked at in each clock.
+[[nodiscard]] workload make_workload(model_kind model, loaded_data const& data);
+
 /// What a clock of the paper is: "each of which contains one pass over all training samples" (§2.1), or a mini-batch,
 /// as in 001, which §7.1 follows.
 enum class clock_is { pass, batch };

@@ -8,8 +8,6 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,21 +58,11 @@ std::vector<variant> variants() {
   };
 }
 
-/// Data sets that variants share.
-class sets {
- public:
-  explicit sets(reproduce_options const& options) : options_(options) {}
-
-  [[nodiscard]] std::unique_ptr<workload const> make(variant const& v) const {
-    reproduce_options o = options_;
-    o.shards = v.shards;
-    loaded_data const data = v.sparse ? load_data({.synthetic = "url", .shards = v.shards}, o.seed) : sigmod17::load(o);
-    return std::make_unique<workload>(model_kind::lr, 1e-4, data.train, data.test);
-  }
-
- private:
-  reproduce_options const& options_;
-};
+workload make_workload(variant const& v, reproduce_options o) {
+  o.shards = v.shards;
+  loaded_data const data = v.sparse ? load_data({.synthetic = "url", .shards = v.shards}, o.seed) : sigmod17::load(o);
+  return sigmod17::make_workload(model_kind::lr, data);
+}
 
 using results = std::vector<run_result>;  // in the order of the protocols
 
@@ -123,13 +111,12 @@ void reproduce_sigmod17_heterogeneity(reproduce_options const& options) {
       "Updates to the target at HL 1, 2 and 4, and how many times those of HL 1 that is; LR, 30 workers, rates tuned for "
       "each HL unless said otherwise. In table 3 of the paper, from HL 1 to 2: ASP 4 to 7.5 times, SSP(3) 1.5 to 2.8 "
       "times, ConSGD(3) 1.2 to 1.8 times.\n\n");
-  sets const data(options);
   text_table t{.head = {"changed", "", "HL 1", "HL 2", "HL 4", "HL 2 / 1", "HL 4 / 1"}, .rows = {}};
   for (variant const& v : variants()) {
-    auto const work = data.make(v);
-    double const target = find_reach(*work, v.shards).at(v.part_of_the_way);
+    workload const work = make_workload(v, options);
+    double const target = find_reach(work, v.shards).at(v.part_of_the_way);
     std::array<results, levels.size()> found;
-    for (std::size_t k = 0; k < levels.size(); ++k) found[k] = run_level(*work, v, levels[k], target, found[0], options);
+    for (std::size_t k = 0; k < levels.size(); ++k) found[k] = run_level(work, v, levels[k], target, found[0], options);
     add_rows(t, v, found);
   }
   fmt::print("{}", t.to_string());

@@ -194,7 +194,7 @@ text_table growth(std::array<std::array<results_at_level, readings.size()>, 2> c
 }
 
 void run_model(model_kind model, loaded_data const& data, reproduce_options const& options) {
-  workload const work(model, 1e-4, data.train, data.test);
+  workload const work = sigmod17::make_workload(model, data);
   double const target = find_reach(work, options.shards).at(0.98);
   fmt::print("== {} on {}, target {:.4g} (98% of the way from w = 0 to what serial SGD finds)\n",
              model == model_kind::lr ? "LR" : "SVM", data.name, target);

@@ -32,7 +32,7 @@ compare_settings small(std::string const& protocols, std::string const& more = "
   options.add_to(app);
   app.parse(
       "--rows 600 --features 60 --nonzeros 10 --workers 6 --servers 2 --clocks 16 --points 96 "
-      "--target 0.6 --heterogeneity 3 --learning-rate 1 --protocols " +
+      "--target 0.6 --heterogeneity 3 --learning-rate 1 --clock pass --protocols " +
       protocols + ' ' + more);
   return interpret(options);
 }
