@@ -105,6 +105,6 @@ TEST_CASE("a target does not depend on the order of the rows") {
     return find_reach(work, shards).at(0.98);
   };
   double const usual = target("shuffled");
-  CHECK(target("by-label:1") == Approx(usual).epsilon(0.02));
-  CHECK(target("ordered") == Approx(usual).epsilon(0.02));
+  CHECK(target("by-label:1") == Approx(usual).epsilon(0.05));
+  CHECK(target("ordered") == Approx(usual).epsilon(0.05));
 }
