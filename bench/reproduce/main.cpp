@@ -19,8 +19,8 @@ void add_options(CLI::App& program, std::string& name, std::string& shards, repr
   program.add_option("--data-dir", o.data_dir, "of the real data sets; else $RUBATO_DATA, else ../shared/data");
   program
       .add_option("--clocks", o.clocks,
-                  "commits of each worker; 100 in tables of run times (there passes), 50 in figures (80 in ssp-figure3, 3000 "
-                  "in ssp-sweet-spot), 30 in wide-area, 122880 over the workers in ssp-theorem1")
+                  "commits of each worker; 100 in tables of run times (there passes), 50 in figures (80 in "
+                  "ssp-figure3, 3000 in ssp-sweet-spot), 30 in wide-area, 122880 over the workers in ssp-theorem1")
       ->check(CLI::PositiveNumber);
   program.add_option("--seed", o.seed, "of the shuffle and of all draws");
   program.add_option("--shards", shards,

@@ -1,8 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 
-// The central claim of "Heterogeneity-aware Distributed Parameter Servers" (SIGMOD 2017, §3.2 and table 3): from HL 1 to
-// 2 the updates of ASP grow 4 to 7.5 times and those of SSP 1.5 to 6 times. What has to hold for that? One thing is
-// changed at a time.
+// The central claim of "Heterogeneity-aware Distributed Parameter Servers" (SIGMOD 2017, §3.2 and table 3): from HL
+// 1 to 2 the updates of ASP grow 4 to 7.5 times and those of SSP 1.5 to 6 times. What has to hold for that? One
+// thing is changed at a time.
 
 #include <algorithm>
 #include <array>
@@ -108,9 +108,9 @@ void add_rows(text_table& t, variant const& v, std::array<results, levels.size()
 
 void reproduce_sigmod17_heterogeneity(reproduce_options const& options) {
   fmt::print(
-      "Updates to the target at HL 1, 2 and 4, and how many times those of HL 1 that is; LR, 30 workers, rates tuned for "
-      "each HL unless said otherwise. In table 3 of the paper, from HL 1 to 2: ASP 4 to 7.5 times, SSP(3) 1.5 to 2.8 "
-      "times, ConSGD(3) 1.2 to 1.8 times.\n\n");
+      "Updates to the target at HL 1, 2 and 4, and how many times those of HL 1 that is; LR, 30 workers, rates tuned "
+      "for each HL unless said otherwise. In table 3 of the paper, from HL 1 to 2: ASP 4 to 7.5 times, SSP(3) 1.5 to "
+      "2.8 times, ConSGD(3) 1.2 to 1.8 times.\n\n");
   text_table t{.head = {"changed", "", "HL 1", "HL 2", "HL 4", "HL 2 / 1", "HL 4 / 1"}, .rows = {}};
   for (variant const& v : variants()) {
     workload const work = make_workload(v, options);

@@ -61,7 +61,8 @@ struct outcome {
 class experiment {
  public:
   explicit experiment(reproduce_options const& options)
-      : options_(options), data_(load(options), {.model = model_kind::lr, .l2 = 1e-4, .evaluated_rows = rows_evaluated}) {
+      : options_(options),
+        data_(load(options), {.model = model_kind::lr, .l2 = 1e-4, .evaluated_rows = rows_evaluated}) {
     for (std::uint64_t k = 0; k < tuning_seeds + seeds; ++k)
       targets_.push_back(find_reach(data_.with_seed(options.seed + k)).at(0.98));
   }
@@ -84,9 +85,9 @@ class experiment {
   [[nodiscard]] std::string description() {
     training const j = job(options_.seed);
     return fmt::format(
-        "LR on {}: {} workers, {} servers, scenario flaky; a clock is a mini-batch of {:.1f}%. The target is 98% of the "
-        "way to what serial SGD finds, {:.4g} with the first seed, where the objective is to stay for a pass. Rates are "
-        "tuned on {} seeds, the {} that count are others.\n\n",
+        "LR on {}: {} workers, {} servers, scenario flaky; a clock is a mini-batch of {:.1f}%. The target is 98% of "
+        "the way to what serial SGD finds, {:.4g} with the first seed, where the objective is to stay for a pass. "
+        "Rates are tuned on {} seeds, the {} that count are others.\n\n",
         data_.name(), j.workers, j.servers, 100 * batch, targets_.front(), tuning_seeds, seeds);
   }
   [[nodiscard]] std::vector<outcome> run_all() {

@@ -297,7 +297,8 @@ compare_settings interpret(compare_options const& o) {
     s.data.labels = labels_of(s.model.model);
   }
   require(!o.lambda || s.app || (*o.lambda > 0 && *o.lambda <= 1), "--lambda: must be above 0 and at most 1");
-  require(s.job.shards.how != row_order::kind::all || !o.batch_tune, "--batch-tune: needs shards that differ, not --shards all");
+  require(s.job.shards.how != row_order::kind::all || !o.batch_tune,
+          "--batch-tune: needs shards that differ, not --shards all");
   check_application(o, s);
   s.left_out = leave_out_impossible(s.protocols, s.job, s.app);
   s.scenario_name = o.scenario;

@@ -61,8 +61,8 @@ void add_data_options(CLI::App& command, compare_options& o) {
       ->group(group);
   command
       .add_option("--shards", o.shards,
-                  "which rows a worker gets: shuffled; ordered, as the file has them; by-label:FRACTION, so many of them "
-                  "in the order of their labels; or all, each worker goes over all rows")
+                  "which rows a worker gets: shuffled; ordered, as the file has them; by-label:FRACTION, so many of "
+                  "them in the order of their labels; or all, each worker goes over all rows")
       ->group(group);
   command.add_option("--rows", o.data.rows, "of synthetic data: also users of mf, documents of lda")->group(group);
   command
@@ -103,7 +103,8 @@ void add_training_options(CLI::App& command, compare_options& o) {
                   "a number, or tune: a grid search for each protocol")
       ->group(group);
   command
-      .add_option("--decay", o.decay, "A of the rate SIGMA/sqrt(A*p + 1) after p passes over a worker's data; 0: a fixed rate")
+      .add_option("--decay", o.decay,
+                  "A of the rate SIGMA/sqrt(A*p + 1) after p passes over a worker's data; 0: a fixed rate")
       ->group(group);
   command.add_option("--batch", o.batch, "fraction of a worker's data in a mini-batch")
       ->group(group);
@@ -117,15 +118,15 @@ void add_training_options(CLI::App& command, compare_options& o) {
       ->group(group);
   command
       .add_option("--clocks", o.clocks,
-                  "commits of each worker, and a fast one then leaves; as many as 100 passes over its data unless given, "
-                  "of an application 100, of mf and lda rounded up to whole sweeps over the data; "
+                  "commits of each worker, and a fast one then leaves; as many as 100 passes over its data unless "
+                  "given, of an application 100, of mf and lda rounded up to whole sweeps over the data; "
                   "with ada_comm and adsp all go on until the slowest has made as many local "
                   "steps; peers, who send after each local step, make as many iterations")
       ->group(group);
   command
       .add_option("--target", o.target,
-                  "a loss; auto: 98% of the way from the start to what serial SGD finds, or of an application one worker "
-                  "in half as many clocks; or none")
+                  "a loss; auto: 98% of the way from the start to what serial SGD finds, or of an application one "
+                  "worker in half as many clocks; or none")
       ->group(group);
   command.add_flag("--stop-at-target", o.stop_at_target, "end a simulated run when it gets there")
       ->group(group);
@@ -140,8 +141,8 @@ void add_pace_options(CLI::App& command, compare_options& o) {
   auto* const group = "Pace";
   command
       .add_option("--local-steps", o.local_steps,
-                  "between commits: of fixed_ada_comm, and of ada_comm in the beginning; unless given a pass over the data, "
-                  "or twice as many as a clock's where that is more, for with as many fixed_ada_comm is bsp")
+                  "between commits: of fixed_ada_comm, and of ada_comm in the beginning; unless given a pass over the "
+                  "data, or twice as many as a clock's where that is more, for with as many fixed_ada_comm is bsp")
       ->group(group);
   command
       .add_option("--check-period", o.check_period,

@@ -102,7 +102,8 @@ TEST_CASE("a clock is a mini-batch, a pass or what is said, and a curve that has
 }
 
 TEST_CASE("what an update counts may be named, with what has no rule of its own") {
-  compare_settings const s = parse("--protocols bsp+sum,ssp+average:10,ssp:5+sum,asp+average,con_sgd+0.1,con_sgd --lambda 0.2");
+  compare_settings const s =
+      parse("--protocols bsp+sum,ssp+average:10,ssp:5+sum,asp+average,con_sgd+0.1,con_sgd --lambda 0.2");
   std::vector<std::string> labels;
   for (protocol_choice const& p : s.protocols) labels.push_back(p.label());
   CHECK(labels == std::vector<std::string>{"bsp+sum", "ssp(10)+average", "ssp(5)+sum", "asp+average", "con_sgd(3)+0.1",

@@ -116,7 +116,8 @@ TEST_CASE("ConSGD's global rate can be set, and other protocols take no notice")
 
 TEST_CASE("named merges are what the protocols that have them are") {
   auto const results = run(small(
-      "--protocols con_sgd:2,ssp+average:2,con_sgd+1:2,ssp:2,asp+sum,asp,bsp+average,bsp,bsp+sum --learning-rate 0.05"));
+      "--protocols con_sgd:2,ssp+average:2,con_sgd+1:2,ssp:2,asp+sum,asp,bsp+average,bsp,bsp+sum "
+      "--learning-rate 0.05"));
   auto const loss = [&](std::size_t i) { return results[i].final_loss; };
   CHECK(loss(0) == loss(1));
   CHECK(loss(2) == loss(3));
