@@ -37,8 +37,9 @@ std::string headline(problem const& p) {
   std::string text = fmt::format("{}; {} workers, {} servers, {}, HL {}, seed {}\n", p.description(), job.workers,
                                  job.servers, s.base.scenario_name, job.scenario.speed.heterogeneity.level, job.seed);
   for (std::string const& why : s.base.left_out) text += fmt::format("left out: {}\n", why);
-  return text + fmt::format("candidates: {}, rates: {}; target {:.4g}, at most {} clocks each\n", p.candidates().size(),
-                            s.rates.size(), job.target.value_or(0), commits_of(job));
+  return text + fmt::format("candidates: {}, rates: {}; target {:.4g}, at most {} clocks{} each\n",
+                            p.candidates().size(),
+                            s.rates.size(), job.target.value_or(0), commits_of(job), clock_of(s.base));
 }
 
 void give_advice(advise_settings const& settings) {

@@ -16,12 +16,13 @@
 
 namespace rubato::bench {
 
-/// A workload whose rows lie in another order for each seed, so that workers get other shards and batches. Seed 0 has
+/// A workload whose rows lie in another order for each seed, so that workers get other shards and batches, unless
+/// they are to stay as the file has them. Seed 0 has
 /// the order in which `compare` has them. One of the others is kept at a time, for they are used one after the other.
 /// Thread safety: any thread may ask.
 class shuffled_workloads {
  public:
-  shuffled_workloads(workload_options const& options, loaded_data data);
+  shuffled_workloads(workload_options const& options, loaded_data data, row_order const& shards = {});
 
   [[nodiscard]] workload const& first() const noexcept { return *first_; }
   [[nodiscard]] std::shared_ptr<workload const> at(std::size_t seed);
@@ -29,6 +30,7 @@ class shuffled_workloads {
  private:
   workload_options options_;
   loaded_data data_;
+  row_order shards_;
   std::shared_ptr<workload const> first_;
   std::mutex lock_;
   std::size_t kept_seed_ = 0;

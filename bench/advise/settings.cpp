@@ -57,7 +57,7 @@ bool takes_staleness(protocol_choice const& p) {
 
 /// Each protocol once for each staleness that it is to be tried at, none twice.
 std::vector<protocol_choice> spread(std::vector<protocol_choice> const& protocols,
-                                    advise_options const& o) {
+                                    advise_options const& o, std::int64_t clocks) {
   std::vector<protocol_choice> all;
   auto const add = [&](protocol_choice const& p) {
     if (std::ranges::find(all, p.label(), &protocol_choice::label) == all.end()) all.push_back(p);
@@ -72,7 +72,7 @@ std::vector<protocol_choice> spread(std::vector<protocol_choice> const& protocol
     }
     std::int64_t const least = std::ranges::min(o.staleness);
     for (std::int64_t const s : o.staleness) {
-      if (s >= o.base.clocks && s != least) continue;
+      if (s >= clocks && s != least) continue;
       p.with.staleness = p.with.peers.staleness = s;
       add(p);
     }
@@ -122,7 +122,7 @@ advise_settings interpret(advise_options const& options) {
     throw option_error("--target: advise goes by the time to a target, expected a loss or auto");
   if (s.check > 0) check_all_have_servers(s.base.protocols);
   s.base.job.stop.at_target = true;
-  s.base.protocols = spread(s.base.protocols, o);
+  s.base.protocols = spread(s.base.protocols, o, s.base.job.clocks);
   s.rates = s.base.learning_rate                               ? std::vector{*s.base.learning_rate}
             : s.base.app && !has_rate(s.base.app->kind) ? std::vector{0.0}
                                                         : rate_grid();

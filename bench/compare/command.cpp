@@ -50,15 +50,21 @@ std::string where_from(compare_settings const& s) {
          (s.app ? "one worker finds in half as many clocks)" : "serial SGD finds)");
 }
 
+/// How the rows are dealt out, where it is not at random.
+std::string shards_of(compare_settings const& s) {
+  return s.data.shards == row_order{} ? "" : ", shards " + name_of(s.data.shards);
+}
+
 std::string headline(compare_settings const& s, subject const& what) {
   training const& job = s.job;
   std::string text =
-      fmt::format("{}; {} workers, {}, {}, HL {}, seed {}\n", what.description(), job.workers, who_holds(s), where(s),
-                  job.scenario.speed.heterogeneity.level, job.seed);
+      fmt::format("{}{}; {} workers, {}, {}, HL {}, seed {}\n", what.description(), shards_of(s), job.workers,
+                  who_holds(s), where(s), job.scenario.speed.heterogeneity.level, job.seed);
   for (std::string const& why : s.left_out) text += fmt::format("left out: {}\n", why);
   std::int64_t const clocks = commits_of(job);
-  if (!job.target) return text + fmt::format("no target: {} clocks each\n", clocks);
-  return text + fmt::format("target {:.4g}{}, at most {} clocks each\n", *job.target, where_from(s), clocks);
+  if (!job.target) return text + fmt::format("no target: {} clocks{} each\n", clocks, clock_of(s));
+  return text + fmt::format("target {:.4g}{}, at most {} clocks{} each\n", *job.target, where_from(s), clocks,
+                            clock_of(s));
 }
 
 }  // namespace

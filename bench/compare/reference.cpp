@@ -15,14 +15,14 @@
 namespace rubato::bench {
 namespace {
 
-double serial_sgd(workload const& work, double sigma) {
+double serial_sgd(workload const& work, data::dataset const& rows, double sigma) {
   constexpr int passes = 10;
   model::decayed_rate const rate{.sigma = sigma, .alpha = 0.5};
   std::vector<float> w(work.initial().begin(), work.initial().end()), delta(work.parameters());
   double lowest = work.objective(w);
   for (int pass = 0; pass < passes; ++pass) {
     double const eta = rate(clock_index(pass));
-    for (data::dataset_view const batch : work.train().rows().batches(data::fraction{0.01})) {
+    for (data::dataset_view const batch : rows.rows().batches(data::fraction{0.01})) {
       work.local_step(batch, eta, w, delta);
       std::ranges::transform(w, delta, w.begin(), std::plus<>());
     }
@@ -57,14 +57,17 @@ reach reach_of(training const& job) {  // of an application
 
 }  // namespace
 
-reach find_reach(workload const& work) {
+reach find_reach(workload const& work, row_order const& shards) {
+  using enum row_order::kind;
+  bool const at_random = shards.how == shuffled || shards.how == all;
+  data::dataset const rows = at_random ? work.train() : work.train().shuffled(1);
   double const start = work.objective(work.initial());
   double lowest = start;
   for (double sigma = 1.0 / 64; sigma <= 64; sigma *= 4)
-    lowest = std::min(lowest, serial_sgd(work, sigma));
+    lowest = std::min(lowest, serial_sgd(work, rows, sigma));
   return {start, lowest};
 }
 
-reach find_reach(training const& job) { return job.app != nullptr ? reach_of(job) : find_reach(*job.work); }
+reach find_reach(training const& job) { return job.app != nullptr ? reach_of(job) : find_reach(*job.work, job.shards); }
 
 }  // namespace rubato::bench

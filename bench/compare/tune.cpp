@@ -15,6 +15,9 @@ double comparable(double loss) {
   return std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity();
 }
 
+/// Beyond there is nothing to find, in single precision.
+bool is_a_rate(double rate) { return rate > 1e-30 && rate < 1e30; }
+
 class grid_search {
  public:
   grid_search(tune_options const& options, trial_runner const& run)
@@ -29,8 +32,8 @@ class grid_search {
       try_rate(up);
       try_rate(down);
     }
-    constexpr int growth_max = 4;
-    for (int i = 0; i < growth_max && best_is_at_an_end(); ++i)
+    while (best_is_at_an_end() && is_a_rate(best_ / options_.factor) && is_a_rate(best_ * options_.factor) &&
+           !out_of_time())
       try_rate(best_ == trials_.front().learning_rate ? best_ / options_.factor
                                                       : best_ * options_.factor);
   }

@@ -15,7 +15,7 @@ namespace rubato::bench {
 struct tune_options {
   double least = 1.0 / 256;
   double greatest = 16;
-  double factor = 4;    ///< of the first grid, which grows where its best is at an end
+  double factor = 4;    ///< of the first grid, which grows as long as its best is at an end
   int refinements = 2;  ///< each halves the steps (on the log scale) around the best
   double budget_seconds = std::numeric_limits<double>::infinity();  ///< of wall time
 };

@@ -58,7 +58,7 @@ void run_task(task t) {
 void reproduce_hop_figure12(reproduce_options const& options) {
   introduce("Figure 12");
   run_task(task::network(options));
-  run_task(task::classifier(options));
+  for (task& t : task::classifiers(options)) run_task(std::move(t));
 }
 
 }  // namespace rubato::bench

@@ -44,7 +44,7 @@ void reproduce_hop_figure13(reproduce_options const& options) {
   introduce("Figure 13");
   fmt::print("The server has a machine and a card of 1 Gbit/s to itself.\n");
   run_task(task::network(options));
-  run_task(task::classifier(options));
+  for (task& t : task::classifiers(options)) run_task(std::move(t));
 }
 
 }  // namespace rubato::bench

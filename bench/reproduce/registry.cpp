@@ -13,6 +13,8 @@ constexpr std::array all{
         "sigmod17-table3",
         "BSP, ASP, SSP, ConSGD and DynSGD at HL 1 and 2: run time, updates, time per update",
         reproduce_sigmod17_table3},
+    reproduction{"sigmod17-heterogeneity", "the same: what makes updates grow with HL, one thing at a time",
+                 reproduce_sigmod17_heterogeneity},
     reproduction{"sigmod17-table4", "ConSGD: the global learning rate", reproduce_sigmod17_table4},
     reproduction{"sigmod17-figure9", "SSP, ConSGD and DynSGD: best convergence at HL 2",
                  reproduce_sigmod17_figure9},
@@ -78,6 +80,8 @@ constexpr std::array all{
                  reproduce_ssp_theorem1},
     reproduction{"ssp-figure3", "SSP, BSP and ASP: LDA, MF and Lasso on 8 to 32 machines; waiting, quantity, quality",
                  reproduce_ssp_figure3},
+    reproduction{"ssp-sweet-spot", "a staleness in between is better than BSP and ASP, by ten seeds",
+                 reproduce_ssp_sweet_spot},
     reproduction{"wide-area", "BSP and SSP over 20 ms and 100 Mbit/s: processes and the simulator",
                  reproduce_wide_area},
 };

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "bench/train/row_order.hpp"
+
 namespace rubato::bench {
 
 /// What a reproduction may be told.
@@ -14,6 +16,7 @@ struct reproduce_options {
   std::string data_dir{};  ///< of the real data sets; empty: RUBATO_DATA, else ../shared/data
   std::optional<std::int64_t> clocks{};  ///< of each worker; else as many as the figure needs
   std::uint64_t seed = 1;
+  row_order shards{};  ///< of the rows, where workers have shards
 
   /// The path of a real data set, or nothing where it is not there.
   [[nodiscard]] std::optional<std::string> data_file(std::string const& name) const;
@@ -24,6 +27,9 @@ struct reproduction {
   std::string_view name;
   std::string_view title;
   void (*run)(reproduce_options const& options);
+
+  /// Whether it looks at `reproduce_options::shards`.
+  [[nodiscard]] bool takes_shards() const noexcept { return name.starts_with("sigmod17") || name.starts_with("hop"); }
 };
 
 /// All of them. A new one is a line in registry.cpp and a source file.
@@ -31,6 +37,8 @@ struct reproduction {
 
 /// ConSGD paper, Table 3: end-to-end comparison.
 void reproduce_sigmod17_table3(reproduce_options const& options);
+/// The same: what has to hold for the updates of ASP and SSP to grow with the heterogeneity.
+void reproduce_sigmod17_heterogeneity(reproduce_options const& options);
 /// The same, Table 4: the global learning rate of ConSGD.
 void reproduce_sigmod17_table4(reproduce_options const& options);
 /// The same, Figure 9: the best convergence curves, with fixed and decayed rates.
@@ -105,6 +113,9 @@ void reproduce_flexps_figure11(reproduce_options const& options);
 void reproduce_ssp_theorem1(reproduce_options const& options);
 /// SSP paper, Figure 3: convergence, where time goes, and quantity and quality of iterations by staleness.
 void reproduce_ssp_figure3(reproduce_options const& options);
+
+/// The same, §5: a staleness in between is better than either end.
+void reproduce_ssp_sweet_spot(reproduce_options const& options);
 
 /// Of our own: BSP and SSP over a slow and narrow network, processes beside the simulator.
 void reproduce_wide_area(reproduce_options const& options);

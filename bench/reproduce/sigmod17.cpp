@@ -15,7 +15,7 @@
 namespace rubato::bench::sigmod17 {
 
 loaded_data load(reproduce_options const& options) {
-  data_source from;
+  data_source from{.shards = options.shards};
   if (auto const file = options.data_file("a9a"))
     from.file = *file;
   else
@@ -23,13 +23,24 @@ loaded_data load(reproduce_options const& options) {
   return load_data(from, options.seed);
 }
 
-training job(workload const& work, double target, std::int64_t clocks, std::uint64_t seed) {
+workload make_workload(model_kind model, loaded_data const& data) {
+  return {{.model = model, .l2 = 1e-4, .evaluated_rows = 8'000}, data.train, data.test};
+}
+
+training job(workload const& work, double target, std::int64_t passes, reproduce_options const& options,
+             clock_is clock) {
   training job;
   job.work = &work;
   job.scenario = load_scenario("paper-cluster", job.workers);
-  job.scenario.seed = job.seed = seed;
-  job.clocks = clocks;
-  job.points = static_cast<std::size_t>(4 * clocks);
+  job.scenario.seed = job.seed = options.seed;
+  job.clocks = passes;
+  job.points = static_cast<std::size_t>(4 * passes);
+  job.shards = options.shards;
+  if (clock == clock_is::batch) {
+    job.steps_per_commit = 1;
+    job.clocks = passes * job.steps_of_a_pass();
+    job.clocks_at_target = job.steps_of_a_pass();
+  }
   job.target = target;
   return job;
 }
@@ -51,10 +62,10 @@ sensitivity::sensitivity(reproduce_options const& options) : sensitivity(options
 
 sensitivity::sensitivity(reproduce_options const& options, loaded_data const& data)
     : work_(model_kind::lr, 1e-4, data.train, data.test) {
-  reach const found = find_reach(work_);
+  reach const found = find_reach(work_, options.shards);
   lowest_ = found.lowest;
   target_ = found.at(0.98);
-  job = sigmod17::job(work_, target_, options.clocks.value_or(50), options.seed);
+  job = sigmod17::job(work_, target_, options.clocks.value_or(50), options);
   job.scenario.speed.heterogeneity.level = 2;
   job.watch_reads = true;
   fmt::print(

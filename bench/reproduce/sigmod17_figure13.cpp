@@ -120,7 +120,7 @@ memory_use watch_training(rules const& p, Table const& table, training const& jo
 void run_dense(reproduce_options const& options) {
   loaded_data const data = sigmod17::load(options);
   workload const work(model_kind::lr, 1e-4, data.train, data.test);
-  training job = sigmod17::job(work, 0, options.clocks.value_or(100), options.seed);
+  training job = sigmod17::job(work, 0, options.clocks.value_or(100), options);
   job.scenario.speed.heterogeneity.level = 2;
   fmt::print(
       "(a) LR on {}: each update touches all of the {} features, so each live version takes as "

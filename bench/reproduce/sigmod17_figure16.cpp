@@ -165,7 +165,7 @@ void run_target(training job, double share, double target) {
 void reproduce_sigmod17_figure16(reproduce_options const& options) {
   loaded_data const data = sigmod17::load(options);
   workload const work(model_kind::lr, 1e-4, data.train, data.test);
-  training job = sigmod17::job(work, 0, options.clocks.value_or(100), options.seed);
+  training job = sigmod17::job(work, 0, options.clocks.value_or(100), options);
   job.scenario.speed.heterogeneity.level = 2;
   job.decay = 0.2;
   job.stop.at_target = true;
@@ -176,7 +176,7 @@ void reproduce_sigmod17_figure16(reproduce_options const& options) {
       "of {} draws at a rate tuned with another. A clock is the {} that a usual worker computes "
       "between commits; delays are of each message between a worker and the server, each way.\n\n",
       data.name, draws, show_seconds(clock_seconds(job)));
-  reach const found = find_reach(work);
+  reach const found = find_reach(work, options.shards);
   // The usual target is reached in four clocks, before workers can be three apart.
   for (double const share : {0.98, 0.995}) run_target(job, share, found.at(share));
 }

@@ -5,15 +5,15 @@
 
 namespace rubato::bench {
 
-workloads_by_seed::workloads_by_seed(loaded_data data, workload_options model)
-    : data_(std::move(data)), model_(std::move(model)) {}
+workloads_by_seed::workloads_by_seed(loaded_data data, workload_options model, row_order const& shards)
+    : data_(std::move(data)), model_(std::move(model)), shards_(shards) {}
 
 workload const& workloads_by_seed::with_seed(std::uint64_t seed) {
   for (auto const& [s, w] : by_seed_)
     if (s == seed) return *w;
   model_.seed = seed;
   by_seed_.emplace_back(seed,
-                        std::make_unique<workload>(model_, data_.train.shuffled(seed), data_.test));
+                        std::make_unique<workload>(model_, in_order(data_.train, shards_, seed), data_.test));
   return *by_seed_.back().second;
 }
 

@@ -17,7 +17,7 @@ namespace rubato::bench {
 /// Data and a model, in as many orders and with as many initial parameters as there are seeds.
 class workloads_by_seed {
  public:
-  workloads_by_seed(loaded_data data, workload_options model);
+  workloads_by_seed(loaded_data data, workload_options model, row_order const& shards = {});
 
   [[nodiscard]] std::string const& name() const noexcept { return data_.name; }
   [[nodiscard]] std::size_t rows() const noexcept { return data_.train.size(); }
@@ -27,6 +27,7 @@ class workloads_by_seed {
  private:
   loaded_data data_;
   workload_options model_;
+  row_order shards_;
   std::vector<std::pair<std::uint64_t, std::unique_ptr<workload>>> by_seed_;
 };
 

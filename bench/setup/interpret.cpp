@@ -116,11 +116,6 @@ sim::scenario scenario_of(compare_options const& o, std::size_t workers) {
   return s;
 }
 
-/// As many local steps as make a pass over the worker's data.
-std::int64_t steps_of_a_pass(double batch) {
-  return static_cast<std::int64_t>(std::ceil(1 / batch - 1e-9));
-}
-
 std::optional<duration> period_of(std::string const& option, std::string const& text) {
   if (text.empty()) return std::nullopt;
   auto const t = parse_time(text);
@@ -143,6 +138,7 @@ peer_parameters peers_of(compare_options const& o) {
 protocol_parameters parameters_of(compare_options const& o) {
   constexpr std::int64_t usual_staleness = 3;
   return {.staleness = o.staleness.value_or(usual_staleness),
+          .global_rate = application_of(o.workload) ? std::nullopt : o.lambda,
           .partition_sync = o.partition_sync,
           .kept = versions_of(o.versions),
           .local_steps = o.local_steps,
@@ -170,6 +166,20 @@ std::uint32_t workers_of_ranks(compare_options const& o, std::uint32_t servers) 
   return workers;
 }
 
+/// What a clock is, how many there are, and how many of them make a pass, for which a curve that has arrived stays.
+void set_clocks(training& job, compare_options const& o) {
+  constexpr std::int64_t usual_passes = 100, usual_clocks_of_application = 100;
+  require(o.clock == "batch" || o.clock == "pass",
+          "--clock: there is no clock \"" + o.clock + "\", expected batch or pass");
+  std::int64_t const pass = job.steps_of_a_pass();
+  job.steps_per_commit = o.steps_per_commit.value_or(o.clock == "pass" ? pass : 1);
+  bool const app = application_of(o.workload).has_value();
+  std::int64_t const in_a_pass = (pass + job.steps_per_commit - 1) / job.steps_per_commit;
+  std::int64_t const usual = (usual_passes * pass + job.steps_per_commit - 1) / job.steps_per_commit;
+  job.clocks = o.clocks.value_or(app ? usual_clocks_of_application : usual);
+  if (!app) job.clocks_at_target = in_a_pass;
+}
+
 training job_of(compare_options const& o) {
   training job;
   job.transport = transport_of(o.transport);
@@ -185,9 +195,8 @@ training job_of(compare_options const& o) {
   job.decay = o.decay;
   job.batch = o.batch;
   job.momentum = o.momentum;
-  // A clock of 001's applications is a mini-batch.
-  job.steps_per_commit = o.steps_per_commit.value_or(application_of(o.workload) ? 1 : steps_of_a_pass(o.batch));
-  job.clocks = o.clocks;
+  set_clocks(job, o);
+  job.shards = parse_row_order(o.shards);
   job.points = o.points;
   job.stop.at_target = o.stop_at_target;
   return job;
@@ -207,7 +216,7 @@ void check_numbers(compare_options const& o) {
           "--hidden: each layer must have 1 unit or more");
   require(!o.evaluated_rows || *o.evaluated_rows >= 1, "--evaluate-rows: must be 1 or more");
   require(o.data.pool >= 1, "--pool: must be 1 or more");
-  require(o.batch > 0 && o.batch <= 1, "--batch: must be a fraction above 0 and at most 1");
+  require(o.batch > 1e-12 && o.batch <= 1, "--batch: must be a fraction above 0 and at most 1");
   require(!o.steps_per_commit || (*o.steps_per_commit >= 1 && *o.steps_per_commit <= steps_max),
           "--steps-per-commit: must be from 1 to 10^6");
   require(!o.local_steps || *o.local_steps >= 1, "--local-steps: must be 1 or more");
@@ -220,7 +229,7 @@ void check_numbers(compare_options const& o) {
   require(o.momentum >= 0 && o.momentum < 1, "--momentum: must be 0 or more and below 1");
   require(!o.global_momentum || (*o.global_momentum >= 0 && *o.global_momentum < 1),
           "--global-momentum: must be 0 or more and below 1");
-  require(o.clocks >= 1 && o.clocks <= clocks_max, "--clocks: must be from 1 to 10^12");
+  require(!o.clocks || (*o.clocks >= 1 && *o.clocks <= clocks_max), "--clocks: must be from 1 to 10^12");
   require(o.points >= 1, "--points: must be 1 or more");
   require(!o.tune_budget || *o.tune_budget > 0, "--tune-budget: must be above 0 seconds");
   require(!o.protocols.empty(), "--protocols: names at least one protocol, or all");
@@ -241,6 +250,13 @@ void check_application(compare_options const& o, compare_settings const& s) {
   std::string const only = ": is for --workload lr, svm, mlp and svr, not " + o.workload;
   require(o.momentum == 0, "--momentum" + only);
   require(!o.global_momentum, "--global-momentum" + only);
+  row_order::kind const shards = s.data.shards.how;
+  bool const has_order = s.app->kind == application_kind::lasso || s.app->kind == application_kind::k_means;
+  require(shards == row_order::kind::shuffled || (has_order && shards != row_order::kind::all),
+          "--shards: --workload " + o.workload + (has_order ? " takes all but all" : " has shards of its own"));
+  for (protocol_choice const& p : s.protocols)
+    require(!p.with.merge || p.with.merge->how == named_merge::kind::sum,
+            "--protocols: " + p.label() + ": the servers of --workload " + o.workload + " add up");
   require(!o.batch_tune, "--batch-tune" + only);
   require(!has_processes(s.job.transport),
           "--transport: --workload " + o.workload +
@@ -257,6 +273,13 @@ void check_application(compare_options const& o, compare_settings const& s) {
 
 }  // namespace
 
+std::string clock_of(compare_settings const& s) {
+  if (s.app) return "";
+  std::int64_t const steps = s.job.steps_per_commit;
+  if (steps == 1) return " of a mini-batch";
+  return steps == s.job.steps_of_a_pass() ? " of a pass" : fmt::format(" of {} mini-batches", steps);
+}
+
 bool is_application(std::string const& workload) { return application_of(workload).has_value(); }
 
 compare_settings interpret(compare_options const& o) {
@@ -266,12 +289,16 @@ compare_settings interpret(compare_options const& o) {
   s.job = job_of(o);
   check_graph(o, s.job.workers);
   s.data = o.data;
+  s.data.shards = s.job.shards;
   if (auto const kind = application_of(o.workload)) {
     s.app = application_options_of(o, *kind, s.job.seed);
   } else {
     s.model = workload_of(o, s.job.seed);
     s.data.labels = labels_of(s.model.model);
   }
+  require(!o.lambda || s.app || (*o.lambda > 0 && *o.lambda <= 1), "--lambda: must be above 0 and at most 1");
+  require(s.job.shards.how != row_order::kind::all || !o.batch_tune,
+          "--batch-tune: needs shards that differ, not --shards all");
   check_application(o, s);
   s.left_out = leave_out_impossible(s.protocols, s.job, s.app);
   s.scenario_name = o.scenario;

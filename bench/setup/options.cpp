@@ -26,7 +26,8 @@ void add_data_options(CLI::App& command, compare_options& o) {
       ->group(group);
   command
       .add_option("--lambda", o.lambda,
-                  "lasso only: weight of |w|; a tenth of the least with which all weights are 0 unless given")
+                  "con_sgd, adsp: what a commit counts, 1 over the number of workers unless given; lasso: weight of "
+                  "|w|, a tenth of the least with which all weights are 0 unless given")
       ->group(group);
   command
       .add_option("--damping", o.damping,
@@ -58,6 +59,11 @@ void add_data_options(CLI::App& command, compare_options& o) {
       .add_option("--synthetic", o.data.synthetic,
                   "without --data: url or ctr (lr, svm, lasso), digits (mlp, kmeans) or chiller (svr)")
       ->group(group);
+  command
+      .add_option("--shards", o.shards,
+                  "which rows a worker gets: shuffled; ordered, as the file has them; by-label:FRACTION, so many of "
+                  "them in the order of their labels; or all, each worker goes over all rows")
+      ->group(group);
   command.add_option("--rows", o.data.rows, "of synthetic data: also users of mf, documents of lda")->group(group);
   command
       .add_option("--features", o.data.features, "of synthetic url and ctr; items of mf, the vocabulary of lda")
@@ -76,7 +82,8 @@ void add_training_options(CLI::App& command, compare_options& o) {
                   "bsp, ssp, asp, con_sgd, dyn_sgd, fixed_ada_comm, ada_comm, adsp; without "
                   "servers hop, hop_backup, hop_stale, hop_hybrid, hop_skip, notify_ack, ad_psgd, "
                   "all_reduce; "
-                  "ssp:STALENESS, fixed_ada_comm:STEPS, adsp:RATE, hop_backup:BACKUPS, …; or all")
+                  "ssp:STALENESS, fixed_ada_comm:STEPS, adsp:RATE, hop_backup:BACKUPS, …; bsp, ssp, asp, con_sgd "
+                  "with what an update counts: ssp+average:3, ssp+sum, con_sgd+0.1; or all")
       ->delimiter(',')
       ->group(group);
   command
@@ -96,25 +103,30 @@ void add_training_options(CLI::App& command, compare_options& o) {
                   "a number, or tune: a grid search for each protocol")
       ->group(group);
   command
-      .add_option("--decay", o.decay, "A of the rate SIGMA/sqrt(A*clock + 1), for mf by sweeps; 0: a fixed rate")
+      .add_option("--decay", o.decay,
+                  "A of the rate SIGMA/sqrt(A*p + 1) after p passes over a worker's data; 0: a fixed rate")
       ->group(group);
   command.add_option("--batch", o.batch, "fraction of a worker's data in a mini-batch")
       ->group(group);
   command
-      .add_option("--steps-per-commit", o.steps_per_commit,
-                  "mini-batches from commit to commit; one pass over the data unless given, of an application 1")
+      .add_option("--clock", o.clock,
+                  "what a worker does between commits: a mini-batch (batch), or a pass over its data in mini-batches "
+                  "(pass)")
+      ->group(group);
+  command
+      .add_option("--steps-per-commit", o.steps_per_commit, "mini-batches from commit to commit, in place of --clock")
       ->group(group);
   command
       .add_option("--clocks", o.clocks,
-                  "commits of --steps-per-commit steps of each worker, and a fast one then leaves; of mf and lda "
-                  "rounded up to whole sweeps over the data; "
+                  "commits of each worker, and a fast one then leaves; as many as 100 passes over its data unless "
+                  "given, of an application 100, of mf and lda rounded up to whole sweeps over the data; "
                   "with ada_comm and adsp all go on until the slowest has made as many local "
                   "steps; peers, who send after each local step, make as many iterations")
       ->group(group);
   command
       .add_option("--target", o.target,
-                  "a loss; auto: 98% of the way from the start to what serial SGD finds, or of an application one worker "
-                  "in half as many clocks; or none")
+                  "a loss; auto: 98% of the way from the start to what serial SGD finds, or of an application one "
+                  "worker in half as many clocks; or none")
       ->group(group);
   command.add_flag("--stop-at-target", o.stop_at_target, "end a simulated run when it gets there")
       ->group(group);
@@ -129,8 +141,8 @@ void add_pace_options(CLI::App& command, compare_options& o) {
   auto* const group = "Pace";
   command
       .add_option("--local-steps", o.local_steps,
-                  "between commits: of fixed_ada_comm, and of ada_comm in the beginning; twice "
-                  "--steps-per-commit unless given, for with as many fixed_ada_comm is bsp")
+                  "between commits: of fixed_ada_comm, and of ada_comm in the beginning; unless given a pass over the "
+                  "data, or twice as many as a clock's where that is more, for with as many fixed_ada_comm is bsp")
       ->group(group);
   command
       .add_option("--check-period", o.check_period,

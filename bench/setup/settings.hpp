@@ -29,6 +29,7 @@ struct compare_options {
   std::int64_t kkt_passes = 0;
   std::optional<std::size_t> evaluated_rows{};
   data_source data{};
+  std::string shards = "shuffled";
   std::string transport = "simulated";
   std::optional<std::uint32_t> workers{}, servers{};
   std::optional<std::int64_t> staleness{};
@@ -52,8 +53,9 @@ struct compare_options {
   double decay = 0.2;
   std::optional<double> l2{};
   double batch = 0.1;
+  std::string clock = "batch";
   std::optional<std::int64_t> steps_per_commit{};
-  std::int64_t clocks = 100;
+  std::optional<std::int64_t> clocks{};
   std::string target = "auto";
   bool stop_at_target = false;
   std::size_t points = 400;
@@ -81,6 +83,9 @@ struct compare_settings {
   std::string json_file;
   std::string report_dir;
 };
+
+/// What workers do between commits, behind the word "clocks": " of a mini-batch"; "" for an application.
+[[nodiscard]] std::string clock_of(compare_settings const& s);
 
 /// Whether a `--workload` is an application.
 [[nodiscard]] bool is_application(std::string const& workload);

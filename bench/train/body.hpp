@@ -45,11 +45,13 @@ void train(Worker& worker, training const& job, GoOn go_on, Pulled pulled, Commi
   std::vector<float> w(job.work->parameters()), delta(job.work->parameters());
   model::heavy_ball<float> momentum(job.momentum, job.momentum > 0 ? delta.size() : 0);
   time_point const began = worker.now();
+  std::int64_t const missed = worker.clock().value() * job.steps_per_commit;  // by one that joins later
   for (std::size_t step = 0; go_on(); ++step) {
     data::dataset_view const batch = batches.at_step(step);
     worker.pull(w);
     pulled(w);
-    job.work->local_step(batch, rate(worker.clock()), w, delta);
+    std::int64_t const passes = job.passes_after(missed + static_cast<std::int64_t>(step));
+    job.work->local_step(batch, rate(clock_index(passes)), w, delta);
     if (job.momentum > 0) momentum.apply(delta);
     worker.push(delta);
     if (worker.step(static_cast<double>(batch.nonzeros())))

@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 
 constexpr double held_out_share = 0.2;
 
-loaded_data hold_out(data::dataset const& all, std::string name, std::uint64_t seed) {
+loaded_data hold_out(data::dataset const& all, std::string name, data_source const& from, std::uint64_t seed) {
   data::held_out const parts = all.split(held_out_share, seed);
-  return {parts.train.shuffled(seed), parts.test, std::move(name)};
+  return {in_order(parts.train, from.shards, seed), parts.test, std::move(name)};
 }
 
 // ---- images
@@ -61,8 +61,8 @@ loaded_data load_images(fs::path const& images, data_source const& from, std::ui
   if (auto const beside = replaced(images.filename().string(), "train", "t10k");
       test.empty() && beside && fs::exists(images.parent_path() / *beside))
     test = images.parent_path() / *beside;
-  if (test.empty()) return hold_out(all, std::move(name), seed);
-  return {all.shuffled(seed), read_images(test, from.pool), std::move(name)};
+  if (test.empty()) return hold_out(all, std::move(name), from, seed);
+  return {in_order(all, from.shards, seed), read_images(test, from.pool), std::move(name)};
 }
 
 // ---- LIBSVM
@@ -75,8 +75,8 @@ loaded_data load_libsvm(data_source const& from, std::uint64_t seed) {
   data::dataset const all = data::read_libsvm(from.file, how);
   std::string test_file = from.test_file;
   if (test_file.empty() && fs::exists(from.file + ".t")) test_file = from.file + ".t";
-  if (test_file.empty()) return hold_out(all, std::move(name), seed);
-  return {all.shuffled(seed), data::read_libsvm(test_file, how), std::move(name)};
+  if (test_file.empty()) return hold_out(all, std::move(name), from, seed);
+  return {in_order(all, from.shards, seed), data::read_libsvm(test_file, how), std::move(name)};
 }
 
 // ---- synthetic
@@ -118,7 +118,7 @@ loaded_data load_synthetic(data_source const& from, std::uint64_t seed) {
   data::dataset const all = sparse            ? make_sparse(set == "url", from, seed)
                             : set == "digits" ? make_digits(from, seed)
                                               : make_chiller(from, seed);
-  return hold_out(all, "synthetic " + set, seed);
+  return hold_out(all, "synthetic " + set, from, seed);
 }
 
 }  // namespace

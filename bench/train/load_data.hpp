@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/train/row_order.hpp"
 #include "bench/train/workload.hpp"
 #include "rubato/data/dataset.hpp"
 
@@ -25,11 +26,12 @@ struct data_source {
   /// Sizes of a synthetic set; those of a small one unless given. Digits and chillers come with
   /// their features; chillers with whole days, so there may be a few rows more.
   std::optional<std::size_t> rows{}, features{}, nonzeros{};
+  row_order shards{};  ///< of the rows to train on
 };
 
 /// What was loaded, and how to speak of it.
 struct loaded_data {
-  data::dataset train;  ///< shuffled
+  data::dataset train;  ///< in the order that was asked for
   data::dataset test;
   std::string name;  ///< "a9a", "synthetic url"
 };

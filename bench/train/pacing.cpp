@@ -23,7 +23,7 @@ double seconds_of_a_clock(training const& job, protocol_parameters const& with) 
 }  // namespace
 
 std::int64_t local_steps_of(training const& job, protocol_parameters const& with) {
-  return with.local_steps.value_or(2 * job.steps_per_commit);
+  return with.local_steps.value_or(std::max(2 * job.steps_per_commit, job.steps_of_a_pass()));
 }
 
 pace_times pace_times_of(training const& job, protocol_parameters const& with) {

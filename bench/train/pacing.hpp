@@ -9,8 +9,8 @@
 
 namespace rubato::bench {
 
-/// Local steps per commit of the protocols that average replicas. By default twice the job's: with
-/// as many as the job's, Fixed ADACOMM would be what `bsp` stands for in a comparison.
+/// Local steps per commit of the protocols that average replicas. By default a pass over the data, or twice the job's
+/// where that is more: with as many as the job's, Fixed ADACOMM would be what `bsp` stands for in a comparison.
 [[nodiscard]] std::int64_t local_steps_of(training const& job, protocol_parameters const& with);
 
 /// When conductors do what.

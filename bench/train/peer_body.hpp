@@ -63,7 +63,7 @@ void train_peer(peer<float>& self, training const& job, Stepped stepped, Compute
   std::size_t step = 0;
   for (std::int64_t const k : self.iterations(job.local_steps())) {
     data::dataset_view const batch = batches.at_step(step++);
-    double const eta = rate(clock_index(k / job.steps_per_commit));
+    double const eta = rate(clock_index(job.passes_after(k)));
     job.work->local_step(batch, eta, self.parameters(), delta);
     if (job.momentum > 0) momentum.apply(delta);
     computed();

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "bench/train/run.hpp"
 #include "rubato/core/error.hpp"
 
@@ -15,10 +17,11 @@ namespace {
 using enum protocol_number;
 
 constexpr std::array entries{
-    protocol_entry{.name = "bsp", .number = none, .run = run_bsp, .adds_up = true, .tunes_batches = true},
-    protocol_entry{.name = "ssp", .number = staleness, .run = run_ssp, .adds_up = true},
-    protocol_entry{.name = "asp", .number = none, .run = run_asp, .adds_up = true},
-    protocol_entry{.name = "con_sgd", .number = staleness, .run = run_con_sgd},
+    protocol_entry{.name = "bsp", .number = none, .run = run_bsp, .adds_up = true, .tunes_batches = true,
+                   .takes_merge = true},
+    protocol_entry{.name = "ssp", .number = staleness, .run = run_ssp, .adds_up = true, .takes_merge = true},
+    protocol_entry{.name = "asp", .number = none, .run = run_asp, .adds_up = true, .takes_merge = true},
+    protocol_entry{.name = "con_sgd", .number = staleness, .run = run_con_sgd, .takes_merge = true},
     protocol_entry{
         .name = "dyn_sgd", .number = staleness, .run = run_dyn_sgd, .keeps_versions = true},
     protocol_entry{.name = "fixed_ada_comm",
@@ -73,7 +76,8 @@ constexpr std::array entries{
   for (protocol_entry const& e : entries) known += std::string(e.name) + ", ";
   throw option_error("--protocols: " + what + "; known are " + known +
                      "all; and NAME:STALENESS, NAME:LOCAL_STEPS, adsp:COMMIT_RATE, "
-                     "hop_backup:BACKUPS or hop_skip:ITERATIONS where there is one");
+                     "hop_backup:BACKUPS or hop_skip:ITERATIONS where there is one; and bsp, ssp, asp and con_sgd "
+                     "with +sum, +average or +LAMBDA");
 }
 
 protocol_entry const& find(std::string_view name) {
@@ -131,7 +135,37 @@ std::optional<std::int64_t> number_of(protocol_choice const& p) {
   return std::nullopt;
 }
 
-protocol_choice parse(std::string_view text, protocol_parameters parameters) {
+/// A number that is all of the text.
+template <class T>
+std::optional<T> whole_number(std::string_view text) {
+  T value{};
+  char const* const end = text.data() + text.size();
+  auto const [stop, failure] = std::from_chars(text.data(), end, value);
+  if (failure != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+named_merge merge_of(std::string_view text) {
+  using enum named_merge::kind;
+  if (text == "sum") return {};
+  if (text == "average") return {.how = average};
+  auto const weight = whole_number<double>(text);
+  if (!weight || !(*weight > 0 && *weight <= 1))
+    reject("there is no merge \"" + std::string(text) + "\", expected sum, average or a λ above 0 and at most 1");
+  return {.how = scale, .weight = *weight};
+}
+
+/// Takes "+MERGE" out of "NAME+MERGE:NUMBER" or "NAME:NUMBER+MERGE".
+std::optional<named_merge> take_merge(std::string& text) {
+  std::size_t const plus = text.find('+');
+  if (plus == std::string::npos) return std::nullopt;
+  std::size_t const end = std::min(text.size(), text.find(':', plus));
+  named_merge const merge = merge_of(std::string_view(text).substr(plus + 1, end - plus - 1));
+  text.erase(plus, end - plus);
+  return merge;
+}
+
+protocol_choice parse_plain(std::string_view text, protocol_parameters parameters) {
   std::size_t const colon = text.find(':');
   protocol_entry const& entry = find(text.substr(0, colon));
   if (colon == std::string_view::npos) return {&entry, parameters};
@@ -139,14 +173,32 @@ protocol_choice parse(std::string_view text, protocol_parameters parameters) {
     reject(std::string(entry.name) + " takes no staleness, nor another number");
   std::string_view const number = text.substr(colon + 1);
   number_kind const kind = kind_of(entry.number);
-  char const* const end = number.data() + number.size();
-  std::int64_t value = 0;
-  auto const [stop, failure] = std::from_chars(number.data(), end, value);
-  if (failure != std::errc{} || stop != end || value < kind.least)
+  auto const value = whole_number<std::int64_t>(number);
+  if (!value || *value < kind.least)
     reject("\"" + std::string(text) + "\" has no " + kind.name + " of " +
            std::to_string(kind.least) + " or more after the colon");
-  set_number(parameters, entry.number, value);
+  set_number(parameters, entry.number, *value);
   return {&entry, parameters};
+}
+
+protocol_choice parse(std::string text, protocol_parameters const& parameters) {
+  auto const merge = take_merge(text);
+  protocol_choice p = parse_plain(text, parameters);
+  if (merge && !p.entry->takes_merge) reject(std::string(p.entry->name) + " has a merge of its own");
+  if (merge) p.with.merge = merge;
+  return p;
+}
+
+std::string name_of(named_merge const& m) {
+  switch (m.how) {
+    case named_merge::kind::sum:
+      return "sum";
+    case named_merge::kind::average:
+      return "average";
+    case named_merge::kind::scale:
+      break;
+  }
+  return fmt::format("{}", m.weight);
 }
 
 }  // namespace
@@ -163,6 +215,7 @@ run_result protocol_choice::run(training const& job) const {
 std::string protocol_choice::label() const {
   std::string text(entry->name);
   if (auto const number = number_of(*this)) text += '(' + std::to_string(*number) + ')';
+  if (entry->takes_merge && with.merge) text += '+' + name_of(*with.merge);
   if (entry->keeps_versions && with.kept == versions::capped) text += "+capped";
   if (entry->keeps_versions && with.partition_sync) text += "+sync";
   if (entry->tunes_batches && with.batch_tune) text += "+batch_tune";

@@ -27,10 +27,18 @@ struct peer_parameters {
   iteration_order order = iteration_order::parallel;  ///< of all of Hop
 };
 
+/// What an update counts where it is not the protocol's own rule: `ssp+average`, `con_sgd+0.1`.
+struct named_merge {
+  enum class kind { sum, average, scale };
+  kind how = kind::sum;
+  double weight = 1;  ///< λ of scale
+};
+
 /// What protocols can be told. Each takes what concerns it.
 struct protocol_parameters {
   std::int64_t staleness = 3;
-  std::optional<double> global_rate{};  ///< con_sgd: λ_g; 1/M unless set
+  std::optional<double> global_rate{};  ///< con_sgd, adsp: λ_g; 1/M unless set
+  std::optional<named_merge> merge{};   ///< bsp, ssp, asp, con_sgd
   bool partition_sync = false;          ///< dyn_sgd: a pull sees the same commits on all servers
   versions kept = versions::exact;      ///< dyn_sgd
 
@@ -74,6 +82,7 @@ struct protocol_entry {
   bool keeps_versions = false;
   bool adds_up = false;  ///< commits as they are, which is what applications need
   bool tunes_batches = false;
+  bool takes_merge = false;  ///< may be told what an update counts
   protocol_family family = protocol_family::servers;
   bool needs_backups = false;  ///< does not wait for `peer_parameters::backups` of the updates
   bool needs_sides = false;    ///< runs on bipartite graphs only
@@ -94,12 +103,12 @@ struct protocol_choice {
     return entry->family == protocol_family::servers;
   }
   [[nodiscard]] run_result run(training const& job) const;
-  /// "ssp(3)", "dyn_sgd(3)+sync", "fixed_ada_comm(20)", "adsp", "hop_skip(10)+serial"
+  /// "ssp(3)", "ssp(3)+average", "dyn_sgd(3)+sync", "fixed_ada_comm(20)", "adsp", "hop_skip(10)+serial"
   [[nodiscard]] std::string label() const;
 };
 
-/// Reads "bsp", "ssp:10", "adsp:2", "hop_skip:2" or "all"; `parameters` hold where a name says
-/// nothing else.
+/// Reads "bsp", "ssp:10", "ssp+average:10", "con_sgd+0.1", "adsp:2", "hop_skip:2" or "all"; `parameters` hold where a
+/// name says nothing else.
 /// @throws option_error that lists the known protocols
 [[nodiscard]] std::vector<protocol_choice> parse_protocols(std::span<std::string const> names,
                                                            protocol_parameters const& parameters);

@@ -36,7 +36,8 @@ recorder::recorder(training const& job, std::uint64_t updates_in_clock, curve_st
       checkpoints_(updates_in_clock, job.clocks, job.points, affordable_looks(job, from.look_bytes)),
       next_updates_(checkpoints_.at(1)),
       next_seconds_(job.look_every.value_or(0)),
-      arrival_(job.target.value_or(-std::numeric_limits<double>::infinity()), updates_in_clock) {
+      arrival_(job.target.value_or(-std::numeric_limits<double>::infinity()),
+               updates_in_clock * static_cast<std::uint64_t>(job.clocks_at_target)) {
   curve_.push_back({.loss = from.loss});
 }
 

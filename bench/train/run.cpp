@@ -112,7 +112,8 @@ void fill_in_curve(run_result& r, training const& job, std::uint64_t updates_in_
   r.min_obj = end.min_obj;
   r.var_obj = end.var_obj;
   if (!job.target) return;
-  if (auto const reached = reaches(r.curve, *job.target, updates_in_clock)) {
+  if (auto const reached =
+          reaches(r.curve, *job.target, updates_in_clock * static_cast<std::uint64_t>(job.clocks_at_target))) {
     r.seconds_to_target = reached->seconds;
     r.updates_to_target = reached->updates;
     r.steps_to_target = reached->steps;

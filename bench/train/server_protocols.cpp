@@ -26,6 +26,29 @@ rules with_global_momentum(rules p, protocol_parameters const& with,
   return p;
 }
 
+/// The protocol with the merge that is named in place of its own, if one is.
+rules with_merge(rules p, protocol_parameters const& with) {
+  if (!with.merge) return p;
+  switch (with.merge->how) {
+    case named_merge::kind::sum:
+      p.merge = sum{};
+      break;
+    case named_merge::kind::average:
+      p.merge = average{};
+      break;
+    case named_merge::kind::scale:
+      p.merge = scale{.lambda = with.merge->weight};
+      break;
+  }
+  return p;
+}
+
+/// What an update counts under a momentum: the same as without. None: 1/M.
+std::optional<double> weight_of(protocol_parameters const& with) {
+  if (!with.merge || with.merge->how == named_merge::kind::average) return std::nullopt;
+  return with.merge->weight;
+}
+
 training tuned(training job, protocol_parameters const& with) {
   job.batch_tune = with.batch_tune;
   return job;
@@ -34,20 +57,20 @@ training tuned(training job, protocol_parameters const& with) {
 }  // namespace
 
 run_result run_bsp(training const& job, protocol_parameters const& with) {
-  return run_protocol(with_global_momentum(bsp{}, with), tuned(job, with));
+  return run_protocol(with_global_momentum(with_merge(bsp{}, with), with, weight_of(with)), tuned(job, with));
 }
 
 run_result run_ssp(training const& job, protocol_parameters const& with) {
-  return run_protocol(ssp{.staleness = staleness{with.staleness}}, job);
+  return run_protocol(with_merge(ssp{.staleness = staleness{with.staleness}}, with), job);
 }
 
-run_result run_asp(training const& job, protocol_parameters const&) {
-  return run_protocol(asp{}, job);
+run_result run_asp(training const& job, protocol_parameters const& with) {
+  return run_protocol(with_merge(asp{}, with), job);
 }
 
 run_result run_con_sgd(training const& job, protocol_parameters const& with) {
   con_sgd const p{.staleness = staleness{with.staleness}, .fold = {.lambda = with.global_rate}};
-  return run_protocol(p, job);
+  return run_protocol(with_merge(p, with), job);
 }
 
 run_result run_dyn_sgd(training const& job, protocol_parameters const& with) {

@@ -84,6 +84,11 @@ timing timing_of(training const& job) {
 mini_batches::mini_batches(training const& job, std::size_t rank)
     : shard_(job.work->train().shard(rank % job.workers, job.workers)),
       even_(shard_.batches(data::fraction{job.batch})) {
+  if (job.shards.how == row_order::kind::all) {
+    auto const in_a_shard = static_cast<std::size_t>(job.steps_of_a_pass());
+    even_ = job.work->train().rows().batches(data::fraction{1.0 / static_cast<double>(in_a_shard * job.workers)});
+    first_ = rank % job.workers * in_a_shard;
+  }
   if (!job.batch_tune) return;
   std::vector<double> speeds = slowness_of(job);
   for (double& s : speeds) s = 1 / s;
@@ -96,7 +101,7 @@ mini_batches::mini_batches(training const& job, std::size_t rank)
 }
 
 data::dataset_view mini_batches::at_step(std::size_t step) const noexcept {
-  if (tuned_ == 0) return even_.at_step(step);
+  if (tuned_ == 0) return even_.at_step(first_ + step);
   // The last one of a pass is as large as the others, so that the global batch stays the same.
   std::size_t const in_a_pass = (shard_.size() + tuned_ - 1) / tuned_;
   return shard_.slice(std::min(step % in_a_pass * tuned_, shard_.size() - tuned_), tuned_);

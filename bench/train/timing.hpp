@@ -24,7 +24,8 @@ struct timing {
 [[nodiscard]] timing timing_of(training const& job);
 
 /// A worker's mini-batches, step after step: even parts of its shard; or with BatchTune (003 App.
-/// D) of the size that goes with its speed, those of all workers together as large as before.
+/// D) of the size that goes with its speed, those of all workers together as large as before; or, where the job
+/// has it so, those of all shards, beginning with its own.
 class mini_batches {
  public:
   /// @throws option_error when BatchTune asks for no row, or for more than the worker has
@@ -35,6 +36,7 @@ class mini_batches {
  private:
   data::dataset_view shard_;
   data::batch_range even_;
+  std::size_t first_ = 0;  ///< of the even parts
   std::size_t tuned_ = 0;  ///< 0: even parts
 };
 

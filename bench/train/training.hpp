@@ -1,12 +1,15 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
 
+#include "bench/train/row_order.hpp"
 #include "bench/train/workload.hpp"
 #include "rubato/sim/scenario.hpp"
 
@@ -55,10 +58,11 @@ struct training {
   std::uint32_t servers = 10;
   sim::scenario scenario{};    ///< the cluster; elsewhere only its heterogeneity counts
   double learning_rate = 0.1;  ///< σ
-  double decay = 0.0;          ///< α of σ/sqrt(αc+1); 0 is a fixed rate
+  double decay = 0.0;          ///< α of σ/sqrt(αp+1) after p passes over a worker's data; 0 is a fixed rate
   double momentum = 0;         ///< of a worker's own steps
   double batch = 0.1;          ///< share of a worker's shard
   bool batch_tune = false;     ///< batches in proportion to the speeds, the sum of them the same
+  row_order shards{};          ///< in which order the workload's rows lie
   std::int64_t steps_per_commit = 10;
   std::int64_t clocks = 50;  ///< commits of each worker; `local_steps` where a pace is its own
   std::size_t points = 200;  ///< of the curve, about
@@ -66,6 +70,7 @@ struct training {
   /// protocols that commit more or less often. Simulator only.
   std::optional<double> look_every{};
   std::optional<double> target{};
+  std::int64_t clocks_at_target = 1;  ///< so long a curve stays at the target that has arrived there
   stop_rule stop{};
   bool watch_reads = false;  ///< also what worker 0 reads after each of its clocks; simulator only
   std::uint64_t seed = 1;
@@ -76,6 +81,12 @@ struct training {
   }
   /// What a run gives each worker to do, the slowest where fast ones do more.
   [[nodiscard]] std::int64_t local_steps() const noexcept { return clocks * steps_per_commit; }
+  /// As many as make a pass over a worker's data.
+  [[nodiscard]] std::int64_t steps_of_a_pass() const noexcept {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(1 / batch - 1e-9)));
+  }
+  /// The passes that are complete after so many local steps: what rates decay by, however often a worker commits.
+  [[nodiscard]] std::int64_t passes_after(std::int64_t steps) const noexcept { return steps / steps_of_a_pass(); }
 };
 
 }  // namespace rubato::bench

@@ -28,7 +28,7 @@ advise_settings advised(std::string const& more) {
   options.add_to(app);
   app.parse(
       "--rows 400 --features 60 --nonzeros 10 --workers 6 --servers 2 --clocks 40 --points 160 --target 0.5 "
-      "--seeds 3 " + more);
+      "--seeds 3 --clock pass " + more);
   return interpret(options);
 }
 

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -33,7 +35,8 @@ TEST_CASE("without options all protocols run in the simulator, with tuned rates"
   CHECK(s.job.transport == transport_kind::simulated);
   CHECK(s.job.workers == 30);
   CHECK(s.job.servers == 10);
-  CHECK(s.job.steps_per_commit == 10);
+  CHECK(s.job.steps_per_commit == 1);
+  CHECK(s.job.clocks == 1000);
   CHECK_FALSE(s.learning_rate);
 }
 
@@ -81,9 +84,35 @@ TEST_CASE("paces are told their numbers, one by one or behind a colon") {
   CHECK(tuned.protocols[2].label() == "fixed_ada_comm+batch_tune");
 }
 
-TEST_CASE("one pass over a worker's data is a commit, unless said otherwise") {
-  CHECK(parse("--batch 0.3").job.steps_per_commit == 4);
-  CHECK(parse("--batch 0.1 --steps-per-commit 1").job.steps_per_commit == 1);
+TEST_CASE("a clock is a mini-batch, a pass or what is said, and a curve that has arrived stays for a pass") {
+  auto const is = [](char const* line, std::int64_t steps, std::int64_t clocks, std::int64_t stays, char const* name) {
+    INFO(line);
+    compare_settings const s = parse(line);
+    CHECK(s.job.steps_per_commit == steps);
+    CHECK(s.job.clocks == clocks);
+    CHECK(s.job.clocks_at_target == stays);
+    CHECK(clock_of(s) == name);
+  };
+  is("", 1, 1000, 10, " of a mini-batch");
+  is("--batch 0.3", 1, 400, 4, " of a mini-batch");
+  is("--batch 0.3 --clock pass", 4, 100, 1, " of a pass");
+  is("--clock pass --steps-per-commit 4", 4, 250, 3, " of 4 mini-batches");
+  is("--clock pass --clocks 7", 10, 7, 1, " of a pass");
+  is("--workload lda", 1, 100, 1, "");
+}
+
+TEST_CASE("what an update counts may be named, with what has no rule of its own") {
+  compare_settings const s =
+      parse("--protocols bsp+sum,ssp+average:10,ssp:5+sum,asp+average,con_sgd+0.1,con_sgd --lambda 0.2");
+  std::vector<std::string> labels;
+  for (protocol_choice const& p : s.protocols) labels.push_back(p.label());
+  CHECK(labels == std::vector<std::string>{"bsp+sum", "ssp(10)+average", "ssp(5)+sum", "asp+average", "con_sgd(3)+0.1",
+                                           "con_sgd(3)"});
+  CHECK(s.protocols[5].with.global_rate == 0.2);
+  CHECK_THROWS_WITH(parse("--protocols dyn_sgd+sum"), Contains("dyn_sgd has a merge of its own"));
+  for (char const* const merge : {"ssp+mean", "ssp+0", "ssp+1.5", "ssp+", "con_sgd+0.1x"})
+    CHECK_THROWS_WITH(parse(std::string("--protocols ") + merge), Contains("there is no merge"));
+  CHECK_THROWS_WITH(parse("--workload lda --protocols ssp+average"), Contains("add up"));
 }
 
 TEST_CASE("heterogeneity and seed of the command line win over the scenario's") {
@@ -178,6 +207,16 @@ TEST_CASE("a bad option is an error that names it") {
                                   {"--batch 0", "--batch"},
                                   {"--batch 2", "--batch"},
                                   {"--steps-per-commit 0", "--steps-per-commit"},
+                                  {"--clock second", "--clock"},
+                                  {"--lambda 0", "--lambda"},
+                                  {"--lambda 2", "--lambda"},
+                                  {"--shards sorted", "--shards"},
+                                  {"--shards by-label:0", "--shards"},
+                                  {"--shards by-label:1.5", "--shards"},
+                                  {"--shards by-label:half", "--shards"},
+                                  {"--workload lda --shards ordered", "--shards"},
+                                  {"--workload lasso --shards all", "--shards"},
+                                  {"--batch-tune --shards all", "--batch-tune"},
                                   {"--clocks 0", "--clocks"},
                                   {"--target low", "--target"},
                                   {"--scenario nowhere", "--scenario"},

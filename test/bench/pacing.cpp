@@ -32,7 +32,7 @@ compare_settings small(std::string const& protocols, std::string const& more = "
   options.add_to(app);
   app.parse(
       "--rows 600 --features 60 --nonzeros 10 --workers 6 --servers 2 --clocks 16 --points 96 "
-      "--target 0.6 --heterogeneity 3 --learning-rate 1 --protocols " +
+      "--target 0.6 --heterogeneity 3 --learning-rate 1 --clock pass --protocols " +
       protocols + ' ' + more);
   return interpret(options);
 }
@@ -146,7 +146,10 @@ TEST_CASE("times of the pace are given, or follow from the slowest worker") {
   CHECK(given.check_period == 10ms);
   CHECK(given.epoch == 100ms);  // whole check periods
   CHECK(given.probe_period == 10ms);
-  CHECK(local_steps_of(here.job, {}) == 2);
+  CHECK(local_steps_of(here.job, {}) == 10);  // a pass
+  training by_pass = here.job;
+  by_pass.steps_per_commit = 10;
+  CHECK(local_steps_of(by_pass, {}) == 20);
 }
 
 TEST_CASE("momentum, of workers or of servers, makes a difference where it is asked for") {

@@ -57,7 +57,7 @@ TEST_CASE("compare runs each protocol across processes") {
   auto const file = std::filesystem::temp_directory_path() / "rubato-bench-test-tcp.json";
   outcome const o = run(
       "compare --transport tcp --rows 300 --features 40 --nonzeros 10 --workers 3 --servers 2 "
-      "--clocks 4 --learning-rate 0.5 --target 0.69 --heterogeneity 2 --check-period 20ms --json " +
+      "--clock pass --clocks 4 --learning-rate 0.5 --target 0.69 --heterogeneity 2 --check-period 20ms --json " +
       file.string());
   INFO(o.output);
   if (o.output.find("not available in builds with sanitizers") != std::string::npos) return;
@@ -88,6 +88,22 @@ TEST_CASE("the wide-area figure sets processes beside the simulator") {
   if (o.output.find("not available in builds with sanitizers") != std::string::npos) return;
   CHECK(o.status == 0);
   CHECK_THAT(o.output, Contains("BSP, processes") && Contains("SSP(2), simulator"));
+}
+
+TEST_CASE("table 3 is printed in both readings, and says what lies outside the paper's") {
+  outcome const o = run("reproduce sigmod17-table3 --clocks 1 --data-dir /no/such/directory --shards by-label:0.5");
+  INFO(o.output);
+  CHECK(o.status == 0);
+  CHECK_THAT(o.output, Contains("shards by-label:0.5") && Contains("run time: batch") && Contains("run time: pass") &&
+                           Contains("dyn_sgd(10)"));
+  CHECK(run("reproduce adsp-figure1 --shards ordered").status != 0);
+}
+
+TEST_CASE("the sweet spot is looked for between both ends") {
+  outcome const o = run("reproduce ssp-sweet-spot --clocks 2 --data-dir /no/such/directory");
+  INFO(o.output);
+  CHECK(o.status == 0);
+  CHECK_THAT(o.output, Contains("bsp") && Contains("ssp(30)") && Contains("asp") && Contains("than either end"));
 }
 
 TEST_CASE("errors are one sentence and a status of failure") {

@@ -5,7 +5,10 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -24,7 +27,7 @@ compare_settings small(std::string const& more = "") {
   options.add_to(app);
   app.parse(
       "--rows 600 --features 60 --nonzeros 10 --workers 6 --servers 2 --clocks 8 --points 48 "
-      "--target 0.5 --heterogeneity 2 " +
+      "--target 0.5 --heterogeneity 2 --clock pass " +
       more);
   return interpret(options);
 }
@@ -111,6 +114,39 @@ TEST_CASE("ConSGD's global rate can be set, and other protocols take no notice")
   CHECK(after[1].final_loss == before[1].final_loss);
 }
 
+TEST_CASE("named merges are what the protocols that have them are") {
+  auto const results = run(small(
+      "--protocols con_sgd:2,ssp+average:2,con_sgd+1:2,ssp:2,asp+sum,asp,bsp+average,bsp,bsp+sum "
+      "--learning-rate 0.05"));
+  auto const loss = [&](std::size_t i) { return results[i].final_loss; };
+  CHECK(loss(0) == loss(1));
+  CHECK(loss(2) == loss(3));
+  CHECK(loss(4) == loss(5));
+  CHECK(loss(6) == loss(7));
+  CHECK(loss(7) != loss(8));
+  CHECK(loss(0) != loss(3));
+}
+
+TEST_CASE("rates decay by passes, whatever a clock is") {
+  auto const loss = [](char const* more) {
+    return run(small(std::string("--servers 1 --target none --learning-rate 2 --decay 5 ") +
+                     more))[0].final_loss;
+  };
+  double const by_pass = loss("--workers 1 --protocols asp --clock pass --clocks 8");
+  CHECK(loss("--workers 1 --protocols asp --clock batch --clocks 80") == Approx(by_pass).epsilon(1e-5));
+  CHECK(std::abs(loss("--workers 1 --protocols asp --clock batch --clocks 80 --decay 0") / by_pass - 1) > 1e-3);
+  double const peers = loss("--workers 2 --protocols all_reduce --clock pass --clocks 8");
+  CHECK(loss("--workers 2 --protocols all_reduce --clock batch --clocks 80") == Approx(peers).epsilon(1e-5));
+}
+
+TEST_CASE("shards by label are trained on, and hold up who does not wait") {
+  auto const final_loss = [](char const* more) {
+    return run(small(std::string("--rows 2000 --protocols con_sgd --learning-rate 0.5 --target none --clocks 20 "
+                                 "--heterogeneity 4 ") + more))[0].final_loss;
+  };
+  CHECK(final_loss("--shards by-label:1") > final_loss("--shards shuffled"));
+}
+
 TEST_CASE("BSP's loss falls once in a clock, and at its end") {
   run_result const r = run(small("--protocols bsp --learning-rate 0.5"))[0];
   double last = r.curve.front().loss;
@@ -148,7 +184,7 @@ TEST_CASE("networks and regressions are trained as linear classifiers are") {
     CLI::App app;
     compare_options options;
     options.add_to(app);
-    app.parse(line + std::string(" --servers 2 --target none"));
+    app.parse(line + std::string(" --servers 2 --target none --clock pass"));
     compare_settings s = interpret(options);
     subject const what(s);
     what.put_into(s.job);
@@ -166,7 +202,7 @@ TEST_CASE("phones that come and go do not stop a run") {
   options.add_to(app);
   app.parse(
       "--workload mlp --hidden 8 --rows 1000 --workers 6 --servers 2 --target none --clocks 80 "
-      "--protocols bsp,con_sgd --learning-rate 0.2 --scenario phones-come-and-go");
+      "--protocols bsp,con_sgd --learning-rate 0.2 --clock pass --scenario phones-come-and-go");
   for (run_result const& r : run(interpret(options))) {
     INFO(r.label);
     CHECK(r.seconds > 4);  // both have left and been replaced by then

@@ -38,6 +38,24 @@ TEST_CASE("a grid whose best is at an end grows") {
   CHECK(found > 100);
 }
 
+TEST_CASE("a grid grows until its best is at no end, however far that is") {
+  for (double const best : {1e-9, 1e9}) {
+    auto const result = tune({}, valley(best, 100));
+    CHECK(std::abs(std::log(result.learning_rate / best)) <= std::log(2.0) / 2);
+    CHECK(result.learning_rate > result.trials.front().learning_rate);
+    CHECK(result.learning_rate < result.trials.back().learning_rate);
+  }
+}
+
+TEST_CASE("where no rate is better than a greater one the search ends all the same") {
+  auto const result = tune({}, [](double rate, stop_rule const&) {
+    run_result r;
+    r.final_loss = -rate;
+    return r;
+  });
+  CHECK(result.learning_rate > 1e20);
+}
+
 TEST_CASE("where no rate reaches the target the lowest final objective counts") {
   double const found = tune({}, valley(0.01, 0)).learning_rate;
   CHECK(std::abs(std::log(found / 0.01)) <= std::log(2.0) / 2);

@@ -637,6 +637,7 @@ TEST_CASE("coordinator: who was told to come again and did not hear it is told o
   member server(of_server, run.place(), net::role::server);
   member worker(network, run.place(), net::role::worker);
   auto const serve = [&] { of_server.run_one(net::network::clock::now() + 1ms); };
+  REQUIRE(test::run_until(network, [&] { return serve(), worker.is_in(); }));
   worker.say(wire::ready{});
   stage_id const stage{1};
   REQUIRE(test::run_until(network, [&] { return serve(), worker.has_heard<wire::worker_starts>(); }));
