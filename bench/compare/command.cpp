@@ -11,7 +11,7 @@
 #include "bench/compare/subject.hpp"
 #include "bench/report/page.hpp"
 #include "bench/result/json.hpp"
-#include "bench/result/ranking.hpp"
+#include "bench/result/repeated.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -67,12 +67,12 @@ void run_compare(compare_options const& options) {
   what.put_into(settings.job);
   set_target(settings);
   std::string const head = headline(settings, what);
-  auto const results = ranked(compare(settings));
-  std::string const why = explain(results);
+  auto const results = ranked(compare_rounds(settings, what));
+  std::string const why = verdict(results);
   fmt::print("{}\n{}\n{}\n", head, comparison_table(results).to_string(), why);
-  if (!settings.json_file.empty()) write_json(results, settings.json_file);
+  if (!settings.json_file.empty()) write_json(all_rounds(results), settings.json_file);
   if (!settings.report_dir.empty())
-    fmt::print("report: {}\n", write_report({head, why, results}, settings.report_dir));
+    fmt::print("report: {}\n", write_report({head, why, middle_runs(results)}, settings.report_dir));
 }
 
 }  // namespace rubato::bench

@@ -73,6 +73,7 @@ ordered_json object_of(run_result const& r) {
       {"min_obj", or_null(r.min_obj)},
       {"var_obj", or_null(r.var_obj)},
       {"curve", curve_of(r)},
+      {"round", r.round},
       {"accuracy", or_null(r.accuracy)},
       {"staleness_histogram", r.staleness_histogram},
       {"versions_peak", r.versions_peak},
@@ -169,6 +170,7 @@ run_result read_result(ordered_json const& object) {
   field("min_obj", r.min_obj);
   field("var_obj", r.var_obj);
   field("curve", r.curve);
+  field("round", r.round);
   field("accuracy", r.accuracy);
   field("staleness_histogram", r.staleness_histogram);
   field("versions_peak", r.versions_peak);

@@ -10,6 +10,14 @@
 namespace rubato::bench {
 namespace {
 
+std::string ratio_to_best(run_result const& r, run_result const& best) {
+  if (!best.seconds_to_target) return "-";
+  if (r.seconds_to_target) return show_ratio(*r.seconds_to_target / *best.seconds_to_target);
+  return '>' + show_ratio(r.seconds / *best.seconds_to_target);
+}
+
+}  // namespace
+
 bool beats(run_result const& a, run_result const& b) {
   if (a.seconds_to_target && b.seconds_to_target)
     return *a.seconds_to_target < *b.seconds_to_target;
@@ -19,14 +27,6 @@ bool beats(run_result const& a, run_result const& b) {
   };
   return loss(a) < loss(b);
 }
-
-std::string ratio_to_best(run_result const& r, run_result const& best) {
-  if (!best.seconds_to_target) return "-";
-  if (r.seconds_to_target) return show_ratio(*r.seconds_to_target / *best.seconds_to_target);
-  return '>' + show_ratio(r.seconds / *best.seconds_to_target);
-}
-
-}  // namespace
 
 std::vector<run_result> ranked(std::vector<run_result> results) {
   std::ranges::stable_sort(results, beats);

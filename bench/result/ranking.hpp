@@ -10,6 +10,10 @@
 
 namespace rubato::bench {
 
+/// Whether it is the better result: by the time to the target; one that did not reach it comes after one that
+/// did, and of two such the one with the lower final objective is ahead.
+[[nodiscard]] bool beats(run_result const& a, run_result const& b);
+
 /// The results, best first: by the time to the target; those that did not reach it come after those
 /// that did, by their final objective.
 [[nodiscard]] std::vector<run_result> ranked(std::vector<run_result> results);

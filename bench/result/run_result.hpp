@@ -60,6 +60,7 @@ struct run_result {
   std::vector<curve_point> curve{};
 
   // Beyond what the design fixes.
+  std::uint32_t round = 1;     ///< of the rounds of a comparison
   double accuracy = 0;         ///< on held-out data; not a number where there is none
   time_split counted_split{};  ///< where time went up to the target, like the three below
   std::vector<std::uint64_t> staleness_histogram{};

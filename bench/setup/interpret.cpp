@@ -222,6 +222,7 @@ void check_numbers(compare_options const& o) {
           "--global-momentum: must be 0 or more and below 1");
   require(o.clocks >= 1 && o.clocks <= clocks_max, "--clocks: must be from 1 to 10^12");
   require(o.points >= 1, "--points: must be 1 or more");
+  require(o.repeat >= 1 && o.repeat <= 10'000, "--repeat: must be from 1 to 10^4");
   require(!o.tune_budget || *o.tune_budget > 0, "--tune-budget: must be above 0 seconds");
   require(!o.protocols.empty(), "--protocols: names at least one protocol, or all");
 }
@@ -275,6 +276,7 @@ compare_settings interpret(compare_options const& o) {
   check_application(o, s);
   s.left_out = leave_out_impossible(s.protocols, s.job, s.app);
   s.scenario_name = o.scenario;
+  s.repeat = o.repeat;
   s.learning_rate = number_or("--learning-rate", o.learning_rate, "tune");
   if (o.target == "none") {
     s.target = compare_settings::target_kind::none;

@@ -221,6 +221,11 @@ void add_cluster_options(CLI::App& command, compare_options& o) {
 
 void add_output_options(CLI::App& command, compare_options& o) {
   auto* const group = "Output";
+  command
+      .add_option("--repeat", o.repeat,
+                  "rounds of all protocols in turn, by which the verdict says how sure it is: in virtual time on so "
+                  "many seeds, in wall time after one round that does not count; 7 are enough to say something")
+      ->group(group);
   command.add_option("--points", o.points, "of a loss curve, about")->group(group);
   command.add_option("--json", o.json_file, "write the results to this file")->group(group);
   command.add_option("--report", o.report_dir, "write an HTML page with plots into this directory")
