@@ -72,7 +72,7 @@ void run_compare(compare_options const& options) {
   fmt::print("{}\n{}\n{}\n", head, comparison_table(results).to_string(), why);
   if (!settings.json_file.empty()) write_json(all_rounds(results), settings.json_file);
   if (!settings.report_dir.empty())
-    fmt::print("report: {}\n", write_report({head, why, middle_runs(results)}, settings.report_dir));
+    fmt::print("report: {}\n", write_report({head, why, results}, settings.report_dir));
 }
 
 }  // namespace rubato::bench
