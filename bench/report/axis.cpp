@@ -13,7 +13,8 @@ namespace {
 /// All 10^k times one of the steps on the axis, every `stride`-th decade.
 std::vector<double> round_numbers(log_axis const& a, std::vector<double> const& steps, int stride) {
   std::vector<double> found;
-  int const first = static_cast<int>(std::floor(std::log10(a.from))), last = static_cast<int>(std::ceil(std::log10(a.to)));
+  int const first = static_cast<int>(std::floor(std::log10(a.from)));
+  int const last = static_cast<int>(std::ceil(std::log10(a.to)));
   for (int k = first; k <= last; k += stride)
     for (double const step : steps)
       if (double const x = step * std::pow(10.0, k); x >= a.from * 0.999 && x <= a.to * 1.001) found.push_back(x);

@@ -34,7 +34,8 @@ std::vector<line_style> line_styles(std::span<run_result const> results) {
   auto const known = known_protocols();
   std::vector<line_style> styles;
   for (run_result const& r : results) {
-    auto const i = static_cast<std::size_t>(std::ranges::find(known, r.protocol, &protocol_entry::name) - known.begin());
+    auto const entry = std::ranges::find(known, r.protocol, &protocol_entry::name);
+    auto const i = static_cast<std::size_t>(entry - known.begin());
     styles.push_back(next_free(styles, {.colour = i % palette_size, .dash = i / palette_size}));
   }
   return styles;

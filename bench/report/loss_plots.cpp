@@ -159,9 +159,9 @@ std::string loss_over(std::span<run_result const> results, abscissa const& what)
       labels(x_ticks, "x", "left"), aim, escaped(what.name), ends(results, styles, heights));
   return figure(what.id, what.title, body,
                 fmt::format("{} Both axes are logarithmic; of the objective it is the distance from just below the "
-                            "lowest one seen, {:.4g}: each line of the grid is half as far from there as the one above, "
-                            "so that the end of training, where protocols part, has as much room as its beginning. What lies "
-                            "above the start is left out.",
+                            "lowest one seen, {:.4g}: each line of the grid is half as far from there as the one "
+                            "above, so that the end of training, where protocols part, has as much room as its "
+                            "beginning. What lies above the start is left out.",
                             what.caption, y.floor));
 }
 

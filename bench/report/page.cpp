@@ -11,6 +11,7 @@
 #include "bench/report/loss_plots.hpp"
 #include "bench/report/page_parts.hpp"
 #include "bench/report/row_plots.hpp"
+#include "bench/report/timeline_plot.hpp"
 #include "rubato/core/error.hpp"
 
 namespace rubato::bench {
@@ -44,10 +45,11 @@ std::string trials(std::span<run_result const> results) {
   return html;
 }
 
-std::string figures(std::span<repeated const> best_first, std::span<run_result const> middle) {
+std::string figures(report_content const& c, std::span<run_result const> middle) {
+  auto const best_first = c.best_first;
   if (best_first.empty()) return "";
   return time_to_target(best_first) + where_time_went(middle) + loss_over_time(middle) + loss_over_updates(middle) +
-         staleness_of_reads(middle);
+         staleness_of_reads(middle) + (c.watched ? timeline_figure(*c.watched) : "");
 }
 
 }  // namespace
@@ -68,7 +70,7 @@ std::string report_page(report_content const& c) {
       "<h1>Which protocol wins</h1>\n<p class=\"settings\">{}</p>\n<p class=\"verdict\">{}</p>\n"
       "{}<div class=\"plots\">\n{}</div>\n{}<div id=\"tip\"></div>\n<script>{}</script>\n</body>\n</html>\n",
       page_style(), escaped(c.settings), escaped(c.verdict), html_table(comparison_table(c.best_first)),
-      figures(c.best_first, middle), trials(middle), page_script());
+      figures(c, middle), trials(middle), page_script());
 }
 
 std::string write_report(report_content const& content, std::string const& directory) {

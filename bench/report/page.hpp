@@ -1,10 +1,12 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
 #include "bench/result/repeated.hpp"
+#include "bench/result/timeline.hpp"
 
 namespace rubato::bench {
 
@@ -13,6 +15,7 @@ struct report_content {
   std::string settings;  ///< lines of text
   std::string verdict;
   std::span<repeated const> best_first;
+  std::optional<timeline> watched{};  ///< of one of them
 };
 
 /// Checks, before minutes are spent on runs, that the directory can be made.

@@ -20,15 +20,15 @@ h2 { font-size: 1.1rem; margin: 0 0 0.4rem; }
 .settings { color: var(--soft); white-space: pre-line; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--rule); border-radius: 6px; }
 table { border-collapse: collapse; width: 100%; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.35rem 0.6rem; text-align: right; white-space: nowrap; }
+th, td { padding: 0.35rem 0.4rem; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--card); }
 thead th { color: var(--soft); font-weight: 600; border-bottom: 1px solid var(--rule); }
 tbody tr + tr td { border-top: 1px solid var(--rule); }
 tbody tr:first-child { font-weight: 600; }
-.plots { display: grid; gap: 1rem; margin: 1rem 0; grid-template-columns: repeat(auto-fit, minmax(min(100%, 32rem), 1fr)); }
+.plots { display: grid; gap: 1rem; margin: 1rem 0;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 32rem), 1fr)); }
 figure { margin: 0; padding: 0.8rem; background: var(--card); border: 1px solid var(--rule); border-radius: 6px;
   min-width: 0; }
-figure.wide { grid-column: 1 / -1; }
 figcaption, details { color: var(--soft); font-size: 0.85rem; }
 figcaption { margin-top: 0.6rem; }
 .axis, .key { color: var(--soft); font-size: 0.8rem; margin: 0 0 0.3rem; }
@@ -61,7 +61,8 @@ svg .target { stroke: var(--soft); stroke-width: 1.5; stroke-dasharray: 1 3; str
 .row > span:last-child { font-variant-numeric: tabular-nums; color: var(--soft); }
 .row > div { height: 1.25rem; min-width: 0; }
 .ticks .marks { position: relative; }
-.ticks .x { position: absolute; transform: translateX(-50%); font-size: 0.75rem; color: var(--soft); white-space: nowrap; }
+.ticks .x { position: absolute; transform: translateX(-50%); font-size: 0.75rem; color: var(--soft);
+  white-space: nowrap; }
 .dot { stroke-linecap: round; stroke-width: 9px; stroke: var(--c0); }
 .dot.missed { stroke: var(--soft); stroke-width: 5px; }
 .spread { stroke: var(--c0); stroke-width: 4px; opacity: 0.45; }
@@ -73,9 +74,14 @@ svg .target { stroke: var(--soft); stroke-width: 1.5; stroke-dasharray: 1 3; str
 #staleness .ticks > div { border: 0; }
 .box { display: inline-block; width: 0.8rem; height: 0.8rem; margin: 0 0.2rem 0 0.5rem; border-radius: 2px;
   vertical-align: -1px; }
-.lanes .row { margin: 0; font-size: 0.75rem; grid-template-columns: 5.5rem 1fr; }
-.lanes .row > div { height: 1.3rem; padding: 2px 0; }
-.lanes .commit { stroke: var(--ink); stroke-width: 1.5px; }
+.lanes { display: grid; grid-template-columns: 5.2rem 1fr; gap: 0 0.5rem; font-size: 0.72rem;
+  padding-right: 1.5rem; }
+.names { display: grid; grid-auto-rows: 1.15rem; line-height: 1.15rem; color: var(--soft); white-space: nowrap; }
+.strips { height: calc(var(--lanes) * 1.15rem); min-width: 0; }
+.lanes .marks { position: relative; height: 1.2rem; }
+.lanes .x { position: absolute; top: 0.2rem; transform: translateX(-50%); white-space: nowrap; color: var(--soft); }
+svg .commit { stroke: var(--ink); stroke-width: 1.5px; }
+svg .who { stroke: var(--c2); stroke-width: 1.5px; opacity: 0.8; pointer-events: none; }
 #tip { position: fixed; z-index: 1; pointer-events: none; display: none; max-width: 20rem; padding: 0.3rem 0.6rem;
   background: var(--ink); color: var(--card); border-radius: 4px; font-size: 0.8rem; white-space: pre-line; }
 @media (max-width: 40rem) {
@@ -86,6 +92,8 @@ svg .target { stroke: var(--soft); stroke-width: 1.5; stroke-dasharray: 1 3; str
   .ends { width: 100%; display: flex; flex-wrap: wrap; gap: 0.3rem 0.9rem; margin-left: -2.2rem; }
   .end { position: static; transform: none; }
   .row { grid-template-columns: 6.6rem 1fr 5.4rem; gap: 0.4rem; font-size: 0.72rem; }
+  .marks:has(.x:nth-child(4)) .x:nth-last-child(even) { visibility: hidden; }
+  svg .commit, svg .who { stroke-width: 1px; }
 }
 @media print { .plots { display: block; } figure { break-inside: avoid; margin-bottom: 1rem; } }
 )css";

@@ -17,7 +17,8 @@ namespace {
 /// The axis beneath the rows.
 std::string row_of_ticks(std::vector<tick> const& ticks) {
   std::string marks;
-  for (tick const& t : ticks) marks += fmt::format("<span class=\"x\" style=\"left:{}\">{}</span>", percent(t.at), t.label);
+  for (tick const& t : ticks)
+    marks += fmt::format("<span class=\"x\" style=\"left:{}\">{}</span>", percent(t.at), t.label);
   return "<div class=\"row ticks\"><span></span><div class=\"marks\">" + marks + "</div><span></span></div>\n";
 }
 
@@ -52,7 +53,8 @@ std::string time_row(repeated const& p, log_axis const& x, std::string const& gr
 
 std::string bar(char const* what, double from, double share, double seconds) {
   if (share <= 0) return "";
-  return fmt::format("<rect class=\"{}\" x=\"{}\" width=\"{}\" y=\"0\" height=\"1000\" data-tip=\"{}: {} of a worker, {}\"/>",
+  return fmt::format("<rect class=\"{}\" x=\"{}\" width=\"{}\" y=\"0\" height=\"1000\" "
+                     "data-tip=\"{}: {} of a worker, {}\"/>",
                      what, place(from), place(share), what, show_seconds(seconds), show_share(share));
 }
 
@@ -109,10 +111,8 @@ std::string time_to_target(std::span<repeated const> best_first) {
   bool const has_target = best_first.front().rounds.front().target.has_value();
   return figure("time-to-target", has_target ? "Time to the target" : "Time of the run",
                 rows(all + row_of_ticks(ticks), best_first.front().middle().time_kind + " time, logarithmic"),
-                std::string(rounds > 1 ? fmt::format("The median of {} rounds, and a bar from the first quartile to the "
-                                                     "third.",
-                                                     rounds)
-                                       : "Of one run each.") +
+                (rounds > 1 ? fmt::format("The median of {} rounds, and a bar between the quartiles.", rounds)
+                            : std::string("Of one run each.")) +
                     (has_target ? " A small grey point is where a run ended that did not get there." : ""));
 }
 

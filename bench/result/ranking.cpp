@@ -54,4 +54,17 @@ text_table comparison_table(std::span<run_result const> best_first) {
   return t;
 }
 
+text_table profile_table(run_result const& r) {
+  text_table t{.head = {r.label, "time", "compute", "send", "wait", "", "", "", "steps", "commits"}, .rows = {}};
+  for (std::size_t i = 0; i < r.profile.size(); ++i) {
+    worker_share const& w = r.profile[i];
+    time_split const& s = w.spent;
+    t.rows.push_back({fmt::format("worker {}", i), show_seconds(s.total()), show_seconds(s.compute),
+                      show_seconds(s.send), show_seconds(s.wait), show_share(s.share(s.compute)),
+                      show_share(s.share(s.send)), show_share(s.share(s.wait)), std::to_string(w.steps),
+                      std::to_string(w.commits)});
+  }
+  return t;
+}
+
 }  // namespace rubato::bench

@@ -22,6 +22,9 @@ namespace rubato::bench {
 /// time as a ratio to the first row's, where the workers' time went, and how good the model is.
 [[nodiscard]] text_table comparison_table(std::span<run_result const> best_first);
 
+/// Where the time of each worker went in the whole of a run, a row for each.
+[[nodiscard]] text_table profile_table(run_result const& r);
+
 /// Which protocol wins and why, in a few sentences drawn from the numbers: the time to the target
 /// is the number of updates (statistical efficiency) times the time for each (hardware efficiency).
 [[nodiscard]] std::string explain(std::span<run_result const> best_first);

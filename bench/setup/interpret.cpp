@@ -1,5 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -256,6 +257,20 @@ void check_application(compare_options const& o, compare_settings const& s) {
           "--learning-rate: " + o.workload + " has none");
 }
 
+/// The one of the protocols that `--timeline` names.
+std::optional<protocol_choice> timeline_of(compare_options const& o, compare_settings const& s) {
+  if (o.timeline.empty()) return std::nullopt;
+  require(!o.report_dir.empty(), "--timeline: is a picture of the --report, and there is none");
+  require(s.job.transport == transport_kind::simulated, "--timeline: needs --transport simulated");
+  require(!s.app, "--timeline: is for --workload lr, svm, mlp and svr, not " + o.workload);
+  auto const named = parse_protocols(std::array{o.timeline}, parameters_of(o));
+  std::string const label = named.front().label();
+  auto const found = std::ranges::find(s.protocols, label, &protocol_choice::label);
+  require(named.size() == 1 && found != s.protocols.end(),
+          "--timeline: \"" + o.timeline + "\" is not one of --protocols");
+  return *found;
+}
+
 }  // namespace
 
 bool is_application(std::string const& workload) { return application_of(workload).has_value(); }
@@ -297,6 +312,8 @@ compare_settings interpret(compare_options const& o) {
     s.tuning.budget_seconds = *o.tune_budget;
   else if (!simulating)
     s.tuning.budget_seconds = 60;
+  s.profile = o.profile;
+  s.timeline = timeline_of(o, s);
   s.json_file = o.json_file;
   s.report_dir = o.report_dir;
   return s;

@@ -60,6 +60,8 @@ struct compare_options {
   std::size_t repeat = 1;
   std::optional<std::uint64_t> seed{};
   std::optional<double> tune_budget{};
+  bool profile = false;
+  std::string timeline{};
   std::string json_file{};
   std::string report_dir{};
 
@@ -80,6 +82,8 @@ struct compare_settings {
   enum class target_kind { none, given, automatic } target = target_kind::automatic;
   tune_options tuning;
   std::size_t repeat;  ///< rounds
+  bool profile;                             ///< is printed
+  std::optional<protocol_choice> timeline;  ///< whose timeline the report has
   std::string json_file;
   std::string report_dir;
 };

@@ -80,7 +80,8 @@ class markup {
     std::set<std::string> seen;
     for (std::size_t at = 0; at < text.size();) {
       if (text[at++] != ' ') return "no space before an attribute";
-      std::size_t const end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456789", at);
+      std::size_t const end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456789",
+                                                     at);
       std::string const name = text.substr(at, end - at);
       if (name.empty() || !seen.insert(name).second) return "an attribute without a name, or twice: " + name;
       if (end == std::string::npos || text[end] != '=') return "an attribute without a value: " + name;

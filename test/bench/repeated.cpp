@@ -54,8 +54,8 @@ TEST_CASE("the winner has a confidence, and without one there is no difference")
                                 Contains("Over 7 rounds it is faster than slow with 98.4% confidence (sign test, p = "
                                          "0.016)."));
   std::vector<repeated> const open = ranked({slow, rounds_of("fast", {1, 1, 4, 1, 1, 1, 1})});
-  CHECK_THAT(verdict(open), Contains("No difference between fast and slow: fast, whose median is best, is faster than the "
-                                     "other in 6 of 7 rounds (sign test, p = 0.12).") &&
+  CHECK_THAT(verdict(open), Contains("No difference between fast and slow: fast, whose median is best, is faster than "
+                                     "the other in 6 of 7 rounds (sign test, p = 0.12).") &&
                                 !Contains("wins"));
 }
 
@@ -75,8 +75,8 @@ TEST_CASE("no difference is said of all that the best is not surely ahead of") {
 
 TEST_CASE("few rounds cannot tell, and one of wall time is said to be chance") {
   std::vector<repeated> five = {rounds_of("a", {1, 1, 1, 1, 2}), rounds_of("b", {3, 3, 3, 3, 3})};
-  CHECK_THAT(verdict(five), Contains("No difference can be told with fewer than 6 rounds: --repeat 7. In the middle runs "
-                                     "a wins"));
+  CHECK_THAT(verdict(five),
+             Contains("No difference can be told with fewer than 6 rounds: --repeat 7. In the middle runs a wins"));
   std::vector<repeated> one = {rounds_of("a", {1}), rounds_of("b", {3})};
   CHECK_THAT(verdict(one), Contains("a wins") && !Contains("chance"));
   for (repeated& p : one) p.rounds[0].time_kind = "wall";

@@ -33,7 +33,8 @@ using matrix = std::array<double, 9>;
 std::array<double, 3> seen(std::string const& hex, matrix const& m) {
   std::array<double, 3> linear{}, rgb{};
   for (std::size_t i = 0; i < 3; ++i) {
-    double const x = std::stoi(hex.size() == 4 ? std::string(2, hex[1 + i]) : hex.substr(1 + 2 * i, 2), nullptr, 16) / 255.0;
+    std::string const digits = hex.size() == 4 ? std::string(2, hex[1 + i]) : hex.substr(1 + 2 * i, 2);
+    double const x = std::stoi(digits, nullptr, 16) / 255.0;
     linear[i] = x <= 0.04045 ? x / 12.92 : std::pow((x + 0.055) / 1.055, 2.4);
   }
   for (std::size_t i = 0; i < 3; ++i)
@@ -45,7 +46,7 @@ std::array<double, 3> seen(std::string const& hex, matrix const& m) {
   return {116 * y - 16, 500 * (x - y), 200 * (y - z)};
 }
 
-double distance(std::array<double, 3> const& a, std::array<double, 3> const& b) {
+double apart(std::array<double, 3> const& a, std::array<double, 3> const& b) {
   return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 }
 
@@ -125,7 +126,7 @@ TEST_CASE("colours of lines are told apart by the colour-blind, on light and on 
       for (std::size_t i = 0; i < palette_size; ++i)
         for (std::size_t k = 0; k < i; ++k) {
           INFO((dark ? "dark " : "light ") << colour(i, dark) << ' ' << colour(k, dark));
-          CHECK(distance(seen(colour(i, dark), eye), seen(colour(k, dark), eye)) > 5 * just_seen);
+          CHECK(apart(seen(colour(i, dark), eye), seen(colour(k, dark), eye)) > 5 * just_seen);
         }
 }
 
@@ -143,7 +144,8 @@ TEST_CASE("labels that would overprint each other are moved apart, in their orde
 
 TEST_CASE("a log axis has round numbers, not too many of them") {
   log_axis const narrow = log_axis::around({0.021, 0.044});
-  for (tick const& t : narrow.ticks(6, show_seconds)) CHECK_THAT(t.label, Catch::EndsWith("0 ms") || Catch::EndsWith("5 ms"));
+  for (tick const& t : narrow.ticks(6, show_seconds))
+    CHECK_THAT(t.label, Catch::EndsWith("0 ms") || Catch::EndsWith("5 ms"));
   log_axis const wide = log_axis::around({1, 5e9, 0, -3, std::numeric_limits<double>::infinity()});
   auto const ticks = wide.ticks(6, show_count);
   CHECK(ticks.size() <= 6);

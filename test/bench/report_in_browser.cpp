@@ -41,6 +41,11 @@ constexpr char const* questions = R"js(<script>
     return all.flatMap((a, i) => all.slice(i + 1).filter((b) =>
       a.left < b.right && b.left < a.right && a.top + 1 < b.bottom && b.top + 1 < a.bottom));
   });
+  for (const ticks of document.querySelectorAll(".marks, .area")) {
+    const seen = [...ticks.querySelectorAll(".x")].filter((e) => getComputedStyle(e).visibility !== "hidden")
+      .map((e) => e.getBoundingClientRect());
+    overprinted.push(...seen.filter((a, i) => seen.slice(i + 1).some((b) => a.left < b.right && b.left < a.right)));
+  }
   const outside = [...document.querySelectorAll(".end, .x, .y, .row > span, figcaption")].filter((e) => {
     const box = e.getBoundingClientRect();
     return box.left < -1 || box.right > innerWidth + 1;
