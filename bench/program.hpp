@@ -15,7 +15,7 @@ namespace rubato::bench {
 constexpr char const* after_the_options =
     R"(Environment:
   RUBATO_DATA  of reproduce: folder of the real data sets, where --data-dir is not given
-  TMPDIR       folder for temporary files: sockets of processes, what gnuplot reads [/tmp]
+  TMPDIR       folder for temporary files: sockets of processes [/tmp]
 
 Exit code:
   0            what was asked for has been done

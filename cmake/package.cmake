@@ -36,7 +36,6 @@ if(DPKG_SHLIBDEPS AND DPKG_QUERY AND FILE_PROGRAM)
   if(TARGET rubato_mpi)
     string(APPEND CPACK_DEBIAN_RUBATO_DEVELOPMENT_PACKAGE_SUGGESTS ", libopenmpi-dev")
   endif()
-  set(CPACK_DEBIAN_RUBATO_BENCH_PACKAGE_RECOMMENDS gnuplot-nox)
   set(CPACK_DEBIAN_RUBATO_DEVELOPMENT_DESCRIPTION
     "The static library, its headers, and what find_package and pkg-config read.")
   set(CPACK_DEBIAN_RUBATO_TOOLS_DESCRIPTION "rubato-launch and rubato-server, for runs of several processes.")

@@ -7,18 +7,9 @@
 #include <vector>
 
 #include "bench/advise/runs.hpp"
+#include "bench/result/sign_test.hpp"
 
 namespace rubato::bench {
-
-double sign_test(std::size_t k, std::size_t n) {
-  double at = std::exp2(-static_cast<double>(n));  // of i heads
-  double sum = 0;
-  for (std::size_t i = 0; i <= std::min(k, n - std::min(k, n)); ++i) {
-    sum += at;
-    at *= static_cast<double>(n - i) / static_cast<double>(i + 1);
-  }
-  return std::min(1.0, 2 * sum);
-}
 
 namespace {
 

@@ -26,8 +26,4 @@ struct certainty {
 /// @returns a certainty of no seeds where there was no runner-up. O(seeds log seeds)
 [[nodiscard]] certainty certainty_of(duel const& d);
 
-/// The probability of at most `k` or at least `n - k` heads in `n` throws of a fair coin, whichever is less for
-/// one side, doubled; 1 at most.
-[[nodiscard]] double sign_test(std::size_t k, std::size_t n);
-
 }  // namespace rubato::bench

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -11,31 +10,9 @@
 #include "bench/advise/search.hpp"
 #include "bench/advise/settings.hpp"
 #include "bench/application/application.hpp"
-#include "bench/train/load_data.hpp"
-#include "bench/train/workload.hpp"
+#include "bench/train/shuffled_workloads.hpp"
 
 namespace rubato::bench {
-
-/// A workload whose rows lie in another order for each seed, so that workers get other shards and batches, unless
-/// they are to stay as the file has them. Seed 0 has
-/// the order in which `compare` has them. One of the others is kept at a time, for they are used one after the other.
-/// Thread safety: any thread may ask.
-class shuffled_workloads {
- public:
-  shuffled_workloads(workload_options const& options, loaded_data data, row_order const& shards = {});
-
-  [[nodiscard]] workload const& first() const noexcept { return *first_; }
-  [[nodiscard]] std::shared_ptr<workload const> at(std::size_t seed);
-
- private:
-  workload_options options_;
-  loaded_data data_;
-  row_order shards_;
-  std::shared_ptr<workload const> first_;
-  std::mutex lock_;
-  std::size_t kept_seed_ = 0;
-  std::shared_ptr<workload const> kept_;
-};
 
 /// What is to be chosen from, on one scenario with one set of data: the protocols of the settings, whose runs differ
 /// by seed in all that the simulator draws and in the order of a workload's data; an application's stay as they are.

@@ -3,15 +3,19 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "bench/compare/compare.hpp"
 #include "bench/compare/subject.hpp"
+#include "bench/compare/watch.hpp"
 #include "bench/report/page.hpp"
 #include "bench/result/json.hpp"
 #include "bench/result/ranking.hpp"
+#include "bench/result/repeated.hpp"
 #include "bench/train/run_peers.hpp"
 
 namespace rubato::bench {
@@ -67,6 +71,13 @@ std::string headline(compare_settings const& s, subject const& what) {
                             clock_of(s));
 }
 
+/// What `--timeline` asks for.
+std::optional<timeline> watched(compare_settings const& s, std::vector<repeated> const& results) {
+  if (!s.timeline) return std::nullopt;
+  auto const of = std::ranges::find(results, s.timeline->label(), &repeated::label);
+  return watch(*s.timeline, s.job, of->middle().learning_rate);
+}
+
 }  // namespace
 
 void run_compare(compare_options const& options) {
@@ -76,12 +87,14 @@ void run_compare(compare_options const& options) {
   what.put_into(settings.job);
   set_target(settings);
   std::string const head = headline(settings, what);
-  auto const results = ranked(compare(settings));
-  std::string const why = explain(results);
+  auto const results = ranked(compare_rounds(settings, what));
+  std::string const why = verdict(results);
   fmt::print("{}\n{}\n{}\n", head, comparison_table(results).to_string(), why);
-  if (!settings.json_file.empty()) write_json(results, settings.json_file);
+  if (settings.profile)
+    for (repeated const& p : results) fmt::print("{}\n", profile_table(p.middle()).to_string());
+  if (!settings.json_file.empty()) write_json(all_rounds(results), settings.json_file);
   if (!settings.report_dir.empty())
-    fmt::print("report: {}\n", write_report({head, why, results}, settings.report_dir));
+    fmt::print("report: {}\n", write_report({head, why, results, watched(settings, results)}, settings.report_dir));
 }
 
 }  // namespace rubato::bench

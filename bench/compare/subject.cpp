@@ -22,8 +22,9 @@ subject::subject(compare_settings const& settings) {
     return;
   }
   loaded_data data = load_data(settings.data, settings.job.seed);
-  work_ = std::make_unique<workload>(settings.model, std::move(data.train), std::move(data.test));
-  description_ = description_of(*work_, data.name);
+  std::string const name = data.name;
+  work_ = std::make_unique<shuffled_workloads>(settings.model, std::move(data), settings.data.shards);
+  description_ = description_of(work_->first(), name);
 }
 
 }  // namespace rubato::bench

@@ -1,10 +1,12 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
-#include "bench/result/run_result.hpp"
+#include "bench/result/repeated.hpp"
+#include "bench/result/timeline.hpp"
 
 namespace rubato::bench {
 
@@ -12,10 +14,11 @@ namespace rubato::bench {
 struct report_content {
   std::string settings;  ///< lines of text
   std::string verdict;
-  std::span<run_result const> best_first;
+  std::span<repeated const> best_first;
+  std::optional<timeline> watched{};  ///< of one of them
 };
 
-/// Checks, before minutes are spent on runs, that gnuplot is there and the directory can be made.
+/// Checks, before minutes are spent on runs, that the directory can be made.
 /// @throws option_error
 void check_report_is_possible(std::string const& directory);
 

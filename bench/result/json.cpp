@@ -44,6 +44,17 @@ ordered_json split_of(time_split const& s) {
   return {{"compute", s.compute}, {"send", s.send}, {"wait", s.wait}};
 }
 
+ordered_json profile_of(run_result const& r) {
+  ordered_json profile = ordered_json::array();
+  for (worker_share const& w : r.profile) {
+    ordered_json one = split_of(w.spent);
+    one["steps"] = w.steps;
+    one["commits"] = w.commits;
+    profile.push_back(std::move(one));
+  }
+  return profile;
+}
+
 ordered_json object_of(run_result const& r) {
   return {
       {"protocol", r.protocol},
@@ -73,6 +84,7 @@ ordered_json object_of(run_result const& r) {
       {"min_obj", or_null(r.min_obj)},
       {"var_obj", or_null(r.var_obj)},
       {"curve", curve_of(r)},
+      {"round", r.round},
       {"accuracy", or_null(r.accuracy)},
       {"staleness_histogram", r.staleness_histogram},
       {"versions_peak", r.versions_peak},
@@ -83,6 +95,7 @@ ordered_json object_of(run_result const& r) {
       {"pace_changes", changes_of(r)},
       {"jumped_over", r.jumped_over},
       {"counted_split", split_of(r.counted_split)},
+      {"profile", profile_of(r)},
   };
 }
 
@@ -113,6 +126,12 @@ class reader {
     field("compute", into.compute);
     field("send", into.send);
     field("wait", into.wait);
+  }
+  static void take(ordered_json const& value, worker_share& into) {
+    take(value, into.spent);
+    reader const field(value);
+    field("steps", into.steps);
+    field("commits", into.commits);
   }
   static void take(ordered_json const& value, pace_decision& into) {
     reader const field(value);
@@ -169,6 +188,7 @@ run_result read_result(ordered_json const& object) {
   field("min_obj", r.min_obj);
   field("var_obj", r.var_obj);
   field("curve", r.curve);
+  field("round", r.round);
   field("accuracy", r.accuracy);
   field("staleness_histogram", r.staleness_histogram);
   field("versions_peak", r.versions_peak);
@@ -179,6 +199,7 @@ run_result read_result(ordered_json const& object) {
   field("pace_changes", r.pace_changes);
   field("jumped_over", r.jumped_over);
   field("counted_split", r.counted_split);
+  field("profile", r.profile);
   return r;
 }
 

@@ -18,7 +18,7 @@ namespace rubato::bench {
 [[nodiscard]] nlohmann::ordered_json or_null(std::optional<double> const& x);
 [[nodiscard]] nlohmann::ordered_json or_null(std::optional<std::uint64_t> const& x);
 
-/// One object per run, with the fields of the design in its order; then accuracy,
+/// One object per run, with the fields of the design in its order; then the round, accuracy,
 /// staleness_histogram, versions_peak, trials and what else there is. What was not reached, and what
 /// is not finite, is null.
 [[nodiscard]] nlohmann::ordered_json to_json(std::span<run_result const> results);

@@ -10,6 +10,14 @@
 namespace rubato::bench {
 namespace {
 
+std::string ratio_to_best(run_result const& r, run_result const& best) {
+  if (!best.seconds_to_target) return "-";
+  if (r.seconds_to_target) return show_ratio(*r.seconds_to_target / *best.seconds_to_target);
+  return '>' + show_ratio(r.seconds / *best.seconds_to_target);
+}
+
+}  // namespace
+
 bool beats(run_result const& a, run_result const& b) {
   if (a.seconds_to_target && b.seconds_to_target)
     return *a.seconds_to_target < *b.seconds_to_target;
@@ -19,14 +27,6 @@ bool beats(run_result const& a, run_result const& b) {
   };
   return loss(a) < loss(b);
 }
-
-std::string ratio_to_best(run_result const& r, run_result const& best) {
-  if (!best.seconds_to_target) return "-";
-  if (r.seconds_to_target) return show_ratio(*r.seconds_to_target / *best.seconds_to_target);
-  return '>' + show_ratio(r.seconds / *best.seconds_to_target);
-}
-
-}  // namespace
 
 std::vector<run_result> ranked(std::vector<run_result> results) {
   std::ranges::stable_sort(results, beats);
@@ -50,6 +50,19 @@ text_table comparison_table(std::span<run_result const> best_first) {
                       show_share(time.share(time.compute)), show_share(time.share(time.send)),
                       show_share(time.share(time.wait)), fmt::format("{:.5f}", r.final_loss),
                       std::isnan(r.accuracy) ? "-" : fmt::format("{:.2f}%", 100 * r.accuracy)});
+  }
+  return t;
+}
+
+text_table profile_table(run_result const& r) {
+  text_table t{.head = {r.label, "time", "compute", "send", "wait", "", "", "", "steps", "commits"}, .rows = {}};
+  for (std::size_t i = 0; i < r.profile.size(); ++i) {
+    worker_share const& w = r.profile[i];
+    time_split const& s = w.spent;
+    t.rows.push_back({fmt::format("worker {}", i), show_seconds(s.total()), show_seconds(s.compute),
+                      show_seconds(s.send), show_seconds(s.wait), show_share(s.share(s.compute)),
+                      show_share(s.share(s.send)), show_share(s.share(s.wait)), std::to_string(w.steps),
+                      std::to_string(w.commits)});
   }
   return t;
 }

@@ -10,6 +10,10 @@
 
 namespace rubato::bench {
 
+/// Whether it is the better result: by the time to the target; one that did not reach it comes after one that
+/// did, and of two such the one with the lower final objective is ahead.
+[[nodiscard]] bool beats(run_result const& a, run_result const& b);
+
 /// The results, best first: by the time to the target; those that did not reach it come after those
 /// that did, by their final objective.
 [[nodiscard]] std::vector<run_result> ranked(std::vector<run_result> results);
@@ -17,6 +21,9 @@ namespace rubato::bench {
 /// One row per result: time, updates and time per update (to the target where it was reached), the
 /// time as a ratio to the first row's, where the workers' time went, and how good the model is.
 [[nodiscard]] text_table comparison_table(std::span<run_result const> best_first);
+
+/// Where the time of each worker went in the whole of a run, a row for each.
+[[nodiscard]] text_table profile_table(run_result const& r);
 
 /// Which protocol wins and why, in a few sentences drawn from the numbers: the time to the target
 /// is the number of updates (statistical efficiency) times the time for each (hardware efficiency).

@@ -26,6 +26,13 @@ struct pace_decision {
   std::string reason{};
 };
 
+/// What one worker did in the whole of a run.
+struct worker_share {
+  time_split spent{};
+  std::uint64_t steps = 0;    ///< local ones, or a peer's iterations
+  std::uint64_t commits = 0;  ///< updates sent
+};
+
 /// What one run was and what it measured: the fields of the JSON output, in its order.
 struct run_result {
   std::vector<float> parameters{};  ///< at the end; not in the JSON
@@ -60,6 +67,7 @@ struct run_result {
   std::vector<curve_point> curve{};
 
   // Beyond what the design fixes.
+  std::uint32_t round = 1;     ///< of the rounds of a comparison
   double accuracy = 0;         ///< on held-out data; not a number where there is none
   time_split counted_split{};  ///< where time went up to the target, like the three below
   std::vector<std::uint64_t> staleness_histogram{};
@@ -72,6 +80,7 @@ struct run_result {
   std::uint64_t process_hits = 0;  ///< questions that the worker's process had the answer to (001 §3)
   std::uint64_t jumped_over = 0;  ///< iterations that peers have left out
   double implicit_momentum = 0;            ///< what local steps between commits amount to (003 Eq. 3)
+  std::vector<worker_share> profile{};        ///< by worker number
   std::vector<pace_decision> pace_changes{};  ///< of the pace's conductor, where there is one
 
   /// Up to the target where it was reached, else of the whole run. Statistical efficiency is the

@@ -1,5 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -231,6 +232,7 @@ void check_numbers(compare_options const& o) {
           "--global-momentum: must be 0 or more and below 1");
   require(!o.clocks || (*o.clocks >= 1 && *o.clocks <= clocks_max), "--clocks: must be from 1 to 10^12");
   require(o.points >= 1, "--points: must be 1 or more");
+  require(o.repeat >= 1 && o.repeat <= 10'000, "--repeat: must be from 1 to 10^4");
   require(!o.tune_budget || *o.tune_budget > 0, "--tune-budget: must be above 0 seconds");
   require(!o.protocols.empty(), "--protocols: names at least one protocol, or all");
 }
@@ -271,6 +273,20 @@ void check_application(compare_options const& o, compare_settings const& s) {
           "--learning-rate: " + o.workload + " has none");
 }
 
+/// The one of the protocols that `--timeline` names.
+std::optional<protocol_choice> timeline_of(compare_options const& o, compare_settings const& s) {
+  if (o.timeline.empty()) return std::nullopt;
+  require(!o.report_dir.empty(), "--timeline: is a picture of the --report, and there is none");
+  require(s.job.transport == transport_kind::simulated, "--timeline: needs --transport simulated");
+  require(!s.app, "--timeline: is for --workload lr, svm, mlp and svr, not " + o.workload);
+  auto const named = parse_protocols(std::array{o.timeline}, parameters_of(o));
+  std::string const label = named.front().label();
+  auto const found = std::ranges::find(s.protocols, label, &protocol_choice::label);
+  require(named.size() == 1 && found != s.protocols.end(),
+          "--timeline: \"" + o.timeline + "\" is not one of --protocols");
+  return *found;
+}
+
 }  // namespace
 
 std::string clock_of(compare_settings const& s) {
@@ -302,6 +318,7 @@ compare_settings interpret(compare_options const& o) {
   check_application(o, s);
   s.left_out = leave_out_impossible(s.protocols, s.job, s.app);
   s.scenario_name = o.scenario;
+  s.repeat = o.repeat;
   s.learning_rate = number_or("--learning-rate", o.learning_rate, "tune");
   if (o.target == "none") {
     s.target = compare_settings::target_kind::none;
@@ -322,6 +339,8 @@ compare_settings interpret(compare_options const& o) {
     s.tuning.budget_seconds = *o.tune_budget;
   else if (!simulating)
     s.tuning.budget_seconds = 60;
+  s.profile = o.profile;
+  s.timeline = timeline_of(o, s);
   s.json_file = o.json_file;
   s.report_dir = o.report_dir;
   return s;

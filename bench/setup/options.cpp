@@ -233,7 +233,21 @@ void add_cluster_options(CLI::App& command, compare_options& o) {
 
 void add_output_options(CLI::App& command, compare_options& o) {
   auto* const group = "Output";
+  command
+      .add_option("--repeat", o.repeat,
+                  "rounds of all protocols in turn, by which the verdict says how sure it is: in virtual time on so "
+                  "many seeds, in wall time after one round that does not count; 7 are enough to say something")
+      ->group(group);
   command.add_option("--points", o.points, "of a loss curve, about")->group(group);
+  command
+      .add_flag("--profile", o.profile,
+                "print where the time of each worker went, a table for each protocol; the JSON has it anyway")
+      ->group(group);
+  command
+      .add_option("--timeline", o.timeline,
+                  "one of --protocols: the report also shows what its workers do, and who waits for whom, in the first "
+                  "clocks of a run; simulator only")
+      ->group(group);
   command.add_option("--json", o.json_file, "write the results to this file")->group(group);
   command.add_option("--report", o.report_dir, "write an HTML page with plots into this directory")
       ->group(group);

@@ -59,8 +59,11 @@ struct compare_options {
   std::string target = "auto";
   bool stop_at_target = false;
   std::size_t points = 400;
+  std::size_t repeat = 1;
   std::optional<std::uint64_t> seed{};
   std::optional<double> tune_budget{};
+  bool profile = false;
+  std::string timeline{};
   std::string json_file{};
   std::string report_dir{};
 
@@ -80,6 +83,9 @@ struct compare_settings {
   std::optional<double> learning_rate;  ///< empty: to be tuned
   enum class target_kind { none, given, automatic } target = target_kind::automatic;
   tune_options tuning;
+  std::size_t repeat;  ///< rounds
+  bool profile;                             ///< is printed
+  std::optional<protocol_choice> timeline;  ///< whose timeline the report has
   std::string json_file;
   std::string report_dir;
 };

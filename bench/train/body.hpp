@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/result/run_result.hpp"
+#include "bench/train/timeline_recorder.hpp"
 #include "bench/train/timing.hpp"
 #include "bench/train/training.hpp"
 #include "rubato/core/time.hpp"
@@ -34,6 +35,16 @@ using training_worker = worker<table_handle<float, true>>;
           .wait = to_seconds(m.wait)};
 }
 
+/// Where a worker is that began at that time.
+template <class Worker>
+[[nodiscard]] moment moment_of(Worker const& worker, time_point began) {
+  time_point const now = worker.now();
+  return {.worker = worker.rank(),
+          .clock = worker.clock().value(),
+          .seconds = to_seconds(now.since_start()),
+          .spent = split_of(worker.metrics(), now - began)};
+}
+
 /// The training body, the same for every protocol and in every transport (000 Alg. 1): each local
 /// step is one mini-batch on the worker's replica. A step's work is its non-zeros, so that the
 /// price of a unit carries over from one data set to another. `go_on()` is asked before each step,
@@ -49,13 +60,18 @@ void train(Worker& worker, training const& job, GoOn go_on, Pulled pulled, Commi
   for (std::size_t step = 0; go_on(); ++step) {
     data::dataset_view const batch = batches.at_step(step);
     worker.pull(w);
+    if (job.watcher != nullptr) job.watcher->has_read(moment_of(worker, began));
     pulled(w);
     std::int64_t const passes = job.passes_after(missed + static_cast<std::int64_t>(step));
     job.work->local_step(batch, rate(clock_index(passes)), w, delta);
     if (job.momentum > 0) momentum.apply(delta);
     worker.push(delta);
-    if (worker.step(static_cast<double>(batch.nonzeros())))
-      committed(split_of(worker.metrics(), worker.now() - began));
+    bool const commits = worker.step(static_cast<double>(batch.nonzeros()));
+    if (job.watcher != nullptr) {
+      job.watcher->worked(moment_of(worker, began));
+      job.watcher->begins_clock(moment_of(worker, began));
+    }
+    if (commits) committed(split_of(worker.metrics(), worker.now() - began));
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "bench/train/result_of.hpp"
 #include "bench/train/run_peers.hpp"
+#include "bench/train/timeline_recorder.hpp"
 #include "bench/train/timing.hpp"
 #include "bench/train/training.hpp"
 #include "rubato/core/clock.hpp"
@@ -33,6 +34,14 @@ namespace rubato::bench {
   return {.compute = to_seconds(m.compute), .wait = to_seconds(m.wait())};
 }
 
+/// Where a peer is.
+[[nodiscard]] inline moment moment_of(peer<float> const& self, std::int64_t iteration) {
+  return {.worker = self.rank(),
+          .clock = iteration,
+          .seconds = to_seconds(self.now().since_start()),
+          .spent = split_of(self.metrics())};
+}
+
 /// Fills in what was measured.
 inline void fill_in(run_result& r, training const& job, peer_report const& report,
              std::vector<curve_point> curve) {
@@ -45,6 +54,7 @@ inline void fill_in(run_result& r, training const& job, peer_report const& repor
     r.wait_seconds += spent.wait;
     r.bytes_sent += p.bytes_sent;
     r.jumped_over += p.jumped_over;
+    r.profile.push_back({.spent = spent, .steps = p.iterations, .commits = p.iterations});
   }
   r.bytes_received = r.bytes_sent;  // by each other
   r.counted_split = {.compute = r.compute_seconds, .wait = r.wait_seconds};
@@ -62,12 +72,17 @@ void train_peer(peer<float>& self, training const& job, Stepped stepped, Compute
   model::heavy_ball<float> momentum(job.momentum, job.momentum > 0 ? delta.size() : 0);
   std::size_t step = 0;
   for (std::int64_t const k : self.iterations(job.local_steps())) {
+    if (job.watcher != nullptr) {  // its update has gone out, in Hop's parallel order
+      job.watcher->worked(moment_of(self, k));
+      job.watcher->begins_clock(moment_of(self, k));
+    }
     data::dataset_view const batch = batches.at_step(step++);
     double const eta = rate(clock_index(job.passes_after(k)));
     job.work->local_step(batch, eta, self.parameters(), delta);
     if (job.momentum > 0) momentum.apply(delta);
     computed();
     self.step(delta, static_cast<double>(batch.nonzeros()));
+    if (job.watcher != nullptr) job.watcher->has_read(moment_of(self, k));
     stepped(step);
   }
 }

@@ -98,6 +98,10 @@ void fill_in(run_result& r, training const& job, run_report const& report,
   r.process_hits = total.process_hits;
   r.staleness_histogram.assign(total.staleness.begin(), total.staleness.end());
   r.versions_peak = report.versions_peak;
+  for (worker_metrics const& w : report.workers)
+    r.profile.push_back({.spent = {to_seconds(w.compute), to_seconds(w.send), to_seconds(w.wait)},
+                         .steps = w.steps,
+                         .commits = w.commits});
   r.implicit_momentum = report.implicit_momentum();
   for (pace_change const& c : report.pace_changes)
     r.pace_changes.push_back({to_seconds(c.at.since_start()), c.value, c.reason});

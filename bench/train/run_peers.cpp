@@ -10,6 +10,7 @@
 #include "bench/train/recorder.hpp"
 #include "bench/train/result_of.hpp"
 #include "bench/train/run.hpp"
+#include "bench/train/timeline_recorder.hpp"
 #include "bench/train/timing.hpp"
 #include "rubato/cluster/peer_group.hpp"
 #include "rubato/peer/topologies.hpp"
@@ -79,6 +80,7 @@ run_result run_peers(peer_rules const& p, std::string_view name, staleness s, tr
   std::vector<float> const start(job.start().begin(), job.start().end());
   run_result r = describe_peers(job, name, s);
   if (job.transport == transport_kind::simulated) {
+    if (job.watcher != nullptr && name != "all_reduce") job.watcher->among(among);  // there each waits for all
     peer_group g{simulated{.workers = job.workers, .scenario = peer_scenario(job)}, among, p,
                  plain_step{}, start};
     return measure_peers(g, job, std::move(r));

@@ -46,6 +46,7 @@ struct stop_rule {
 };
 
 class application;
+class timeline_recorder;
 
 /// Everything that one run depends on, but the protocol.
 struct training {
@@ -74,6 +75,7 @@ struct training {
   stop_rule stop{};
   bool watch_reads = false;  ///< also what worker 0 reads after each of its clocks; simulator only
   std::uint64_t seed = 1;
+  timeline_recorder* watcher = nullptr;  ///< what workers do is told it; simulator only, and not of applications
   std::span<float const> goes_on_from{};  ///< instead of the workload's initial parameters
 
   [[nodiscard]] std::span<float const> start() const noexcept {

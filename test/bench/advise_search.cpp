@@ -16,6 +16,7 @@
 #include "bench/advise/certainty.hpp"
 #include "bench/advise/exhaustive.hpp"
 #include "bench/advise/runs.hpp"
+#include "bench/result/sign_test.hpp"
 #include "rubato/core/error.hpp"
 
 #include <nlohmann/json.hpp>

@@ -221,6 +221,7 @@ TEST_CASE("a bad option is an error that names it") {
                                   {"--target low", "--target"},
                                   {"--scenario nowhere", "--scenario"},
                                   {"--points 0", "--points"},
+                                  {"--repeat 0", "--repeat"},
                                   {"--transport in-process --stop-at-target", "--stop-at-target"},
                                   {"--target none --stop-at-target", "--stop-at-target"}};
   for (auto const& [line, named] : lines) {

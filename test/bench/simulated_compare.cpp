@@ -49,6 +49,45 @@ TEST_CASE("the same seed gives the same bytes, another seed others") {
   CHECK(first != bytes("6"));
 }
 
+TEST_CASE("rounds in virtual time have seeds of their own, the first that of a single run") {
+  compare_settings s = small("--protocols bsp,asp --learning-rate 0.3 --repeat 3 --seed 5");
+  subject const what(s);
+  what.put_into(s.job);
+  auto const all = compare_rounds(s, what);
+  REQUIRE(all.size() == 2);
+  auto const once = compare(s);
+  for (std::size_t i = 0; i < 2; ++i) {
+    auto const& rounds = all[i].rounds;
+    REQUIRE(rounds.size() == 3);
+    for (std::uint32_t k = 0; k < 3; ++k) {
+      CHECK(rounds[k].label == once[i].label);
+      CHECK(rounds[k].round == k + 1);
+      CHECK(rounds[k].seed == 5 + k);
+      CHECK(rounds[k].learning_rate == 0.3);
+    }
+    CHECK(to_json(rounds[0]) == to_json(once[i]));
+    CHECK(rounds[1].seconds != rounds[0].seconds);        // other draws
+    CHECK(rounds[1].final_loss != rounds[0].final_loss);  // other shards
+  }
+  auto const again = compare_rounds(s, what);
+  CHECK(to_json(all_rounds(all)) == to_json(all_rounds(again)));
+}
+
+TEST_CASE("rounds in wall time have one seed, and one rate that is tuned before") {
+  compare_settings s = small("--protocols bsp,asp --transport in-process --repeat 2 --tune-budget 0.1");
+  subject const what(s);
+  what.put_into(s.job);
+  for (repeated const& p : compare_rounds(s, what)) {
+    REQUIRE(p.rounds.size() == 2);
+    CHECK(p.rounds[0].seed == p.rounds[1].seed);
+    CHECK(p.rounds[0].round == 1);
+    CHECK(p.rounds[1].round == 2);
+    CHECK(p.rounds[0].learning_rate == p.rounds[1].learning_rate);
+    CHECK_FALSE(p.rounds[1].trials.empty());
+    CHECK(p.rounds[1].updates == 48);
+  }
+}
+
 TEST_CASE("the books of every protocol with servers balance, in each transport") {
   for (char const* transport : {"simulated", "in-process"}) {
     INFO(transport);
