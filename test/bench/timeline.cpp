@@ -36,7 +36,7 @@ compare_settings settings(std::string const& more) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   options.add_to(app);
   app.parse("--rows 600 --features 60 --nonzeros 10 --workers 5 --servers 2 --clocks 12 --heterogeneity 3 "
-            "--learning-rate 0.1 --scenario homogeneous --graph ring " + more);
+            "--clock pass --learning-rate 0.1 --scenario homogeneous --graph ring " + more);
   return interpret(options);
 }
 
