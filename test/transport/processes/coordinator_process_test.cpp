@@ -709,7 +709,7 @@ TEST_CASE("coordinator: it says for whom it waits, and then that patience is ove
 TEST_CASE("coordinator: the first run waits for those whose connection is broken", "[tcp]") {
   shared_log const log;
   std::atomic<std::chrono::milliseconds> ahead = 0ms;
-  coordinated const run(60s, asp{}, std::make_unique<hurried_network>(ahead), 2);
+  coordinated const run(60s, asp{}, std::make_unique<hurried_network>(ahead), 2, {}, 60s);
   net::asio_network network, its_own;
   member const server(network, run.place(), net::role::server);
   stranger cut_off(its_own, run.place().coordinator, 77);
