@@ -221,7 +221,7 @@ std::string process_control::unready_workers() const {
 }
 
 namespace {
-constexpr char const* cut_off = " (here, but its connection is broken)";
+constexpr char const* cut_off_text = " (here, but its connection is broken)";
 }
 
 std::string process_control::cut_off_servers() const {
@@ -230,7 +230,7 @@ std::string process_control::cut_off_servers() const {
   if (gone.has_all()) return "";
   for (std::uint32_t s = 0; s < servers_.size(); ++s)
     if (is_cut_off(servers_[s])) gone.add(s);
-  return gone.text("server") + cut_off;
+  return gone.text("server") + cut_off_text;
 }
 
 std::string process_control::cut_off_workers() const {
@@ -239,7 +239,7 @@ std::string process_control::cut_off_workers() const {
   if (gone.has_all()) return "";
   for (auto const& entry : processes_)
     if (is_cut_off(entry)) gone.add(entry.first);
-  return gone.text("worker") + cut_off;
+  return gone.text("worker") + cut_off_text;
 }
 
 bool process_control::is_anybody_cut_off() const noexcept {
