@@ -10,6 +10,7 @@
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/con_sgd.hpp>
+#include <rubato/protocol/element_merge.hpp>
 #include <rubato/protocol/merge.hpp>
 #include <rubato/protocol/pace.hpp>
 #include <rubato/protocol/ssp.hpp>
@@ -150,6 +151,35 @@ static_assert(velocity_merge<decays>);
 static_assert(!velocity_merge<decay_can_throw> && merge_policy<decay_can_throw>);
 static_assert(!velocity_merge<decay_is_float>);
 static_assert(!velocity_merge<decay_alone>);
+
+struct moves : weighs {
+  static constexpr std::size_t slots = 1;
+  template <class T>
+  T step(fold_step, T w, T d, T& slot) const noexcept;
+};
+struct moves_copies : weighs {
+  static constexpr std::size_t slots = 0;
+  static constexpr worker_copy copy = worker_copy::as_read;
+  template <class T>
+  T step(fold_step, T w, T d, T const& copy_of_worker) const noexcept;
+};
+struct step_can_throw : weighs {
+  static constexpr std::size_t slots = 0;
+  template <class T>
+  T step(fold_step, T w, T d) const;
+};
+struct step_of_doubles : weighs {
+  static constexpr std::size_t slots = 0;
+  double step(fold_step, double w, double d) const noexcept;
+};
+struct step_without_its_slot : weighs {
+  static constexpr std::size_t slots = 1;
+  template <class T>
+  T step(fold_step, T w, T d) const noexcept;
+};
+static_assert(element_merge<moves> && element_merge<moves_copies>);
+static_assert(!element_merge<step_can_throw> && merge_policy<step_can_throw>);
+static_assert(!element_merge<step_of_doubles> && !element_merge<step_without_its_slot> && !element_merge<decays>);
 
 // ---- pace
 

@@ -109,6 +109,8 @@ void check_merges_as(P const& p) {
     CHECK(rule.type() == typeid(P));
     if constexpr (velocity_merge<P>) CHECK(rule.decay() == p.decay());
     else CHECK(rule.decay() == std::nullopt);
+    CHECK((rule.elements() != nullptr) == element_merge<P>);
+    CHECK((rule.unshared().elements() != nullptr) == element_merge<P>);
     for (commit_info const& c : some_commits()) CHECK(rule.weight(c) == p.weight(c));
     if constexpr (versioned_merge<P>) {
       for (commit_info const& c : some_commits()) CHECK(rule.map(c) == p.map(c));

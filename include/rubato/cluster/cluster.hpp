@@ -52,9 +52,14 @@ struct checked_together {
   static_assert(((!versioned_merge<merge_for<Tables, Protocol>> || versioned_table<Tables>)&&...),
                 "this merge keeps versions of the parameters: wrap the table in multi_version{…}");
   static_assert(((!synchronized_visibility<visibility_of<Protocol>> ||
-                  !velocity_merge<merge_for<Tables, Protocol>>)&&...),
+                  (!velocity_merge<merge_for<Tables, Protocol>> && !element_merge<merge_for<Tables, Protocol>>))&&...),
                 "stable_cut reads commits in any order, which a merge with velocity cannot: use "
                 "eager or strict visibility with it");
+  static_assert(((!element_merge<merge_for<Tables, Protocol>> || !versioned_table<Tables>)&&...),
+                "this merge moves the parameters element by element, which multi_version{…} keeps in parts: use a "
+                "dense or sparse table without versions");
+  static_assert(((declared_copy<merge_for<Tables, Protocol>>() == worker_copy::none || Tables::bounded)&&...),
+                "this merge keeps a copy of the table for each worker, so it needs all of its rows: use a dense table");
 };
 template <class... Tables>
 struct checked_together<rules, Tables...> {};

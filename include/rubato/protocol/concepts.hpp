@@ -129,7 +129,9 @@ struct commit_info {
 /// The weight is finite, and the same on every shard for the same `info`. Called under the shard's
 /// control lock, so it must not block. A merge that only sums may say `static constexpr bool
 /// exact = true`, which also admits it on tables of integers.
-/// Models: `sum`, `average`, `scale`, `momentum`. Source: 000 §4, 001 §2.
+/// Models: `sum`, `average`, `scale`, `momentum`. Source: 000 §4, 001 §2. Refinements are `velocity_merge`,
+/// `versioned_merge` and, where a weight does not say it, `element_merge` (`element_merge.hpp`), of which a merge is at
+/// most one.
 template <class P>
 concept merge_policy = std::copyable<P> && requires(P const p, commit_info info) {
   { p.weight(info) } noexcept -> std::same_as<double>;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/element_merge.hpp"
 
 /// One sentence for what a type lacks to be a policy, in place of a list of constraints that are not satisfied.
 /// Each function is called while a program is compiled, and does nothing for a type that lacks nothing.
@@ -71,7 +72,25 @@ consteval bool diagnose_visibility() {
   return true;
 }
 
-/// Also for a merge that is one, but not the one that was meant: without velocity or versions.
+/// A merge that has slots is to move elements, one that has a step is to have slots.
+template <class P>
+consteval void diagnose_elements() {
+  static_assert(declares_slots<P> || !requires { &P::template step<float>; },
+                "a merge that moves elements needs a static constexpr std::size_t slots, which may be 0: see "
+                "element_merge");
+  static_assert(element_merge<P> || !requires { P::slots; },
+                "a merge with slots needs a template step(fold_step, T w, T d, T&... slots) const noexcept, with the "
+                "worker's T& before the slots if it keeps copies, which gives a T: see element_merge");
+  if constexpr (element_merge<P>) {
+    static_assert(!requires(P const p) { p.initial(0U); } || requires(P const p) {
+      { p.initial(0U) } noexcept -> std::same_as<double>;
+    }, "a merge's initial(std::size_t) must be const and noexcept, and give a double: see element_merge");
+    static_assert(velocity_merge<P> + versioned_merge<P> + exact_merge<P> == 0,
+                  "a merge that moves elements has no decay, keeps no versions and is not exact: see element_merge");
+  }
+}
+
+/// Also for a merge that is one, but not the one that was meant: without velocity, versions or elements.
 template <class P>
 consteval bool diagnose_merge() {
   if constexpr (!merge_policy<P>) {
@@ -86,6 +105,7 @@ consteval bool diagnose_merge() {
     static_assert(versioned_merge<P> || !requires(P p, version_state v) { p.share(v); },
                   "a merge that keeps versions needs map, share, expire and version_after, all const and "
                   "noexcept: see versioned_merge");
+    diagnose_elements<P>();
   }
   return true;
 }

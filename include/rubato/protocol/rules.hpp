@@ -15,6 +15,7 @@
 
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/diagnosis.hpp"
+#include "rubato/protocol/element_rule.hpp"
 #include "rubato/protocol/pace_rule.hpp"
 
 /// Protocols as values. Users write policies as types, which concepts check; each is asked once per
@@ -144,6 +145,7 @@ class merge_rule {
         type_(&typeid(P)) {
     if constexpr (velocity_merge<P>) decay_ = policy.decay();
     answers_ = std::make_shared<model<P> const>(std::move(policy));
+    elements_ = answers_->elements();
   }
 
   /// Whether every weight is 1, so that it applies to integers.
@@ -152,6 +154,12 @@ class merge_rule {
   [[nodiscard]] bool versioned() const noexcept { return versioned_; }
   /// What is left of the velocity in each step, if the merge has one.
   [[nodiscard]] std::optional<double> const& decay() const noexcept { return decay_; }
+  /// How it moves elements, if it is an `element_merge`; lives as long as the last copy of this rule.
+  [[nodiscard]] element_rule const* elements() const noexcept { return elements_; }
+  /// Whether it keeps a copy of the table for each worker, so that reads depend on who reads.
+  [[nodiscard]] bool keeps_copies() const noexcept {
+    return elements_ != nullptr && elements_->copy() != worker_copy::none;
+  }
   /// The policy's type, for messages.
   [[nodiscard]] std::type_info const& type() const noexcept { return *type_; }
   /// As of an admission.
@@ -160,6 +168,7 @@ class merge_rule {
   [[nodiscard]] merge_rule unshared() const {
     auto own = *this;
     own.answers_ = answers_->copy();
+    own.elements_ = own.answers_->elements();
     return own;
   }
 
@@ -184,6 +193,7 @@ class merge_rule {
       return std::nullopt;
     }
     virtual version_index version_after(version_read const& r) const noexcept { return r.own; }
+    virtual element_rule const* elements() const noexcept { return nullptr; }
   };
   template <class P>
   struct model : answers {
@@ -207,6 +217,16 @@ class merge_rule {
     }
     P policy;
   };
+  template <element_merge P>
+    requires(!versioned_merge<P>)
+  struct model<P> : answers {
+    explicit model(P p) : policy(std::move(p)), rule(policy) {}
+    std::shared_ptr<answers const> copy() const override { return std::make_shared<model const>(policy); }
+    double weight(commit_info const& c) const noexcept override { return policy.weight(c); }
+    element_rule const* elements() const noexcept override { return &rule; }
+    P policy;
+    detail::element_rule_of<P> rule;
+  };
 
   bool exact_;
   bool versioned_;
@@ -214,6 +234,7 @@ class merge_rule {
   std::optional<std::uint64_t> fingerprint_;
   std::type_info const* type_;
   std::shared_ptr<answers const> answers_;
+  element_rule const* elements_ = nullptr;
 };
 
 /// A protocol as a value: what its four policies answer, and its name. Any protocol converts to it, and

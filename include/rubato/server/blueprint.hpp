@@ -98,6 +98,8 @@ class blueprint {
   }
   /// Whether some table keeps updates apart by version.
   [[nodiscard]] bool versioned(std::size_t p = 0) const noexcept;
+  /// Whether some table has a copy for each worker, so that nobody may read for another.
+  [[nodiscard]] bool keeps_copies(std::size_t p = 0) const noexcept;
   /// Whether the pace has a half in the coordinator.
   [[nodiscard]] bool conducted(std::size_t p = 0) const noexcept { return protocols_[p].pace.conducted(); }
 

@@ -59,7 +59,8 @@ class shard {
   /// Whether whole updates of a table may be folded run by run, as they arrive: nothing is held back,
   /// and no update needs another to be folded.
   [[nodiscard]] bool folds_runs(std::size_t table) const noexcept;
-  /// Whether a read of a whole table may be answered chunk by chunk, each as it is when its turn comes.
+  /// Whether a read of a whole table may be answered chunk by chunk, each as it is when its turn comes,
+  /// whoever reads.
   [[nodiscard]] bool streams(std::size_t table) const noexcept;
   /// What `commit` would say now of one that is arriving.
   [[nodiscard]] refusal check(sender const& from, clock_index stamp, version_index version) const;
@@ -119,6 +120,7 @@ class shard {
   }
   void answer(guard_type& guard, std::size_t table, read_header const& header, read_slot& slot);
   void answer_under_lock(std::size_t table, read_header const& header, read_slot& slot);
+  [[nodiscard]] std::optional<own_copy> copy_of(std::size_t table, worker_id reader) const noexcept;
   void raise_version(std::size_t table, worker_id reader, read_slot& slot, version_read const& seen);
   [[nodiscard]] membership_report enlist(membership_order const& o);
   void settle(guard_type& guard, std::vector<worker_id>& released);

@@ -60,6 +60,8 @@ class on_demand_host final : public table_host {
   void assign_run(std::uint64_t first, std::span<std::byte const> values) override;
   void clear() override;
   void fold(std::span<weighted_part const> step, std::optional<double> decay) override;
+  void step(std::span<weighted_part const> updates, element_step const& how) override;
+  void forget_copy(worker_id w) override { inner_->forget_copy(w); }
   void fold_run(std::uint64_t first, std::span<std::byte const> values, double weight) override;
   void read(std::span<std::uint64_t const> rows, std::byte* out, table_view const& seen) const override;
   void snapshot(table_state& out, table_view const& seen) const override;

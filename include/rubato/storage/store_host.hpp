@@ -15,6 +15,7 @@
 #include "rubato/core/assert.hpp"
 #include "rubato/core/optional_mutex.hpp"
 #include "rubato/storage/concepts.hpp"
+#include "rubato/storage/element_state.hpp"
 #include "rubato/storage/multi_version_store.hpp"
 #include "rubato/storage/overlay.hpp"
 #include "rubato/storage/table_host.hpp"
@@ -22,7 +23,8 @@
 
 namespace rubato {
 
-/// The host of a store: what a store need not know of updates' bytes, snapshots, velocity and versions.
+/// The host of a store: what a store need not know of updates' bytes, snapshots, versions, and what merges
+/// keep beside the rows.
 /// Whoever writes a store includes this header; see `table_store`.
 /// @tparam Options what the store is made with beside its shape, see `configured_table`
 template <class Store, class Options>
@@ -47,15 +49,18 @@ class store_host : public table_host {
   }
 
   void fold(std::span<weighted_part const> step, std::optional<double> decay) override {
-    if (step.size() == 1) {  // the common case allocates nothing
-      auto const one = step.front().as<value_type>();
-      return fold_typed({&one, 1}, decay);
-    }
-    std::vector<weighted_update<value_type>> many;
-    many.reserve(step.size());
-    for (weighted_part const& p : step) many.push_back(p.as<value_type>());
-    fold_typed(many, decay);
+    with_typed(step, [&](auto const& typed) { fold_typed(typed, decay); });
   }
+
+  void step([[maybe_unused]] std::span<weighted_part const> updates,
+            [[maybe_unused]] element_step const& how) override {
+    if constexpr (moves_elements)
+      with_typed(updates, [&](auto const& typed) {
+        guard const alone(*this);
+        rows_->elements.step(rows_->store, typed, how);
+      });
+  }
+  void forget_copy(worker_id w) override { rows_->elements.forget(w); }
 
   void fold_run(std::uint64_t first, std::span<std::byte const> bytes, double weight) override {
     if constexpr (bounded) {
@@ -69,6 +74,9 @@ class store_host : public table_host {
     auto* const out = reinterpret_cast<value_type*>(bytes);
     {
       guard const alone(*this);
+      if constexpr (moves_elements) {
+        if (seen.own) return rows_->elements.read(rows_->store, *seen.own, rows, out);
+      }
       rows_->store.read(rows, out);
     }
     add_versions(rows, out, seen);
@@ -76,6 +84,9 @@ class store_host : public table_host {
   }
 
   void snapshot(table_state& out, table_view const& seen) const override {
+    if constexpr (moves_elements && bounded) {
+      if (seen.own) return freeze_own(out, *seen.own);
+    }
     freeze(out);
     add_versions(out, seen);
     if (seen.above.empty()) return;
@@ -108,7 +119,7 @@ class store_host : public table_host {
 
   [[nodiscard]] std::size_t bytes() const override {
     guard const alone(*this);
-    return rows_->store.bytes() + rows_->velocity.bytes();
+    return rows_->store.bytes() + rows_->velocity.bytes() + rows_->elements.bytes();
   }
 
   void add_version(version_index v, update const& u, double weight) override {
@@ -129,10 +140,15 @@ class store_host : public table_host {
   [[nodiscard]] Store const& store() const noexcept { return rows_->store; }
 
  private:
+  static constexpr bool versioned = versioned_store<Store>;
+  static constexpr bool moves_elements = detail::moves_elements<Store>;
+
   struct contents {
-    contents(store_shape const& s, Options const& options) : store(make_store(s, options)), velocity(s) {}
+    contents(store_shape const& s, Options const& options) : store(make_store(s, options)), velocity(s), elements(s) {}
     Store store;
-    rubato::velocity<Store> velocity;  ///< for merges that have one; takes no memory without
+    // For merges that have them; take no memory without.
+    rubato::velocity<Store> velocity;
+    [[no_unique_address]] std::conditional_t<moves_elements, element_state<Store>, detail::no_element_state> elements;
   };
 
   static Store make_store(store_shape const& s, [[maybe_unused]] Options const& options) {
@@ -146,8 +162,6 @@ class store_host : public table_host {
             .rows = {},
             .values = {reinterpret_cast<value_type const*>(bytes.data()), bytes.size() / sizeof(value_type)}};
   }
-
-  static constexpr bool versioned = versioned_store<Store>;
 
   /// One caller at a time, where the store asks for it.
   class guard {
@@ -170,6 +184,19 @@ class store_host : public table_host {
     return table_state::chunk_bytes(row_bytes()) / row_bytes();
   }
 
+  /// Calls `f` with the updates as a span of what those see who compute.
+  template <class F>
+  static void with_typed(std::span<weighted_part const> step, F f) {
+    if (step.size() == 1) {  // the common case allocates nothing
+      auto const one = step.front().as<value_type>();
+      return f(std::span<weighted_update<value_type> const>(&one, 1));
+    }
+    std::vector<weighted_update<value_type>> many;
+    many.reserve(step.size());
+    for (weighted_part const& p : step) many.push_back(p.as<value_type>());
+    f(std::span<weighted_update<value_type> const>(many));
+  }
+
   void fold_typed(std::span<weighted_update<value_type> const> step, std::optional<double> decay) {
     if (!decay) {
       guard const alone(*this);
@@ -179,21 +206,46 @@ class store_host : public table_host {
     rows_->velocity.fold(rows_->store, step, *decay);
   }
 
+  /// As its worker is to see it.
+  void freeze_own(table_state& out, own_copy const& own) const {
+    guard const alone(*this);
+    rows_->elements.read_all(
+        rows_->store, own, [&] { freeze_alone(out); },
+        [&](std::span<value_type const> values) {
+          receive(out, [values](std::size_t first, std::size_t n, value_type* to) {
+            std::copy_n(values.data() + first, n, to);
+          });
+        });
+  }
+
+  /// All elements, a piece at a time: `copy(first, count, to)`.
+  template <class F>
+  void receive(table_state& out, F copy) const {
+    out.clear();
+    out.receive(static_cast<std::size_t>(shape_.rows) * row_bytes(), row_bytes(),
+                [copy](std::byte* to, std::size_t n, std::size_t offset) {
+                  copy(offset / sizeof(value_type), n / sizeof(value_type), reinterpret_cast<value_type*>(to));
+                });
+  }
+
   void freeze(table_state& out) const {
-    if constexpr (sharing_store<Store>) {
+    if constexpr (bounded) {
       guard const alone(*this);
+      freeze_alone(out);
+    } else {
+      freeze_touched(out);
+    }
+  }
+
+  /// @pre the caller is alone, if the store asks for that
+  void freeze_alone(table_state& out) const {
+    if constexpr (sharing_store<Store>) {
       out.refer(rows_->store.chunks(), table_state::chunk_bytes(row_bytes()),
                 [this](std::size_t i) { return rows_->store.chunk(i); });
     } else if constexpr (bounded) {
-      guard const alone(*this);
-      out.clear();
-      out.receive(static_cast<std::size_t>(shape_.rows) * row_bytes(), row_bytes(),
-                  [this](std::byte* to, std::size_t n, std::size_t offset) {
-                    rows_->store.copy(offset / row_bytes(), n / row_bytes(),
-                                reinterpret_cast<value_type*>(to));
-                  });
-    } else {
-      freeze_touched(out);
+      receive(out, [this](std::size_t first, std::size_t n, value_type* to) {
+        rows_->store.copy(first / shape_.width, n / shape_.width, to);
+      });
     }
   }
 

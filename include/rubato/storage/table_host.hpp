@@ -8,7 +8,9 @@
 #include <optional>
 #include <span>
 
+#include "rubato/core/ids.hpp"
 #include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/element_rule.hpp"
 #include "rubato/storage/block.hpp"
 #include "rubato/storage/concepts.hpp"
 #include "rubato/storage/table_state.hpp"
@@ -16,10 +18,24 @@
 
 namespace rubato {
 
+/// Who reads a table whose merge keeps a copy of it for each worker.
+struct own_copy {
+  worker_id of;
+  element_rule const* rule;
+};
+
+/// How a step of an `element_merge` is made.
+struct element_step {
+  element_rule const* rule;
+  worker_id from;         ///< who has made the commit, where the merge keeps copies
+  std::uint32_t workers;  ///< M
+};
+
 /// What a read of a table is to see beside what is folded.
 struct table_view {
   std::span<weighted_part const> above{};  ///< commits that are held back, in order
   version_share const* share = nullptr;    ///< where versions are kept: asked for each live one
+  std::optional<own_copy> own{};           ///< where the merge keeps copies
 };
 
 /// One server's part of a table, whatever its elements and its store: what a shard calls, once for each
@@ -39,6 +55,10 @@ class table_host {
   virtual void clear() = 0;
   /// Folds updates in their order; as one step of a velocity where a decay is given.
   virtual void fold(std::span<weighted_part const> step, std::optional<double> decay) = 0;
+  /// Folds updates as one step of a merge that moves elements. @pre the table's merge may be one, see `element_merge`
+  virtual void step(std::span<weighted_part const> updates, element_step const& how) = 0;
+  /// The worker begins anew: so does its copy.
+  virtual void forget_copy(worker_id w) = 0;
   /// Folds consecutive rows, a piece of an update that is not here as a whole. @pre the table holds
   /// every row
   virtual void fold_run(std::uint64_t first, std::span<std::byte const> values, double weight) = 0;
@@ -51,7 +71,7 @@ class table_host {
   /// at once. @pre the table holds every row
   [[nodiscard]] virtual std::size_t chunks() const = 0;
   [[nodiscard]] virtual block_ref chunk(std::size_t i) const = 0;
-  /// Memory held, versions included.
+  /// Memory held: with versions, and what a merge keeps beside the rows.
   [[nodiscard]] virtual std::size_t bytes() const = 0;
 
   // ---- where versions are kept

@@ -13,6 +13,7 @@
 #include "rubato/partition/concepts.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/conductor.hpp"
+#include "rubato/protocol/element_rule.hpp"
 #include "rubato/testing/findings.hpp"
 
 /// Checks policies of your own one by one; `conformance.hpp` says how.
@@ -35,6 +36,8 @@ struct admission_of {
     else return policy.cache_need(c, s);
   }
 };
+
+void check_elements(findings& found, element_rule const& rule, element_rule const& other);
 
 void check_admission(findings& found, staleness bound, std::string const& whom,
                      std::function<clock_index(clock_index, staleness)> const& need,
@@ -110,7 +113,8 @@ void check_versions(P const& p, findings& found) {
 }  // namespace detail
 
 /// What an update is worth: finite, and the same for the same commit on every shard. Where versions
-/// are kept, also what those count.
+/// are kept, also what those count; where elements are moved, how: by finite steps that depend on nothing but what the
+/// merge is given, and, if it is lazy, that an update of zero does not begin.
 template <merge_policy P>
 [[nodiscard]] sentences check_merge(P const& p) {
   detail::findings found;
@@ -136,6 +140,10 @@ template <merge_policy P>
                        ", but the merge says that it is exact");
       }
   if constexpr (versioned_merge<P>) detail::check_versions(p, found);
+  if constexpr (element_merge<P>) {
+    P const other(p);
+    detail::check_elements(found, rubato::detail::element_rule_of<P>(p), rubato::detail::element_rule_of<P>(other));
+  }
   if constexpr (velocity_merge<P>)
     found.expect(std::isfinite(p.decay()), "decay is ", p.decay(), ", expected a finite number");
   return found.take();

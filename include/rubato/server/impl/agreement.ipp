@@ -93,6 +93,24 @@ inline void add_versions(digest& d, merge_rule const& m) {
     }
 }
 
+/// What it answers along a path, of an element, as floats have it: doubles may differ in their last bits where one
+/// compiler contracts what another does not.
+inline void add_steps(digest& d, element_rule const& e) {
+  d.add(std::uint64_t{e.slots()} * 8 + std::uint64_t{e.lazy()} * 4 + static_cast<std::uint64_t>(e.copy()));
+  std::vector<double> kept;
+  for (std::size_t i = 0; i < e.slots(); ++i) d.add(kept.emplace_back(e.initial(i)));
+  std::vector<double*> slots;
+  for (double& slot : kept) slots.push_back(&slot);
+  double w = 0.3, copy = 0.2;
+  for (std::int64_t n = 0; n < 64; ++n) {
+    double change = static_cast<double>(n * 37 % 13 - 6) / 7;
+    double const before = w;
+    e.step({.number = n, .workers = static_cast<std::uint32_t>(n % 7 + 1)}, {1, &before, &change, &copy, slots.data()});
+    w += change;
+    for (double const x : {change, copy}) d.add(static_cast<double>(static_cast<float>(x)));
+  }
+}
+
 }  // namespace detail
 
 std::uint64_t fingerprint(admission_rule const& a) {
@@ -125,6 +143,7 @@ std::uint64_t fingerprint(merge_rule const& m, staleness bound) {
   // Who stands at c_min + s has one commit more under way.
   detail::add_weights(d, copy, std::min(bound.clocks(), 2 * detail::clock_asked_max - 1) + 1);
   if (m.versioned()) detail::add_versions(d, copy);
+  if (auto const* const e = copy.elements()) detail::add_steps(d, *e);
   return d.value();
 }
 

@@ -89,6 +89,9 @@ inline std::string text_of_merge(merge_rule const& merge, staleness bound) {
   // All digits: two that differ are not to look the same.
   std::string text = name + " (of 8 workers: " + fmt::format("{}", merge.unshared().weight(sample));
   if (merge.decay()) text += ", decay " + fmt::format("{}", *merge.decay());
+  if (element_rule const* const e = merge.elements())
+    text += fmt::format(", {} slots{}{}", e->slots(), e->lazy() ? ", lazy" : "",
+                        e->copy() == worker_copy::none ? "" : ", a copy for each worker");
   return text + ", " + number + ")";
 }
 
@@ -163,9 +166,14 @@ void table_blueprint::check(std::size_t number, rules const& protocol) const {
     refuse("a table of integers needs an exact merge: write dense<T, sum> or sparse<T, sum>");
   if (merge.versioned() && !description_.keeps_versions)
     refuse("this merge keeps versions of the parameters: wrap the table in multi_version{…}");
-  if (protocol.visibility.synchronized() && merge.decay())
+  if (protocol.visibility.synchronized() && (merge.decay() || merge.elements() != nullptr))
     refuse("stable_cut reads commits in any order, which a merge with velocity cannot: use eager or "
            "strict visibility with it");
+  if (merge.elements() != nullptr && description_.keeps_versions)
+    refuse("this merge moves the parameters element by element, which multi_version{…} keeps in parts: use a dense "
+           "or sparse table without versions");
+  if (merge.keeps_copies() && !description_.bounded)
+    refuse("this merge keeps a copy of the table for each worker, so it needs all of its rows: use a dense table");
 }
 
 void table_blueprint::check(std::size_t number) const {
@@ -299,6 +307,10 @@ void blueprint::check_memory(std::optional<server_id> of) const {
 
 bool blueprint::versioned(std::size_t p) const noexcept {
   return std::ranges::any_of(tables_, [p](table_blueprint const& t) { return t.versioned(p); });
+}
+
+bool blueprint::keeps_copies(std::size_t p) const noexcept {
+  return std::ranges::any_of(tables_, [p](table_blueprint const& t) { return t.merge(p).keeps_copies(); });
 }
 
 void blueprint::forget_initial_values() noexcept {

@@ -88,11 +88,12 @@ refusal shard::commit(commit_message&& m, std::vector<worker_id>& released) {
 }
 
 bool shard::folds_runs(std::size_t table) const noexcept {
-  return !control_.serial() && plan_.table(table).bounded() && !merge(table).decay();
+  return !control_.serial() && plan_.table(table).bounded() && !merge(table).decay() &&
+         merge(table).elements() == nullptr;
 }
 
 bool shard::streams(std::size_t table) const noexcept {
-  return !control_.serial() && plan_.table(table).bounded();
+  return !control_.serial() && plan_.table(table).bounded() && !merge(table).keeps_copies();
 }
 
 refusal shard::check(sender const& from, clock_index stamp, version_index version) const {
@@ -152,6 +153,13 @@ inline void fill(read_slot& slot, table_host const& host, std::size_t row_bytes,
 }
 }  // namespace detail
 
+/// Whose copy a read is of, where there are any.
+std::optional<own_copy> shard::copy_of(std::size_t table, worker_id reader) const noexcept {
+  merge_rule const& m = merge(table);
+  if (!m.keeps_copies()) return std::nullopt;
+  return own_copy{reader, m.elements()};
+}
+
 void shard::answer(guard_type& guard, std::size_t table, read_header const& header, read_slot& slot) {
   if (control_.serial()) {
     await_folds(guard);
@@ -159,7 +167,7 @@ void shard::answer(guard_type& guard, std::size_t table, read_header const& head
   }
   slot.stamp = control_.stamp_for(header.from.worker);
   guard.unlock();
-  detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), {});
+  detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), {.own = copy_of(table, header.from.worker)});
 }
 
 void shard::answer_under_lock(std::size_t table, read_header const& header, read_slot& slot) {
@@ -168,7 +176,9 @@ void shard::answer_under_lock(std::size_t table, read_header const& header, read
   shard_view const view(table, *hosts_[table], merge(table), control_,
                         synchronized ? header.cut.get() : nullptr);
   slot.stamp = synchronized ? control_.stamp_for(reader, *header.cut) : control_.stamp_for(reader);
-  detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), view.seen());
+  table_view seen = view.seen();
+  seen.own = copy_of(table, reader);
+  detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), seen);
   if (control_.versioned())
     raise_version(table, reader, slot, synchronized ? view.seen_by(reader) : control_.reading(reader));
 }
@@ -229,6 +239,8 @@ std::optional<membership_report> shard::order(membership_order const& o,
 
 membership_report shard::enlist(membership_order const& o) {
   membership_report report{.clock = control_.enlist(o.worker, o.incarnation)};
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (merge(i).keeps_copies()) hosts_[i]->forget_copy(o.worker);
   if (!control_.versioned()) return report;
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     if (merge(i).versioned())
@@ -314,21 +326,28 @@ void shard::fold_table(std::size_t table, std::span<held_commit const> commits) 
       to.add_version(m.map(c.info), *c.message.parts[table], worth(table, c.info));
     return;
   }
+  if (m.keeps_copies()) {  // of whoever commits: a step each
+    for (held_commit const& c : commits) fold_one(table, c.info, *c.message.parts[table]);
+    return;
+  }
   if (commits.size() == 1)
     return fold_one(table, commits.front().info, *commits.front().message.parts[table]);
   std::vector<weighted_part> many;
   many.reserve(commits.size());
   for (held_commit const& c : commits)
     many.push_back({c.message.parts[table].get(), worth(table, c.info)});
-  to.fold(many, m.decay());
+  if (m.elements() != nullptr) to.step(many, {m.elements(), {}, commits.back().info.workers});
+  else to.fold(many, m.decay());
 }
 
 /// The common case, which allocates nothing.
 void shard::fold_one(std::size_t table, commit_info const& info, update const& part) {
   merge_rule const& m = merge(table);
-  if (!m.decay() && part.empty()) return;
+  bool const is_step = m.elements() != nullptr;
+  if (!m.decay() && !is_step && part.empty()) return;
   weighted_part const one{&part, worth(table, info)};
-  hosts_[table]->fold({&one, 1}, m.decay());
+  if (is_step) hosts_[table]->step({&one, 1}, {m.elements(), info.from, info.workers});
+  else hosts_[table]->fold({&one, 1}, m.decay());
 }
 
 // ---- reports

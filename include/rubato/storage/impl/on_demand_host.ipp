@@ -186,6 +186,12 @@ void on_demand_host::fold(std::span<weighted_part const> step, std::optional<dou
   use([&] { inner_->fold(step, decay); });
 }
 
+void on_demand_host::step(std::span<weighted_part const> updates, element_step const& how) {
+  bring_all();  // it may move every row
+  note_changed({0, rows_});
+  use([&] { inner_->step(updates, how); });
+}
+
 void on_demand_host::fold_run(std::uint64_t first, std::span<std::byte const> values, double weight) {
   row_run const rows{first, values.size() / row_bytes_};
   bring(rows);
@@ -194,6 +200,7 @@ void on_demand_host::fold_run(std::uint64_t first, std::span<std::byte const> va
 }
 
 void on_demand_host::read(std::span<std::uint64_t const> rows, std::byte* out, table_view const& seen) const {
+  if (seen.own) bring_all();  // a copy may be made
   bring(rows);
   use([&] { inner_->read(rows, out, seen); });
 }

@@ -30,11 +30,11 @@ void stage_options::check() const {
 
 namespace {
 
-/// A velocity is the servers' own, and does not come along.
+/// A velocity is the servers' own, and so is what else a merge keeps: it does not come along.
 void check_moves(run_setup const& s, std::size_t protocol) {
   for (std::size_t i = 0; i < s.tables.size(); ++i) {
     merge_rule const& merge = s.tables[i].merge ? *s.tables[i].merge : s.protocols[protocol].merge;
-    if (merge.decay())
+    if (merge.decay() || merge.elements() != nullptr)
       throw option_error("stage: single-machine mode needs tables without velocity, but table " + std::to_string(i) +
                          " has one");
   }

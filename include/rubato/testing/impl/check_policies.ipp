@@ -1,9 +1,71 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cmath>
+#include <vector>
+
 #include "rubato/testing/check_policies.hpp"
 
 namespace rubato::testing::detail {
+
+namespace {
+
+/// An element and what is kept beside it.
+template <parameter T>
+struct sample_element {
+  T w, d, copy;
+  std::vector<T> slots;
+
+  /// Makes a step of it; d is the change.
+  void step(element_rule const& rule, fold_step const& at) {
+    std::vector<T*> at_slots;
+    for (T& s : slots) at_slots.push_back(&s);
+    rule.step(at, {1, &w, &d, &copy, at_slots.data()});
+  }
+  [[nodiscard]] bool is_finite() const {
+    return std::isfinite(d) && std::isfinite(copy) &&
+           std::ranges::all_of(slots, [](T s) { return std::isfinite(s); });
+  }
+  friend bool operator==(sample_element const&, sample_element const&) = default;
+};
+
+template <parameter T>
+void check_elements_of(findings& found, element_rule const& rule, element_rule const& other, char const* type) {
+  sample_element<T> fresh{T(0.5), T(0), T(0.5), {}};
+  for (std::size_t i = 0; i < rule.slots(); ++i) fresh.slots.push_back(static_cast<T>(rule.initial(i)));
+  if (rule.lazy()) {
+    auto still = fresh;
+    still.step(rule, {});
+    found.expect(still.d == 0, "step moves an element by ", still.d, " for an update of 0 in ", type,
+                 ", but the merge says that it leaves rows without an update alone");
+  }
+  auto path = fresh;
+  for (std::int64_t n = 0; n < 100; ++n) {
+    fold_step const at{.number = n, .workers = static_cast<std::uint32_t>(n % 5 + 1)};
+    path.d = static_cast<T>(n * 37 % 13 - 6) / T(7);
+    auto again = path, elsewhere = path;
+    path.step(rule, at);
+    sample_element<T> between{T(-3), T(2), T(1), fresh.slots};
+    between.step(rule, {.number = n + 7, .workers = 2});
+    again.step(rule, at);
+    elsewhere.step(other, at);
+    found.expect(path.is_finite(), "step number ", n, " in ", type, " is not finite, from an update below 1");
+    if (!path.is_finite()) return;
+    found.expect(path == again && path == elsewhere, "step number ", n, " in ", type,
+                 " differs when it is made again: it must depend on nothing but what it is given");
+    path.w += path.d;
+  }
+}
+
+}  // namespace
+
+void check_elements(findings& found, element_rule const& rule, element_rule const& other) {
+  for (std::size_t i = 0; i < rule.slots(); ++i)
+    found.expect(std::isfinite(rule.initial(i)), "slot ", i, " begins with ", rule.initial(i),
+                 ", expected a finite number");
+  check_elements_of<float>(found, rule, other, "float");
+  check_elements_of<double>(found, rule, other, "double");
+}
 
 void check_admission(findings& found, staleness bound, std::string const& whom,
                      std::function<clock_index(clock_index, staleness)> const& need_of,
