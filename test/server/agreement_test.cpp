@@ -20,6 +20,12 @@
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/con_sgd.hpp>
 #include <rubato/protocol/dyn_sgd.hpp>
+#include <rubato/protocol/async_diloco.hpp>
+#include <rubato/protocol/dc_asgd.hpp>
+#include <rubato/protocol/diloco.hpp>
+#include <rubato/protocol/easgd.hpp>
+#include <rubato/protocol/fed_adam.hpp>
+#include <rubato/protocol/slow_mo.hpp>
 #include <rubato/protocol/fixed_ada_comm.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/rules.hpp>
@@ -35,7 +41,8 @@ namespace {
 
 /// What processes say of this protocol.
 std::string said_of(rules const& p) {
-  return blueprint(p, 2, {describe(multi_version{dense<double>{.rows = 4}})}).agreement();
+  dense<double> const table{.rows = 4};
+  return blueprint(p, 2, {p.merge.versioned() ? describe(multi_version{table}) : describe(table)}).agreement();
 }
 
 /// An update that is late counts less: `1/(1 + τ)^p`.
@@ -81,7 +88,12 @@ TEST_CASE("agreement: each shipped protocol says the same twice, and another thi
       con_sgd{.fold = {.lambda = std::nextafter(0.1, 1.0)}}, dyn_sgd{.staleness = 3}, dyn_sgd{.staleness = 4},
       dyn_sgd{.fold = {versions::capped}}, adsp{}, adsp{.global_rate = 0.25}, ada_comm{},
       with(ssp{}, strict{}), with(ssp{}, stable_cut{}), with(ssp{}, momentum{.mu = 0.5}),
-      with(ssp{}, momentum{.mu = std::nextafter(0.5, 1.0)}), with(ssp{}, momentum{.mu = 0.5, .eta = 1.0})};
+      with(ssp{}, momentum{.mu = std::nextafter(0.5, 1.0)}), with(ssp{}, momentum{.mu = 0.5, .eta = 1.0}),
+      fed_adam{}, fed_adam{.optimizer = {.rate = 0.2}}, fed_adam{.optimizer = {.tau = 1e-4}}, with(fed_adam{}, yogi{}),
+      with(fed_adam{}, adagrad{}), diloco{}, diloco{.optimizer = {.mu = 0.8}}, async_diloco{},
+      async_diloco{.optimizer = {.buffer = 3}}, slow_mo{}, slow_mo{.optimizer = {.alpha = 0.5}}, dc_asgd{},
+      dc_asgd{.fold = {.lambda = 0.1}}, dc_asgd{.fold = {.rate = 0.5}}, with(dc_asgd{}, compensate_adaptive{}), easgd{},
+      easgd{.fold = {.beta = 0.8}}, easgd{.fold = {.alpha = 0.1}}};
   std::set<std::string> all;
   for (rules const& p : different) {
     INFO(p.name);
@@ -91,6 +103,7 @@ TEST_CASE("agreement: each shipped protocol says the same twice, and another thi
   // When to commit is each worker's own business.
   CHECK(said_of(fixed_ada_comm{.steps = 5}) == said_of(fixed_ada_comm{.steps = 7}));
   CHECK(said_of(adsp{.check_period = 5s}) == said_of(adsp{}));
+  CHECK(said_of(diloco{.steps = 5}) == said_of(diloco{}));
 }
 
 TEST_CASE("agreement: the numbers are the same with every compiler") {

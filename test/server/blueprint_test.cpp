@@ -22,6 +22,8 @@
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/con_sgd.hpp>
 #include <rubato/protocol/dyn_sgd.hpp>
+#include <rubato/protocol/easgd.hpp>
+#include <rubato/protocol/fed_adam.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
@@ -134,6 +136,16 @@ TEST_CASE("blueprint: what does not go together is an option_error that names th
     CHECK_THROWS_WITH(plan_of(cuts, 1, good), Contains("table 0") && Contains("velocity"));
     CHECK_NOTHROW(plan_of(cuts, 1, rb::dense<double, rb::sum>{.rows = 4}));
     CHECK_NOTHROW(plan_of(with(cuts, rb::strict{}), 1, good));
+    CHECK_THROWS_WITH(plan_of(with(cuts, rb::adam{}), 1, good), Contains("table 0") && Contains("velocity"));
+  }
+  SECTION("elements that move by themselves, and versions, integers and tables without bounds") {
+    CHECK_THROWS_WITH(plan_of(rb::fed_adam{}, 1, good, rb::multi_version{good}),
+                      Contains("table 1") && Contains("without versions"));
+    CHECK_THROWS_WITH(plan_of(rb::fed_adam{}, 1, integers), Contains("exact merge"));
+    CHECK_THROWS_WITH(plan_of(rb::easgd{}, 1, rb::sparse<double>{}), Contains("table 0") && Contains("use a dense"));
+    CHECK_NOTHROW(plan_of(rb::fed_adam{}, 1, good, rb::sparse<double>{}));
+    CHECK(plan_of(rb::easgd{}, 1, good).keeps_copies());
+    CHECK_FALSE(plan_of(rb::fed_adam{}, 1, good).keeps_copies());
   }
 }
 

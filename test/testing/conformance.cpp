@@ -10,8 +10,13 @@
 #include <rubato/partition/range_hash.hpp>
 #include <rubato/protocol/adaptive_period.hpp>
 #include <rubato/protocol/admission.hpp>
+#include <rubato/protocol/adam.hpp>
+#include <rubato/protocol/async_diloco.hpp>
 #include <rubato/protocol/commit_rate.hpp>
+#include <rubato/protocol/dc_asgd.hpp>
+#include <rubato/protocol/easgd.hpp>
 #include <rubato/protocol/merge.hpp>
+#include <rubato/protocol/nesterov.hpp>
 #include <rubato/protocol/pace.hpp>
 #include <rubato/protocol/visibility.hpp>
 #include <string>
@@ -112,6 +117,14 @@ TEST_CASE("check_merge", "[testing]") {
   CHECK(testing::check_merge(scale{}) == sentences{});
   CHECK(testing::check_merge(scale{.lambda = 0.1}) == sentences{});
   CHECK(testing::check_merge(momentum{}) == sentences{});
+  CHECK(testing::check_merge(adam{}) == sentences{});
+  CHECK(testing::check_merge(adagrad{}) == sentences{});
+  CHECK(testing::check_merge(yogi{}) == sentences{});
+  CHECK(testing::check_merge(nesterov{}) == sentences{});
+  CHECK(testing::check_merge(delayed_nesterov{}) == sentences{});
+  CHECK(testing::check_merge(compensate{}) == sentences{});
+  CHECK(testing::check_merge(compensate_adaptive{}) == sentences{});
+  CHECK(testing::check_merge(elastic{}) == sentences{});
   // 0/0 for the slowest worker: what a staleness weight looks like before it is tested.
   CHECK(says(testing::check_merge(weight_of{[](commit_info const& c) {
                return 1.0 / static_cast<double>(distance(c.c_min, c.stamp));
@@ -121,6 +134,37 @@ TEST_CASE("check_merge", "[testing]") {
   CHECK(says(testing::check_merge(counting_merge{}), "shards would not agree"));
   CHECK(says(testing::check_merge(momentum{.mu = std::numeric_limits<double>::quiet_NaN()}),
              "decay"));
+}
+
+namespace {
+enum class broken { infinite, remembers, moves_by_itself, begins_nowhere };
+
+template <broken How>
+struct broken_step {
+  static constexpr std::size_t slots = 1;
+  static constexpr bool lazy = How == broken::moves_by_itself;
+  std::shared_ptr<int> calls = std::make_shared<int>(0);
+
+  [[nodiscard]] double weight(commit_info const&) const noexcept { return 1; }
+  [[nodiscard]] double initial(std::size_t) const noexcept {
+    return How == broken::begins_nowhere ? std::numeric_limits<double>::quiet_NaN() : 0;
+  }
+  template <std::floating_point T>
+  [[nodiscard]] T step(fold_step at, T, T d, T& sum) const noexcept {
+    if (How == broken::infinite && at.number == 20) return std::numeric_limits<T>::infinity();
+    if (How == broken::remembers) return d + static_cast<T>(++*calls);
+    if (How == broken::moves_by_itself) return d + 1;
+    return sum += d;
+  }
+};
+}  // namespace
+
+TEST_CASE("check_merge: a merge by element is finite, has no state of its own, and moves nothing without an update if "
+          "it is lazy", "[testing]") {
+  CHECK(says(testing::check_merge(broken_step<broken::infinite>{}), "is not finite"));
+  CHECK(says(testing::check_merge(broken_step<broken::remembers>{}), "depend on nothing but"));
+  CHECK(says(testing::check_merge(broken_step<broken::moves_by_itself>{}), "leaves rows without an update alone"));
+  CHECK(says(testing::check_merge(broken_step<broken::begins_nowhere>{}), "slot 0 begins with nan"));
 }
 
 namespace {
