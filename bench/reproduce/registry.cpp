@@ -82,6 +82,9 @@ constexpr std::array all{
                  reproduce_ssp_figure3},
     reproduction{"ssp-sweet-spot", "a staleness in between is better than BSP and ASP, by ten seeds",
                  reproduce_ssp_sweet_spot},
+    reproduction{"diloco", "DiLoCo and BSP over 20 ms and 100 Mbit/s: bytes to a target", reproduce_diloco},
+    reproduction{"dc-asgd", "DC-ASGD beside ASGD, 8 workers", reproduce_dc_asgd},
+    reproduction{"easgd", "EASGD and DOWNPOUR with communication periods of 1 to 64 local steps", reproduce_easgd},
     reproduction{"wide-area", "BSP and SSP over 20 ms and 100 Mbit/s: processes and the simulator",
                  reproduce_wide_area},
 };

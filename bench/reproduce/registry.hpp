@@ -117,6 +117,13 @@ void reproduce_ssp_figure3(reproduce_options const& options);
 /// The same, §5: a staleness in between is better than either end.
 void reproduce_ssp_sweet_spot(reproduce_options const& options);
 
+/// DiLoCo paper: bytes to BSP's target over links of 100 Mbit/s.
+void reproduce_diloco(reproduce_options const& options);
+/// DC-ASGD paper: time to a target beside ASGD's, 8 workers.
+void reproduce_dc_asgd(reproduce_options const& options);
+/// EASGD paper: communication periods of 1 to 64 local steps, beside DOWNPOUR's.
+void reproduce_easgd(reproduce_options const& options);
+
 /// Of our own: BSP and SSP over a slow and narrow network, processes beside the simulator.
 void reproduce_wide_area(reproduce_options const& options);
 

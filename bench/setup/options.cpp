@@ -79,9 +79,9 @@ void add_training_options(CLI::App& command, compare_options& o) {
   auto* const group = "How";
   command
       .add_option("--protocols", o.protocols,
-                  "bsp, ssp, asp, con_sgd, dyn_sgd, fixed_ada_comm, ada_comm, adsp; without "
-                  "servers hop, hop_backup, hop_stale, hop_hybrid, hop_skip, notify_ack, ad_psgd, "
-                  "all_reduce; "
+                  "bsp, ssp, asp, con_sgd, dyn_sgd, fixed_ada_comm, ada_comm, adsp; with optimizers on the servers "
+                  "fed_adam, slow_mo, diloco, dc_asgd, easgd; without servers hop, hop_backup, hop_stale, hop_hybrid, "
+                  "hop_skip, notify_ack, ad_psgd, all_reduce; "
                   "ssp:STALENESS, fixed_ada_comm:STEPS, adsp:RATE, hop_backup:BACKUPS, …; bsp, ssp, asp, con_sgd "
                   "with what an update counts: ssp+average:3, ssp+sum, con_sgd+0.1; or all")
       ->delimiter(',')
@@ -141,8 +141,8 @@ void add_pace_options(CLI::App& command, compare_options& o) {
   auto* const group = "Pace";
   command
       .add_option("--local-steps", o.local_steps,
-                  "between commits: of fixed_ada_comm, and of ada_comm in the beginning; unless given a pass over the "
-                  "data, or twice as many as a clock's where that is more, for with as many fixed_ada_comm is bsp")
+                  "between commits: of fixed_ada_comm, fed_adam, slow_mo, diloco and easgd, and of ada_comm in the "
+                  "beginning; unless given a pass over the data, or twice as many as a clock's where that is more, for with as many fixed_ada_comm is bsp")
       ->group(group);
   command
       .add_option("--check-period", o.check_period,

@@ -42,7 +42,8 @@ struct protocol_parameters {
   bool partition_sync = false;          ///< dyn_sgd: a pull sees the same commits on all servers
   versions kept = versions::exact;      ///< dyn_sgd
 
-  /// τ of fixed_ada_comm, τ_0 of ada_comm: local steps per commit; twice the job's, unless set.
+  /// τ of fixed_ada_comm and easgd, τ_0 of ada_comm, E, H of fed_adam, diloco, …: local steps per commit; twice the
+  /// job's, unless set.
   std::optional<std::int64_t> local_steps{};
   /// Γ of adsp: the time that the slowest worker takes for `local_steps` and one exchange, unless
   /// set. ada_comm looks at τ every fifth.
@@ -113,7 +114,7 @@ struct protocol_choice {
 [[nodiscard]] std::vector<protocol_choice> parse_protocols(std::span<std::string const> names,
                                                            protocol_parameters const& parameters);
 
-// In server_protocols.cpp and peer_protocols.cpp.
+// In server_protocols.cpp.
 [[nodiscard]] run_result run_bsp(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_ssp(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_asp(training const& job, protocol_parameters const& with);
@@ -122,6 +123,13 @@ struct protocol_choice {
 [[nodiscard]] run_result run_fixed_ada_comm(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_ada_comm(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_adsp(training const& job, protocol_parameters const& with);
+// In optimizer_protocols.cpp.
+[[nodiscard]] run_result run_fed_adam(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_slow_mo(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_diloco(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_dc_asgd(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_easgd(training const& job, protocol_parameters const& with);
+// In peer_protocols.cpp.
 [[nodiscard]] run_result run_hop(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_hop_backup(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_hop_stale(training const& job, protocol_parameters const& with);

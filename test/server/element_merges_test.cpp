@@ -53,7 +53,8 @@ class small_shard : public test::lone_shard {
   reals read(std::uint32_t w, bool all = false) {
     slot.asked = all ? selection::all : selection::rows;
     slot.rows = {0, 1, 2};
-    auto const [refused, done] = admit({{worker_id{w}, {}, stage_id{1}}, clock_index{clocks_[w]}, plan.protocol().admission.bound(), {}});
+    staleness const allowed = plan.protocol().admission.bound();
+    auto const [refused, done] = admit({{worker_id{w}, {}, stage_id{1}}, clock_index{clocks_[w]}, allowed, {}});
     REQUIRE(refused == refusal::none);
     REQUIRE(done);
     if (all) return test::elements_of<double>(slot.state, 0, dimensions);
@@ -76,7 +77,7 @@ reals drawn(random_stream& random, double scale = 1) {
   return u;
 }
 
-/// A protocol where nobody waits beside `paper`, which has `commit(w, element, u) -> void` and `read(w, element)`.
+/// A protocol where nobody waits beside `paper_for(start, workers)`, which has `commit(w, u)` and `read(w)`.
 template <class Paper>
 void compare_unordered(rules const& protocol, Paper const& paper_for) {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
@@ -250,8 +251,8 @@ TEST_CASE("dc_asgd without λ is asp, bit for bit; async_diloco of one worker is
 
 namespace {
 
-/// A protocol with a barrier beside a loop over clocks: `next(w, mean)` of the paper's server. Commits of a clock come in
-/// any order.
+/// A protocol with a barrier beside a loop over clocks: `next(element, mean)` of the paper's server. Commits of a clock
+/// come in any order.
 template <class Next>
 void compare_clocks(rules const& protocol, Next const& paper) {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
@@ -340,8 +341,8 @@ TEST_CASE("diloco without momentum at rate 1 is bsp; slow_mo is so, too, and wit
   }
 }
 
-TEST_CASE("shard: a merge with copies makes a step per commit under a barrier, too, and a worker that comes again has a "
-          "copy that begins anew") {
+TEST_CASE("shard: a merge with copies makes a step per commit under a barrier, too, and a worker that comes again "
+          "has a copy that begins anew") {
   small_shard s(with(bsp{}, elastic{.alpha = 0.5}), 2, reals(dimensions));
   CHECK(s.read(0) == s.read(1, true));
   s.commit(0, {8, 0, 0});

@@ -73,7 +73,8 @@ struct by_rows {
 
   row& at(std::uint64_t k) {
     auto const [place, fresh] = rows.try_emplace(k);
-    if (fresh) place->second = {std::vector<T>(width), std::vector<T>(width), {std::vector<T>(width, T(1)), std::vector<T>(width, T(2))}};
+    std::vector<T> const zeros(width);
+    if (fresh) place->second = {zeros, zeros, {std::vector<T>(width, T(1)), std::vector<T>(width, T(2))}};
     return place->second;
   }
   void step(std::vector<std::pair<update, double>> const& updates, std::uint32_t workers) {

@@ -13,9 +13,9 @@
 
 namespace rubato {
 
-/// `nesterov` where each step is one worker's update d, and late: the momentum takes the mean of N of them at a time, and
-/// moves the parameters in proportion c in each step, and with what is left of 1 in the one that completes the N. With
-/// N = 1 it is that. Source: Liu, Chhaparia, Douillard, Kale, Rusu, Shen, Szlam, Ranzato, "Asynchronous Local-SGD
+/// `nesterov` where each step is one worker's update d, and late: the momentum takes the mean of N of them at a time,
+/// and moves the parameters in proportion c in each step, and with what is left of 1 in the one that completes the N.
+/// With N = 1 it is that. Source: Liu, Chhaparia, Douillard, Kale, Rusu, Shen, Szlam, Ranzato, "Asynchronous Local-SGD
 /// Training for Language Modeling", 2024, arXiv 2401.09135, Algorithm 4 (Delayed Nesterov).
 struct delayed_nesterov {
   double rate = 0.7;        ///< ε
@@ -42,8 +42,8 @@ struct delayed_nesterov {
 };
 static_assert(element_merge<delayed_nesterov>);
 
-/// DiLoCo where nobody waits: each worker's H local steps are a step of the servers as they come, with Delayed Nesterov.
-/// Source: as `delayed_nesterov`.
+/// DiLoCo where nobody waits: each worker's H local steps are a step of the servers as they come, with Delayed
+/// Nesterov. Source: as `delayed_nesterov`.
 struct async_diloco {
   std::int64_t steps = 500;  ///< H
   delayed_nesterov optimizer{};

@@ -1,0 +1,178 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+
+// Headline claims of papers whose servers move the parameters element by element, tried on logistic regression over
+// synthetic data, in virtual time. Each protocol has the rate that is best for it.
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "bench/compare/reference.hpp"
+#include "bench/compare/tune.hpp"
+#include "bench/reproduce/claims.hpp"
+#include "bench/reproduce/registry.hpp"
+#include "bench/reproduce/workloads.hpp"
+#include "bench/result/text.hpp"
+#include "bench/setup/scenario_file.hpp"
+#include "bench/train/run.hpp"
+#include "rubato/protocol/asp.hpp"
+#include "rubato/protocol/bsp.hpp"
+#include "rubato/protocol/dc_asgd.hpp"
+#include "rubato/protocol/diloco.hpp"
+#include "rubato/protocol/easgd.hpp"
+#include "rubato/protocol/protocol.hpp"
+
+namespace rubato::bench {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How a protocol does at its best rate.
+struct finish {
+  run_result run;
+
+  [[nodiscard]] bool arrived() const { return run.seconds_to_target.has_value(); }
+  [[nodiscard]] double seconds() const {
+    return run.seconds_to_target.value_or(std::numeric_limits<double>::infinity());
+  }
+  /// Up to the target, after which a run goes on for a pass.
+  [[nodiscard]] double bytes() const {
+    return static_cast<double>(run.bytes_sent + run.bytes_received) * static_cast<double>(run.counted_updates()) /
+           static_cast<double>(run.updates);
+  }
+};
+
+/// The problem that all of them are given.
+class ground {
+ public:
+  ground(reproduce_options const& options, std::uint32_t workers, sim::link_options const& link)
+      : data_(load_data({.rows = 8'000, .features = 500, .nonzeros = 10}, options.seed),
+              {.model = model_kind::lr, .l2 = 1e-4}) {
+    job_.work = &data_.with_seed(options.seed);
+    job_.workers = workers;
+    job_.servers = 2;
+    job_.scenario = load_scenario("paper-cluster", workers);
+    job_.scenario.network.worker_link.latency += link.latency;
+    if (link.bandwidth != 0) job_.scenario.network.worker_link.bandwidth = link.bandwidth;
+    job_.scenario.seed = job_.seed = options.seed;
+    job_.batch = 0.005;
+    job_.steps_per_commit = 1;
+    job_.clocks = options.clocks.value_or(6'000);
+    job_.clocks_at_target = job_.steps_of_a_pass();
+    job_.points = 2'000;
+    job_.target = find_reach(job_).at(0.98);
+    job_.stop.at_target = true;
+    fmt::print("LR on {}: {} workers, {} servers; a local step is a mini-batch of 0.5% of a worker's rows, {} of them "
+               "at most. The target is {:.4g}, 98% of the way to what serial SGD finds.\n\n",
+               data_.name(), workers, job_.servers, job_.clocks, *job_.target);
+  }
+
+  /// `protocol(rate)` that commits after each `steps` local steps, at the rate that is best.
+  template <class Protocol>
+  [[nodiscard]] finish run(Protocol protocol, std::int64_t steps) const {
+    auto const at = [&](double rate, stop_rule const& stop) {
+      training once = job_;
+      once.learning_rate = rate;
+      once.stop = stop;
+      return run_every(protocol(rate), steps, once);
+    };
+    return {at(tune({}, at).learning_rate, {.at_target = true})};
+  }
+
+ private:
+  workloads_by_seed data_;
+  training job_;
+};
+
+std::vector<std::string> row(std::string name, finish const& f) {
+  return {std::move(name), fmt::format("{:.3g}", f.run.learning_rate),
+          f.arrived() ? show_seconds(f.seconds()) : "-", fmt::format("{}", f.run.counted_updates()),
+          fmt::format("{:.3g} MB", f.bytes() / 1e6), fmt::format("{:.5f}", f.run.final_loss)};
+}
+
+text_table empty_table() { return {.head = {"", "rate", "time", "updates", "bytes", "loss in the end"}, .rows = {}}; }
+
+}  // namespace
+
+void reproduce_diloco(reproduce_options const& options) {
+  ground const g(options, 8, {.latency = 20ms, .bandwidth = 12'500'000});
+  text_table table = empty_table();
+  finish const bulk = g.run([](double) { return bsp{}; }, 1);
+  table.rows.push_back(row("BSP", bulk));
+  claims said;
+  for (std::int64_t const steps : {50, 100, 200}) {
+    finish const f = g.run([steps](double) { return diloco{.steps = steps}; }, steps);
+    table.rows.push_back(row(fmt::format("DiLoCo, H = {}", steps), f));
+    double const fewer = bulk.bytes() / f.bytes();
+    if (steps == 200)
+      said.add(bulk.arrived() && f.arrived() && fewer >= 50,
+               "On 8 workers, \"DiLoCo [...] performs as well as fully synchronous optimization while communicating "
+               "500 times less\" (abstract, language models).",
+               fmt::format("it reaches BSP's target with {:.0f} times fewer bytes, and {:.0f} times sooner.", fewer,
+                           bulk.seconds() / f.seconds()));
+  }
+  fmt::print("Links of 20 ms and 100 Mbit/s.\n\n{}", table.to_string());
+  said.print();
+}
+
+void reproduce_dc_asgd(reproduce_options const& options) {
+  ground const g(options, 8, {});
+  text_table table = empty_table();
+  finish const plain = g.run([](double) { return asp{}; }, 1);
+  table.rows.push_back(row("ASGD", plain));
+  finish best = plain;
+  std::string name = "none";
+  auto const add = [&](std::string const& label, finish f) {
+    table.rows.push_back(row(label, f));
+    if (f.seconds() < best.seconds()) {
+      best = std::move(f);
+      name = label;
+    }
+  };
+  for (double const lambda : {0.04, 0.4, 4.0, 40.0})
+    add(fmt::format("DC-ASGD-c, λ = {}", lambda),
+        g.run([lambda](double rate) { return dc_asgd{.fold = {.lambda = lambda, .rate = rate}}; }, 1));
+  for (double const lambda : {0.2, 2.0})
+    add(fmt::format("DC-ASGD-a, λ = {}", lambda), g.run([lambda](double rate) {
+          return with(dc_asgd{}, compensate_adaptive{.lambda = lambda, .rate = rate});
+        }, 1));
+  fmt::print("{}", table.to_string());
+  claims said;
+  said.add(best.seconds() < 0.95 * plain.seconds(),
+           "With 8 workers DC-ASGD converges faster than ASGD, and almost as sequential SGD (§6, ResNet on CIFAR-10).",
+           name == "none" ? "no λ is better than ASGD."
+                          : fmt::format("the best, {}, needs {:.2f} of ASGD's time.", name,
+                                        best.seconds() / plain.seconds()));
+  said.print();
+}
+
+void reproduce_easgd(reproduce_options const& options) {
+  ground const g(options, 8, {});
+  text_table table = empty_table();
+  std::vector<std::pair<finish, finish>> all;
+  for (std::int64_t const steps : {1, 4, 16, 64}) {
+    all.emplace_back(g.run([steps](double) { return easgd{.steps = steps}; }, steps),
+                     g.run([steps](double) { return with(asp{}, every{steps}); }, steps));
+    table.rows.push_back(row(fmt::format("EASGD, τ = {}", steps), all.back().first));
+    table.rows.push_back(row(fmt::format("DOWNPOUR, τ = {}", steps), all.back().second));
+  }
+  fmt::print("DOWNPOUR is ASP that commits after τ local steps.\n\n{}", table.to_string());
+  auto const& [elastic_64, downpour_64] = all.back();
+  claims said;
+  said.add(elastic_64.seconds() < all.front().first.seconds() && elastic_64.seconds() < downpour_64.seconds(),
+           "EASGD bears τ = 16 and 64, where DOWNPOUR becomes slow or unstable (§5, CIFAR-10).",
+           fmt::format("with τ = 64 EASGD needs {} and DOWNPOUR {}, at rates of {:.3g} and {:.3g}; with τ = 1 {} and "
+                       "{}.",
+                       elastic_64.arrived() ? show_seconds(elastic_64.seconds()) : "for ever",
+                       downpour_64.arrived() ? show_seconds(downpour_64.seconds()) : "for ever",
+                       elastic_64.run.learning_rate, downpour_64.run.learning_rate,
+                       show_seconds(all.front().first.seconds()), show_seconds(all.front().second.seconds())));
+  said.print();
+}
+
+}  // namespace rubato::bench
