@@ -1,0 +1,133 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Protocols whose servers move the parameters element by element, whichever way they are carried.
+#include <catch2/catch.hpp>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <rubato/cluster/cluster.hpp>
+#include <rubato/protocol/async_diloco.hpp>
+#include <rubato/protocol/dc_asgd.hpp>
+#include <rubato/protocol/diloco.hpp>
+#include <rubato/protocol/easgd.hpp>
+#include <rubato/protocol/fed_adam.hpp>
+#include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/rules.hpp>
+#include <rubato/protocol/slow_mo.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/storage/dense.hpp>
+#include <rubato/transport/in_process.hpp>
+#include <rubato/transport/simulated.hpp>
+#include <rubato/transport/tcp.hpp>
+
+using namespace rubato;
+using namespace std::chrono_literals;
+
+namespace {
+
+using floats = std::vector<float>;
+constexpr std::size_t size = 20'000;  // more than a chunk, and than what a link sends in one piece
+constexpr std::int64_t steps = 3;
+
+std::vector<rules> all_of_them() {
+  return {fed_adam{.steps = steps},         with(fed_adam{.steps = steps}, yogi{}), slow_mo{.steps = steps},
+          diloco{.steps = steps},           async_diloco{.steps = steps},           dc_asgd{.fold = {.lambda = 0.5}},
+          with(dc_asgd{}, compensate_adaptive{}), easgd{.steps = steps}};
+}
+
+/// A bowl, whose gradient differs from element to element.
+auto descend(std::int64_t local_steps, floats& last) {
+  return [local_steps, &last](auto& worker) {
+    floats w(size), u(size);
+    for (std::int64_t n = 0; n < local_steps; ++n) {
+      worker.pull(w);
+      for (std::size_t i = 0; i < size; ++i) u[i] = -0.01F * static_cast<float>(i % 17 + 1) * (w[i] - 1);
+      worker.push(u);
+      worker.step();
+    }
+    worker.pull(last = w);
+  };
+}
+
+template <class Transport>
+std::pair<floats, floats> train(Transport transport, rules const& p) {
+  cluster c{std::move(transport), p, dense<float>{.rows = size}};
+  floats last;
+  c.run(descend(6 * steps, last));
+  auto const center = c.parameters();
+  return {floats(center.begin(), center.end()), last};
+}
+
+/// What the one worker reads in the end, in processes that this program plays.
+floats train_over_tcp(rules const& p, int number) {
+  net::deployment place;
+  place.coordinator.path = "/tmp/rubato-elements-" + std::to_string(::getpid()) + "-" + std::to_string(number);
+  place.silence = 10s;
+  place.patience = 20s;
+  place.servers = 2;
+  auto const serve = [&](net::role as, std::uint32_t rank) {
+    return std::thread([place, as, rank, &p]() mutable {
+      place.as = as;
+      place.rank = rank;
+      cluster c{tcp{.place = place}, p, dense<float>{.rows = size}};
+      c.run([](auto&) {});
+    });
+  };
+  std::vector<std::thread> others;
+  others.push_back(serve(net::role::coordinator, 0));
+  for (std::uint32_t s = 0; s < place.servers; ++s) others.push_back(serve(net::role::server, s));
+  floats last;
+  {
+    cluster c{tcp{.place = place}, p, dense<float>{.rows = size}};
+    c.run(descend(6 * steps, last));
+  }
+  for (auto& t : others) t.join();
+  return last;
+}
+
+}  // namespace
+
+TEST_CASE("merges by element: of one worker all transports make the same, bit for bit", "[threads]") {
+  int number = 0;
+  for (rules const& p : all_of_them()) {
+    INFO(p.name);
+    auto const [center, last] = train(in_process{.workers = 1, .servers = 2}, p);
+    CHECK(center[1] != 0);
+    CHECK(train(simulated{.workers = 1, .servers = 2}, p) == std::pair(center, last));
+    CHECK(train(simulated{.workers = 1, .servers = 3}, p).first == center);
+    CHECK(train_over_tcp(p, number++) == last);
+  }
+}
+
+TEST_CASE("easgd: each worker reads its own variable, also where those of a process share what they fetch",
+          "[threads]") {
+  constexpr std::uint32_t workers = 4;
+  auto const check = [](auto transport, rules const& p) {
+    cluster c{std::move(transport), p, dense<double>{.rows = 3}};
+    std::vector<double> went(workers);
+    c.run([&went](auto& worker) {
+      std::vector<double> w(3);
+      worker.pull(w);
+      double const begin = w[0];
+      for (int n = 0; n < 20; ++n) {
+        worker.push(std::vector<double>(3, worker.rank() + 1));
+        worker.step();
+        worker.pull(w);
+      }
+      went[worker.rank()] = w[0] - begin;
+    });
+    // All that they pushed, but for what the springs hold back: 80/1024 in a step at most.
+    for (std::uint32_t w = 0; w < workers; ++w) CHECK(went[w] == Approx(20.0 * (w + 1)).margin(3));
+  };
+  elastic const loose{.alpha = 1.0 / 1024};
+  sim::scenario const together{.machine_of = sim::blocks(workers, 2), .one_process_per_machine = true};
+  for (rules const& p : {rules(easgd{.steps = 1, .fold = loose}), rules(with(ssp{.staleness = 2}, loose))}) {
+    INFO(p.name);
+    check(in_process{.workers = workers, .process_cache = true}, p);
+    check(simulated{.workers = workers, .scenario = together}, p);
+  }
+}
