@@ -115,7 +115,7 @@ TEST_CASE("easgd: each worker reads its own variable, also where those of a proc
       double const begin = w[0];
       for (int n = 0; n < 20; ++n) {
         worker.push(std::vector<double>(3, worker.rank() + 1));
-        worker.step();
+        worker.step(1.0);
         worker.pull(w);
       }
       went[worker.rank()] = w[0] - begin;
@@ -124,8 +124,12 @@ TEST_CASE("easgd: each worker reads its own variable, also where those of a proc
     for (std::uint32_t w = 0; w < workers; ++w) CHECK(went[w] == Approx(20.0 * (w + 1)).margin(3));
   };
   elastic const loose{.alpha = 1.0 / 1024};
-  sim::scenario const together{.machine_of = sim::blocks(workers, 2), .one_process_per_machine = true};
-  for (rules const& p : {rules(easgd{.steps = 1, .fold = loose}), rules(with(ssp{.staleness = 2}, loose))}) {
+  sim::speed_options const uneven{
+      .work_cost = 1ms, .slowness = {1, 1.3, 1.1, 1.4}, .jitter = sim::uniform{0.5, 2}};
+  sim::scenario const together{.speed = uneven,
+                               .machine_of = sim::blocks(workers, 2),
+                               .one_process_per_machine = true};
+  for (rules const& p : {rules(easgd{.steps = 1, .fold = loose}), rules(with(ssp{.staleness = 4}, loose))}) {
     INFO(p.name);
     check(in_process{.workers = workers, .process_cache = true}, p);
     check(simulated{.workers = workers, .scenario = together}, p);
