@@ -12,6 +12,8 @@
 #include <vector>
 
 #include <rubato/core/random.hpp>
+#include <rubato/protocol/nesterov.hpp>
+#include <rubato/protocol/rules.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/paged_store.hpp>
 #include <rubato/storage/store_host.hpp>
@@ -103,6 +105,13 @@ TEST_CASE("on_demand_host: whatever needs all rows brings those that are missing
   CHECK(after([](on_demand_host& h) { h.bring_all(); }) == others);
   CHECK(after([](on_demand_host& h) { add(h, whole<std::int64_t>(numbers(row_count, 1))); }) == others);
   CHECK(after([](on_demand_host& h) { h.fold({}, 0.5); }) == others);
+  merge_rule const by_element = nesterov{};
+  CHECK(after([&](on_demand_host& h) { h.step({}, {by_element.elements(), worker_id{0}, 1}); }) == others);
+  CHECK(after([&](on_demand_host& h) {
+          std::int64_t out = 0;
+          std::uint64_t const row = 12;
+          h.read({&row, 1}, reinterpret_cast<std::byte*>(&out), {.own = own_copy{worker_id{0}, by_element.elements()}});
+        }) == others);
 }
 
 TEST_CASE("on_demand_host: rows that have been put in, or are to be zero, need not come") {

@@ -39,9 +39,8 @@ struct compensation {
     return u - static_cast<T>(rate) * by * square * (w - as_read);
   }
 };
-using compensate = compensation<false>;         ///< DC-ASGD-c
-using compensate_adaptive = compensation<true>; ///< DC-ASGD-a
-static_assert(element_merge<compensate> && element_merge<compensate_adaptive>);
+using compensate = compensation<false>;          ///< DC-ASGD-c
+using compensate_adaptive = compensation<true>;  ///< DC-ASGD-a
 
 /// Delay-compensated ASGD: nobody waits, and servers correct each update by a cheap guess of how the gradient has
 /// changed meanwhile. With λ = 0 it is `asp`, bit for bit. DC-ASGD-a is `with(dc_asgd{}, compensate_adaptive{})`.

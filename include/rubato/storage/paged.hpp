@@ -15,7 +15,8 @@ namespace rubato {
 ///
 /// Training is the same, bit for bit, as with `dense`; it takes less memory, and more time where what is used
 /// together has no room together. Rows that nobody has touched take neither memory nor disk. Workers pull rows by key
-/// then: a pull of everything brings all of it. A merge with a velocity has that in memory, as a whole.
+/// then: a pull of everything brings all of it. A merge with a velocity, or with values beside the elements, has those
+/// in memory, as a whole.
 /// `rubato-server` does not host it: start the program itself as the server.
 /// Source: 004 §5.3 (on-demand preparation).
 template <parameter T, class Merge = merge_of_protocol, partition_policy Partition = range_hash>
