@@ -8,6 +8,7 @@
 #include "rubato/peer/all_reduce.hpp"
 #include "rubato/peer/gap.hpp"
 #include "rubato/peer/hop.hpp"
+#include "rubato/peer/push_sum.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -62,6 +63,11 @@ run_result run_ad_psgd(training const& job, protocol_parameters const& with) {
 
 run_result run_all_reduce(training const& job, protocol_parameters const& with) {
   return run_peers(rubato::all_reduce{}, "all_reduce", staleness{0}, job, with);
+}
+
+run_result run_push_sum(training const& job, protocol_parameters const& with) {
+  std::int64_t const delay = with.peers.delay;
+  return run_peers(rubato::push_sum{.delay = delay}, "push_sum", staleness{delay}, job, with);
 }
 
 }  // namespace rubato::bench

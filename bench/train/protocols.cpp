@@ -69,6 +69,7 @@ constexpr std::array entries{
                    .run = run_all_reduce,
                    .family = protocol_family::peers,
                    .bears_loss = false},
+    protocol_entry{.name = "push_sum", .number = delay, .run = run_push_sum, .family = protocol_family::peers},
 };
 
 [[noreturn]] void reject(std::string const& what) {
@@ -76,7 +77,7 @@ constexpr std::array entries{
   for (protocol_entry const& e : entries) known += std::string(e.name) + ", ";
   throw option_error("--protocols: " + what + "; known are " + known +
                      "all; and NAME:STALENESS, NAME:LOCAL_STEPS, adsp:COMMIT_RATE, "
-                     "hop_backup:BACKUPS or hop_skip:ITERATIONS where there is one; and bsp, ssp, asp and con_sgd "
+                     "hop_backup:BACKUPS, hop_skip:ITERATIONS or push_sum:DELAY where there is one; and bsp, ssp, asp and con_sgd "
                      "with +sum, +average or +LAMBDA");
 }
 
@@ -101,6 +102,8 @@ number_kind kind_of(protocol_number n) {
       return {"number of backup workers", 0};
     case jump_max:
       return {"number of iterations to jump", 2};
+    case delay:
+      return {"delay", 0};
     default:
       return {"staleness", 0};
   }
@@ -113,6 +116,7 @@ void set_number(protocol_parameters& parameters, protocol_number n, std::int64_t
   if (n == backups) parameters.peers.backups = value;
   if (n == peer_staleness) parameters.peers.staleness = value;
   if (n == jump_max) parameters.peers.jump_max = value;
+  if (n == delay) parameters.peers.delay = value;
 }
 
 std::optional<std::int64_t> number_of(protocol_choice const& p) {
@@ -131,6 +135,8 @@ std::optional<std::int64_t> number_of(protocol_choice const& p) {
       return p.with.peers.staleness;
     case jump_max:
       return p.with.peers.jump_max;
+    case delay:
+      return p.with.peers.delay;
   }
   return std::nullopt;
 }

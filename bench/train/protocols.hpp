@@ -24,6 +24,7 @@ struct peer_parameters {
   std::int64_t staleness = 5;             ///< hop_stale, hop_hybrid
   std::int64_t jump_trigger = 2;          ///< hop_skip
   std::int64_t jump_max = 10;             ///< hop_skip
+  std::int64_t delay = 0;                 ///< push_sum: iterations after which an update counts
   iteration_order order = iteration_order::parallel;  ///< of all of Hop
 };
 
@@ -64,7 +65,8 @@ enum class protocol_number {
   commit_rate,
   backups,
   peer_staleness,
-  jump_max
+  jump_max,
+  delay
 };
 
 /// Who holds the parameters.
@@ -130,5 +132,6 @@ struct protocol_choice {
 [[nodiscard]] run_result run_notify_ack(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_ad_psgd(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_all_reduce(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_push_sum(training const& job, protocol_parameters const& with);
 
 }  // namespace rubato::bench

@@ -20,6 +20,7 @@
 #include "rubato/peer/ad_psgd.hpp"
 #include "rubato/peer/all_reduce.hpp"
 #include "rubato/peer/hop.hpp"
+#include "rubato/peer/push_sum.hpp"
 #include "rubato/peer/topologies.hpp"
 #include "rubato/protocol/ada_comm.hpp"
 #include "rubato/protocol/adsp.hpp"

@@ -15,6 +15,7 @@
 #include <rubato/peer/hop.hpp>
 #include <rubato/peer/local_step.hpp>
 #include <rubato/peer/peer_rules.hpp>
+#include <rubato/peer/push_sum.hpp>
 #include <rubato/peer/topologies.hpp>
 #include <rubato/testing/peer_schedule.hpp>
 
@@ -69,6 +70,14 @@ class drawn_peers {
     is_exact_ = !hop_ || (hop_->bounds_gap && hop_->by_iteration());
   }
 
+  /// Steps are to be added up, so that none has a memory.
+  template <class P>
+  void take_push(P const& p, testing::peer_schedule_limits limits) {
+    step_ = {.rate = 0.1};
+    take(p, limits);
+    is_exact_ = false;
+  }
+
   void draw_protocol(std::uint64_t seed) {
     iteration_order const order = random_.chance(0.5) ? iteration_order::parallel : iteration_order::serial;
     token_queues const tokens{1 + static_cast<std::int64_t>(random_.below(6))};
@@ -79,7 +88,7 @@ class drawn_peers {
     testing::peer_schedule_limits const all{.leaves = false};
     step_ = {.rate = 0.1, .momentum = random_.chance(0.5) ? 0.9 : 0.0, .decay = random_.chance(0.5) ? 0.01 : 0.0};
     schedule_.iterations = 0;
-    switch (random_.below(11)) {
+    switch (random_.below(12)) {
       case 0: take(hop(order), all); break;
       case 1: take(hop(notify_ack{}, order), all); break;
       case 2: take(hop(tokens, order), all); break;
@@ -99,6 +108,7 @@ class drawn_peers {
         take(ad_psgd{seed}, {});
         is_exact_ = false;
         break;
+      case 10: take_push(push_sum{.delay = static_cast<std::int64_t>(random_.below(3))}, {}); break;
       default: take(all_reduce{}, all); break;
     }
     schedule_.seed = seed;

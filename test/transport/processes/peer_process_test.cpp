@@ -16,6 +16,7 @@
 #include <rubato/peer/all_reduce.hpp>
 #include <rubato/peer/hop.hpp>
 #include <rubato/peer/peer_rules.hpp>
+#include <rubato/peer/push_sum.hpp>
 #include <rubato/peer/topologies.hpp>
 #include <rubato/transport/in_process.hpp>
 
@@ -110,6 +111,22 @@ TEST_CASE("peers apart: all_reduce keeps all peers alike, as in one process", "[
         require_that(test::same_bits<float>(group.parameters(), in_one.parameters()), "not as in one process");
         require_that(test::same_bits<float>(group.parameters(), group.parameters(rank)), "peers are not alike");
         require_that(group.spread() == 0, "peers are apart");
+      });
+}
+
+TEST_CASE("peers apart: what comes in step counts as in one process, bit for bit, whoever sends to whom", "[tcp][peers]") {
+  constexpr std::uint32_t peers = 4;
+  peer_rules const protocol = GENERATE(peer_rules(push_sum{}), peer_rules(push_sum{.delay = 2}));
+  floats const initial = numbers(1000);
+  auto const mixing = mixing_matrix::push(directed_ring(peers));
+  auto in_one = make_group(in_process{}, mixing, protocol, initial, with_momentum);
+  in_one.run(training(9));
+  in_groups(
+      peers_apart(peers), [&](tcp const& t) { return make_group(t, mixing, protocol, initial, with_momentum); },
+      [&](auto& group, std::uint32_t rank) {
+        group.run(training(9));
+        require_that(test::same_bits<float>(group.parameters(rank), in_one.parameters(rank)), "not as in one process");
+        require_that(group.spread() == in_one.spread(), "another spread");
       });
 }
 
@@ -303,6 +320,10 @@ TEST_CASE("peers apart: who is of another group is told in what, and so are the 
       {"gap: token queues of 3",
        [=](tcp const& t) { peer_group{t, ring(3), hop(token_queues{3}), step, w0}.run([](auto&) {}); }},
       {"reduce: ", [=](tcp const& t) { peer_group{t, ring(3), hop(reduce_plainly{}), step, w0}.run([](auto&) {}); }},
+      {"protocol: push_sum, random groups of 3, seed 7",
+       [=](tcp const& t) {
+         peer_group{t, ring(3), push_sum{.over = random_groups{.seed = 7}}, step, w0}.run([](auto&) {});
+       }},
       {"protocol: all_reduce", [=](tcp const& t) { peer_group{t, ring(3), all_reduce{}, step, w0}.run([](auto&) {}); }},
   }));
   auto const& join = join_otherwise;
