@@ -25,6 +25,7 @@ struct peer_parameters {
   std::int64_t jump_trigger = 2;          ///< hop_skip
   std::int64_t jump_max = 10;             ///< hop_skip
   std::int64_t delay = 0;                 ///< push_sum: iterations after which an update counts
+  std::int64_t group = 3;                 ///< prague: the most members of a group
   iteration_order order = iteration_order::parallel;  ///< of all of Hop
 };
 
@@ -66,7 +67,8 @@ enum class protocol_number {
   backups,
   peer_staleness,
   jump_max,
-  delay
+  delay,
+  group
 };
 
 /// Who holds the parameters.
@@ -133,5 +135,7 @@ struct protocol_choice {
 [[nodiscard]] run_result run_ad_psgd(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_all_reduce(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_push_sum(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_gossip(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_prague(training const& job, protocol_parameters const& with);
 
 }  // namespace rubato::bench

@@ -280,7 +280,7 @@ class watched_peers : drawn_peers {
         weights += w;
       }
       double const wanted = steps_[i] + schedule_.peers() * before_run_[0][i];
-      if (std::abs(sum - wanted) > 1e-9)
+      if (steps_by_weight_ && std::abs(sum - wanted) > 1e-9)
         breach("all parameters number ", i, " together are ", sum, ", expected ", wanted);
       if (std::abs(weights - schedule_.peers()) > 1e-9)
         breach("all weights together are ", weights, ", expected ", schedule_.peers());

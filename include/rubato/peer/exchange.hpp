@@ -17,7 +17,7 @@ namespace rubato {
 /// In iteration k peer i sends to i + 2^(k mod L) mod n, where L is how many powers of two are less than n: so each
 /// sends one update and gets one, and after L iterations all have heard of all. Goes beyond the edges of the graph,
 /// of which only the size counts. O(1).
-/// Source: Assran et al., ICML 2019, appendix A (directed exponential graph, one peer per iteration).
+/// Source: Assran et al., ICML 2019 (the directed exponential graph, one peer per iteration).
 struct one_peer_exponential {
   [[nodiscard]] std::vector<worker_id> out(graph const& g, worker_id i, iteration_index k) const;
   [[nodiscard]] std::vector<worker_id> in(graph const& g, worker_id j, iteration_index k) const;

@@ -23,7 +23,7 @@ namespace rubato {
 /// strongly connected directed graph, see `mixing_matrix::push`.
 ///
 /// Source: Assran, Loizou, Ballas, Rabbat, "Stochastic Gradient Push for Distributed Deep Learning", ICML 2019,
-/// Algorithm 1 and §4 (overlap); its graph is `one_peer_exponential`.
+/// Algorithm 1, and its overlap (τ-OSGP); its graph is `one_peer_exponential`.
 struct push_sum {
   exchange_rules over = one_peer_exponential{};  ///< the graphs, by iteration
   std::int64_t delay = 0;                        ///< τ, iterations
