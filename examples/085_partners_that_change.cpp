@@ -63,5 +63,5 @@ int main() {
   train("push_within_racks", push_within_racks{});
   train("push_sum", rb::push_sum{});
   train("prague", rb::prague{.group = 4});
-  train("gossip", rb::gossip{});
+  train("gossip", rb::gossip{.probability = 1});
 }

@@ -172,7 +172,8 @@ void reproduce_gossip(reproduce_options const& options) {
                        show_speedup(all[2], all[0])));
   said.add(all[1].median().seconds_to_target.has_value(),
            "It has good consensus properties (the abstract gives no figure).",
-           fmt::format("Where a worker sends after one step in a hundred it takes {}, after each {}.", show_time(all[1]), show_time(all[4])));
+           fmt::format("Where a worker sends after one step in a hundred it takes {}, after each {}.",
+                       show_time(all[1]), show_time(all[4])));
   said.print();
 }
 

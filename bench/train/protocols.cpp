@@ -83,7 +83,8 @@ constexpr std::array entries{
   for (protocol_entry const& e : entries) known += std::string(e.name) + ", ";
   throw option_error("--protocols: " + what + "; known are " + known +
                      "all; and NAME:STALENESS, NAME:LOCAL_STEPS, adsp:COMMIT_RATE, "
-                     "hop_backup:BACKUPS, hop_skip:ITERATIONS, push_sum:DELAY or prague:MEMBERS where there is one; and bsp, ssp, asp and con_sgd "
+                     "hop_backup:BACKUPS, hop_skip:ITERATIONS, push_sum:DELAY or prague:MEMBERS "
+                     "where there is one; and bsp, ssp, asp and con_sgd "
                      "with +sum, +average or +LAMBDA");
 }
 

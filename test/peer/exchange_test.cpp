@@ -61,7 +61,8 @@ TEST_CASE("exchange: what the check finds", "[peer]") {
       return {worker_id{9}};
     }
   };
-  CHECK_THAT(testing::check_exchange(deaf{}, ring(3)).at(0), Contains("peer 2 sends to 0") && Contains("is not in its"));
+  CHECK_THAT(testing::check_exchange(deaf{}, ring(3)).at(0),
+             Contains("peer 2 sends to 0") && Contains("is not in its"));
   CHECK_THAT(testing::check_exchange(to_itself{}, ring(3)).at(0), Contains("sends to itself"));
   CHECK_THAT(testing::check_exchange(unordered{}, ring(3)).at(0), Contains("ascending"));
   CHECK_THAT(testing::check_exchange(elsewhere{}, ring(3)).at(0), Contains("9") && Contains("no such peer"));

@@ -45,7 +45,7 @@ TEST_CASE("gossip: weights and weighted parameters are kept, after every event o
 }
 
 TEST_CASE("gossip: nobody waits, for a slow peer neither, and all come together", "[peer]") {
-  peer_group group{one_slower(20), complete(6), gossip{}, plain_step{}, std::vector<double>{0}};
+  peer_group group{one_slower(20), complete(6), gossip{.probability = 1}, plain_step{}, std::vector<double>{0}};
   auto const r = group.run(apart_at_first(60));
   CHECK(r.elapsed == 60 * 200ms);  // the slow one's own time
   for (peer_metrics const& p : r.peers) {
@@ -73,7 +73,7 @@ TEST_CASE("gossip: on any strongly connected graph peers come to one average", "
 }
 
 TEST_CASE("gossip: a step is added to the parameters as it is, what comes counts by its weight", "[peer]") {
-  peer_group group{one_slower(3), complete(2), gossip{}, plain_step{}, std::vector<double>{0}};
+  peer_group group{one_slower(3), complete(2), gossip{.probability = 1}, plain_step{}, std::vector<double>{0}};
   group.run([](auto& peer) {
     bool const slow = peer.rank() == 0;
     for ([[maybe_unused]] auto k : peer.iterations(slow ? 1 : 2)) peer.step(std::vector<double>{slow ? 7.0 : 1.0});
@@ -84,7 +84,8 @@ TEST_CASE("gossip: a step is added to the parameters as it is, what comes counts
 
 TEST_CASE("gossip: threads that push at once lose nothing", "[peer]") {
   std::vector<std::vector<double>> seen(5);
-  peer_group group{in_process{}, complete(5), gossip{}, plain_step{}, std::vector<double>(4000, 1)};
+  peer_group group{in_process{}, complete(5), gossip{.probability = 1}, plain_step{},
+                   std::vector<double>(4000, 1)};
   auto const r = group.run([&](auto& peer) {
     for (std::int64_t const k : peer.iterations(200)) {
       auto const before = std::vector<double>(peer.parameters().begin(), peer.parameters().end());

@@ -91,7 +91,8 @@ TEST_CASE("push_sum: without doubly stochastic weights all peers come to the ave
   peer_group group{uneven(), mixing_matrix::push(lopsided()), push_sum{.over = every_neighbor{}}, plain_step{},
                    std::vector<double>{0}};
   group.run([](auto& peer) {
-    for (std::int64_t const k : peer.iterations(80)) peer.step(std::vector{k == 0 ? std::ldexp(1.0, peer.rank()) : 0.0});
+    for (std::int64_t const k : peer.iterations(80))
+      peer.step(std::vector{k == 0 ? std::ldexp(1.0, static_cast<int>(peer.rank())) : 0.0});
   });
   for (std::uint32_t i = 0; i < 4; ++i) CHECK(group.parameters(i)[0] == Approx(15.0 / 4));
   auto const hops = [] {

@@ -118,7 +118,8 @@ TEST_CASE("peers apart: all_reduce keeps all peers alike, as in one process", "[
       });
 }
 
-TEST_CASE("peers apart: what comes in step counts as in one process, bit for bit, whoever sends to whom", "[tcp][peers]") {
+TEST_CASE("peers apart: what comes in step counts as in one process, bit for bit, whoever sends to whom",
+          "[tcp][peers]") {
   constexpr std::uint32_t peers = 4;
   peer_rules const protocol = GENERATE(peer_rules(push_sum{}), peer_rules(push_sum{.delay = 2}), peer_rules(prague{}));
   floats const initial = numbers(1000);
