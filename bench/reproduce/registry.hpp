@@ -96,6 +96,13 @@ void reproduce_hop_figure20(reproduce_options const& options);
 /// The same, Figure 21: the spectral gaps of these graphs.
 void reproduce_hop_figure21(reproduce_options const& options);
 
+/// Stochastic gradient push beside all-reduce, on 4 to 32 nodes.
+void reproduce_push_sum(reproduce_options const& options);
+/// Prague's static groups beside all-reduce and AD-PSGD, with and without a straggler.
+void reproduce_prague(reproduce_options const& options);
+/// GoSGD, by how often a worker sends.
+void reproduce_gossip(reproduce_options const& options);
+
 /// FlexPS paper, Figure 1: what an iteration takes by degree, for small and large batches.
 void reproduce_flexps_figure1(reproduce_options const& options);
 /// The same, Figure 5 and Table 2: degrees found while a stage runs.

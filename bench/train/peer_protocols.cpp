@@ -7,7 +7,10 @@
 #include "rubato/peer/ad_psgd.hpp"
 #include "rubato/peer/all_reduce.hpp"
 #include "rubato/peer/gap.hpp"
+#include "rubato/peer/gossip.hpp"
 #include "rubato/peer/hop.hpp"
+#include "rubato/peer/prague.hpp"
+#include "rubato/peer/push_sum.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -62,6 +65,20 @@ run_result run_ad_psgd(training const& job, protocol_parameters const& with) {
 
 run_result run_all_reduce(training const& job, protocol_parameters const& with) {
   return run_peers(rubato::all_reduce{}, "all_reduce", staleness{0}, job, with);
+}
+
+run_result run_push_sum(training const& job, protocol_parameters const& with) {
+  std::int64_t const delay = with.peers.delay;
+  return run_peers(rubato::push_sum{.delay = delay}, "push_sum", staleness{delay}, job, with);
+}
+
+run_result run_gossip(training const& job, protocol_parameters const& with) {
+  return run_peers(rubato::gossip{.seed = job.seed}, "gossip", staleness::infinite(), job, with);
+}
+
+run_result run_prague(training const& job, protocol_parameters const& with) {
+  rubato::prague const p{.group = static_cast<std::uint32_t>(with.peers.group), .seed = job.seed};
+  return run_peers(p, "prague", staleness{0}, job, with);
 }
 
 }  // namespace rubato::bench

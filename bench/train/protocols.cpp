@@ -74,6 +74,13 @@ constexpr std::array entries{
                    .run = run_all_reduce,
                    .family = protocol_family::peers,
                    .bears_loss = false},
+    protocol_entry{.name = "push_sum", .number = delay, .run = run_push_sum, .family = protocol_family::peers},
+    protocol_entry{.name = "gossip", .number = none, .run = run_gossip, .family = protocol_family::peers},
+    protocol_entry{.name = "prague",
+                   .number = group,
+                   .run = run_prague,
+                   .family = protocol_family::peers,
+                   .bears_loss = false},
 };
 
 [[noreturn]] void reject(std::string const& what) {
@@ -81,7 +88,8 @@ constexpr std::array entries{
   for (protocol_entry const& e : entries) known += std::string(e.name) + ", ";
   throw option_error("--protocols: " + what + "; known are " + known +
                      "all; and NAME:STALENESS, NAME:LOCAL_STEPS, adsp:COMMIT_RATE, "
-                     "hop_backup:BACKUPS or hop_skip:ITERATIONS where there is one; and bsp, ssp, asp and con_sgd "
+                     "hop_backup:BACKUPS, hop_skip:ITERATIONS, push_sum:DELAY or prague:MEMBERS "
+                     "where there is one; and bsp, ssp, asp and con_sgd "
                      "with +sum, +average or +LAMBDA");
 }
 
@@ -106,6 +114,10 @@ number_kind kind_of(protocol_number n) {
       return {"number of backup workers", 0};
     case jump_max:
       return {"number of iterations to jump", 2};
+    case delay:
+      return {"delay", 0};
+    case group:
+      return {"number of members of a group", 2};
     default:
       return {"staleness", 0};
   }
@@ -118,6 +130,8 @@ void set_number(protocol_parameters& parameters, protocol_number n, std::int64_t
   if (n == backups) parameters.peers.backups = value;
   if (n == peer_staleness) parameters.peers.staleness = value;
   if (n == jump_max) parameters.peers.jump_max = value;
+  if (n == delay) parameters.peers.delay = value;
+  if (n == group) parameters.peers.group = value;
 }
 
 std::optional<std::int64_t> number_of(protocol_choice const& p) {
@@ -136,6 +150,10 @@ std::optional<std::int64_t> number_of(protocol_choice const& p) {
       return p.with.peers.staleness;
     case jump_max:
       return p.with.peers.jump_max;
+    case delay:
+      return p.with.peers.delay;
+    case group:
+      return p.with.peers.group;
   }
   return std::nullopt;
 }

@@ -24,6 +24,8 @@ struct peer_parameters {
   std::int64_t staleness = 5;             ///< hop_stale, hop_hybrid
   std::int64_t jump_trigger = 2;          ///< hop_skip
   std::int64_t jump_max = 10;             ///< hop_skip
+  std::int64_t delay = 0;                 ///< push_sum: iterations after which an update counts
+  std::int64_t group = 3;                 ///< prague: the most members of a group
   iteration_order order = iteration_order::parallel;  ///< of all of Hop
 };
 
@@ -65,7 +67,9 @@ enum class protocol_number {
   commit_rate,
   backups,
   peer_staleness,
-  jump_max
+  jump_max,
+  delay,
+  group
 };
 
 /// Who holds the parameters.
@@ -138,5 +142,8 @@ struct protocol_choice {
 [[nodiscard]] run_result run_notify_ack(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_ad_psgd(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_all_reduce(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_push_sum(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_gossip(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_prague(training const& job, protocol_parameters const& with);
 
 }  // namespace rubato::bench

@@ -80,7 +80,9 @@ run_result run_peers(peer_rules const& p, std::string_view name, staleness s, tr
   std::vector<float> const start(job.start().begin(), job.start().end());
   run_result r = describe_peers(job, name, s);
   if (job.transport == transport_kind::simulated) {
-    if (job.watcher != nullptr && name != "all_reduce") job.watcher->among(among);  // there each waits for all
+    // There each may wait for any.
+    bool const by_graph = name != "all_reduce" && name != "push_sum" && name != "prague";
+    if (job.watcher != nullptr && by_graph) job.watcher->among(among);
     peer_group g{simulated{.workers = job.workers, .scenario = peer_scenario(job)}, among, p,
                  plain_step{}, start};
     return measure_peers(g, job, std::move(r));

@@ -26,7 +26,8 @@ using Catch::Contains;
 namespace {
 
 constexpr char const* every_name =
-    "--protocols hop,hop_backup,hop_stale,hop_hybrid,hop_skip,notify_ack,ad_psgd,all_reduce ";
+    "--protocols hop,hop_backup,hop_stale,hop_hybrid,hop_skip,notify_ack,ad_psgd,all_reduce,"
+    "push_sum,gossip,prague ";
 
 compare_settings parse(std::string const& line) {
   CLI::App app;
@@ -61,11 +62,13 @@ std::vector<std::string> labels(compare_settings const& s) {
 TEST_CASE("protocols without servers have names, and numbers where there is one") {
   CHECK(labels(parse(std::string(every_name) + "--workers 6")) ==
         std::vector<std::string>{"hop", "hop_backup(1)", "hop_stale(5)", "hop_hybrid",
-                                 "hop_skip(10)", "notify_ack", "ad_psgd", "all_reduce"});
+                                 "hop_skip(10)", "notify_ack", "ad_psgd", "all_reduce", "push_sum(0)",
+                                 "gossip", "prague(3)"});
   CHECK(labels(parse("--protocols hop_backup:2,hop_stale:3,hop_skip:2,ssp,hop_stale "
                      "--staleness 4")) ==
         std::vector<std::string>{"hop_backup(2)", "hop_stale(3)", "hop_skip(2)", "ssp(4)",
                                  "hop_stale(4)"});
+  CHECK(labels(parse("--protocols push_sum:1,prague:4")) == std::vector<std::string>{"push_sum(1)", "prague(4)"});
   CHECK(labels(parse("--protocols hop,hop_skip,ad_psgd,ssp --max-gap 4 --order serial "
                      "--jump-max 3")) ==
         std::vector<std::string>{"hop+tokens+serial", "hop_skip(3)+serial", "ad_psgd", "ssp(3)"});
@@ -100,7 +103,9 @@ TEST_CASE("a bad option of peers is an error that names it") {
       {"--protocols hop:3", "hop takes no staleness"},
       {"--protocols hop_backup:-1", "number of backup workers of 0 or more"},
       {"--protocols hop_skip:1", "number of iterations to jump of 2 or more"},
-      {"--protocols hop_stale:x", "staleness"}};
+      {"--protocols hop_stale:x", "staleness"},
+      {"--protocols push_sum:-1", "delay of 0 or more"},
+      {"--protocols prague:1", "members of a group of 2 or more"}};
   for (auto const& [line, named] : lines) {
     INFO(line);
     CHECK_THROWS_WITH(parse(line), Contains(named));
@@ -135,9 +140,9 @@ TEST_CASE("a run that loses workers is for those that bear it") {
   compare_settings s = parse(std::string(every_name) + "--workers 6");
   s.job.scenario.crashes = {{.worker = worker_id{2}, .at = seconds(0.001)}};
   for (protocol_choice& p : s.protocols) p.by_name = false;
-  CHECK(leave_out_impossible(s.protocols, s.job).size() == 3);
+  CHECK(leave_out_impossible(s.protocols, s.job).size() == 4);
   CHECK(labels(s) == std::vector<std::string>{"hop_backup(1)", "hop_stale(5)", "hop_hybrid",
-                                              "hop_skip(10)", "ad_psgd"});
+                                              "hop_skip(10)", "ad_psgd", "push_sum(0)", "gossip"});
   s = small("--protocols hop_backup,ad_psgd");
   s.job.scenario.crashes = {{.worker = worker_id{2}, .at = seconds(0.0005)}};
   for (run_result const& r : run(s)) CHECK(r.final_loss < r.curve.front().loss);
@@ -180,7 +185,7 @@ TEST_CASE("what a result of peers says of itself is in the JSON") {
     CHECK(r["bytes_sent"] == r["bytes_received"]);
     CHECK(r["seconds_to_target"].is_null() == r["clocks_to_target"].is_null());
   }
-  CHECK(names.size() == 8);
+  CHECK(names.size() == 11);
   CHECK(all[2]["staleness"] == 5);
   CHECK(all[0]["staleness"] == 0);
   CHECK(all[6]["staleness"].is_null());

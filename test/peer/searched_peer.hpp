@@ -161,9 +161,9 @@ class searched_peer {
     return static_cast<code>(m.kind * 64u + static_cast<unsigned>(m.number));
   }
   static peer_message decode(std::uint32_t from, code c) {
-    auto const kind = static_cast<std::uint8_t>(c / 64);
+    auto const what = static_cast<std::uint8_t>(c / 64);
     std::int64_t const number = c % 64;
-    return {kind, number, kind == +hop_kind::update ? numbered(value(from, number)) : shared_update{}};
+    return {what, number, what == +hop_kind::update ? numbered(value(from, number)) : shared_update{}};
   }
 
   // ---- states

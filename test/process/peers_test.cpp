@@ -127,7 +127,7 @@ TEST_CASE("peers prove to each other who they are, by a token and certificates f
 
 TEST_CASE("a killed peer is left out where the gather can do without it, and the others go on",
           "[process][peers][loss]") {
-  std::string const protocol = GENERATE("backup", "newest", "ad_psgd");
+  std::string const protocol = GENERATE("backup", "newest", "ad_psgd", "push_sum", "gossip");
   std::int64_t const dies_at = GENERATE(0, 7, 23);
   test::process_run run(long_peers_plan(protocol, 400));
   await_iteration(run.worker(1), dies_at);
@@ -145,7 +145,7 @@ TEST_CASE("a killed peer is left out where the gather can do without it, and the
 
 TEST_CASE("a killed peer ends the run everywhere where nobody can do without it, by the names of both",
           "[process][peers][loss]") {
-  std::string const protocol = GENERATE("hop", "all_reduce");
+  std::string const protocol = GENERATE("hop", "all_reduce", "prague");
   test::process_run run(long_peers_plan(protocol));
   await_iteration(run.worker(1), 5);
   run.worker(1).send(SIGKILL);

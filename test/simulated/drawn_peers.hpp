@@ -12,9 +12,12 @@
 #include <rubato/core/random.hpp>
 #include <rubato/peer/ad_psgd.hpp>
 #include <rubato/peer/all_reduce.hpp>
+#include <rubato/peer/gossip.hpp>
 #include <rubato/peer/hop.hpp>
 #include <rubato/peer/local_step.hpp>
 #include <rubato/peer/peer_rules.hpp>
+#include <rubato/peer/prague.hpp>
+#include <rubato/peer/push_sum.hpp>
 #include <rubato/peer/topologies.hpp>
 #include <rubato/testing/peer_schedule.hpp>
 
@@ -54,6 +57,7 @@ class drawn_peers {
   testing::peer_schedule schedule_{.mixing = mixing_matrix::automatic(ring(1))};
   bool outlives_loss_ = false;  ///< the others go on when somebody is lost
   bool is_exact_ = false;       ///< nobody does without anybody
+  bool steps_by_weight_ = true;  ///< a step counts in the sum of all, whatever its peer's weight
 
  private:
   template <class P>
@@ -69,6 +73,14 @@ class drawn_peers {
     is_exact_ = !hop_ || (hop_->bounds_gap && hop_->by_iteration());
   }
 
+  /// Steps are to be added up, so that none has a memory.
+  template <class P>
+  void take_push(P const& p, testing::peer_schedule_limits limits) {
+    step_ = {.rate = 0.1};
+    take(p, limits);
+    is_exact_ = false;
+  }
+
   void draw_protocol(std::uint64_t seed) {
     iteration_order const order = random_.chance(0.5) ? iteration_order::parallel : iteration_order::serial;
     token_queues const tokens{1 + static_cast<std::int64_t>(random_.below(6))};
@@ -79,7 +91,7 @@ class drawn_peers {
     testing::peer_schedule_limits const all{.leaves = false};
     step_ = {.rate = 0.1, .momentum = random_.chance(0.5) ? 0.9 : 0.0, .decay = random_.chance(0.5) ? 0.01 : 0.0};
     schedule_.iterations = 0;
-    switch (random_.below(11)) {
+    switch (random_.below(14)) {
       case 0: take(hop(order), all); break;
       case 1: take(hop(notify_ack{}, order), all); break;
       case 2: take(hop(tokens, order), all); break;
@@ -98,6 +110,12 @@ class drawn_peers {
         if (random_.chance(0.3)) schedule_.leaves = {static_cast<std::int64_t>(random_.below(3))};
         take(ad_psgd{seed}, {});
         is_exact_ = false;
+        break;
+      case 10: take_push(push_sum{.delay = static_cast<std::int64_t>(random_.below(3))}, {}); break;
+      case 11: take_push(prague{.group = 2 + static_cast<std::uint32_t>(random_.below(3)), .seed = seed}, all); break;
+      case 12:
+        take_push(gossip{.probability = random_.chance(0.5) ? 1.0 : 0.4, .seed = seed}, {});
+        steps_by_weight_ = false;
         break;
       default: take(all_reduce{}, all); break;
     }

@@ -15,6 +15,7 @@
 
 #include <rubato/cluster/peer_group.hpp>
 #include <rubato/peer/hop_node.hpp>
+#include <rubato/peer/push_node.hpp>
 #include <rubato/testing/peer_observer.hpp>
 #include <rubato/testing/trial.hpp>
 #include <rubato/transport/tcp.hpp>
@@ -28,8 +29,8 @@ namespace rubato::test {
 /// A run of peers in processes under faults, watched from outside: all that a seed decides, but for the faults.
 ///
 /// The judge of Hop looks after every event. Where nobody does without anybody (the standard gather, all_reduce), each
-/// trajectory is that of a computation in one place, bit for bit, whatever goes wrong. AD-PSGD keeps the sum of all
-/// parameters.
+/// trajectory is that of a computation in one place, bit for bit, whatever goes wrong. The others keep the sum of all
+/// parameters, each times its peer's weight, and the sum of weights.
 class watched_peers : drawn_peers {
  public:
   enum class faults { some, none };
@@ -201,7 +202,7 @@ class watched_peers : drawn_peers {
     if (!same_bits<double>(*known, average)) breach("peers disagree on the average of all after run ", number);
     bool const is_of_first = number < runs_;
     if (is_exact_) compare(own, rank, is_of_first ? number : number - runs_, schedule_.iterations);
-    if (number == 0) finals_.push_back(own);
+    if (number == 0) finals_.emplace_back(weight_of(group, rank), own);
     if (!observer_ || number != watched_run_ || at(rank) != &of) return;
     everyone const all(*this);
     bool is_plain = true;  // who is lost when its iterations are over is missing in the report
@@ -273,12 +274,26 @@ class watched_peers : drawn_peers {
   void judge_sum() {
     if (hop_ || is_exact_ || finals_.size() != schedule_.peers()) return;
     for (std::size_t i = 0; i < size; ++i) {
-      double sum = 0;
-      for (auto const& x : finals_) sum += x[i];
+      double sum = 0, weights = 0;
+      for (auto const& [w, x] : finals_) {
+        sum += w * x[i];
+        weights += w;
+      }
       double const wanted = steps_[i] + schedule_.peers() * before_run_[0][i];
-      if (std::abs(sum - wanted) > 1e-9)
-        breach("AD-PSGD: all parameters number ", i, " together are ", sum, ", expected ", wanted);
+      if (steps_by_weight_ && std::abs(sum - wanted) > 1e-9)
+        breach("all parameters number ", i, " together are ", sum, ", expected ", wanted);
+      if (std::abs(weights - schedule_.peers()) > 1e-9)
+        breach("all weights together are ", weights, ", expected ", schedule_.peers());
     }
+  }
+
+  /// Its part of all weights: one, where weights do not travel.
+  [[nodiscard]] static double weight_of(group_type const& group, std::uint32_t rank) {
+    double weight = 1;
+    group.runtime().look_at(rank, [&](peer_node const& n) {
+      if (auto const* const pushes = dynamic_cast<push_node const*>(&n)) weight = pushes->weight();
+    });
+    return weight;
   }
 
   // ---- who is there
@@ -315,7 +330,7 @@ class watched_peers : drawn_peers {
   std::vector<std::vector<peer_states<double>>> known_;  ///< by run: the states before each iteration
   std::vector<std::optional<std::vector<double>>> averages_;  ///< by run
   peer_states<double> before_run_;
-  peer_states<double> finals_;  ///< of the first run
+  std::vector<std::pair<double, std::vector<double>>> finals_;  ///< of the first run: weights with parameters
   std::array<double, size> steps_{};
   std::vector<std::string> violations_;
 };

@@ -15,6 +15,8 @@
 #include <rubato/net/log.hpp>
 #include <rubato/net/mpi_network.hpp>
 #include <rubato/peer/all_reduce.hpp>
+#include <rubato/peer/prague.hpp>
+#include <rubato/peer/push_sum.hpp>
 #include <rubato/peer/topologies.hpp>
 #include <rubato/transport/in_process.hpp>
 
@@ -190,6 +192,9 @@ TEST_CASE("mpi: peers are those of one process, bit for bit (HOP-3)", "[mpi][pee
   SECTION("hop") { check_peers(hop()); }
   SECTION("hop, with tokens") { check_peers(hop(token_queues{2})); }
   SECTION("all_reduce, without collectives") { check_peers(all_reduce{}, by_messages()); }
+  SECTION("push_sum") { check_peers(push_sum{}); }
+  SECTION("prague") { check_peers(prague{}); }
+  SECTION("push_sum, with a delay") { check_peers(push_sum{.delay = 1}); }
 }
 
 TEST_CASE("mpi: peers where there are servers, or not as many ranks, are refused", "[mpi][peers]") {

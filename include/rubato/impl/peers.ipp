@@ -10,6 +10,8 @@
 #include "rubato/peer/impl/hop_node.ipp"
 #include "rubato/peer/impl/ad_psgd.ipp"
 #include "rubato/peer/impl/all_reduce.ipp"
+#include "rubato/peer/impl/exchange.ipp"
+#include "rubato/peer/impl/push_node.ipp"
 #include "rubato/peer/impl/peer.ipp"
 #include "rubato/run/impl/peer_run.ipp"
 #include "rubato/transport/threads/impl/peer_threads.ipp"

@@ -4,12 +4,16 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
 
 namespace rubato {
+
+class graph;
 
 /// An iteration of a peer: 0, 1, … It is the peer's clock: a peer in iteration k has ended k of them,
 /// made or jumped over.
@@ -116,6 +120,37 @@ concept hop_protocol = std::copyable<P> && requires(P const p) {
   { p.gap() } -> gap_policy;
   { p.jump() } -> jump_policy;
   { p.order() } -> std::same_as<iteration_order>;
+};
+
+// ---- graphs that change
+
+/// Whom does a peer send to in an iteration, and who sends to it, where that changes from one to the next?
+///
+/// | expression       | result                   | meaning |
+/// |------------------|--------------------------|---------|
+/// | `s.out(g, i, k)` | `std::vector<worker_id>` | whom node i of g sends to in iteration k: others than i, ascending, each once |
+/// | `s.in(g, j, k)`  | the same                 | who sends to j in iteration k |
+/// | `s.text()`       | `std::string`            | what it is, with its options, in words: peers that differ in it do not train together |
+/// | `s.check()`      | `void`                   | if there is one: throws `option_error` for options that cannot be meant |
+///
+/// All peers answer all questions alike, without a word between them: what is random comes from a seed that is an
+/// option of the schedule. j is one of `out(g, i, k)` exactly where i is one of `in(g, j, k)`. Nothing else is asked
+/// for: edges may be directed, go beyond those of g, and need not reach everybody in one iteration.
+/// Models: `one_peer_exponential`, `every_neighbor`, `random_partner`, `random_groups`.
+/// Source: Assran et al., ICML 2019, §2 (time-varying, directed mixing).
+template <class S>
+concept exchange_schedule = std::copyable<S> && requires(S const s, graph const& g, worker_id i, iteration_index k) {
+  { s.out(g, i, k) } -> std::same_as<std::vector<worker_id>>;
+  { s.in(g, i, k) } -> std::same_as<std::vector<worker_id>>;
+  { s.text() } -> std::same_as<std::string>;
+};
+
+/// How a peer treats the updates of a schedule. Whoever sends to d others keeps a share of its weight, and gives
+/// each of them one of d + 1 equal ones: weights of a sender add up to 1, those of a receiver need not, so that
+/// weights travel with updates (push-sum).
+enum class exchange_pace {
+  in_step,  ///< waits for those who send to it in this iteration, or some iterations before
+  free,     ///< waits for nobody: takes what comes when it comes
 };
 
 }  // namespace rubato

@@ -42,6 +42,9 @@ class local_parameters {
   /// `base` and the step, computed at `x`.
   [[nodiscard]] shared_update stepped(shared_update const& base, shared_update const& x,
                                       std::span<std::byte const> gradient);
+  /// The same with the step times `scale`.
+  [[nodiscard]] shared_update stepped(shared_update const& base, shared_update const& x,
+                                      std::span<std::byte const> gradient, double scale);
   /// The same with a gradient that lies in pieces, one after another.
   [[nodiscard]] shared_update stepped(shared_update const& base, shared_update const& x,
                                       std::span<shared_update const> gradient);

@@ -19,8 +19,9 @@ namespace rubato {
 /// The weights W of a graph's edges: W(i, j) is the influence of i's update at j, so column j
 /// belongs to the receiver and j reduces to the sum of W(i, j) u_i over N_in(j), itself included.
 ///
-/// Every one is doubly stochastic: its rows and its columns sum to 1, up to 1e-9. Decentralized
-/// training needs that to find the same minimum as training in one place.
+/// Every one but `push` is doubly stochastic: its rows and its columns sum to 1, up to 1e-9. Decentralized
+/// training needs that to find the same minimum as training in one place, unless weights travel with
+/// updates, as with `push_sum`.
 ///
 /// Immutable; any number of threads may read one object. Memory and copying: O(size + edges).
 ///
@@ -49,11 +50,17 @@ class mixing_matrix {
   /// @throws option_error otherwise, as `uniform` does
   [[nodiscard]] static mixing_matrix automatic(graph const& on);
 
+  /// What a sender gives away: W(i, j) = 1/(|N_out(i)|), itself included, whatever the degrees. Rows sum to 1,
+  /// columns need not: for protocols in which weights travel with updates (`push_sum`, `gossip`), on any graph.
+  [[nodiscard]] static mixing_matrix push(graph const& on);
+
   /// The graph whose edges are weighted.
   [[nodiscard]] graph const& topology() const noexcept { return graph_; }
-  /// "uniform", "metropolis" or "given".
+  /// "uniform", "metropolis", "given" or "push".
   [[nodiscard]] std::string_view name() const noexcept { return name_; }
 
+  /// Whether rows and columns sum to 1: of all but `push`, and there on regular graphs.
+  [[nodiscard]] bool is_doubly_stochastic() const noexcept { return doubly_stochastic_; }
   /// W(j, j): what j's own update counts at j. O(1).
   /// @throws option_error if the graph has no node j; `of` does, too
   [[nodiscard]] double self(worker_id j) const;
@@ -77,6 +84,7 @@ class mixing_matrix {
 
   graph graph_;
   std::string_view name_;  // a literal
+  bool doubly_stochastic_ = true;
   std::vector<double> self_;
   std::vector<std::size_t> first_;  // of(j) begins at weights_[first_[j]]
   std::vector<double> weights_;

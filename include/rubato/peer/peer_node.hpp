@@ -42,7 +42,7 @@ struct node_setup {
 };
 
 /// What a decentralized protocol does for one peer: the machine, and the arithmetic on parameters, which
-/// are bytes to all but itself. Models: `hop_node`, `ad_psgd_node`, `all_reduce_node`.
+/// are bytes to all but itself. Models: `hop_node`, `push_node`, `ad_psgd_node`, `all_reduce_node`.
 ///
 /// Called by the transport, under the guard:
 ///
@@ -92,7 +92,8 @@ class peer_node {
   [[nodiscard]] virtual std::string agreement() const { return "one that says nothing of itself"; }
 };
 
-/// A decentralized protocol: makes the nodes of peers. Models: what `hop` gives, `ad_psgd`, `all_reduce`.
+/// A decentralized protocol: makes the nodes of peers. Models: what `hop` gives, `push_sum`, `prague`,
+/// `gossip`, `ad_psgd`, `all_reduce`.
 template <class P>
 concept peer_protocol = std::copyable<P> && requires(P const p, node_setup const& setup) {
   { p.make_node(setup) } -> std::same_as<std::unique_ptr<peer_node>>;

@@ -12,8 +12,11 @@
 #include "rubato/core/error.hpp"
 #include "rubato/peer/ad_psgd.hpp"
 #include "rubato/peer/all_reduce.hpp"
+#include "rubato/peer/gossip.hpp"
 #include "rubato/peer/hop.hpp"
 #include "rubato/peer/peer_rules.hpp"
+#include "rubato/peer/prague.hpp"
+#include "rubato/peer/push_sum.hpp"
 #include "rubato/peer/topologies.hpp"
 #include "rubato/transport/tcp.hpp"
 
@@ -27,6 +30,9 @@ peer_rules protocol_of(std::string const& name) {
   if (name == "newest") return hop(gather_newest{.staleness = 3}, token_queues{4});
   if (name == "ad_psgd") return ad_psgd{};
   if (name == "all_reduce") return all_reduce{};
+  if (name == "push_sum") return push_sum{.delay = 1};
+  if (name == "gossip") return gossip{};
+  if (name == "prague") return prague{};
   throw option_error("no protocol " + name);
 }
 

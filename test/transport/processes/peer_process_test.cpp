@@ -4,6 +4,7 @@
 #include <Eigen/Core>
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -14,8 +15,12 @@
 #include <rubato/core/random.hpp>
 #include <rubato/peer/ad_psgd.hpp>
 #include <rubato/peer/all_reduce.hpp>
+#include <rubato/peer/gossip.hpp>
 #include <rubato/peer/hop.hpp>
 #include <rubato/peer/peer_rules.hpp>
+#include <rubato/peer/prague.hpp>
+#include <rubato/peer/push_node.hpp>
+#include <rubato/peer/push_sum.hpp>
 #include <rubato/peer/topologies.hpp>
 #include <rubato/transport/in_process.hpp>
 
@@ -111,6 +116,52 @@ TEST_CASE("peers apart: all_reduce keeps all peers alike, as in one process", "[
         require_that(test::same_bits<float>(group.parameters(), group.parameters(rank)), "peers are not alike");
         require_that(group.spread() == 0, "peers are apart");
       });
+}
+
+TEST_CASE("peers apart: what comes in step counts as in one process, bit for bit, whoever sends to whom",
+          "[tcp][peers]") {
+  constexpr std::uint32_t peers = 4;
+  peer_rules const protocol = GENERATE(peer_rules(push_sum{}), peer_rules(push_sum{.delay = 2}), peer_rules(prague{}));
+  floats const initial = numbers(1000);
+  auto const mixing = mixing_matrix::push(directed_ring(peers));
+  auto in_one = make_group(in_process{}, mixing, protocol, initial, with_momentum);
+  in_one.run(training(9));
+  in_groups(
+      peers_apart(peers), [&](tcp const& t) { return make_group(t, mixing, protocol, initial, with_momentum); },
+      [&](auto& group, std::uint32_t rank) {
+        group.run(training(9));
+        require_that(test::same_bits<float>(group.parameters(rank), in_one.parameters(rank)), "not as in one process");
+        require_that(group.spread() == in_one.spread(), "another spread");
+      });
+}
+
+TEST_CASE("peers apart: no weight that gossip pushes is lost, to the last message", "[tcp][peers]") {
+  constexpr std::uint32_t peers = 4;
+  bool const background = GENERATE(false, true);
+  std::array<double, peers> weights{};
+  in_groups(
+      peers_apart(peers),
+      [&](tcp t) {
+        t.background = background;
+        return peer_group{t, complete(peers), gossip{}, plain_step{}, floats(50)};
+      },
+      [&](auto& group, std::uint32_t rank) {
+        auto const report = group.run([&](auto& peer) {
+          floats const step(50, static_cast<float>(peer.rank()));
+          for ([[maybe_unused]] std::int64_t const k : peer.iterations(25)) peer.step(step);
+        });
+        group.runtime().look_at(rank, [&](peer_node const& n) {
+          weights[rank] = dynamic_cast<push_node const&>(n).weight();
+        });
+        std::uint64_t sent = 0, reduced = 0;
+        for (peer_metrics const& m : report.peers) {
+          sent += m.updates_sent;
+          reduced += m.updates_reduced;
+          require_that(m.wait() == duration{}, "somebody waited");
+        }
+        require_that(report.iterations() == peers * 25 && reduced == sent, "an update is missing");
+      });
+  CHECK(weights[0] + weights[1] + weights[2] + weights[3] == Approx(peers));
 }
 
 TEST_CASE("peers apart: what ad_psgd averages is averaged at both ends, to the last exchange", "[tcp][peers]") {
@@ -303,6 +354,10 @@ TEST_CASE("peers apart: who is of another group is told in what, and so are the 
       {"gap: token queues of 3",
        [=](tcp const& t) { peer_group{t, ring(3), hop(token_queues{3}), step, w0}.run([](auto&) {}); }},
       {"reduce: ", [=](tcp const& t) { peer_group{t, ring(3), hop(reduce_plainly{}), step, w0}.run([](auto&) {}); }},
+      {"protocol: push_sum, random groups of 3, seed 7",
+       [=](tcp const& t) {
+         peer_group{t, ring(3), push_sum{.over = random_groups{.seed = 7}}, step, w0}.run([](auto&) {});
+       }},
       {"protocol: all_reduce", [=](tcp const& t) { peer_group{t, ring(3), all_reduce{}, step, w0}.run([](auto&) {}); }},
   }));
   auto const& join = join_otherwise;

@@ -64,7 +64,12 @@ std::unique_ptr<peer_node> make_hop_node(hop_rules protocol, node_setup const& s
 hop_node::hop_node(hop_rules protocol, node_setup const& setup)
     : core_(protocol, detail::checked_site(protocol, site_of(setup.mixing, setup.self, protocol.needs_lead()))),
       local_(setup),
-      current_(local_.initial(setup.initial)) {}
+      current_(local_.initial(setup.initial)) {
+  if (!setup.mixing.is_doubly_stochastic())
+    throw option_error("hop: the weights of graph " + setup.mixing.topology().name() +
+                       " are not doubly stochastic, and a reduce does without what receivers' weights lack: take "
+                       "push_sum or gossip, in which weights travel with updates");
+}
 
 bool hop_node::deliver(worker_id from, peer_message&& m, outbox&) {
   if (m.kind == +hop_kind::update && !local_.fits(m.parameters)) return false;

@@ -76,6 +76,24 @@ shared_update local_parameters::stepped(shared_update const& base, shared_update
 }
 
 shared_update local_parameters::stepped(shared_update const& base, shared_update const& x,
+                                        std::span<std::byte const> gradient, double scale) {
+  if (scale == 1) return stepped(base, x, gradient);
+  update_buffer next = fresh();
+  with_element(element_, [&]<class T>() {
+    std::array<T, detail::stretch> step;
+    for (std::size_t first = 0; first < size_; first += detail::stretch) {
+      std::size_t const n = std::min(detail::stretch, size_ - first);
+      std::size_t const at = first * sizeof(T);
+      std::fill_n(step.begin(), n, T{0});
+      step_->apply(first, n, x->values.data() + at, gradient.data() + at, reinterpret_cast<std::byte*>(step.data()));
+      detail::add_scaled_into(reinterpret_cast<T*>(next->values.data() + at),
+                              reinterpret_cast<T const*>(base->values.data() + at), step.data(), n, scale);
+    }
+  });
+  return next;
+}
+
+shared_update local_parameters::stepped(shared_update const& base, shared_update const& x,
                                         std::span<shared_update const> gradient) {
   update_buffer next = fresh();
   std::memcpy(next->values.data(), base->values.data(), size_bytes());

@@ -166,6 +166,18 @@ mixing_matrix mixing_matrix::automatic(graph const& on) {
   return metropolis(on);
 }
 
+mixing_matrix mixing_matrix::push(graph const& on) {
+  mixing_matrix w(on, "push");
+  auto const share = [&](worker_id i) { return 1.0 / static_cast<double>(on.out(i).size() + 1); };
+  for (std::uint32_t j = 0; j < on.size(); ++j) {
+    auto const in = on.in(worker_id(j));
+    for (std::size_t k = 0; k < in.size(); ++k) w.weights_[w.first_[j] + k] = share(in[k]);
+    w.self_[j] = share(worker_id(j));
+  }
+  w.doubly_stochastic_ = !first_imbalance(w);
+  return w;
+}
+
 double mixing_matrix::self(worker_id j) const {
   static_cast<void>(graph_.in(j));  // rejects a node that is none
   return self_[j.index()];
