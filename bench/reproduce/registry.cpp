@@ -72,6 +72,8 @@ constexpr std::array all{
     reproduction{"hop-figure20", "three graphs of 8 workers unevenly on 3 machines",
                  reproduce_hop_figure20},
     reproduction{"hop-figure21", "the spectral gaps of these graphs", reproduce_hop_figure21},
+    reproduction{"hop-equation2", "staleness: updates weighted by their age beside a plain average",
+                 reproduce_hop_equation2},
     reproduction{"flexps-figure1", "SGD: what an iteration takes by degree, with batches of 100 and 10000",
                  reproduce_flexps_figure1},
     reproduction{"flexps-figure5", "and table2: degrees found while a stage runs, the best, and random ones",

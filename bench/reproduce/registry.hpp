@@ -103,6 +103,8 @@ void reproduce_hop_figure19(reproduce_options const& options);
 void reproduce_hop_figure20(reproduce_options const& options);
 /// The same, Figure 21: the spectral gaps of these graphs.
 void reproduce_hop_figure21(reproduce_options const& options);
+/// The same, Equation 2: updates weighted by their age beside a plain average.
+void reproduce_hop_equation2(reproduce_options const& options);
 
 /// FlexPS paper, Figure 1: what an iteration takes by degree, for small and large batches.
 void reproduce_flexps_figure1(reproduce_options const& options);
