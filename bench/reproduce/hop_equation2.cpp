@@ -81,6 +81,22 @@ void run_task(task t, std::uint64_t seed) {
   said.print();
 }
 
+/// Whose gradients count, where nothing else differs.
+void print_influence(std::uint64_t seed) {
+  fmt::print(
+      "\nWhere messages take no time: the part of the consensus that the 8 most influential workers of 16 make\n");
+  text_table t{.head = {"slowdown", "staleness", "weighted", "plain"}, .rows = {}};
+  for (slowdown const slow : {slowdown::random, slowdown::straggler})
+    for (int const s : {2, 5}) {
+      setting where{.protocol = fmt::format("hop_stale:{}", s), .slow = slow};
+      std::string const weighted = show_share(timing_model(where, seed).upper_half);
+      where.plainly = true;
+      t.rows.push_back({show_slowdown(slow), std::to_string(s), weighted,
+                        show_share(timing_model(where, seed).upper_half)});
+    }
+  fmt::print("{}", t.to_string());
+}
+
 }  // namespace
 
 void reproduce_hop_equation2(reproduce_options const& options) {
@@ -91,6 +107,7 @@ void reproduce_hop_equation2(reproduce_options const& options) {
       seeds);
   run_task(task::network(options), options.seed);
   run_task(task::classifier(options), options.seed);
+  print_influence(options.seed);
 }
 
 }  // namespace rubato::bench

@@ -41,8 +41,8 @@ constexpr std::array clusters = {production{.name = "as Figure 6"},
 /// Of the paper's cluster it is only known that the fastest worker is up to twice as fast as the slowest, and that
 /// computing and the network both differ. A worker computes 1 to 1.9 times as long as the fastest, in even steps dealt
 /// out at random; half of the workers have a machine's card to themselves, the others are in fives to a card. A card
-/// has 10 MB/s and a message takes 20 us, so that a9a's 123 parameters take as long beside a mini-batch as URL's 3.2M do
-/// at 1 Gbit/s, and it is bytes that take the time.
+/// has 10 MB/s and a message takes 20 us, so that a9a's 123 parameters take as long beside a mini-batch as URL's 3.2M
+/// do at 1 Gbit/s, and it is bytes that take the time.
 sim::scenario scenario_of(production const& p, std::uint32_t workers, std::uint64_t seed) {
   constexpr std::uint64_t bandwidth = 10'000'000;
   sim::scenario s{.speed = {.work_cost = 100ns, .jitter = sim::lognormal{.sigma = 0.1}},
@@ -101,7 +101,8 @@ void print_workers(run_result const& r) {
   auto const spread = [](std::vector<double> const& x) {
     return show_ratio(std::ranges::max(x) / std::ranges::min(x));
   };
-  fmt::print("{}\nThe slowest worker's clock takes {} the fastest's (paper: up to 2x), its computing {}, its network {}.\n",
+  fmt::print("{}\nThe slowest worker's clock takes {} the fastest's (paper: up to 2x), its computing {}, its network "
+             "{}.\n",
              t.to_string(), spread(clocks), spread(computing), spread(network));
 }
 
