@@ -33,6 +33,7 @@ protocol_choice choice_of(setting const& s) {
   protocol_parameters with;
   with.peers.graph = s.graph;
   with.peers.gap_max = s.gap_max;
+  with.peers.plainly = s.plainly;
   std::array<std::string, 1> const names = {s.protocol};
   return parse_protocols(names, with).front();
 }
@@ -181,10 +182,11 @@ training task::job_of(setting const& s, std::uint64_t seed) {
   return job;
 }
 
+run_result task::run(setting const& s, std::uint64_t seed) { return choice_of(s).run(job_of(s, seed)); }
+
 outcome task::measure(setting const& s, std::string label) {
-  protocol_choice const p = choice_of(s);
-  outcome o{label.empty() ? p.label() : std::move(label), {}};
-  for (std::uint64_t i = 1; i <= seeds; ++i) o.runs.push_back(p.run(job_of(s, seed_ + i)));
+  outcome o{label.empty() ? choice_of(s).label() : std::move(label), {}};
+  for (std::uint64_t i = 1; i <= seeds; ++i) o.runs.push_back(run(s, seed_ + i));
   std::ranges::sort(o.runs, {}, [](run_result const& r) {
     return std::pair(infinite_if_none(r.seconds_to_target), r.final_loss);
   });

@@ -29,6 +29,7 @@ struct setting {
   std::string protocol = "hop";  ///< as in `parse_protocols`
   std::string graph = "ring-based";
   slowdown slow = slowdown::none;
+  bool plainly = false;  ///< `peer_parameters::plainly`
   std::optional<std::int64_t> gap_max{};
   std::vector<std::uint32_t> machines = {4, 4, 4, 4};  ///< how many workers are on each
 
@@ -80,6 +81,7 @@ class task {
 
   /// The job of one run to the target; all that is drawn comes from the seed.
   [[nodiscard]] training job_of(setting const& s, std::uint64_t seed);
+  [[nodiscard]] run_result run(setting const& s, std::uint64_t seed);
   /// Three runs. The label is the protocol's unless one is given.
   [[nodiscard]] outcome measure(setting const& s, std::string label = "");
 

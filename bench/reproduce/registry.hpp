@@ -39,6 +39,12 @@ struct reproduction {
 void reproduce_sigmod17_table3(reproduce_options const& options);
 /// The same: what has to hold for the updates of ASP and SSP to grow with the heterogeneity.
 void reproduce_sigmod17_heterogeneity(reproduce_options const& options);
+/// The same, Figure 2: BSP, ASP and SSP as the heterogeneity grows.
+void reproduce_sigmod17_figure2(reproduce_options const& options);
+/// The same, Figure 6: each worker's time for a clock in a production cluster.
+void reproduce_sigmod17_figure6(reproduce_options const& options);
+/// The same, Figure 7: the protocols and FlexRR there.
+void reproduce_sigmod17_figure7(reproduce_options const& options);
 /// The same, Table 4: the global learning rate of ConSGD.
 void reproduce_sigmod17_table4(reproduce_options const& options);
 /// The same, Figure 9: the best convergence curves, with fixed and decayed rates.
@@ -51,6 +57,8 @@ void reproduce_sigmod17_figure11(reproduce_options const& options);
 void reproduce_sigmod17_figure12(reproduce_options const& options);
 /// The same, Figure 13: what versions take on the servers, by staleness.
 void reproduce_sigmod17_figure13(reproduce_options const& options);
+/// The same: what servers and workers compute, as processes.
+void reproduce_sigmod17_figure13_cpu(reproduce_options const& options);
 /// The same, Figure 16: the effect of partition synchronization.
 void reproduce_sigmod17_figure16(reproduce_options const& options);
 
@@ -95,6 +103,8 @@ void reproduce_hop_figure19(reproduce_options const& options);
 void reproduce_hop_figure20(reproduce_options const& options);
 /// The same, Figure 21: the spectral gaps of these graphs.
 void reproduce_hop_figure21(reproduce_options const& options);
+/// The same, Equation 2: updates weighted by their age beside a plain average.
+void reproduce_hop_equation2(reproduce_options const& options);
 
 /// Stochastic gradient push beside all-reduce, on 4 to 32 nodes.
 void reproduce_push_sum(reproduce_options const& options);

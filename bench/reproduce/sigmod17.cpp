@@ -11,6 +11,9 @@
 #include "bench/compare/compare.hpp"
 #include "bench/compare/reference.hpp"
 #include "bench/setup/scenario_file.hpp"
+#include "bench/train/reassignment.hpp"
+#include "bench/train/run.hpp"
+#include "rubato/protocol/ssp.hpp"
 
 namespace rubato::bench::sigmod17 {
 
@@ -120,6 +123,23 @@ double sensitivity::moderate_rate(protocol_choice const& protocol) const {
 std::string show_clocks(convergence const& c, std::int64_t most) {
   return c.clocks ? fmt::format("{} clocks", *c.clocks) : fmt::format("more than {} clocks", most);
 }
+
+namespace {
+
+run_result run_flex_rr(training const& job, protocol_parameters const& with) {
+  reassignment rows(job);
+  training once = job;
+  once.reassigned = &rows;
+  run_result r = run_protocol(ssp{.staleness = staleness{with.staleness}}, once);
+  r.protocol = "flex_rr";
+  return r;
+}
+
+constexpr protocol_entry flex_rr_entry{.name = "flex_rr", .number = protocol_number::staleness, .run = run_flex_rr};
+
+}  // namespace
+
+protocol_choice flex_rr(std::int64_t staleness) { return {.entry = &flex_rr_entry, .with = {.staleness = staleness}}; }
 
 std::array<protocol_choice, 3> three(std::int64_t staleness) {
   std::array<std::string, 3> const names = {"ssp", "con_sgd", "dyn_sgd"};

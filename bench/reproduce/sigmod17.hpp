@@ -96,6 +96,9 @@ class sensitivity {
 /// "12 clocks", "more than 50 clocks"
 [[nodiscard]] std::string show_clocks(convergence const& c, std::int64_t most);
 
+/// SSP whose slow workers give rows to fast ones, see `reassignment`.
+[[nodiscard]] protocol_choice flex_rr(std::int64_t staleness = 3);
+
 /// SSP, ConSGD and DynSGD.
 [[nodiscard]] std::array<protocol_choice, 3> three(std::int64_t staleness = 3);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/result/run_result.hpp"
+#include "bench/train/reassignment.hpp"
 #include "bench/train/timeline_recorder.hpp"
 #include "bench/train/timing.hpp"
 #include "bench/train/training.hpp"
@@ -58,7 +59,8 @@ void train(Worker& worker, training const& job, GoOn go_on, Pulled pulled, Commi
   time_point const began = worker.now();
   std::int64_t const missed = worker.clock().value() * job.steps_per_commit;  // by one that joins later
   for (std::size_t step = 0; go_on(); ++step) {
-    data::dataset_view const batch = batches.at_step(step);
+    data::dataset_view const batch =
+        job.reassigned != nullptr ? job.reassigned->at_step(worker.rank(), step) : batches.at_step(step);
     worker.pull(w);
     if (job.watcher != nullptr) job.watcher->has_read(moment_of(worker, began));
     pulled(w);
@@ -71,7 +73,10 @@ void train(Worker& worker, training const& job, GoOn go_on, Pulled pulled, Commi
       job.watcher->worked(moment_of(worker, began));
       job.watcher->begins_clock(moment_of(worker, began));
     }
-    if (commits) committed(split_of(worker.metrics(), worker.now() - began));
+    if (!commits) continue;
+    time_split const spent = split_of(worker.metrics(), worker.now() - began);
+    if (job.reassigned != nullptr) job.reassigned->ends_clock(worker.rank(), spent.compute + spent.send);
+    committed(spent);
   }
 }
 

@@ -9,8 +9,10 @@
 #include "rubato/peer/gap.hpp"
 #include "rubato/peer/gossip.hpp"
 #include "rubato/peer/hop.hpp"
+#include "rubato/peer/peer_rules.hpp"
 #include "rubato/peer/prague.hpp"
 #include "rubato/peer/push_sum.hpp"
+#include "rubato/peer/reduce.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -36,8 +38,9 @@ run_result run_hop_backup(training const& job, protocol_parameters const& with) 
 
 run_result run_hop_stale(training const& job, protocol_parameters const& with) {
   staleness const s{with.peers.staleness};
-  return run_peers(hop(gather_newest{s}, peer_tokens(with), with.peers.order), "hop_stale", s, job,
-                   with);
+  peer_rules p = hop(gather_newest{s}, peer_tokens(with), with.peers.order);
+  if (with.peers.plainly) p = hop(gather_newest{s}, reduce_plainly{}, peer_tokens(with), with.peers.order);
+  return run_peers(p, "hop_stale", s, job, with);
 }
 
 run_result run_hop_hybrid(training const& job, protocol_parameters const& with) {

@@ -243,6 +243,7 @@ std::string protocol_choice::label() const {
   if (entry->keeps_versions && with.partition_sync) text += "+sync";
   if (entry->tunes_batches && with.batch_tune) text += "+batch_tune";
   if (entry->run == run_hop && with.peers.gap_max) text += "+tokens";
+  if (entry->run == run_hop_stale && with.peers.plainly) text += "+plain";
   if (entry->family == protocol_family::hop && with.peers.order == iteration_order::serial)
     text += "+serial";
   return text;

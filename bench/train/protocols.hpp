@@ -22,6 +22,7 @@ struct peer_parameters {
   std::optional<std::int64_t> gap_max{};  ///< max_ig; 8 unless set. If set, hop has tokens, too
   std::int64_t backups = 1;               ///< hop_backup, hop_skip, hop_hybrid
   std::int64_t staleness = 5;             ///< hop_stale, hop_hybrid
+  bool plainly = false;                   ///< hop_stale: updates count alike, whatever their age
   std::int64_t jump_trigger = 2;          ///< hop_skip
   std::int64_t jump_max = 10;             ///< hop_skip
   std::int64_t delay = 0;                 ///< push_sum: iterations after which an update counts

@@ -46,6 +46,7 @@ struct stop_rule {
 };
 
 class application;
+class reassignment;
 class timeline_recorder;
 
 /// Everything that one run depends on, but the protocol.
@@ -76,6 +77,7 @@ struct training {
   bool watch_reads = false;  ///< also what worker 0 reads after each of its clocks; simulator only
   std::uint64_t seed = 1;
   timeline_recorder* watcher = nullptr;  ///< what workers do is told it; simulator only, and not of applications
+  reassignment* reassigned = nullptr;    ///< whose rows mini-batches are of, where that changes; simulator only
   std::span<float const> goes_on_from{};  ///< instead of the workload's initial parameters
 
   [[nodiscard]] std::span<float const> start() const noexcept {

@@ -63,6 +63,19 @@ TEST_CASE("a task trains until its target, and the seed decides all") {
   CHECK(t.measure(s).median().final_loss == o.median().final_loss);
 }
 
+TEST_CASE("stale updates count by their age, or plainly where that is asked for") {
+  reproduce_options const options{.data_dir = "/no/such/directory", .clocks = 30};
+  task t = task::network(options);
+  setting s{.protocol = "hop_stale:5", .slow = slowdown::straggler};
+  run_result const weighted = t.run(s, 2);
+  s.plainly = true;
+  run_result const plain = t.run(s, 2);
+  CHECK(weighted.label == "hop_stale(5)");
+  CHECK(plain.label == "hop_stale(5)+plain");
+  CHECK(plain.updates == weighted.updates);
+  CHECK(plain.final_loss != weighted.final_loss);
+}
+
 TEST_CASE("workers are on as many machines as the setting says") {
   setting const s{.machines = {4, 2, 2}};
   CHECK(s.workers() == 8);

@@ -101,6 +101,33 @@ TEST_CASE("table 3 is printed in both readings, and says what lies outside the p
   CHECK(run("reproduce adsp-figure1 --shards ordered").status != 0);
 }
 
+TEST_CASE("figures are printed beside what the paper says of them") {
+  struct figure {
+    char const* name;
+    char const* clocks;
+    std::array<char const*, 3> parts;
+  };
+  constexpr std::array figures = {
+      figure{"sigmod17-figure2", "1", {"ssp(10)", "flex_rr(3)", "7 = 4 x 1.8"}},
+      figure{"sigmod17-figure6", "2", {"worker", "computing", "the fastest's (paper: up to 2x)"}},
+      figure{"sigmod17-figure7", "1", {"only in the network", "con_sgd(3)", "FlexRR is 1.2x as fast as SSP."}},
+      figure{"hop-equation2", "2", {"4x, one worker", "ahead : behind", "weighted average performs slightly better"}}};
+  for (figure const& f : figures) {
+    outcome const o = run("reproduce " + std::string(f.name) + " --data-dir /no/such/directory --clocks " + f.clocks);
+    INFO(o.output);
+    CHECK(o.status == 0);
+    for (char const* const part : f.parts) CHECK_THAT(o.output, Contains(part));
+  }
+}
+
+TEST_CASE("what servers and workers compute is measured of processes") {
+  outcome const o = run("reproduce sigmod17-figure13-cpu --clocks 1");
+  INFO(o.output);
+  if (o.output.find("not available in builds with sanitizers") != std::string::npos) return;
+  CHECK(o.status == 0);
+  CHECK_THAT(o.output, Contains("DynSGD(40)") && Contains("server / worker") && Contains("by the learning rate"));
+}
+
 TEST_CASE("the sweet spot is looked for between both ends") {
   outcome const o = run("reproduce ssp-sweet-spot --clocks 2 --data-dir /no/such/directory");
   INFO(o.output);
