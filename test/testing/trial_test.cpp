@@ -63,7 +63,7 @@ TEST_CASE("trial: a program that is right passes, and all kinds of fault happen"
   }
   for (std::size_t f = 0; f < testing::fault_kinds; ++f) {
     INFO(testing::to_string(static_cast<fault>(f)));
-    CHECK((happened[f] != 0) == (static_cast<fault>(f) != fault::twins));
+    CHECK((happened[f] != 0) == (static_cast<fault>(f) != fault::twins && static_cast<fault>(f) != fault::liars));
   }
 }
 
@@ -87,6 +87,19 @@ TEST_CASE("trial: a worker has two lives at a time, where that is wanted", "[wor
     twins += r.faults[static_cast<std::size_t>(fault::twins)];
   }
   CHECK(twins > 10);
+}
+
+TEST_CASE("trial: a worker says what is not so, where that is wanted", "[world]") {
+  testing::trial_options options{.workers = 3, .with = {fault::liars}};
+  options.place.when_lost = net::on_loss::go_on;
+  std::uint64_t lies = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    auto const r = testing::run_trial(seed, options, count_commits);
+    INFO(r.text());
+    REQUIRE(r.found == testing::sentences{});
+    lies += r.faults[static_cast<std::size_t>(fault::liars)];
+  }
+  CHECK(lies > 10);
 }
 
 TEST_CASE("trial: a program that goes wrong after a loss is found, by a seed that repeats it", "[world]") {

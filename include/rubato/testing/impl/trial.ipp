@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "rubato/testing/liar.hpp"
 #include "rubato/testing/trial.hpp"
 
 namespace rubato::testing {
@@ -17,7 +18,7 @@ std::string_view to_string(fault f) noexcept {
   constexpr std::array<std::string_view, fault_kinds> names{
       "slow paths", "paced paths",  "pieces",       "small rooms", "clocks",  "cuts",      "half cuts",
       "cuts inside", "short blocks", "short pauses", "refusals",    "joiners", "impostors", "kills",
-      "vanishings", "restarts",     "long blocks",  "long pauses", "twins"};
+      "vanishings", "restarts",     "long blocks",  "long pauses", "twins",  "liars"};
   return names[static_cast<std::size_t>(f)];
 }
 
@@ -30,7 +31,7 @@ class trial {
       : seed_(seed), options_(options), program_(program), random_(seed, 0x7121), world_(seed, usual_path()) {
     result_.seed = seed;
     for (std::size_t f = 0; f < fault_kinds; ++f) {
-      if (static_cast<fault>(f) == fault::twins) continue;
+      if (static_cast<fault>(f) == fault::twins || static_cast<fault>(f) == fault::liars) continue;
       // Who is to be restarted must have been killed.
       bool const drawn = random_.chance(static_cast<fault>(f) == fault::restarts ? 0.7 : 0.35);
       wanted_[f] = drawn && std::ranges::find(options.without, static_cast<fault>(f)) == options.without.end();
@@ -45,6 +46,7 @@ class trial {
     draw_paths();
     if (has(fault::clocks)) draw_clocks();
     if (options_.after_event) world_.on_event(options_.after_event);
+    if (has(fault::liars) && !are_peers()) draw_liar();
     for (fault const f : {fault::cuts, fault::half_cuts, fault::cuts_inside, fault::short_blocks, fault::short_pauses,
                           fault::refusals, fault::kills, fault::vanishings, fault::long_blocks, fault::long_pauses,
                           fault::twins})
@@ -104,7 +106,10 @@ class trial {
         [this, as, rank](simulated_process& me) {
           net::deployment d = place_of(as, rank);
           if (impostor_ == me.number() && !d.place_key.empty()) d.place_key = "none that anybody knows";
-          program_({.place = d, .seed = seed_, .network = me.network()}, me);
+          net::network_maker network = me.network();
+          if (has(fault::liars) && as == net::role::worker)
+            network = lying_network(std::move(network), lies_of(me.number()));
+          program_({.place = d, .seed = seed_, .network = std::move(network)}, me);
         },
         starts);
   }
@@ -248,6 +253,29 @@ class trial {
     twins_.insert(add(names_[of], places_[of].first, places_[of].second, after));
   }
 
+  void draw_liar() {
+    process_number const p = some_worker();
+    world_.at(some(options_.faults_for), [this, p] {
+      endanger(p);
+      liar_ = p;
+      lies_left_ = 1 + random_.below(3);
+    });
+  }
+
+  /// Lies that this process is to tell, once its time has come.
+  [[nodiscard]] lies lies_of(process_number p) {
+    auto const next = [this, p]() -> std::optional<lie> {
+      if (liar_ != p || lies_left_ == 0) return {};
+      return static_cast<lie>(random_.below(lie_kinds));
+    };
+    auto const told = [this, p](lie what) {
+      --lies_left_;
+      note(fault::liars);
+      world_.tell(fmt::format("{} lies: {}", names_[p], to_string(what)));
+    };
+    return {.next = next, .told = told};
+  }
+
   void kill(fault f, process_number p) {
     if (!world_.is_alive(p)) return;
     note(f);
@@ -386,6 +414,8 @@ class trial {
   std::set<process_number> late_;
   std::set<process_number> twins_;
   std::optional<process_number> impostor_;
+  std::optional<process_number> liar_;
+  std::uint64_t lies_left_ = 0;
   std::ptrdiff_t places_taken_ = 0;  ///< by those who came late, at most
   std::set<process_number> in_danger_;
   std::set<process_number> killed_;
