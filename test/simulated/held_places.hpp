@@ -11,6 +11,8 @@
 #include <rubato/testing/world.hpp>
 #include <rubato/transport/processes/serving_process.hpp>
 
+#include "simulated/server_memory.hpp"
+
 namespace rubato::test {
 
 /// Who is what in a run, as the processes themselves see it. Of those who have not been given up, and live, there is
@@ -37,6 +39,15 @@ class held_places {
     testing::simulated_process* who_;
   };
 
+  /// What servers keep. `is_row` and `all_are_there` as in `server_memory::look`.
+  template <class IsRow>
+  [[nodiscard]] std::optional<std::string> look_at_memory(IsRow is_row, bool all_are_there) {
+    for (holder& h : holders_)
+      if (h.serving != nullptr && h.serving->server() != nullptr && !h.who->is_killed())
+        if (auto wrong = h.memory.look(*h.serving->server(), is_row, all_are_there)) return wrong;
+    return std::nullopt;
+  }
+
   /// What is wrong, if anything; to be asked after every event. `in_danger`: whether a process may have been given up.
   template <class InDanger>
   [[nodiscard]] std::optional<std::string> look(InDanger in_danger) const {
@@ -54,6 +65,7 @@ class held_places {
     testing::simulated_process* who;
     std::pair<net::role, std::uint32_t> place;
     detail::serving_process const* serving;
+    server_memory memory = {};
   };
 
   template <class InDanger>

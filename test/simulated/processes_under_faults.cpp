@@ -12,9 +12,8 @@
 
 using namespace rubato;
 
-// Some rules of a server no search can see broken where processes are honest, since others stand before them; tests of
-// one part alone do, and mutants show it. A commit is checked for its sender's life (`incarnation_ignored`), for a
-// sender that was lost (`lost_worker_still_commits`) and for its stamp, but
+// Some rules of a server no search can see broken where processes are honest, since others stand before them. A commit
+// is checked for its sender's life, for a sender that was lost and for its stamp, but
 //
 // - one link carries the commits of a life, each once and in the order sent, so that stamps come in order;
 // - at each server the word that freezes the workers of a lost life is followed by the one that ends that life's
@@ -22,8 +21,9 @@ using namespace rubato;
 //   own: so nothing comes from a life that is over;
 // - even if it did, the stamp would have to be the next one of a life that began at a clock of its own.
 //
-// So nothing that honest processes commit is refused here, and what refused commits take of a server's memory is for
-// inbound_frames_test.cpp.
+// Therefore some workers lie (`fault::liars`): a life or a stamp that is believed shows within a thousand seeds by what
+// tables hold, and a refused commit that takes memory at once. What even a liar cannot show here, as it would have to be
+// given up just while a commit arrives, are rows of such a commit that stay its own: that is for server_limits_test.cpp.
 TEST_CASE("runs of several processes keep their rules under faults, and all that seldom happens does",
           "[simulated][processes]") {
   constexpr std::uint64_t usual = 4000;

@@ -32,9 +32,12 @@ class watched_trial {
     options_.place.silence = std::chrono::milliseconds(random_.chance(0.5) ? 100 : 400);
     options_.place.reconnect = std::chrono::milliseconds(random_.chance(0.2) ? 80 : 300);
     if (random_.chance(0.3)) options_.place.keys.token = "a secret";
+    if (random_.chance(0.3)) options_.place.limits.rows_max = 100'000;
     options_.endangered = [this](testing::process_number p) { endanger(p); };
     options_.after_event = [this] {
       if (auto const wrong = places_.look([this](auto p) { return is_in_danger(p); })) observer_->breach(*wrong);
+      bool const all_are_there = !expected_.holds_back || in_danger_.empty();
+      if (auto const wrong = places_.look_at_memory(is_row, all_are_there)) observer_->breach(*wrong);
     };
     in_background_ = random_.chance(0.2);
     threads_ = random_.chance(0.15) ? 2 : 1;
@@ -57,12 +60,19 @@ class watched_trial {
       options_.workers = 3;
       options_.place.when_lost = net::on_loss::go_on;
       options_.with = {testing::fault::kills, testing::fault::restarts};
+      options_.place.limits.rows_max = 100'000;
     } else if (random_.chance(0.06)) {  // two lives at a time
       options_.workers = 3;
       options_.place.when_lost = net::on_loss::go_on;
       options_.with = {testing::fault::twins};
       options_.faults_for = std::chrono::milliseconds(30);
       clocks_ = 16;
+    } else if (random_.chance(0.1)) {  // a worker says what is not so
+      options_.workers = 2 + static_cast<std::uint32_t>(random_.below(2));
+      options_.with = {testing::fault::liars};
+      is_a_liar_there_ = true;
+      options_.place.limits.rows_max = 100'000;
+      options_.faults_for = std::chrono::milliseconds(20);
     } else if (random_.chance(0.2)) {
       runs_ = 2;  // who comes in between would be watched in the second one
       options_.without = {testing::fault::joiners, testing::fault::restarts};
@@ -86,6 +96,7 @@ class watched_trial {
  private:
   static constexpr std::uint32_t columns = 16;  ///< one for each life of a worker
   static constexpr std::size_t rows = testing::detail::table_rows;
+  static constexpr std::uint64_t own_rows = std::uint64_t{1} << 60;
 
   void draw_protocol() {
     switch (random_.below(6)) {
@@ -165,7 +176,7 @@ class watched_trial {
     if (me.is_killed() || is_in_danger(me.number()) || report.completed != completion::whole) return;
     observer_->finish(0, counted);
     observer_->finish(1, testing::detail::spread(keyed, columns));
-    if (in_danger_.empty()) check_wide(counts);
+    check_wide(counts);
     if (is_bsp_ && in_danger_.empty() && lives_.size() == workers()) check_weights(learned, clocks_);
     if (runs_ == 1) return;
     unwatched(c);
@@ -179,7 +190,8 @@ class watched_trial {
       return c.run([&](auto& w) { body(w, me); });
     } catch (error const& e) {
       std::string const why = e.what();
-      bool const is_own = why.find("was refused, for") != std::string::npos && !why.starts_with("the run was ended");
+      bool const is_own = why.find("was refused, for") != std::string::npos && !why.starts_with("the run was ended") &&
+                          why.find(" was lost: ") == std::string::npos;
       if (is_own && !me.is_killed() && !is_in_danger(me.number()))
         observer_->breach(me.name(), " is not lost, but: ", why);
       throw;
@@ -215,17 +227,31 @@ class watched_trial {
     if (me.is_killed() || is_in_danger(me.number())) observer_->crashed(column);
     random_stream draws(schedule_.seed, 0xb0d1 + column);
     for (std::int64_t clock = 0; clock < clocks_; ++clock) {
-      if (draws.chance(0.7)) read(w, column, draws);
+      if (draws.chance(0.7)) read(w, me.number(), column, draws);
       me.work(stretch(std::chrono::milliseconds(3), draws.uniform()));
       push(w, column, draws);
       if (is_bsp_) step_weights(w, clock);
-      if (draws.chance(0.4)) read(w, column, draws);
+      if (draws.chance(0.4)) read(w, me.number(), column, draws);
       observer_->asking(column, expected_.bound);
       observer_->committing(column);
       w.commit();
       observer_->committed(column, w.clock());
     }
     if (!me.is_killed() && !is_in_danger(me.number())) present.leave();
+  }
+
+  /// Of the sparse table, for one commit alone. Nobody reads it.
+  [[nodiscard]] static std::uint64_t own_row(std::uint32_t column, clock_index clock) {
+    return own_rows + column * std::uint64_t{1'000} + static_cast<std::uint64_t>(clock.value());
+  }
+  [[nodiscard]] static bool is_row(std::uint64_t row) {
+    if (row >= own_rows) return row < own_rows + columns * 1'000;
+    return testing::detail::sparse_key(row % 0x1'0000'0000u) == row && row % 0x1'0000'0000u < rows;
+  }
+  [[nodiscard]] static std::vector<std::uint64_t> all_rows() {
+    std::vector<std::uint64_t> all(rows);
+    std::iota(all.begin(), all.end(), std::uint64_t{0});
+    return all;
   }
 
   template <class Worker>
@@ -235,7 +261,8 @@ class watched_trial {
       delta[row * columns + column] = 1;
       observer_->pushing(column, 0, row, 1);
     }
-    w.push(delta);
+    if (draws.chance(0.7)) w.push(delta);
+    else w.push(all_rows(), delta);
     std::vector<std::uint64_t> keys;
     std::vector<std::int64_t> values;
     for (std::size_t row = 0; row < rows; ++row) {
@@ -246,35 +273,38 @@ class watched_trial {
       values.resize(values.size() + columns);
       values[values.size() - columns + column] = amount;
     }
+    keys.push_back(own_row(column, w.clock()));
+    values.resize(values.size() + columns, 1);
     w[table<1>].push(keys, values);
     w[table<3>].push(std::vector<std::int32_t>(wide_rows_, 1));
   }
 
-  /// Everything of every commit once.
+  /// Everything of every commit once; of those of somebody who may have been lost, at most.
   void check_wide(std::vector<std::int32_t> const& counts) {
     auto const expected = static_cast<std::int64_t>(observer_->commits()) + others_;
-    auto const bad = std::ranges::find_if(counts, [expected](std::int32_t n) { return n != expected; });
+    std::int64_t const least = in_danger_.empty() ? expected : 0;
+    auto const bad = std::ranges::find_if(counts, [&](std::int32_t n) { return n < least || n > expected; });
     if (bad != counts.end())
       observer_->breach("in the end row ", bad - counts.begin(), " of the wide table counts ", *bad, " commits of ",
                         expected);
   }
 
   template <class Worker>
-  void read(Worker& w, std::uint32_t column, random_stream& draws) {
-    std::vector<std::uint64_t> at(rows);
-    std::iota(at.begin(), at.end(), std::uint64_t{0});
+  void read(Worker& w, testing::process_number process, std::uint32_t column, random_stream& draws) {
+    std::vector<std::uint64_t> const at = all_rows();
     std::vector<std::int64_t> out(rows * columns);
     staleness const s = expected_.bound;
     observer_->asking(column, s);
+    bool const counts = !is_a_liar_there_ || !is_in_danger(process);
     if (draws.chance(0.5)) {
       w.pull(out, s);
-      observer_->read(column, s, 0, testing::observer::kind::whole, at, out);
+      if (counts) observer_->read(column, s, 0, testing::observer::kind::whole, at, out);
       return;
     }
     std::vector<std::uint64_t> keys = at;
     for (auto& k : keys) k = testing::detail::sparse_key(k);
     w[table<1>].pull(keys, out, s);
-    observer_->read(column, s, 1, testing::observer::kind::keyed, at, out);
+    if (counts) observer_->read(column, s, 1, testing::observer::kind::keyed, at, out);
   }
 
   /// What a sequential program computes; read before anything of it is pushed.
@@ -298,6 +328,7 @@ class watched_trial {
 
   random_stream random_;
   testing::trial_options options_;
+  bool is_a_liar_there_ = false;  ///< what it reads does not have what it has committed
   std::optional<rules> protocol_;
   testing::expectations expected_;
   bool is_bsp_ = false;

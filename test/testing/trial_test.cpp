@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
+#include <rubato/net/log.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
@@ -63,7 +64,7 @@ TEST_CASE("trial: a program that is right passes, and all kinds of fault happen"
   }
   for (std::size_t f = 0; f < testing::fault_kinds; ++f) {
     INFO(testing::to_string(static_cast<fault>(f)));
-    CHECK((happened[f] != 0) == (static_cast<fault>(f) != fault::twins));
+    CHECK((happened[f] != 0) == (static_cast<fault>(f) != fault::twins && static_cast<fault>(f) != fault::liars));
   }
 }
 
@@ -87,6 +88,19 @@ TEST_CASE("trial: a worker has two lives at a time, where that is wanted", "[wor
     twins += r.faults[static_cast<std::size_t>(fault::twins)];
   }
   CHECK(twins > 10);
+}
+
+TEST_CASE("trial: a worker says what is not so, where that is wanted", "[world]") {
+  testing::trial_options options{.workers = 3, .with = {fault::liars}};
+  options.place.when_lost = net::on_loss::go_on;
+  std::uint64_t lies = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    auto const r = testing::run_trial(seed, options, count_commits);
+    INFO(r.text());
+    REQUIRE(r.found == testing::sentences{});
+    lies += r.faults[static_cast<std::size_t>(fault::liars)];
+  }
+  CHECK(lies > 10);
 }
 
 TEST_CASE("trial: a program that goes wrong after a loss is found, by a seed that repeats it", "[world]") {
@@ -128,6 +142,40 @@ TEST_CASE("trial: who does not end is found", "[world]") {
   });
   REQUIRE(r.found.size() == 1);
   CHECK(r.found.front() == "server 0 has not ended 1 s after the last fault");
+}
+
+TEST_CASE("trial: of two processes with one place both end well only one after the other", "[world]") {
+  testing::trial_options options;
+  options.with = {fault::impostors};
+  options.harm = false;
+  for (std::size_t f = 0; f < testing::fault_kinds; ++f)
+    if (static_cast<fault>(f) != fault::impostors) options.without.push_back(static_cast<fault>(f));
+  bool const is_let_in_later = GENERATE(true, false);
+  // The coordinator says who is here; all others take up to 100 ms, and who comes later up to 200.
+  auto const program = [&](tcp const& t, simulated_process& me) {
+    auto const say = [](std::string const& name) { net::log(net::log_level::info, name + " is here"); };
+    if (t.place.as == net::role::coordinator) {
+      me.work(1ms);
+      for (char const* name : {"server 0", "worker 0", "worker 1"}) say(name);
+      me.work(149ms);
+      if (is_let_in_later)
+        for (char const* name : {"server 0", "worker 0", "worker 1"}) say(name);
+      me.work(100ms);
+      return;
+    }
+    me.work(me.number() < 4 ? 100ms : 200ms);
+  };
+  int of_coordinators = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    auto const r = testing::run_trial(seed, options, program);
+    INFO(r.text());
+    std::string const name = r.ends.back().name;
+    of_coordinators += name == "coordinator" ? 1 : 0;
+    if (is_let_in_later && name != "coordinator") CHECK(r.found == testing::sentences{});
+    else CHECK(r.found == testing::sentences{"2 processes that are " + name + " end well"});
+  }
+  CHECK(of_coordinators > 0);
+  CHECK(of_coordinators < 20);
 }
 
 TEST_CASE("trial: what is not wanted does not happen", "[world]") {

@@ -7,4 +7,7 @@
 #include "rubato/sim/impl/scenario.ipp"
 #include "rubato/sim/impl/speed.ipp"
 #include "rubato/transport/fibers/impl/local_tables.ipp"
+#include "rubato/transport/fibers/impl/fiber_endpoint.ipp"
 #include "rubato/transport/fibers/impl/worker_fibers.ipp"
+#include "rubato/transport/fibers/impl/worker_fibers_events.ipp"
+#include "rubato/transport/impl/simulated.ipp"

@@ -4,4 +4,5 @@
 #include "rubato/testing/impl/world_wire.ipp"
 #include "rubato/testing/impl/world_network.ipp"
 #include "rubato/testing/impl/world.ipp"
+#include "rubato/testing/impl/liar.ipp"
 #include "rubato/testing/impl/trial.ipp"

@@ -56,7 +56,8 @@ class observer {
   void asking(std::uint32_t w, staleness s);
   /// The body ends by itself.
   void left(std::uint32_t w);
-  /// The body was unwound.
+  /// The body was unwound; or it may be given up from now on, if it goes on: then others that begin later may be in
+  /// another run, of which it knows nothing.
   void crashed(std::uint32_t w);
 
   /// Worker `w` has read `rows` of a counting table: `values` holds one row after the other.
@@ -107,6 +108,7 @@ class observer {
     std::int64_t begun = 0;  ///< its clock once the commit under way has been sent
     std::int64_t done = 0;   ///< its clock
     staleness asked{};
+    bool may_be_apart = false;  ///< it crashed, and others have begun since
     std::vector<detail::ledger> tables;
   };
 

@@ -41,9 +41,12 @@ enum class fault : std::uint8_t {
   /// A worker is started anew while its last life goes on. Only where `trial_options::with` says so: the next lives may
   /// begin a run of their own, on what the last one left in tables, and a program's own check has to know that.
   twins,
+  /// A worker's commits are altered on their way, as by who has its keys, see `lying_network`: servers refuse them, or
+  /// cut it off. Only where `trial_options::with` says so.
+  liars,
 };
 /// How many kinds there are.
-inline constexpr std::size_t fault_kinds = 19;
+inline constexpr std::size_t fault_kinds = 20;
 /// "slow paths", "cuts".
 [[nodiscard]] std::string_view to_string(fault f) noexcept;
 /// Whether a process may be lost by it.

@@ -63,6 +63,7 @@ struct process_end {
   bool started = false;            ///< its main function has been called
   bool ended = false;              ///< its main function has returned or thrown
   bool killed = false;             ///< by the world
+  time_point began{};              ///< when its main function was called
   time_point at{};                 ///< when it ended
   std::string failure = {};        ///< what it threw, as text; empty: nothing
   std::optional<errc> code = {};   ///< the same, of an error of Rubato's
@@ -140,7 +141,9 @@ class world {
   [[nodiscard]] time_point now() const noexcept;
   /// Called after every event.
   void on_event(std::function<void()> f);
-  /// How many there were.
+  /// Called with each line that a process logs, and its name.
+  void on_log(std::function<void(std::string const& who, std::string const& line)> f);
+  /// How many events there were.
   [[nodiscard]] std::uint64_t events() const noexcept;
   /// A hash of what has happened when: worlds of one seed have the same.
   [[nodiscard]] std::uint64_t hash() const noexcept;

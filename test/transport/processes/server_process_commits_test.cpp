@@ -19,10 +19,9 @@ using namespace rubato::test::serving_alone;
 
 // ---- commits that are refused
 
-TEST_CASE("server: a commit that is refused changes nothing, and its connection goes on", "[tcp]") {
+TEST_CASE("server: a commit that may be late is refused and changes nothing, and its connection goes on", "[tcp]") {
   test::log_capture const log;
   constexpr std::size_t rows = 1 << 20;  // 8 MB
-  bool const joins_meanwhile = GENERATE(true, false);
   played_run run(asp{}, rows);
   net::asio_network its_own;
   auto const stranger = run.connected(its_own, second_worker);
@@ -36,7 +35,7 @@ TEST_CASE("server: a commit that is refused changes nothing, and its connection 
     run.settle();
   }
   REQUIRE(stranger->answers().empty());
-  if (joins_meanwhile) join();
+  join();  // while it arrives
   REQUIRE(run.until([&] {
     its_own.poll();
     return stranger->answers().size() == 1;
@@ -45,7 +44,6 @@ TEST_CASE("server: a commit that is refused changes nothing, and its connection 
   CHECK(run.stats().refused == 1);
   CHECK(run.stats().commits == 0);
 
-  if (!joins_meanwhile) join();
   run.commit(*stranger, second_worker, clock_index{0});
   REQUIRE(run.until([&] {
     its_own.poll();
@@ -56,6 +54,32 @@ TEST_CASE("server: a commit that is refused changes nothing, and its connection 
   CHECK(run.first().values(0) == std::vector<std::int64_t>(rows, 1));
   CHECK(run.stats().connections_lost == 0);
   CHECK(stranger->lost_for() == "");
+}
+
+TEST_CASE("server: who commits what it never may is cut off, and hears why", "[tcp]") {
+  test::log_capture const log;
+  played_run run(asp{}, 4);
+  net::asio_network its_own;
+  auto const liar = run.connected(its_own, second_worker);
+  std::string why;
+  SECTION("for a worker that it does not have") {
+    run.commit(*liar, second_worker, clock_index{0});
+    why = "a commit of worker 1 was refused, for its worker is not in the run";
+  }
+  SECTION("out of order") {
+    run.to().join(second_worker);
+    REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
+    run.commit(*liar, second_worker, clock_index{1});
+    why = "a commit of worker 1 was refused, for it does not come next";
+  }
+  REQUIRE(run.until([&] {
+    its_own.poll();
+    return !liar->lost_for().empty();
+  }));
+  CHECK(liar->lost_for() == why);
+  CHECK(run.stats().refused == 1);
+  CHECK(run.stats().connections_lost == 1);
+  CHECK(run.stats().commits == 0);
 }
 
 // ---- a worker that is lost in the middle of a large commit

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "rubato/testing/liar.hpp"
 #include "rubato/testing/trial.hpp"
 
 namespace rubato::testing {
@@ -17,7 +18,7 @@ std::string_view to_string(fault f) noexcept {
   constexpr std::array<std::string_view, fault_kinds> names{
       "slow paths", "paced paths",  "pieces",       "small rooms", "clocks",  "cuts",      "half cuts",
       "cuts inside", "short blocks", "short pauses", "refusals",    "joiners", "impostors", "kills",
-      "vanishings", "restarts",     "long blocks",  "long pauses", "twins"};
+      "vanishings", "restarts",     "long blocks",  "long pauses", "twins",  "liars"};
   return names[static_cast<std::size_t>(f)];
 }
 
@@ -30,7 +31,7 @@ class trial {
       : seed_(seed), options_(options), program_(program), random_(seed, 0x7121), world_(seed, usual_path()) {
     result_.seed = seed;
     for (std::size_t f = 0; f < fault_kinds; ++f) {
-      if (static_cast<fault>(f) == fault::twins) continue;
+      if (static_cast<fault>(f) == fault::twins || static_cast<fault>(f) == fault::liars) continue;
       // Who is to be restarted must have been killed.
       bool const drawn = random_.chance(static_cast<fault>(f) == fault::restarts ? 0.7 : 0.35);
       wanted_[f] = drawn && std::ranges::find(options.without, static_cast<fault>(f)) == options.without.end();
@@ -45,6 +46,12 @@ class trial {
     draw_paths();
     if (has(fault::clocks)) draw_clocks();
     if (options_.after_event) world_.on_event(options_.after_event);
+    world_.on_log([this](std::string const& who, std::string const& line) {
+      constexpr std::string_view let_in = " is here";
+      if (who == names_[coordinator_] && line.ends_with(let_in))
+        note_let_in(line.substr(0, line.size() - let_in.size()));
+    });
+    if (has(fault::liars) && !are_peers()) draw_liar();
     for (fault const f : {fault::cuts, fault::half_cuts, fault::cuts_inside, fault::short_blocks, fault::short_pauses,
                           fault::refusals, fault::kills, fault::vanishings, fault::long_blocks, fault::long_pauses,
                           fault::twins})
@@ -104,7 +111,10 @@ class trial {
         [this, as, rank](simulated_process& me) {
           net::deployment d = place_of(as, rank);
           if (impostor_ == me.number() && !d.place_key.empty()) d.place_key = "none that anybody knows";
-          program_({.place = d, .seed = seed_, .network = me.network()}, me);
+          net::network_maker network = me.network();
+          if (has(fault::liars) && as == net::role::worker)
+            network = lying_network(std::move(network), lies_of(me.number()));
+          program_({.place = d, .seed = seed_, .network = std::move(network)}, me);
         },
         starts);
   }
@@ -248,6 +258,29 @@ class trial {
     twins_.insert(add(names_[of], places_[of].first, places_[of].second, after));
   }
 
+  void draw_liar() {
+    process_number const p = some_worker();
+    world_.at(some(options_.faults_for), [this, p] {
+      endanger(p);
+      liar_ = p;
+      lies_left_ = 1 + random_.below(3);
+    });
+  }
+
+  /// Lies that this process is to tell, once its time has come.
+  [[nodiscard]] lies lies_of(process_number p) {
+    auto const next = [this, p]() -> std::optional<lie> {
+      if (liar_ != p || lies_left_ == 0) return {};
+      return static_cast<lie>(random_.below(lie_kinds));
+    };
+    auto const told = [this, p](lie what) {
+      --lies_left_;
+      note(fault::liars);
+      world_.tell(fmt::format("{} lies: {}", names_[p], to_string(what)));
+    };
+    return {.next = next, .told = told};
+  }
+
   void kill(fault f, process_number p) {
     if (!world_.is_alive(p)) return;
     note(f);
@@ -283,7 +316,6 @@ class trial {
 
   void judge(bool all) {
     findings found;
-    std::map<std::string, int> well;
     places_taken_ = std::ranges::count_if(result_.ends, [this](process_end const& e) {
       return e.ended && e.failure.empty() && late_.contains(e.number);
     });
@@ -293,15 +325,44 @@ class trial {
                   to_seconds(options_.bound), " s after the last fault");
       if (e.killed || !e.ended) continue;
       judge_time(e, found);
-      if (e.failure.empty()) ++well[e.name];
-      else judge_failure(e, found);
+      if (!e.failure.empty()) judge_failure(e, found);
     }
-    // A coordinator that comes when all is over may gather another group of peers.
-    bool const may_be_groups = are_peers() && impostor_ && whose(*impostor_) == coordinator_;
-    for (auto const& [name, times] : well)
-      if (!may_be_groups && times > 1 && !name.starts_with("late ") && !has_restarted(name) && !has_twin(name))
-        found.add(times, " processes that are ", name, " end well");
+    judge_places(found);
     result_.found = found.take();
+  }
+
+  /// Of two processes with one place that end well the second one has had it after the first: it took part in what was
+  /// left of the run, or in another one.
+  void judge_places(findings& found) const {
+    std::map<std::string, std::vector<process_end const*>> well;
+    for (process_end const& e : result_.ends)
+      if (e.ended && !e.killed && e.failure.empty()) well[e.name].push_back(&e);
+    for (auto& [name, ends] : well) {
+      if (ends.size() < 2 || name.starts_with("late ") || has_restarted(name) || has_twin(name)) continue;
+      std::ranges::sort(ends, {}, &process_end::at);
+      for (std::size_t i = 1; i < ends.size(); ++i)
+        if (!came_after(name, *ends[i - 1], *ends[i])) {
+          found.add("2 processes that are ", name, " end well");
+          break;
+        }
+    }
+  }
+
+  /// The coordinator calls peers workers, too.
+  void note_let_in(std::string name) {
+    std::string const worker = net::to_string(net::role::worker);
+    if (name.starts_with(worker)) name = name_of(net::role::worker) + name.substr(worker.size());
+    let_in_[name].push_back(world_.now());
+  }
+
+  /// A process may go on for a moment after it has left its place.
+  [[nodiscard]] bool came_after(std::string const& name, process_end const& first, process_end const& second) const {
+    if (second.began >= first.at) return true;
+    auto const at = let_in_.find(name);
+    if (at == let_in_.end()) return false;
+    return std::ranges::any_of(at->second, [&](time_point t) {
+      return t + 6 * moment() >= first.at && t > second.began && t < second.at && t > at->second.front();
+    });
   }
 
   /// Who has been with a coordinator that is gone for good notices within the times that the place says, and a
@@ -386,6 +447,9 @@ class trial {
   std::set<process_number> late_;
   std::set<process_number> twins_;
   std::optional<process_number> impostor_;
+  std::optional<process_number> liar_;
+  std::uint64_t lies_left_ = 0;
+  std::map<std::string, std::vector<time_point>> let_in_;  ///< by place, as its coordinator says
   std::ptrdiff_t places_taken_ = 0;  ///< by those who came late, at most
   std::set<process_number> in_danger_;
   std::set<process_number> killed_;

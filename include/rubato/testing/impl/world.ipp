@@ -179,6 +179,7 @@ void world_state::start(process_number p) {
   s.lives.push_back(std::make_unique<one_life>(*this, s));
   one_life& l = *s.lives.back();
   l.end.started = true;
+  l.end.began = now();
   if (l.end.life != 0) tell(s.name, fmt::format("starts, for the {}. time", l.end.life + 1));
   (void)spawn(l, [this, &l] {
     try {
@@ -243,6 +244,11 @@ std::vector<std::shared_ptr<wire>> world_state::wires() {
     return over;
   });
   return all;
+}
+
+void world_state::log(std::string const& who, std::string const& line) {
+  tell(who, line);
+  if (on_log) on_log(who, line);
 }
 
 void world_state::tell(std::string const& who, std::string const& sentence) {
@@ -340,7 +346,7 @@ bool world::run(duration until) {
       net::set_log([&w](net::log_level, std::string_view line) {
         strand const* const s = w.current();
         if (s != nullptr && s->of->end.killed) return;
-        w.tell(s == nullptr ? std::string("the world") : s->of->at.name, std::string(line));
+        w.log(s == nullptr ? std::string("the world") : s->of->at.name, std::string(line));
       });
     }
     log_in_here(log_in_here const&) = delete;
@@ -354,6 +360,7 @@ bool world::run(duration until) {
 
 time_point world::now() const noexcept { return state_->now(); }
 void world::on_event(std::function<void()> f) { state_->after_event = std::move(f); }
+void world::on_log(std::function<void(std::string const&, std::string const&)> f) { state_->on_log = std::move(f); }
 std::uint64_t world::events() const noexcept { return state_->events; }
 std::uint64_t world::hash() const noexcept { return state_->hash; }
 random_stream& world::random() noexcept { return state_->random; }

@@ -160,6 +160,7 @@ class world_state : public std::enable_shared_from_this<world_state> {
   std::vector<std::shared_ptr<world_parts::wire>> wires();
 
   void tell(std::string const& who, std::string const& sentence);
+  void log(std::string const& who, std::string const& line);
   void mix(std::uint64_t word) noexcept;
 
   random_stream random;
@@ -176,6 +177,7 @@ class world_state : public std::enable_shared_from_this<world_state> {
   std::size_t running = 0;  ///< lives that have not ended
   std::deque<std::string> lines;
   std::function<void()> after_event;
+  std::function<void(std::string const& who, std::string const& line)> on_log;
   std::uint64_t events = 0;
   std::uint64_t hash = 0;
   sim::fiber_pool fibers;  ///< last: what has not ended is unwound first, and may look at all else

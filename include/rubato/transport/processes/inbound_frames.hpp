@@ -36,6 +36,8 @@ class inbound_frames {
   inbound_frames(blueprint const& plan, server_id self, std::uint64_t sparse_max, bool finite = false)
       : plan_(plan), self_(self), sparse_max_(sparse_max), finite_(finite), parts_(plan.tables().size()) {}
 
+  /// Bytes of memory that are there for what arrives, but for the window of large commits: for observers.
+  [[nodiscard]] std::uint64_t room() const noexcept;
   /// Whether some have been refused for that.
   [[nodiscard]] bool was_not_finite() const noexcept { return was_not_finite_; }
 

@@ -35,6 +35,12 @@ class process_usage {
   [[nodiscard]] std::uint64_t rows_of(std::uint32_t process) const;
   /// What these take, with their numbers.
   [[nodiscard]] std::uint64_t bytes_of(std::uint32_t process) const;
+  /// Calls `f(table, row, process)` for each row that counts for one.
+  template <class F>
+  void for_each_row(F f) const {
+    for (std::size_t table = 0; table < owners_.size(); ++table)
+      for (auto const& [row, process] : owners_[table]) f(table, row, process);
+  }
 
  private:
   struct made {

@@ -57,6 +57,19 @@ class server_process final : coordinator_user {
   /// Any thread.
   [[nodiscard]] server_stats const& stats() const noexcept { return stats_; }
 
+  // ---- for observers
+
+  /// Calls `f(process, frames)` with what arrives of each worker process that is here.
+  template <class F>
+  void for_each_arriving(F f) const {
+    for (auto const& [id, s] : sessions_)
+      if (!s->over) f(s->process, s->arriving);
+  }
+  /// Rows that count for worker processes.
+  [[nodiscard]] process_usage const& usage() const noexcept { return usage_; }
+  /// Its part of the tables. @pre it has its number
+  [[nodiscard]] shard const& tables() const noexcept { return *shard_; }
+
  private:
   friend struct server_session;
   using session = server_session;
@@ -85,6 +98,7 @@ class server_process final : coordinator_user {
 
   // commits
   void take_commit(session& s, wire::frame_header const& header);
+  void check_may_be_late(session const& s, sender const& from, refusal why);
   [[nodiscard]] refusal apply(session const& s, wire::frame_header const& header, commit_message&& m);
   void check_held(session& s, std::uint64_t bytes);
   void take_rows(session const& s, commit_message const& m);

@@ -33,6 +33,8 @@ class serving_process final : public tcp_runtime {
   void cut(server_id s) override;
   /// Whether it has its place: the coordinator always, a server once it has been let in.
   [[nodiscard]] bool is_in() const noexcept;
+  /// The server that this process is; none: it is the coordinator.
+  [[nodiscard]] server_process const* server() const noexcept { return server_.get(); }
 
  private:
   net::deployment place_;

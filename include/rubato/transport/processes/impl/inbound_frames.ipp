@@ -15,6 +15,13 @@
 
 namespace rubato::detail {
 
+std::uint64_t inbound_frames::room() const noexcept {
+  std::uint64_t all = 0;
+  for (update_buffer const& part : parts_)
+    if (part) all += part->bytes();
+  return all;
+}
+
 // ---- commits
 
 void inbound_frames::begin_commit(wire::frame_header const& header, std::span<std::byte const> meta,

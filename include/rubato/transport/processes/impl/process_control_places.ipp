@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "rubato/core/error.hpp"
@@ -19,6 +20,23 @@ namespace {
 constexpr std::size_t quoted_max = 3;  // sentences on those who have gone, and on those who were turned away
 
 std::string process_text(std::uint32_t pid) { return " (process " + std::to_string(pid) + ")"; }
+
+std::uint32_t number_of(std::uint32_t number) { return number; }
+template <class Process>
+std::uint32_t number_of(std::pair<std::uint32_t const, Process> const& entry) {
+  return entry.first;
+}
+
+/// "workers 3 and 5 (here, but not ready)": those of `all` that `counts` says, and what of them; nothing if there are
+/// none.
+template <std::ranges::forward_range All, class Counts>
+std::string listed(char const* role, All const& all, Counts counts, char const* what = "") {
+  detail::number_list list(static_cast<std::size_t>(std::ranges::count_if(all, counts)));
+  if (list.has_all()) return "";
+  for (auto const& one : all)
+    if (counts(one)) list.add(number_of(one));
+  return list.text(role) + what;
+}
 
 }  // namespace
 
@@ -191,33 +209,22 @@ std::string process_control::awaited() const {
 }
 
 std::string process_control::absent_servers() const {
-  detail::number_list absent(static_cast<std::size_t>(std::ranges::count(servers_, false, &server::here)));
-  if (absent.has_all()) return "";
-  for (std::uint32_t s = 0; s < servers_.size(); ++s)
-    if (!servers_[s].here) absent.add(s);
-  return absent.text("server");
+  return listed("server", std::views::iota(std::uint32_t{0}, static_cast<std::uint32_t>(servers_.size())),
+                [this](std::uint32_t s) { return !servers_[s].here; });
 }
 
 std::string process_control::absent_workers() const {
   bool const lacks = workers_here() < options_.workers;
   std::uint32_t const below = lacks ? options_.workers : initialized_ ? 0 : 1;
-  auto const counts = [below](auto const& entry) { return entry.second.here && entry.first < below; };
-  detail::number_list absent(below - static_cast<std::size_t>(std::ranges::count_if(processes_, counts)));
-  if (absent.has_all()) return "";
-  for (std::uint32_t w = 0; !absent.has_all(); ++w)
-    if (!is_here(w)) absent.add(w);
-  return absent.text("worker");
+  return listed("worker", std::views::iota(std::uint32_t{0}, below), [this](std::uint32_t w) { return !is_here(w); });
 }
 
 std::string process_control::unready_workers() const {
-  auto const is_late = [](auto const& entry) {
-    return entry.second.here && entry.second.connected && !entry.second.ready;
-  };
-  detail::number_list late(is_awaited() ? static_cast<std::size_t>(std::ranges::count_if(processes_, is_late)) : 0);
-  if (late.has_all()) return "";
-  for (auto const& entry : processes_)
-    if (is_late(entry)) late.add(entry.first);
-  return late.text("worker") + " (here, but not ready)";
+  if (!is_awaited()) return "";
+  return listed(
+      "worker", processes_,
+      [](auto const& entry) { return entry.second.here && entry.second.connected && !entry.second.ready; },
+      " (here, but not ready)");
 }
 
 namespace {
@@ -225,21 +232,15 @@ constexpr char const* cut_off_text = " (here, but its connection is broken)";
 }
 
 std::string process_control::cut_off_servers() const {
-  auto const is_cut_off = [](server const& s) { return s.here && !s.connected; };
-  detail::number_list gone(static_cast<std::size_t>(std::ranges::count_if(servers_, is_cut_off)));
-  if (gone.has_all()) return "";
-  for (std::uint32_t s = 0; s < servers_.size(); ++s)
-    if (is_cut_off(servers_[s])) gone.add(s);
-  return gone.text("server") + cut_off_text;
+  return listed(
+      "server", std::views::iota(std::uint32_t{0}, static_cast<std::uint32_t>(servers_.size())),
+      [this](std::uint32_t s) { return servers_[s].here && !servers_[s].connected; }, cut_off_text);
 }
 
 std::string process_control::cut_off_workers() const {
-  auto const is_cut_off = [](auto const& entry) { return entry.second.here && !entry.second.connected; };
-  detail::number_list gone(static_cast<std::size_t>(std::ranges::count_if(processes_, is_cut_off)));
-  if (gone.has_all()) return "";
-  for (auto const& entry : processes_)
-    if (is_cut_off(entry)) gone.add(entry.first);
-  return gone.text("worker") + cut_off_text;
+  return listed(
+      "worker", processes_, [](auto const& entry) { return entry.second.here && !entry.second.connected; },
+      cut_off_text);
 }
 
 bool process_control::is_anybody_cut_off() const noexcept {

@@ -230,6 +230,7 @@ void server_process::take_commit(session& s, wire::frame_header const& header) {
   clock_index const next = m.stamp.next();
   released_.clear();
   if (refusal const r = apply(s, header, std::move(m)); r != refusal::none) {
+    check_may_be_late(s, from, r);
     if (s.arriving.is_in_pieces()) shard_->count_partly_folded();
     refuse(s, from, 0, r);
     return s.arriving.end_commit();
@@ -243,6 +244,15 @@ void server_process::take_commit(session& s, wire::frame_header const& header) {
   check_held(s, header.length);
   s.since_weighed += header.length;
   s.arriving.end_commit();
+}
+
+/// Who is given up, or has not heard that a run is over, may still commit. Whatever else is refused nobody sends whose
+/// program is sound: the worker's clock would stand still from now on, and everybody wait for it.
+void server_process::check_may_be_late(session const& s, sender const& from, refusal why) {
+  if (from.stage < stage_ || (why == refusal::stranger && speaks_for(s, from.worker.value()))) return;
+  stats_.add(stats_.refused, 1);
+  throw wire::frame_error("a commit of worker " + std::to_string(from.worker.value()) + " was refused, for " +
+                          to_string(why));
 }
 
 refusal server_process::apply(session const& s, wire::frame_header const& header, commit_message&& m) {
