@@ -98,6 +98,10 @@ class blueprint {
   }
   /// Whether some table keeps updates apart by version.
   [[nodiscard]] bool versioned(std::size_t p = 0) const noexcept;
+  /// Whether threads of a process may share what one of them has read: not where each has a cut or a round of its own.
+  [[nodiscard]] bool shares_reads(std::size_t p = 0) const noexcept {
+    return !synchronized(p) && !protocol(p).visibility.rounds();
+  }
   /// Whether the pace has a half in the coordinator.
   [[nodiscard]] bool conducted(std::size_t p = 0) const noexcept { return protocols_[p].pace.conducted(); }
 

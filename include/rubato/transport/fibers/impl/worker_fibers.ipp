@@ -41,7 +41,7 @@ struct worker_fibers::worker_fiber final : worker_participant {
 // ---- a process
 
 fiber_process::fiber_process(worker_fibers& run, blueprint const& plan, std::size_t protocol) : run_(run) {
-  if (plan.synchronized(protocol)) return;
+  if (!plan.shares_reads(protocol)) return;
   cache_.emplace(plan, *this);
   cache_->begin_stage(protocol);
 }
