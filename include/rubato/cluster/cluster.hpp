@@ -39,7 +39,7 @@ struct checked_together {
                 "cache_need, all noexcept");
   static_assert(requires(Protocol const p) { { p.visibility() } -> visibility_policy; },
                 "a protocol needs visibility() that gives a visibility_policy: holds_back, and "
-                "horizon, noexcept");
+                "horizon, noexcept, or late and round_size");
   static_assert(requires(Protocol const p) { { p.merge() } -> merge_policy; },
                 "a protocol needs merge() that gives a merge_policy: weight, noexcept");
   static_assert(requires(Protocol const p) { { p.pace() } -> pace_policy; },
@@ -51,6 +51,12 @@ struct checked_together {
                 "a table of integers needs an exact merge: write dense<T, sum> or sparse<T, sum>");
   static_assert(((!versioned_merge<merge_for<Tables, Protocol>> || versioned_table<Tables>)&&...),
                 "this merge keeps versions of the parameters: wrap the table in multi_version{…}");
+  static_assert(!round_admission<admission_of<Protocol>> || round_visibility<visibility_of<Protocol>>,
+                "this admission waits for rounds, but the visibility knows none: use quorum or buffered");
+  static_assert(((!round_visibility<visibility_of<Protocol>> ||
+                  !versioned_merge<merge_for<Tables, Protocol>>)&&...),
+                "this merge counts versions of its own, which rounds do, too: use eager, strict or "
+                "stable_cut with it");
   static_assert(((!synchronized_visibility<visibility_of<Protocol>> ||
                   (!velocity_merge<merge_for<Tables, Protocol>> && !element_merge<merge_for<Tables, Protocol>>))&&...),
                 "stable_cut reads commits in any order, which a merge with velocity cannot: use "

@@ -10,6 +10,7 @@
 #include "rubato/server/impl/agreement.ipp"
 #include "rubato/server/impl/blueprint.ipp"
 #include "rubato/server/impl/commit_log.ipp"
+#include "rubato/server/impl/commit_rounds.ipp"
 #include "rubato/server/impl/waiting_room.ipp"
 #include "rubato/server/impl/worker_versions.ipp"
 #include "rubato/server/impl/stable_cuts.ipp"

@@ -54,8 +54,30 @@ consteval bool diagnose_admission() {
                   "an admission_policy's bound() must be noexcept");
     diagnose_need<P>();
     diagnose_cache_need<P>();
+  } else {
+    static_assert(sampling_admission<P> || !requires(P p) { &P::takes_part; },
+                  "an admission that samples needs a static constexpr bool by_round that is true, and "
+                  "takes_part(worker_id, version_index) const noexcept, which gives a bool");
   }
   return true;
+}
+
+template <class P>
+consteval void diagnose_horizon() {
+  constexpr bool named = requires(P const p, fold_window w) { { p.horizon(w) } -> std::same_as<clock_index>; };
+  static_assert(named, "a visibility_policy needs horizon(fold_window) const, which gives a clock_index");
+  static_assert(!named || requires(P const p, fold_window w) { { p.horizon(w) } noexcept; },
+                "a visibility_policy's horizon() must be noexcept");
+}
+
+template <class P>
+consteval void diagnose_rounds() {
+  static_assert(requires { requires std::bool_constant<P::holds_back>::value; },
+                "a visibility by rounds holds commits back: its holds_back must be true");
+  static_assert(requires { { P::late } -> std::convertible_to<late_commit>; },
+                "a visibility by rounds needs a static constexpr late_commit late");
+  static_assert(requires(P const p) { { p.round_size() } noexcept -> std::same_as<std::uint32_t>; },
+                "a visibility by rounds needs round_size() const noexcept, which gives a std::uint32_t");
 }
 
 template <class P>
@@ -64,10 +86,8 @@ consteval bool diagnose_visibility() {
     diagnose_copies<P>();
     static_assert(requires { std::bool_constant<P::holds_back>{}; },
                   "a visibility_policy needs a static constexpr bool holds_back");
-    constexpr bool named = requires(P const p, fold_window w) { { p.horizon(w) } -> std::same_as<clock_index>; };
-    static_assert(named, "a visibility_policy needs horizon(fold_window) const, which gives a clock_index");
-    static_assert(!named || requires(P const p, fold_window w) { { p.horizon(w) } noexcept; },
-                  "a visibility_policy's horizon() must be noexcept");
+    if constexpr (requires { &P::round_size; } || requires { P::late; }) diagnose_rounds<P>();
+    else diagnose_horizon<P>();
   }
   return true;
 }

@@ -32,12 +32,21 @@ class admission_rule {
   admission_rule(P policy)  // NOLINT: policies are meant to convert
       : bound_(policy.bound()),
         asks_who_(detail::admits_by_worker<P>),
+        by_round_(round_admission<P>),
+        samples_(sampling_admission<P>),
         fingerprint_(detail::fingerprint_of(policy)),
         answers_(std::make_shared<model<P> const>(std::move(policy))) {}
 
   [[nodiscard]] staleness bound() const noexcept { return bound_; }
   /// Whether answers depend on the worker.
   [[nodiscard]] bool asks_who() const noexcept { return asks_who_; }
+  /// Whether workers wait for rounds, not for clocks.
+  [[nodiscard]] bool by_round() const noexcept { return by_round_; }
+  /// Whether some sit rounds out; if not, `takes_part` is always true.
+  [[nodiscard]] bool samples() const noexcept { return samples_; }
+  [[nodiscard]] bool takes_part(worker_id w, version_index round) const noexcept {
+    return answers_->takes_part(w, round);
+  }
   /// What the policy says of itself, see `fingerprinted_policy`.
   [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
   /// One with a copy of the policy to itself: to ask it what is no part of a run.
@@ -59,6 +68,7 @@ class admission_rule {
     virtual std::shared_ptr<answers const> copy() const = 0;
     virtual clock_index need(clock_index c, staleness s, worker_id who) const noexcept = 0;
     virtual clock_index cache_need(clock_index c, staleness s, worker_id who) const noexcept = 0;
+    virtual bool takes_part(worker_id w, version_index round) const noexcept = 0;
   };
   template <class P>
   struct model final : answers {
@@ -73,13 +83,25 @@ class admission_rule {
       if constexpr (detail::admits_by_worker<P>) return policy.cache_need(c, s, who);
       else return policy.cache_need(c, s);
     }
+    bool takes_part([[maybe_unused]] worker_id w, [[maybe_unused]] version_index round) const noexcept override {
+      if constexpr (sampling_admission<P>) return policy.takes_part(w, round);
+      return true;
+    }
     P policy;
   };
 
   staleness bound_;
   bool asks_who_;
+  bool by_round_;
+  bool samples_;
   std::optional<std::uint64_t> fingerprint_;
   std::shared_ptr<answers const> answers_;
+};
+
+/// A round as a visibility by rounds has it.
+struct round_rule {
+  std::uint32_t size;  ///< K
+  late_commit late;    ///< what becomes of those that come after their round
 };
 
 /// A visibility policy as a value. Copies share the policy.
@@ -92,9 +114,13 @@ class visibility_rule {
       : holds_back_(P::holds_back),
         synchronized_(synchronized_visibility<P>),
         fingerprint_(detail::fingerprint_of(policy)),
-        type_(&typeid(P)),
-        answers_(std::make_shared<model<P> const>(std::move(policy))) {}
+        type_(&typeid(P)) {
+    if constexpr (round_visibility<P>) rounds_ = {policy.round_size(), P::late};
+    answers_ = std::make_shared<model<P> const>(std::move(policy));
+  }
 
+  /// Whether commits are folded round by round; then `horizon` is not asked.
+  [[nodiscard]] std::optional<round_rule> const& rounds() const noexcept { return rounds_; }
   /// Whether commits are held back at all; if not, `horizon` is not asked.
   [[nodiscard]] bool holds_back() const noexcept { return holds_back_; }
   /// Whether reads are of cuts that the coordinator grants.
@@ -121,7 +147,10 @@ class visibility_rule {
   struct model final : answers {
     explicit model(P p) : policy(std::move(p)) {}
     std::shared_ptr<answers const> copy() const override { return std::make_shared<model const>(policy); }
-    clock_index horizon(fold_window const& w) const noexcept override { return policy.horizon(w); }
+    clock_index horizon([[maybe_unused]] fold_window const& w) const noexcept override {
+      if constexpr (windowed_visibility<P>) return policy.horizon(w);
+      else return clock_index::highest();
+    }
     P policy;
   };
 
@@ -129,6 +158,7 @@ class visibility_rule {
   bool synchronized_;
   std::optional<std::uint64_t> fingerprint_;
   std::type_info const* type_;
+  std::optional<round_rule> rounds_;
   std::shared_ptr<answers const> answers_;
 };
 

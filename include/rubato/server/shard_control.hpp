@@ -11,6 +11,7 @@
 #include "rubato/metrics/shard_counters.hpp"
 #include "rubato/protocol/rules.hpp"
 #include "rubato/server/commit_log.hpp"
+#include "rubato/server/commit_rounds.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/server/waiting_room.hpp"
 #include "rubato/server/worker_versions.hpp"
@@ -23,10 +24,10 @@ namespace rubato {
 /// A commit passes through it in steps, because the folding in between is done by whoever drives
 /// the shard: `accept`, then either fold at once and `complete`, or `hold` and fold what
 /// `take_ready` gives. Readers are let in by what `publish` has made known, so only after the
-/// folds. Each step costs O(log workers).
+/// folds. Each step costs O(log workers); where visibility goes by rounds and admission samples, O(workers) a round.
 class shard_control {
  public:
-  /// Commits that are folded in one step: those of a stamp under the barrier, else one alone.
+  /// Commits that are folded in one step: those of a stamp under the barrier, those of a round, else one alone.
   struct fold_group {
     std::vector<held_commit> commits;
   };
@@ -46,6 +47,8 @@ class shard_control {
   [[nodiscard]] bool serial() const noexcept { return visibility_.holds_back() || versioned_; }
   [[nodiscard]] bool holds_back() const noexcept { return visibility_.holds_back(); }
   [[nodiscard]] bool versioned() const noexcept { return versioned_; }
+  /// Commits are folded by rounds, and answers say which one is under way.
+  [[nodiscard]] bool by_rounds() const noexcept { return visibility_.rounds().has_value(); }
 
   // ---- commits
 
@@ -88,13 +91,16 @@ class shard_control {
 
   // ---- reads
 
+  /// The worker is answered with rows: its next commit is computed at what is folded now, or was before.
+  void note_read(worker_id reader) noexcept;
+
   /// Whether the read may go on now; if not it waits, and `publish` will name its worker.
   /// A worker has at most one request waiting.
   [[nodiscard]] bool admit(read_header const& read);
   [[nodiscard]] read_stamp stamp_for(worker_id reader) const noexcept {
     clock_index const own = members_[reader.index()].received;
-    clock_index const below = holds_back() ? folded_below_ : clock_index::highest();
-    return {.server_clock = published_, .included = std::min(own, below), .folded_below = below};
+    clock_index const below = holds_back() && !by_rounds() ? folded_below_ : clock_index::highest();
+    return {.server_clock = published_, .included = std::min(own, below), .version = rounds_told_, .folded_below = below};
   }
   [[nodiscard]] read_stamp stamp_for(worker_id reader, commit_cut const& cut) const noexcept {
     return {.server_clock = cut.c_min(), .included = cut.of(reader)};
@@ -112,7 +118,8 @@ class shard_control {
   /// Calls `f(commit)` for all commits that are held back, in order.
   template <class F>
   void for_each_held(F f) const {
-    log_.for_each(std::move(f));
+    log_.for_each(f);
+    rounds_.for_each(f);
   }
 
   /// No read asks for less than this cut any more. Cuts grow; one that comes late changes nothing.
@@ -154,7 +161,9 @@ class shard_control {
   [[nodiscard]] progress const& workers() const noexcept { return progress_; }
   [[nodiscard]] clock_index published() const noexcept { return published_; }
   [[nodiscard]] waiting_room const& waiting() const noexcept { return waiting_; }
-  [[nodiscard]] std::size_t held_back() const noexcept { return log_.size(); }
+  [[nodiscard]] std::size_t held_back() const noexcept { return log_.size() + rounds_.size(); }
+  /// The round under way, as far as readers know.
+  [[nodiscard]] version_index round() const noexcept { return rounds_told_; }
   [[nodiscard]] shard_counters const& counters() const noexcept { return counters_; }
   [[nodiscard]] stage_id stage() const noexcept { return stage_; }
   [[nodiscard]] worker_versions const& versions() const noexcept { return versions_; }
@@ -172,6 +181,8 @@ class shard_control {
     clock_index received{};  ///< all stamps below it have been received
     clock_index cut{};       ///< where a leaving worker's commits end
     bool returned = false;   ///< gone because its body has returned
+    bool has_read = false;   ///< since its last commit
+    std::uint64_t read_at = 0;  ///< how many folds there were when it first read after its last commit
   };
 
   [[nodiscard]] refusal check(membership_order const& o) const noexcept;
@@ -179,6 +190,15 @@ class shard_control {
   [[nodiscard]] clock_index horizon_at(clock_index c_min) const noexcept {
     return visibility_.horizon({.c_min = c_min, .bound = admission_.bound()});
   }
+  // Of rounds.
+  static constexpr std::int64_t rounds_ahead_max = 1 << 16;
+  void enter_round(commit_message&& message);
+  [[nodiscard]] bool round_is_over() const noexcept;
+  [[nodiscard]] bool awaits(worker_id w) const noexcept;
+  void count_awaited() noexcept;
+  [[nodiscard]] std::vector<fold_group> take_rounds();
+  [[nodiscard]] clock_index needed_round(worker_id reader) const noexcept;
+
   [[nodiscard]] commit_log::groups take_from_log();
   [[nodiscard]] commit_log::groups take_below_mark();
   /// All stamps below it are folded, or will be before the next read.
@@ -204,6 +224,11 @@ class shard_control {
   clock_index taken_below_{0};     ///< held-back commits with stamps below it were given to be folded
   clock_index folded_below_{0};    ///< and with stamps below this one they have been
   clock_index published_{0};       ///< the `c_min` that readers go by
+  commit_rounds rounds_;
+  progress unmade_;                ///< by worker: the first round that it has made no commit for
+  std::size_t awaited_ = 0;        ///< where admission samples: workers that the round under way waits for
+  version_index rounds_told_{0};   ///< rounds folded, as readers know
+  std::uint64_t folds_ = 0;        ///< steps made
   shard_counters counters_;
 };
 

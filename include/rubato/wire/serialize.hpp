@@ -31,7 +31,7 @@ void serialize(Archive& ar, pace_report& r, unsigned) {
 }
 template <class Archive>
 void serialize(Archive& ar, shard_counters& c, unsigned) {
-  ar & c.commits & c.refused & c.dropped & c.partly_folded;
+  ar & c.commits & c.refused & c.dropped & c.partly_folded & c.rounds & c.late;
 }
 template <class Archive>
 void serialize(Archive& ar, worker_metrics& m, unsigned) {

@@ -105,6 +105,8 @@ class reader {
   }
   void ask_admission(staleness s);
   [[nodiscard]] clock_index need(staleness s) noexcept { return usable(s).need; }
+  /// Commits say at which round they were computed.
+  [[nodiscard]] bool by_rounds() const noexcept { return visibility_.rounds().has_value(); }
 
   void enter_anew(staleness s);
   void know(clock_index c_min) noexcept;

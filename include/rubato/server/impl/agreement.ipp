@@ -70,7 +70,8 @@ inline void add_weights(digest& d, merge_rule const& m, std::int64_t apart_max) 
                               .c_min = clock_index{c_min},
                               .c_max = clock_index{c_max},
                               .workers = workers,
-                              .version = version_index{stamp}};
+                              .version = version_index{stamp},
+                              .age = static_cast<std::uint64_t>(lag)};
           d.add(m.weight(c));
           if (m.versioned()) d.add(m.map(c));
         }
@@ -118,6 +119,10 @@ std::uint64_t fingerprint(admission_rule const& a) {
   admission_rule const copy = a.unshared();
   detail::digest d;
   d.add(a.bound().clocks());
+  for (std::uint32_t w = 0; a.samples() && w < 1024; ++w)
+    for (std::int64_t const round : {0, 1, 2, 3, 5, 10, 100, 1000, 1 << 20})
+      d.add(std::uint64_t{copy.takes_part(worker_id{w}, version_index{round})});
+  d.add(std::uint64_t{a.by_round()});
   detail::add_answers(d, copy, worker_id{0}, detail::clocks_to_ask(1025));
   for (std::uint32_t w = 1; a.asks_who() && w < 1024; ++w)
     detail::add_answers(d, copy, worker_id{w}, {0, 1, 10, 1000, detail::clock_asked_max});
@@ -128,6 +133,11 @@ std::uint64_t fingerprint(visibility_rule const& v, staleness bound) {
   if (v.fingerprint()) return *v.fingerprint();
   detail::digest d;
   d.add(std::uint64_t{v.holds_back()} + 2 * std::uint64_t{v.synchronized()});
+  if (auto const& rounds = v.rounds()) {
+    d.add(std::uint64_t{rounds->size});
+    d.add(std::uint64_t{rounds->late == late_commit::drop});
+    return d.value();
+  }
   if (!v.holds_back()) return d.value();  // is never asked
   visibility_rule const copy = v.unshared();
   for (std::int64_t const c : detail::clocks_to_ask(1025))

@@ -146,6 +146,18 @@ inline std::string text_of_table(table_blueprint const& t) {
   return text + ", placement " + text_of_fingerprint(places_of(t));
 }
 
+/// What parts of a protocol cannot mean together.
+inline void check(rules const& p) {
+  auto const& rounds = p.visibility.rounds();
+  if (!rounds && p.admission.by_round())
+    throw option_error("protocol: its admission waits for rounds, but its visibility knows none: use quorum or buffered");
+  if (!rounds) return;
+  if (rounds->size == 0) throw option_error("protocol: a round of 0 commits is never there, expected 1 or more");
+  if (p.admission.bound() != staleness::infinite())
+    throw option_error("protocol: its admission promises that reads see what is s clocks old, which rounds may leave "
+                       "out: use unbounded, each_round or sampled");
+}
+
 }  // namespace detail
 
 table_blueprint::table_blueprint(std::size_t number, table_description description,
@@ -160,12 +172,15 @@ table_blueprint::table_blueprint(std::size_t number, table_description descripti
 }
 
 void table_blueprint::check(std::size_t number, rules const& protocol) const {
+  detail::check(protocol);
   merge_rule const& merge = description_.merge ? *description_.merge : protocol.merge;
   auto const refuse = [number](std::string const& what) { detail::refuse_table(number, what); };
   if (is_integral(description_.element) && !merge.exact())
     refuse("a table of integers needs an exact merge: write dense<T, sum> or sparse<T, sum>");
   if (merge.versioned() && !description_.keeps_versions)
     refuse("this merge keeps versions of the parameters: wrap the table in multi_version{…}");
+  if (protocol.visibility.rounds() && merge.versioned())
+    refuse("this merge counts versions of its own, which rounds do, too: use eager, strict or stable_cut with it");
   if (protocol.visibility.synchronized() && (merge.decay() || merge.elements() != nullptr))
     refuse("stable_cut reads commits in any order, which a merge with velocity cannot: use eager or "
            "strict visibility with it");

@@ -166,6 +166,7 @@ void shard::answer(guard_type& guard, std::size_t table, read_header const& head
     return answer_under_lock(table, header, slot);
   }
   slot.stamp = control_.stamp_for(header.from.worker);
+  if (slot.asked != selection::nothing) control_.note_read(header.from.worker);
   guard.unlock();
   detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), {.own = copy_of(table, header.from.worker)});
 }
@@ -179,6 +180,7 @@ void shard::answer_under_lock(std::size_t table, read_header const& header, read
   table_view seen = view.seen();
   seen.own = copy_of(table, reader);
   detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), seen);
+  if (slot.asked != selection::nothing) control_.note_read(reader);
   if (control_.versioned())
     raise_version(table, reader, slot, synchronized ? view.seen_by(reader) : control_.reading(reader));
 }
@@ -241,6 +243,7 @@ membership_report shard::enlist(membership_order const& o) {
   membership_report report{.clock = control_.enlist(o.worker, o.incarnation)};
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     if (merge(i).keeps_copies()) hosts_[i]->forget_copy(o.worker);
+  if (control_.by_rounds()) report.version = control_.round();
   if (!control_.versioned()) return report;
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     if (merge(i).versioned())

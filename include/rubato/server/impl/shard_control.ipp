@@ -23,6 +23,11 @@ void shard_control::begin_stage(stage_id stage) {
   taken_below_ = clock_index{0};
   folded_below_ = clock_index{0};
   published_ = clock_index{0};
+  rounds_ = {};
+  unmade_ = {};
+  awaited_ = 0;
+  rounds_told_ = version_index{0};
+  folds_ = 0;
   counters_ = {};
 }
 
@@ -48,6 +53,7 @@ refusal shard_control::check(sender const& from, clock_index stamp,
   if (refusal const r = check(from); r != refusal::none) return r;
   if (stamp != members_[from.worker.index()].received) return refusal::order;
   if (versioned_ && !versions_.accepts(from.worker, version)) return refusal::old_version;
+  if (by_rounds() && version.value() > rounds_.open().value() + rounds_ahead_max) return refusal::order;
   return refusal::none;
 }
 
@@ -66,10 +72,12 @@ commit_info shard_control::info(worker_id from, clock_index stamp,
           .c_min = progress_.floor(),
           .c_max = std::max(progress_.c_max(), progress_.floor()),
           .workers = static_cast<std::uint32_t>(std::max<std::size_t>(progress_.live() + returned_, 1)),
-          .version = version};
+          .version = version,
+          .age = folds_ - members_[from.index()].read_at};
 }
 
 void shard_control::hold(commit_message message) {
+  if (by_rounds()) return enter_round(std::move(message));
   version_index version{};
   if (versioned_) versions_.receive(message.from.worker, version = message.version);
   commit_info const at_arrival = info(message.from.worker, message.stamp, version);
@@ -79,12 +87,15 @@ void shard_control::hold(commit_message message) {
 void shard_control::complete(sender const& from, clock_index stamp) {
   ++counters_.commits;
   member& m = members_[from.worker.index()];
+  if (!serial()) ++folds_;
+  m.has_read = false;
   if (m.state == standing::gone) return;  // dropped while it was being folded
   progress_.advance(from.worker, stamp.next());
   if (m.state == standing::leaving && m.received >= m.cut) retire(from.worker);
 }
 
 std::vector<shard_control::fold_group> shard_control::take_ready() {
+  if (by_rounds()) return take_rounds();
   std::vector<fold_group> groups;
   bool const together = one_step_per_clock();
   for (auto& [stamp, commits] : take_from_log()) {
@@ -100,6 +111,7 @@ std::vector<shard_control::fold_group> shard_control::take_ready() {
 }
 
 void shard_control::note_folded(fold_group const& group) {
+  ++folds_;
   for (held_commit const& c : group.commits) {
     newest_folded_ = std::max(newest_folded_, c.info.stamp.next());
     if (versioned_) versions_.fold(c.info.from, c.info.version);
@@ -109,7 +121,8 @@ void shard_control::note_folded(fold_group const& group) {
 void shard_control::publish(std::vector<worker_id>& released) {
   folded_below_ = taken_below_;
   published_ = std::max(published_, progress_.floor());
-  waiting_.release(published_, released);
+  rounds_told_ = rounds_.open();
+  waiting_.release(admission_.by_round() ? clock_index{rounds_told_.value()} : published_, released);
 }
 
 commit_log::groups shard_control::take_from_log() {
@@ -126,11 +139,91 @@ commit_log::groups shard_control::take_below_mark() {
       [this](clock_index stamp, worker_id w) { return stamp < mark_of(w.index()); });
 }
 
+// ---- rounds
+
+/// Where a round has been made already by its worker, another commit for it is late, as if the round were over.
+void shard_control::enter_round(commit_message&& message) {
+  worker_id const from = message.from.worker;
+  bool const drops = visibility_.rounds()->late == late_commit::drop;
+  version_index const made_at = message.version;
+  bool late = made_at < rounds_.open();
+  if (admission_.by_round() && unmade_.contains(from)) {
+    clock_index const next{made_at.value() + 1};
+    late = late || next <= unmade_.of(from);
+    bool const awaited = awaits(from);
+    unmade_.advance(from, std::max(unmade_.of(from), next));
+    if (awaited && !awaits(from)) --awaited_;
+  }
+  if (late && drops) {
+    ++counters_.late;
+    return;
+  }
+  commit_info const at_arrival = info(from, message.stamp, made_at);
+  rounds_.add(drops ? made_at : rounds_.open(), {at_arrival, std::move(message)});
+}
+
+/// Whether the round under way cannot be over without this worker, where admission samples.
+bool shard_control::awaits(worker_id w) const noexcept {
+  return admission_.samples() && unmade_.contains(w) && unmade_.of(w).value() <= rounds_.open().value() &&
+         admission_.takes_part(w, rounds_.open());
+}
+
+void shard_control::count_awaited() noexcept {
+  if (!admission_.samples()) return;
+  awaited_ = 0;
+  for (std::uint32_t w = 0; w < members_.size(); ++w) awaited_ += awaits(worker_id{w}) ? 1U : 0U;
+}
+
+bool shard_control::round_is_over() const noexcept {
+  if (rounds_.ready() >= visibility_.rounds()->size) return true;
+  if (progress_.live() == 0) return !rounds_.empty();
+  if (!admission_.by_round()) return false;
+  return unmade_.c_min().value() > rounds_.open().value() || (admission_.samples() && awaited_ == 0);
+}
+
+std::vector<shard_control::fold_group> shard_control::take_rounds() {
+  round_rule const& rule = *visibility_.rounds();
+  std::vector<fold_group> groups;
+  while (round_is_over()) {
+    if (progress_.live() == 0) rounds_.skip_empty();
+    version_index const round = rounds_.open();
+    auto commits = rounds_.end_round(rule.size, rule.late == late_commit::fold, counters_.late);
+    count_awaited();
+    if (commits.empty()) continue;
+    ++counters_.rounds;
+    for (held_commit& c : commits) {
+      c.info = info(c.info.from, c.info.stamp, c.info.version);
+      c.info.workers = static_cast<std::uint32_t>(commits.size());
+      c.info.age = static_cast<std::uint64_t>(std::max<std::int64_t>(0, round.value() - c.info.version.value()));
+    }
+    groups.push_back({std::move(commits)});
+  }
+  return groups;
+}
+
+/// As a threshold among the rounds that have been folded.
+clock_index shard_control::needed_round(worker_id reader) const noexcept {
+  std::int64_t round = rounds_.open().value();
+  if (unmade_.contains(reader)) round = std::max(round, unmade_.of(reader).value());
+  if (admission_.samples())
+    for (std::int64_t const end = round + rounds_ahead_max; round < end; ++round)
+      if (admission_.takes_part(reader, version_index{round})) break;
+  return clock_index{round};
+}
+
 // ---- reads
 
+void shard_control::note_read(worker_id reader) noexcept {
+  member& m = members_[reader.index()];
+  if (!m.has_read) m.read_at = folds_;
+  m.has_read = true;
+}
+
 bool shard_control::admit(read_header const& read) {
-  clock_index const need = admission_.need(read.clock, read.bound, read.from.worker);
-  if (need <= published_) return true;
+  bool const by_round = admission_.by_round();
+  clock_index const need = by_round ? needed_round(read.from.worker)
+                                    : admission_.need(read.clock, read.bound, read.from.worker);
+  if (need <= (by_round ? clock_index{rounds_told_.value()} : published_)) return true;
   waiting_.enter(read.from.worker, read.clock, need);
   return false;
 }
@@ -188,7 +281,13 @@ clock_index shard_control::enlist(worker_id w, incarnation_id incarnation) {
   progress_.join(w, at);
   if (members_[w.index()].returned) --returned_;
   members_[w.index()] = {standing::live, incarnation, at, at, {}};
+  members_[w.index()].read_at = folds_;
   if (versioned_) versions_.join(w, {});  // the merge says how far it is
+  if (by_rounds()) {
+    if (unmade_.contains(w)) unmade_.leave(w);
+    unmade_.join(w, std::max(unmade_.floor(), clock_index{rounds_.open().value()}));
+    count_awaited();
+  }
   return at;
 }
 
@@ -199,6 +298,10 @@ void shard_control::start(worker_id w, clock_index at, version_index first) {
   m.joined = m.received = at;
   progress_.advance(w, at);
   if (versioned_) versions_.raise(w, first);
+  if (!admission_.by_round()) return;
+  // No server waits for it in a round before those that all of them have reached.
+  unmade_.advance(w, std::max(unmade_.of(w), clock_index{first.value()}));
+  count_awaited();
 }
 
 clock_index shard_control::freeze(worker_id w) {
@@ -218,7 +321,7 @@ void shard_control::drop(worker_id w, clock_index cut) {
     return;
   }
   if (m.received > m.cut) {
-    std::size_t const dropped = log_.drop(w, m.cut);
+    std::size_t const dropped = log_.drop(w, m.cut) + rounds_.drop(w, m.cut);
     if (versioned_) versions_.drop(w, dropped);
     auto const beyond = static_cast<std::uint64_t>(distance(m.cut, m.received));
     counters_.dropped += dropped;
@@ -242,6 +345,10 @@ void shard_control::retire(worker_id w) {
   waiting_.remove(w);
   progress_.leave(w);
   if (versioned_) versions_.leave(w);
+  if (by_rounds()) {
+    unmade_.leave(w);
+    count_awaited();
+  }
 }
 
 }  // namespace rubato

@@ -27,13 +27,13 @@ reader::reader(endpoint& link, blueprint const& plan, std::size_t protocol, send
 
 void reader::start(starting_point const& at) {
   clock_ = at.clock;
-  version_ = at.version;
+  version_ = by_rounds() ? version_index{0} : at.version;  // of rounds, answers tell
   read_this_clock_ = entered_ = false;
 }
 
 void reader::next_clock() {
   clock_ = clock_.next();
-  version_ = version_index{version_.value() + 1};
+  if (!by_rounds()) version_ = version_index{version_.value() + 1};
   read_this_clock_ = entered_ = false;
 }
 
@@ -371,7 +371,7 @@ void reader::drop_useless_copies() {
 /// it. Holds for `eager` and `strict`; where it does not, own commits stay in the replica until
 /// every server has said that they are in.
 bool reader::next_read_includes_own() const noexcept {
-  if (!visibility_.holds_back()) return true;
+  if (!visibility_.holds_back() || by_rounds()) return true;
   clock_index const next = clock_.next();
   clock_index const needed = admission_.need(next, bound(), header_.from.worker);
   return visibility_.horizon({.c_min = needed, .bound = bound()}) >= next;

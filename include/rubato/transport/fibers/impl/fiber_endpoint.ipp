@@ -12,7 +12,7 @@ namespace rubato::detail {
 // ---- a process
 
 fiber_process::fiber_process(worker_fibers& run, blueprint const& plan, std::size_t protocol) : run_(run) {
-  if (plan.synchronized(protocol) || plan.keeps_copies(protocol)) return;
+  if (!plan.shares_reads(protocol)) return;
   cache_.emplace(plan, *this);
   cache_->begin_stage(protocol);
 }

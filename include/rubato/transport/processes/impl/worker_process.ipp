@@ -227,7 +227,7 @@ void worker_process::begin(run_request request) {
                        std::to_string(options_.place.workers) + " worker processes");
   threads_here_ = options_.threads;
   if (!placement.empty()) threads_here_ = rank() < placement.size() ? placement[rank()] : 0;
-  shares_ = shared_ && !plan().synchronized(protocol()) && !plan().keeps_copies(protocol()) && !kept_;
+  shares_ = shared_ && plan().shares_reads(protocol()) && !kept_;
   if (shared_) shared_->cache.begin_stage(protocol());
   {
     std::lock_guard const guard(lock_);

@@ -241,7 +241,7 @@ void worker_threads::begin(run_request request) {
   control_.begin(stage_, protocol());
   began_ = std::chrono::steady_clock::now();
   std::unique_ptr<thread_process> shared;
-  if (options_.process_cache && !plan().synchronized(protocol()) && !plan().keeps_copies(protocol()))
+  if (options_.process_cache && plan().shares_reads(protocol()))
     shared = std::make_unique<thread_process>(plan(), protocol(), servers_, [this] { return now(); });
   std::lock_guard const guard(lock_);
   process_ = std::move(shared);
