@@ -48,6 +48,9 @@ struct protocol_parameters {
   /// τ of fixed_ada_comm and easgd, τ_0 of ada_comm, E, H of fed_adam, diloco, …: local steps per commit; twice the
   /// job's, unless set.
   std::optional<std::int64_t> local_steps{};
+  /// K of k_sync, k_async and fed_buff, m of fed_avg: updates of a round; three quarters of the workers unless set, and
+  /// half of them for fed_avg and fed_buff.
+  std::optional<std::int64_t> round_size{};
   /// Γ of adsp: the time that the slowest worker takes for `local_steps` and one exchange, unless
   /// set. ada_comm looks at τ every fifth.
   std::optional<duration> check_period{};
@@ -69,6 +72,7 @@ enum class protocol_number {
   backups,
   peer_staleness,
   jump_max,
+  round_size,
   delay,
   group
 };
@@ -134,6 +138,12 @@ struct protocol_choice {
 [[nodiscard]] run_result run_diloco(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_dc_asgd(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_easgd(training const& job, protocol_parameters const& with);
+// In round_protocols.cpp.
+[[nodiscard]] run_result run_k_sync(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_k_async(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_fed_avg(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_fed_buff(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_staleness_aware(training const& job, protocol_parameters const& with);
 // In peer_protocols.cpp.
 [[nodiscard]] run_result run_hop(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_hop_backup(training const& job, protocol_parameters const& with);

@@ -62,7 +62,8 @@ void check_all_counted(test::rounds_world const& world, test::rounds_setting con
 
 }  // namespace
 
-TEST_CASE("K-sync in any order: of a round at most M - K updates are left out, and nobody waits for ever", "[simulated][rounds]") {
+TEST_CASE("K-sync in any order: of a round at most M - K updates are left out, and nobody waits for ever",
+          "[simulated][rounds]") {
   std::uint64_t late = 0, rounds = 0;
   for_each_seed(2000, [&](random_stream& random, std::uint64_t seed) {
     auto const setting = drawn_setting(random, true);
@@ -80,7 +81,8 @@ TEST_CASE("K-sync in any order: of a round at most M - K updates are left out, a
   if (test::seed_count(2000) >= 100) CHECK((late > 0 && rounds > late));
 }
 
-TEST_CASE("K-batch-sync in any order: rounds are of K updates that were computed at them", "[simulated][rounds]") {
+TEST_CASE("K-batch-sync in any order: rounds are of K updates that were computed at them",
+          "[simulated][rounds]") {
   for_each_seed(500, [&](random_stream& random, std::uint64_t seed) {
     auto const setting = drawn_setting(random, true);
     std::uint32_t const k = up_to(random, 2 * setting.workers);

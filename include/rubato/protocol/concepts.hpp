@@ -11,6 +11,7 @@
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/core/time.hpp"
+#include "rubato/protocol/round_visibility.hpp"
 
 namespace rubato {
 
@@ -73,34 +74,6 @@ concept admission_policy = std::copyable<P> && requires(P const p) {
   { p.bound() } noexcept -> std::same_as<staleness>;
 } && (detail::admits_all_alike<P> || detail::admits_by_worker<P>);
 
-namespace detail {
-template <class P>
-consteval bool declared_by_round() {
-  if constexpr (requires { { P::by_round } -> std::convertible_to<bool>; }) return P::by_round;
-  return false;
-}
-}  // namespace detail
-
-/// Admission by rounds: `static constexpr bool by_round = true`. Needs a `round_visibility`. A worker that has committed
-/// what it computed at round r reads again when that round has been folded, and commits once a round. Clocks are not
-/// looked at: `need` and `cache_need` say that a read fetches, and waits for no clock.
-/// Models: `each_round`, `sampled`. Source: Dutta et al., AISTATS 2018, §3.
-template <class P>
-concept round_admission = admission_policy<P> && detail::declared_by_round<P>();
-
-/// Admission by rounds that some workers sit out.
-///
-/// | expression                | result | meaning |
-/// |---------------------------|--------|---------|
-/// | `p.takes_part(w, round)`  | `bool` | whether the worker computes in this round; if not, its reads wait for one in which it does |
-///
-/// Depends on nothing but the arguments, so that servers agree; each worker takes part again and again. Called
-/// concurrently. Models: `sampled`. Source: McMahan et al., AISTATS 2017, Algorithm 1.
-template <class P>
-concept sampling_admission = round_admission<P> && requires(P const p, worker_id w, version_index round) {
-  { p.takes_part(w, round) } noexcept -> std::same_as<bool>;
-};
-
 /// What a shard knows when it decides which held-back commits to fold.
 struct fold_window {
   clock_index c_min;   ///< every live worker's commits with stamps below it have been received
@@ -121,34 +94,6 @@ template <class P>
 concept windowed_visibility = std::copyable<P> && requires(P const p, fold_window w) {
   { std::bool_constant<P::holds_back>{} };
   { p.horizon(w) } noexcept -> std::same_as<clock_index>;
-};
-
-/// What becomes of a commit that was computed at a round which is over when it arrives.
-enum class late_commit : std::uint8_t {
-  drop,  ///< it is counted, and left out
-  fold,  ///< it is one of the round under way
-};
-
-/// Visibility by rounds: commits are held back until so many are there, whoever has sent them, and folded in one step, in
-/// the order (worker, stamp). The number of rounds folded is the version of the parameters.
-///
-/// | expression         | result          | meaning |
-/// |--------------------|-----------------|---------|
-/// | `P::holds_back`    | `bool`          | constant, true |
-/// | `P::late`          | `late_commit`   | constant |
-/// | `p.round_size()`   | `std::uint32_t` | K, at least 1: as many commits make a round |
-///
-/// With `late_commit::drop` a round takes the first K commits that were computed at it, with `fold` the first K to
-/// arrive. A round is over with fewer where nobody is left to wait for: under a `round_admission` when all live workers
-/// that take part in it have committed for it, and for everybody once the last worker has left. Each server counts for
-/// itself; a commit is computed at the newest round that any server had told its worker of, so that none waits for
-/// another for ever. Own commits that are held back are not shown to their worker.
-/// Models: `quorum`, `buffered`. Source: Chen et al. 2016, Algorithms 3 and 4; Nguyen et al., AISTATS 2022, Algorithm 1.
-template <class P>
-concept round_visibility = std::copyable<P> && requires(P const p) {
-  requires std::bool_constant<P::holds_back>::value;
-  { P::late } -> std::convertible_to<late_commit>;
-  { p.round_size() } noexcept -> std::same_as<std::uint32_t>;
 };
 
 /// What is seen: by a window of clocks, or by rounds.
@@ -189,9 +134,9 @@ struct commit_info {
 /// |---------------------|----------|---------|
 /// | `p.weight(info)`    | `double` | the update is folded as `w ← w + weight·u` |
 ///
-/// The weight is finite, and the same on every shard for the same `info`; only `info.age` may differ. Called under the shard's
-/// control lock, so it must not block. A merge that only sums may say `static constexpr bool
-/// exact = true`, which also admits it on tables of integers.
+/// The weight is finite, and the same on every shard for the same `info`, of which only the age may differ.
+/// Called under the shard's control lock, so it must not block. A merge that only sums may say
+/// `static constexpr bool exact = true`, which also admits it on tables of integers.
 /// Models: `sum`, `average`, `scale`, `momentum`. Source: 000 §4, 001 §2. Refinements are `velocity_merge`,
 /// `versioned_merge` and, where a weight does not say it, `element_merge` (`element_merge.hpp`), of which a merge is at
 /// most one.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/round_admission.hpp"
 #include "rubato/protocol/element_merge.hpp"
 
 /// One sentence for what a type lacks to be a policy, in place of a list of constraints that are not satisfied.

@@ -21,7 +21,7 @@ namespace rubato {
 struct fed_avg {
   std::uint32_t clients = 1;     ///< m: how many take part in a round
   std::uint32_t of = 1;          ///< K: the workers of the run
-  std::int64_t local_steps = 1;  ///< E passes, in local steps
+  std::int64_t steps = 1;        ///< E passes, in local steps
   std::uint64_t seed = 1;        ///< of the draws
 
   [[nodiscard]] constexpr sampled admission() const noexcept {
@@ -29,7 +29,7 @@ struct fed_avg {
   }
   [[nodiscard]] constexpr quorum visibility() const noexcept { return {.count = clients}; }
   [[nodiscard]] constexpr average merge() const noexcept { return {}; }
-  [[nodiscard]] constexpr every pace() const noexcept { return {.steps = local_steps}; }
+  [[nodiscard]] constexpr every pace() const noexcept { return {.steps = steps}; }
   [[nodiscard]] static constexpr std::string_view name() noexcept { return "fed_avg"; }
 };
 static_assert(protocol<fed_avg>);

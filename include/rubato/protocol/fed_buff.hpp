@@ -19,13 +19,13 @@ namespace rubato {
 /// Source: Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek, Huba, "Federated Learning with Buffered Asynchronous
 /// Aggregation", AISTATS 2022, Algorithm 1 and §5.
 struct fed_buff {
-  std::uint32_t k = 10;          ///< K, the buffer's size
-  std::int64_t local_steps = 1;  ///< Q
+  std::uint32_t k = 10;    ///< K, the buffer's size
+  std::int64_t steps = 1;  ///< Q, local steps of an update
 
   [[nodiscard]] constexpr unbounded admission() const noexcept { return {}; }
   [[nodiscard]] constexpr buffered visibility() const noexcept { return {.count = k}; }
   [[nodiscard]] constexpr discount merge() const noexcept { return {.power = 0.5, .offset = 1, .averaged = true}; }
-  [[nodiscard]] constexpr every pace() const noexcept { return {.steps = local_steps}; }
+  [[nodiscard]] constexpr every pace() const noexcept { return {.steps = steps}; }
   [[nodiscard]] static constexpr std::string_view name() noexcept { return "fed_buff"; }
 };
 static_assert(protocol<fed_buff>);

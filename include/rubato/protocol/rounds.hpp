@@ -6,6 +6,7 @@
 #include "rubato/core/mix.hpp"
 #include "rubato/protocol/admission.hpp"
 #include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/round_admission.hpp"
 
 namespace rubato {
 

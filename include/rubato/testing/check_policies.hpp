@@ -39,6 +39,22 @@ struct admission_of {
 
 void check_elements(findings& found, element_rule const& rule, element_rule const& other);
 
+/// Servers agree who takes part, and each worker does so sooner or later.
+template <sampling_admission P>
+void check_sampling(P const& p, findings& found) {
+  P const copy(p);
+  for (std::uint32_t w = 0; w < 100; ++w) {
+    bool takes_part = false;
+    for (std::int64_t round = 0; round < 10'000; ++round) {
+      bool const in = p.takes_part(worker_id{w}, version_index{round});
+      found.expect(in == copy.takes_part(worker_id{w}, version_index{round}), "takes_part answers differently for worker ",
+                   w, " in round ", round, " when asked twice: servers would not agree");
+      takes_part = takes_part || in;
+    }
+    found.expect(takes_part, "worker ", w, " takes part in none of 10000 rounds: it would wait for ever");
+  }
+}
+
 void check_admission(findings& found, staleness bound, std::string const& whom,
                      std::function<clock_index(clock_index, staleness)> const& need,
                      std::function<clock_index(clock_index, staleness)> const& cache_need);
@@ -59,29 +75,36 @@ template <admission_policy P>
         [&](clock_index c, staleness s) { return of.need(c, s); },
         [&](clock_index c, staleness s) { return of.cache_need(c, s); });
   }
+  if constexpr (sampling_admission<P>) detail::check_sampling(p, found);
   return found.take();
 }
 
 /// What is seen: the horizon does not fall as `c_min` grows, and is not below `c_min`, or a read
-/// that admission lets go on would miss what it was promised (SSP-1).
+/// that admission lets go on would miss what it was promised (SSP-1). Of rounds, that they are of a commit at least.
 template <visibility_policy P>
 [[nodiscard]] sentences check_visibility(P const& p) {
   detail::findings found;
-  if (!P::holds_back) return {};  // is never asked
-  for (staleness const bound : detail::sample_staleness(staleness::infinite())) {
-    clock_index before = clock_index::lowest();
-    for (clock_index const c : detail::sample_clocks()) {
-      clock_index const horizon = p.horizon({.c_min = c, .bound = bound});
-      auto const at = detail::text(" at c_min ", c.value(), " and the bound ", detail::text(bound));
-      found.expect(horizon == p.horizon({.c_min = c, .bound = bound}),
-                   "horizon answers differently when asked twice", at);
-      found.expect(horizon >= c, "horizon is ", detail::text(horizon), at,
-                   ", expected at least c_min, or reads miss what they were promised (SSP-1)");
-      found.expect(horizon >= before, "horizon falls as c_min grows", at);
-      before = horizon;
+  if constexpr (round_visibility<P>) {
+    found.expect(p.round_size() >= 1, "a round is of 0 commits, expected 1 or more");
+    found.expect(p.round_size() == P(p).round_size(), "round_size answers differently when asked twice");
+    return found.take();
+  } else {
+    if (!P::holds_back) return {};  // is never asked
+    for (staleness const bound : detail::sample_staleness(staleness::infinite())) {
+      clock_index before = clock_index::lowest();
+      for (clock_index const c : detail::sample_clocks()) {
+        clock_index const horizon = p.horizon({.c_min = c, .bound = bound});
+        auto const at = detail::text(" at c_min ", c.value(), " and the bound ", detail::text(bound));
+        found.expect(horizon == p.horizon({.c_min = c, .bound = bound}),
+                     "horizon answers differently when asked twice", at);
+        found.expect(horizon >= c, "horizon is ", detail::text(horizon), at,
+                     ", expected at least c_min, or reads miss what they were promised (SSP-1)");
+        found.expect(horizon >= before, "horizon falls as c_min grows", at);
+        before = horizon;
+      }
     }
+    return found.take();
   }
-  return found.take();
 }
 
 namespace detail {

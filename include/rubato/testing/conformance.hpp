@@ -27,7 +27,8 @@ struct search {
 /// Runs a whole protocol in the simulator on random schedules: workers that differ in speed, slow
 /// and jittery links, joins, leaves and losses; and checks the rules after every event: SSP-1 to
 /// SSP-3 at the protocol's own bound, that nobody is forgotten, that every commit counts exactly
-/// once, and PS-1 where reads are synchronized. Before that, its parts one by one. Each sentence of
+/// once, and PS-1 where reads are synchronized. Before that, its parts one by one; of a protocol by rounds, which may leave
+/// commits out, nothing else. Each sentence of
 /// a run names the seed of its schedule; of those that differ in numbers only the first is given, and how many more
 /// there were in up to ten schedules.
 template <protocol P>
@@ -41,12 +42,13 @@ template <protocol P>
   add(check_merge(p.merge()));
   add(check_pace(p.pace()));
   using visibility = visibility_of<P>;
+  if constexpr (round_visibility<visibility>) return all;
   staleness const bound = p.admission().bound();
   expectations r = synchronized_visibility<visibility> ? synchronized_rules(bound) : eager_rules(bound);
   r.admission.emplace(p.admission());
   r.minimal_waits = false;  // a protocol may wait for more than it must
   r.holds_back = visibility::holds_back;
-  if constexpr (visibility::holds_back && !synchronized_visibility<visibility>)
+  if constexpr (visibility::holds_back && windowed_visibility<visibility> && !synchronized_visibility<visibility>)
     r.newest = [v = p.visibility(), bound](clock_index c) {
       return v.horizon({.c_min = c, .bound = bound});
     };

@@ -1,0 +1,90 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/round_admission.hpp"
+
+namespace rubato {
+
+/// An admission policy as a value. Copies share the policy. Called concurrently.
+class admission_rule {
+ public:
+  /// Any policy converts.
+  template <class P>
+    requires(!std::same_as<P, admission_rule> && admission_policy<P>)
+  admission_rule(P policy)  // NOLINT: policies are meant to convert
+      : bound_(policy.bound()),
+        asks_who_(detail::admits_by_worker<P>),
+        by_round_(round_admission<P>),
+        samples_(sampling_admission<P>),
+        fingerprint_(detail::fingerprint_of(policy)),
+        answers_(std::make_shared<model<P> const>(std::move(policy))) {}
+
+  [[nodiscard]] staleness bound() const noexcept { return bound_; }
+  /// Whether answers depend on the worker.
+  [[nodiscard]] bool asks_who() const noexcept { return asks_who_; }
+  /// Whether workers wait for rounds, not for clocks.
+  [[nodiscard]] bool by_round() const noexcept { return by_round_; }
+  /// Whether some sit rounds out; if not, `takes_part` is always true.
+  [[nodiscard]] bool samples() const noexcept { return samples_; }
+  [[nodiscard]] bool takes_part(worker_id w, version_index round) const noexcept {
+    return answers_->takes_part(w, round);
+  }
+  /// What the policy says of itself, see `fingerprinted_policy`.
+  [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
+  /// One with a copy of the policy to itself: to ask it what is no part of a run.
+  [[nodiscard]] admission_rule unshared() const {
+    auto own = *this;
+    own.answers_ = answers_->copy();
+    return own;
+  }
+  [[nodiscard]] clock_index need(clock_index c, staleness s, worker_id who) const noexcept {
+    return answers_->need(c, s, who);
+  }
+  [[nodiscard]] clock_index cache_need(clock_index c, staleness s, worker_id who) const noexcept {
+    return answers_->cache_need(c, s, who);
+  }
+
+ private:
+  struct answers {
+    virtual ~answers() = default;
+    virtual std::shared_ptr<answers const> copy() const = 0;
+    virtual clock_index need(clock_index c, staleness s, worker_id who) const noexcept = 0;
+    virtual clock_index cache_need(clock_index c, staleness s, worker_id who) const noexcept = 0;
+    virtual bool takes_part(worker_id w, version_index round) const noexcept = 0;
+  };
+  template <class P>
+  struct model final : answers {
+    explicit model(P p) : policy(std::move(p)) {}
+    std::shared_ptr<answers const> copy() const override { return std::make_shared<model const>(policy); }
+    clock_index need(clock_index c, staleness s, [[maybe_unused]] worker_id who) const noexcept override {
+      if constexpr (detail::admits_by_worker<P>) return policy.need(c, s, who);
+      else return policy.need(c, s);
+    }
+    clock_index cache_need(clock_index c, staleness s,
+                           [[maybe_unused]] worker_id who) const noexcept override {
+      if constexpr (detail::admits_by_worker<P>) return policy.cache_need(c, s, who);
+      else return policy.cache_need(c, s);
+    }
+    bool takes_part([[maybe_unused]] worker_id w, [[maybe_unused]] version_index round) const noexcept override {
+      if constexpr (sampling_admission<P>) return policy.takes_part(w, round);
+      return true;
+    }
+    P policy;
+  };
+
+  staleness bound_;
+  bool asks_who_;
+  bool by_round_;
+  bool samples_;
+  std::optional<std::uint64_t> fingerprint_;
+  std::shared_ptr<answers const> answers_;
+};
+
+}  // namespace rubato
