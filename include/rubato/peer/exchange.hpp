@@ -62,6 +62,7 @@ struct random_groups {
 /// A schedule as a value: any of them converts to it, a user's as well. Copies share it.
 class exchange_rules {
  public:
+  /// Any schedule converts.
   template <class S>
     requires(!std::same_as<S, exchange_rules> && exchange_schedule<S>)
   exchange_rules(S const& s) : answers_(std::make_shared<model<S> const>(s)) {}  // NOLINT: meant to convert

@@ -25,7 +25,7 @@ namespace rubato {
 struct push_rules {
   std::string name;                             ///< in messages
   exchange_rules who = one_peer_exponential{};  ///< sends to whom, in which iteration
-  exchange_pace pace = exchange_pace::in_step;
+  exchange_pace pace = exchange_pace::in_step;  ///< whether a peer waits for what is sent to it
   /// In step: what is sent in iteration k is waited for, and counts, at the end of iteration k + delay: 0 or more.
   std::int64_t delay = 0;
   /// Whether the step is added to x, so that z changes by step / w, or else to z.

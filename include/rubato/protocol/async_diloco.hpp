@@ -46,7 +46,7 @@ static_assert(element_merge<delayed_nesterov>);
 /// Nesterov. Source: as `delayed_nesterov`.
 struct async_diloco {
   std::int64_t steps = 500;  ///< H
-  delayed_nesterov optimizer{};
+  delayed_nesterov optimizer{};  ///< on the servers
 
   [[nodiscard]] constexpr unbounded admission() const noexcept { return {}; }
   [[nodiscard]] constexpr eager visibility() const noexcept { return {}; }

@@ -47,7 +47,7 @@ using compensate_adaptive = compensation<true>;  ///< DC-ASGD-a
 /// Source: Zheng, Meng, Wang, Chen, Yu, Ma, Liu, "Asynchronous Stochastic Gradient Descent with Delay Compensation",
 /// ICML 2017, Algorithms 1 and 2.
 struct dc_asgd {
-  compensate fold{};
+  compensate fold{};  ///< how an update moves the parameters
 
   [[nodiscard]] constexpr unbounded admission() const noexcept { return {}; }
   [[nodiscard]] constexpr eager visibility() const noexcept { return {}; }

@@ -20,7 +20,7 @@ namespace rubato {
 /// Low-Communication Training of Language Models", 2023, arXiv 2311.08105, Algorithm 1.
 struct diloco {
   std::int64_t steps = 500;  ///< H
-  nesterov optimizer{};
+  nesterov optimizer{};  ///< on the servers
 
   [[nodiscard]] constexpr barrier admission() const noexcept { return {}; }
   [[nodiscard]] constexpr strict visibility() const noexcept { return {}; }

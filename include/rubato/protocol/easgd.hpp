@@ -43,7 +43,7 @@ static_assert(element_merge<elastic>);
 /// Algorithm 2).
 struct easgd {
   std::int64_t steps = 10;  ///< τ
-  elastic fold{};
+  elastic fold{};  ///< how an update moves the parameters
 
   [[nodiscard]] constexpr unbounded admission() const noexcept { return {}; }
   [[nodiscard]] constexpr eager visibility() const noexcept { return {}; }

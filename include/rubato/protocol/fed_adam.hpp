@@ -19,7 +19,7 @@ namespace rubato {
 /// Source: Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2.
 struct fed_adam {
   std::int64_t steps = 10;  ///< E
-  adam optimizer{};
+  adam optimizer{};  ///< on the servers
 
   [[nodiscard]] constexpr barrier admission() const noexcept { return {}; }
   [[nodiscard]] constexpr strict visibility() const noexcept { return {}; }

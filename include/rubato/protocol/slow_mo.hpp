@@ -30,7 +30,7 @@ static_assert(velocity_merge<slow_momentum>);
 /// ICLR 2020, Algorithm 1.
 struct slow_mo {
   std::int64_t steps = 12;  ///< τ
-  slow_momentum optimizer{};
+  slow_momentum optimizer{};  ///< on the servers
 
   [[nodiscard]] constexpr barrier admission() const noexcept { return {}; }
   [[nodiscard]] constexpr strict visibility() const noexcept { return {}; }

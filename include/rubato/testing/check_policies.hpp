@@ -13,6 +13,7 @@
 #include "rubato/partition/concepts.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/conductor.hpp"
+#include "rubato/protocol/round_admission.hpp"
 #include "rubato/protocol/element_rule.hpp"
 #include "rubato/testing/findings.hpp"
 

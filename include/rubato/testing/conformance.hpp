@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/round_admission.hpp"
 #include "rubato/testing/check_policies.hpp"
 #include "rubato/testing/check_store.hpp"
 #include "rubato/testing/check_transport.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <ranges>
 #include <utility>
 
@@ -25,6 +26,12 @@ std::uint32_t number_of(std::uint32_t number) { return number; }
 template <class Process>
 std::uint32_t number_of(std::pair<std::uint32_t const, Process> const& entry) {
   return entry.first;
+}
+
+std::vector<std::uint32_t> numbers_below(std::size_t end) {
+  std::vector<std::uint32_t> all(end);
+  std::iota(all.begin(), all.end(), 0U);
+  return all;
 }
 
 /// "workers 3 and 5 (here, but not ready)": those of `all` that `counts` says, and what of them; nothing if there are
@@ -209,14 +216,14 @@ std::string process_control::awaited() const {
 }
 
 std::string process_control::absent_servers() const {
-  return listed("server", std::views::iota(std::uint32_t{0}, static_cast<std::uint32_t>(servers_.size())),
+  return listed("server", numbers_below(servers_.size()),
                 [this](std::uint32_t s) { return !servers_[s].here; });
 }
 
 std::string process_control::absent_workers() const {
   bool const lacks = workers_here() < options_.workers;
   std::uint32_t const below = lacks ? options_.workers : initialized_ ? 0 : 1;
-  return listed("worker", std::views::iota(std::uint32_t{0}, below), [this](std::uint32_t w) { return !is_here(w); });
+  return listed("worker", numbers_below(below), [this](std::uint32_t w) { return !is_here(w); });
 }
 
 std::string process_control::unready_workers() const {
@@ -233,7 +240,7 @@ constexpr char const* cut_off_text = " (here, but its connection is broken)";
 
 std::string process_control::cut_off_servers() const {
   return listed(
-      "server", std::views::iota(std::uint32_t{0}, static_cast<std::uint32_t>(servers_.size())),
+      "server", numbers_below(servers_.size()),
       [this](std::uint32_t s) { return servers_[s].here && !servers_[s].connected; }, cut_off_text);
 }
 
