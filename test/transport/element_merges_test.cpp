@@ -1,5 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Protocols whose servers move the parameters element by element, whichever way they are carried.
+// Protocols whose servers move the parameters element by element, or fold by rounds and ages, whichever way they are
+// carried.
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
@@ -15,10 +16,15 @@
 #include <rubato/protocol/diloco.hpp>
 #include <rubato/protocol/easgd.hpp>
 #include <rubato/protocol/fed_adam.hpp>
+#include <rubato/protocol/fed_avg.hpp>
+#include <rubato/protocol/fed_buff.hpp>
+#include <rubato/protocol/k_async.hpp>
+#include <rubato/protocol/k_sync.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/rules.hpp>
 #include <rubato/protocol/slow_mo.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/protocol/staleness_aware.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/transport/in_process.hpp>
 #include <rubato/transport/simulated.hpp>
@@ -37,6 +43,10 @@ std::vector<rules> all_of_them() {
   return {fed_adam{.steps = steps},         with(fed_adam{.steps = steps}, yogi{}), slow_mo{.steps = steps},
           diloco{.steps = steps},           async_diloco{.steps = steps},           dc_asgd{.fold = {.lambda = 0.5}},
           with(dc_asgd{}, compensate_adaptive{}), easgd{.steps = steps}};
+}
+
+std::vector<rules> those_by_rounds() {
+  return {k_sync{}, k_async{}, fed_avg{.steps = steps}, fed_buff{.k = 1, .steps = steps}, staleness_aware{}};
 }
 
 /// A bowl, whose gradient differs from element to element.
@@ -99,6 +109,18 @@ TEST_CASE("merges by element: of one worker all transports make the same, bit fo
     CHECK(center[1] != 0);
     CHECK(train(simulated{.workers = 1, .servers = 2}, p) == std::pair(center, last));
     CHECK(train(simulated{.workers = 1, .servers = 3}, p).first == center);
+    CHECK(train_over_tcp(p, number++) == last);
+  }
+}
+
+// Over TCP the servers send such a table from where it lies: an age counts from that read, too.
+TEST_CASE("rounds and ages: of one worker all transports make the same, bit for bit", "[threads]") {
+  int number = 100;
+  for (rules const& p : those_by_rounds()) {
+    INFO(p.name);
+    auto const [center, last] = train(in_process{.workers = 1, .servers = 2}, p);
+    CHECK(center[1] != 0);
+    CHECK(train(simulated{.workers = 1, .servers = 2}, p) == std::pair(center, last));
     CHECK(train_over_tcp(p, number++) == last);
   }
 }

@@ -27,6 +27,8 @@ struct read_slot {
   // Of whole tables first: what a read touches is to be in few cache lines.
   selection asked = selection::nothing;
   bool by_process = false;  ///< no server was asked for it: the reader's process had it, or had asked already
+  /// Who answers sends all rows from the table itself: nothing is asked here, but the reader gets them.
+  bool streamed = false;
   read_stamp stamp{};
   time_point arrived{};     ///< when the request was at the server
   time_point admitted{};    ///< when the protocol let it go on
@@ -40,6 +42,8 @@ struct read_slot {
   /// Of each row, where they come from several answers; the stamp then is the least of them. Else empty.
   std::vector<read_stamp> row_stamps{};
 
+  /// Whether the reader knows more of the parameters after it.
+  [[nodiscard]] bool gives_rows() const noexcept { return asked != selection::nothing || streamed; }
   [[nodiscard]] std::size_t request_bytes() const noexcept {
     return asked == selection::rows ? rows.size() * sizeof(std::uint64_t) : 0;
   }

@@ -166,7 +166,7 @@ void shard::answer(guard_type& guard, std::size_t table, read_header const& head
     return answer_under_lock(table, header, slot);
   }
   slot.stamp = control_.stamp_for(header.from.worker);
-  if (slot.asked != selection::nothing) control_.note_read(header.from.worker);
+  if (slot.gives_rows()) control_.note_read(header.from.worker);
   guard.unlock();
   detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), {.own = copy_of(table, header.from.worker)});
 }
@@ -180,14 +180,14 @@ void shard::answer_under_lock(std::size_t table, read_header const& header, read
   table_view seen = view.seen();
   seen.own = copy_of(table, reader);
   detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), seen);
-  if (slot.asked != selection::nothing) control_.note_read(reader);
+  if (slot.gives_rows()) control_.note_read(reader);
   if (control_.versioned())
     raise_version(table, reader, slot, synchronized ? view.seen_by(reader) : control_.reading(reader));
 }
 
 /// V moves on for whoever has read rows of a table that keeps versions, and old ones may be over.
 void shard::raise_version(std::size_t table, worker_id reader, read_slot& slot, version_read const& seen) {
-  if (merge(table).versioned() && slot.asked != selection::nothing) {
+  if (merge(table).versioned() && slot.gives_rows()) {
     control_.raise_version(reader, merge(table).version_after(seen));
     expire();
   }

@@ -117,7 +117,7 @@ class server_process final : coordinator_user {
   [[nodiscard]] std::uint64_t send_answer(session& s, wire::frame_header const& h, wire::reply_meta& meta,
                                           std::size_t table, read_slot& slot);
   [[nodiscard]] std::span<std::byte const> written(wire::reply_meta const& meta);
-  [[nodiscard]] selection to_be_read(std::size_t table, selection asked) const noexcept;
+  void prepare(read_slot& slot, std::size_t table, selection asked) const noexcept;
   void release();
   void flush();
   void retry_early();

@@ -360,7 +360,7 @@ void server_process::take_request(session& s, asked_read& asked) {
   if (!speaks_for(s, reader.value())) return refuse(s, asked.read.from, asked.ticket, refusal::stranger);
   withdraw(reader);  // it waits for this answer only
   read_slot& slot = s.answers[asked.table];
-  slot.asked = to_be_read(asked.table, asked.asked);
+  prepare(slot, asked.table, asked.asked);
   slot.rows.swap(asked.rows);
   auto const [refused, done] = shard_->admit(asked.table, asked.read, slot);
   if (done) answer(s, asked, slot, {});
@@ -386,7 +386,7 @@ void server_process::check_debt(session const& s) const {
 
 void server_process::observe(session& s, asked_read const& asked) {
   read_slot& slot = s.answers[asked.table];
-  slot.asked = to_be_read(asked.table, selection::all);
+  prepare(slot, asked.table, selection::all);
   slot.stamp = {};
   if (slot.asked == selection::all) shard_->observe(asked.table, slot.state);
   answer(s, asked, slot, {});
@@ -441,8 +441,9 @@ std::span<std::byte const> server_process::written(wire::reply_meta const& meta)
 }
 
 /// What the shard is to put into the slot for such a question.
-selection server_process::to_be_read(std::size_t table, selection asked) const noexcept {
-  return asked == selection::all && shard_->streams(table) ? selection::nothing : asked;
+void server_process::prepare(read_slot& slot, std::size_t table, selection asked) const noexcept {
+  slot.streamed = asked == selection::all && shard_->streams(table);
+  slot.asked = slot.streamed ? selection::nothing : asked;
 }
 
 /// Answers those whom the last commit, order or mark let go on.
@@ -453,7 +454,7 @@ void server_process::release() {
     waiting_read& r = entry.mapped();
     duration const held = network_->now() - r.since;
     read_slot& slot = r.from->answers[r.asked.table];
-    slot.asked = to_be_read(r.asked.table, r.asked.asked);
+    prepare(slot, r.asked.table, r.asked.asked);
     slot.rows = std::move(r.asked.rows);
     shard_->read_released(r.asked.table, r.asked.read, slot);
     answer(*r.from, r.asked, slot, held);
