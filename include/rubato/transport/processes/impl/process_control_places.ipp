@@ -2,8 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <numeric>
-#include <ranges>
 #include <utility>
 
 #include "rubato/core/error.hpp"
@@ -22,26 +20,24 @@ constexpr std::size_t quoted_max = 3;  // sentences on those who have gone, and 
 
 std::string process_text(std::uint32_t pid) { return " (process " + std::to_string(pid) + ")"; }
 
-std::uint32_t number_of(std::uint32_t number) { return number; }
-template <class Process>
-std::uint32_t number_of(std::pair<std::uint32_t const, Process> const& entry) {
-  return entry.first;
-}
-
-std::vector<std::uint32_t> numbers_below(std::size_t end) {
-  std::vector<std::uint32_t> all(end);
-  std::iota(all.begin(), all.end(), 0U);
-  return all;
-}
-
-/// "workers 3 and 5 (here, but not ready)": those of `all` that `counts` says, and what of them; nothing if there are
-/// none.
-template <std::ranges::forward_range All, class Counts>
-std::string listed(char const* role, All const& all, Counts counts, char const* what = "") {
-  detail::number_list list(static_cast<std::size_t>(std::ranges::count_if(all, counts)));
+/// "workers 3 and 5 (here, but not ready)": the numbers from 0 on that `counts` says, `found` of them in all, and what
+/// of them; nothing if there are none. A run may wait for thousands of millions: those that are told are looked for only.
+template <class Counts>
+std::string listed(char const* role, std::size_t found, Counts counts, char const* what = "") {
+  detail::number_list list(found);
   if (list.has_all()) return "";
-  for (auto const& one : all)
-    if (counts(one)) list.add(number_of(one));
+  for (std::uint32_t n = 0; !list.has_all(); ++n)
+    if (counts(n)) list.add(n);
+  return list.text(role) + what;
+}
+
+/// The same of a map's keys, of whose values `counts` says it.
+template <class Map, class Counts>
+std::string listed_keys(char const* role, Map const& all, Counts counts, char const* what) {
+  detail::number_list list(static_cast<std::size_t>(std::ranges::count_if(all, counts, &Map::value_type::second)));
+  if (list.has_all()) return "";
+  for (auto const& [number, one] : all)
+    if (counts(one)) list.add(number);
   return list.text(role) + what;
 }
 
@@ -216,21 +212,22 @@ std::string process_control::awaited() const {
 }
 
 std::string process_control::absent_servers() const {
-  return listed("server", numbers_below(servers_.size()),
-                [this](std::uint32_t s) { return !servers_[s].here; });
+  auto const found = static_cast<std::size_t>(std::ranges::count(servers_, false, &server::here));
+  return listed("server", found, [this](std::uint32_t s) { return !servers_[s].here; });
 }
 
 std::string process_control::absent_workers() const {
   bool const lacks = workers_here() < options_.workers;
   std::uint32_t const below = lacks ? options_.workers : initialized_ ? 0 : 1;
-  return listed("worker", numbers_below(below), [this](std::uint32_t w) { return !is_here(w); });
+  auto const are_here = std::ranges::count_if(
+      processes_, [below](auto const& entry) { return entry.first < below && entry.second.here; });
+  return listed("worker", below - static_cast<std::size_t>(are_here), [this](std::uint32_t w) { return !is_here(w); });
 }
 
 std::string process_control::unready_workers() const {
   if (!is_awaited()) return "";
-  return listed(
-      "worker", processes_,
-      [](auto const& entry) { return entry.second.here && entry.second.connected && !entry.second.ready; },
+  return listed_keys(
+      "worker", processes_, [](process const& p) { return p.here && p.connected && !p.ready; },
       " (here, but not ready)");
 }
 
@@ -239,15 +236,15 @@ constexpr char const* cut_off_text = " (here, but its connection is broken)";
 }
 
 std::string process_control::cut_off_servers() const {
+  auto const is_cut_off = [](server const& s) { return s.here && !s.connected; };
   return listed(
-      "server", numbers_below(servers_.size()),
-      [this](std::uint32_t s) { return servers_[s].here && !servers_[s].connected; }, cut_off_text);
+      "server", static_cast<std::size_t>(std::ranges::count_if(servers_, is_cut_off)),
+      [&](std::uint32_t s) { return is_cut_off(servers_[s]); }, cut_off_text);
 }
 
 std::string process_control::cut_off_workers() const {
-  return listed(
-      "worker", processes_, [](auto const& entry) { return entry.second.here && !entry.second.connected; },
-      cut_off_text);
+  return listed_keys(
+      "worker", processes_, [](process const& p) { return p.here && !p.connected; }, cut_off_text);
 }
 
 bool process_control::is_anybody_cut_off() const noexcept {
