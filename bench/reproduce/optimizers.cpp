@@ -13,13 +13,12 @@
 #include <fmt/format.h>
 
 #include "bench/compare/reference.hpp"
-#include "bench/compare/tune.hpp"
+#include "bench/reproduce/best_rate.hpp"
 #include "bench/reproduce/claims.hpp"
 #include "bench/reproduce/registry.hpp"
 #include "bench/reproduce/workloads.hpp"
 #include "bench/result/text.hpp"
 #include "bench/setup/scenario_file.hpp"
-#include "bench/train/run.hpp"
 #include "rubato/protocol/asp.hpp"
 #include "rubato/protocol/bsp.hpp"
 #include "rubato/protocol/dc_asgd.hpp"
@@ -75,13 +74,7 @@ class ground {
   /// `protocol(rate)` that commits after each `steps` local steps, at the rate that is best.
   template <class Protocol>
   [[nodiscard]] finish run(Protocol protocol, std::int64_t steps) const {
-    auto const at = [&](double rate, stop_rule const& stop) {
-      training once = job_;
-      once.learning_rate = rate;
-      once.stop = stop;
-      return run_every(protocol(rate), steps, once);
-    };
-    return {at(tune({}, at).learning_rate, {.at_target = true})};
+    return {run_at_best_rate(job_, protocol, steps)};
   }
 
  private:

@@ -113,6 +113,11 @@ void reproduce_prague(reproduce_options const& options);
 /// GoSGD, by how often a worker sends.
 void reproduce_gossip(reproduce_options const& options);
 
+/// K-sync and K-async, with and without waiting: the time of a version beside its closed forms, and the error's.
+void reproduce_k_sync(reproduce_options const& options);
+/// Synchronous SGD with backup workers: how many of a hundred workers.
+void reproduce_backup_workers(reproduce_options const& options);
+
 /// FlexPS paper, Figure 1: what an iteration takes by degree, for small and large batches.
 void reproduce_flexps_figure1(reproduce_options const& options);
 /// The same, Figure 5 and Table 2: degrees found while a stage runs.

@@ -1,6 +1,10 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -90,6 +94,25 @@ std::string against_last(run_result const& last, run_result const& best) {
                      last.final_loss);
 }
 
+/// How the best of each family does whose best is not the winner: "k_sync(6) (rounds) 1.2x".
+std::string other_families(std::span<run_result const> best_first) {
+  run_result const& best = best_first.front();
+  std::vector<std::string_view> seen = {best.family};
+  std::string there, not_there;
+  for (run_result const& r : best_first) {
+    if (std::ranges::find(seen, r.family) != seen.end()) continue;
+    seen.push_back(r.family);
+    if (r.seconds_to_target)
+      there += fmt::format("{}{} ({}) {}", there.empty() ? "" : ", ", r.label, r.family,
+                           show_ratio(*r.seconds_to_target / *best.seconds_to_target));
+    else
+      not_there += (not_there.empty() ? "" : ", ") + r.family;
+  }
+  if (seen.size() < 3) return "";
+  std::string text = there.empty() ? "" : " The best of other families, by its time: " + there + ".";
+  return text + (not_there.empty() ? "" : " None gets there of " + not_there + ".");
+}
+
 std::string without_target(std::span<run_result const> best_first) {
   run_result const& best = best_first.front();
   std::string text = best.target ? fmt::format("No protocol reaches {:.4g}. ", *best.target) : "";
@@ -113,6 +136,7 @@ std::string explain(std::span<run_result const> best_first) {
                                  show_seconds(*best.seconds_to_target));
   if (best_first.size() > 1) text += against_next(best_first[1], best);
   text += '.';
+  text += other_families(best_first);
   if (best_first.size() > 2 || (best_first.size() == 2 && !best_first[1].seconds_to_target))
     text += against_last(best_first.back(), best);
   return text;

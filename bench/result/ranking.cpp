@@ -16,6 +16,10 @@ std::string ratio_to_best(run_result const& r, run_result const& best) {
   return '>' + show_ratio(r.seconds / *best.seconds_to_target);
 }
 
+bool has_families(std::span<run_result const> results) {
+  return std::ranges::any_of(results, [&](run_result const& r) { return r.family != results.front().family; });
+}
+
 }  // namespace
 
 bool beats(run_result const& a, run_result const& b) {
@@ -51,6 +55,9 @@ text_table comparison_table(std::span<run_result const> best_first) {
                       show_share(time.share(time.wait)), fmt::format("{:.5f}", r.final_loss),
                       std::isnan(r.accuracy) ? "-" : fmt::format("{:.2f}%", 100 * r.accuracy)});
   }
+  if (!has_families(best_first)) return t;
+  t.head.insert(t.head.begin() + 1, "family");
+  for (std::size_t i = 0; i < t.rows.size(); ++i) t.rows[i].insert(t.rows[i].begin() + 1, best_first[i].family);
   return t;
 }
 

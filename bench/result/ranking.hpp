@@ -19,7 +19,8 @@ namespace rubato::bench {
 [[nodiscard]] std::vector<run_result> ranked(std::vector<run_result> results);
 
 /// One row per result: time, updates and time per update (to the target where it was reached), the
-/// time as a ratio to the first row's, where the workers' time went, and how good the model is.
+/// time as a ratio to the first row's, where the workers' time went, and how good the model is; beside the protocol its
+/// family, where there are several.
 [[nodiscard]] text_table comparison_table(std::span<run_result const> best_first);
 
 /// Where the time of each worker went in the whole of a run, a row for each.

@@ -129,8 +129,8 @@ std::vector<run_result> all_rounds(std::span<repeated const> protocols) {
 text_table comparison_table(std::span<repeated const> best_first) {
   text_table t = comparison_table(middle_runs(best_first));
   if (best_first.empty() || best_first.front().rounds.size() == 1) return t;
-  constexpr std::ptrdiff_t after_the_time = 3;
-  auto const put = [](std::vector<std::string>& row, std::string between, std::string last) {
+  auto const after_the_time = std::ranges::find(t.head, "time to target") - t.head.begin() + 1;
+  auto const put = [&](std::vector<std::string>& row, std::string between, std::string last) {
     row.insert(row.begin() + after_the_time, std::move(between));
     row.push_back(std::move(last));
   };

@@ -37,6 +37,7 @@ struct worker_share {
 struct run_result {
   std::vector<float> parameters{};  ///< at the end; not in the JSON
   std::string label{};  ///< "ssp(3)": the protocol as tables and plots name it; not in the JSON
+  std::string family{};  ///< "rounds": protocols that are like it; not in the JSON
 
   std::string protocol{};
   std::string transport{};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,16 +31,22 @@ constexpr std::array entries{
                    .tunes_batches = true},
     protocol_entry{.name = "ada_comm", .number = local_steps, .run = run_ada_comm},
     protocol_entry{.name = "adsp", .number = commit_rate, .run = run_adsp},
-    protocol_entry{.name = "fed_adam", .number = local_steps, .run = run_fed_adam},
-    protocol_entry{.name = "slow_mo", .number = local_steps, .run = run_slow_mo},
-    protocol_entry{.name = "diloco", .number = local_steps, .run = run_diloco},
-    protocol_entry{.name = "dc_asgd", .number = none, .run = run_dc_asgd},
-    protocol_entry{.name = "easgd", .number = local_steps, .run = run_easgd},
-    protocol_entry{.name = "k_sync", .number = round_size, .run = run_k_sync},
-    protocol_entry{.name = "k_async", .number = round_size, .run = run_k_async},
-    protocol_entry{.name = "fed_avg", .number = round_size, .run = run_fed_avg},
-    protocol_entry{.name = "fed_buff", .number = round_size, .run = run_fed_buff},
-    protocol_entry{.name = "staleness_aware", .number = none, .run = run_staleness_aware},
+    protocol_entry{.name = "fed_adam",
+                   .number = local_steps,
+                   .run = run_fed_adam,
+                   .family = protocol_family::optimizers},
+    protocol_entry{.name = "slow_mo", .number = local_steps, .run = run_slow_mo, .family = protocol_family::optimizers},
+    protocol_entry{.name = "diloco", .number = local_steps, .run = run_diloco, .family = protocol_family::optimizers},
+    protocol_entry{.name = "dc_asgd", .number = none, .run = run_dc_asgd, .family = protocol_family::optimizers},
+    protocol_entry{.name = "easgd", .number = local_steps, .run = run_easgd, .family = protocol_family::optimizers},
+    protocol_entry{.name = "k_sync", .number = round_size, .run = run_k_sync, .family = protocol_family::rounds},
+    protocol_entry{.name = "k_async", .number = round_size, .run = run_k_async, .family = protocol_family::rounds},
+    protocol_entry{.name = "fed_avg", .number = round_size, .run = run_fed_avg, .family = protocol_family::rounds},
+    protocol_entry{.name = "fed_buff", .number = round_size, .run = run_fed_buff, .family = protocol_family::rounds},
+    protocol_entry{.name = "staleness_aware",
+                   .number = none,
+                   .run = run_staleness_aware,
+                   .family = protocol_family::rounds},
     protocol_entry{.name = "hop",
                    .number = none,
                    .run = run_hop,
@@ -238,10 +245,16 @@ std::string name_of(named_merge const& m) {
 
 std::span<protocol_entry const> known_protocols() { return entries; }
 
+std::string_view name_of(protocol_family f) noexcept {
+  constexpr std::array names = {"clocks", "optimizers", "rounds", "hop", "peers"};
+  return names[static_cast<std::size_t>(f)];
+}
+
 run_result protocol_choice::run(training const& job) const {
   if (job.transport == transport_kind::mpi) over_mpi().begin(label(), job);
   run_result r = entry->run(job, with);
   r.label = label();
+  r.family = name_of(entry->family);
   return r;
 }
 

@@ -77,12 +77,16 @@ enum class protocol_number {
   group
 };
 
-/// Who holds the parameters.
+/// Protocols that are alike: who holds the parameters, and what servers go by.
 enum class protocol_family {
-  servers,
-  hop,    ///< peers, by the rules of Hop
-  peers,  ///< peers, by other rules
+  clocks,      ///< servers, which go by the workers' clocks
+  optimizers,  ///< servers that move the parameters element by element, or in a step of their own
+  rounds,      ///< servers that fold when enough updates are there, or by their age
+  hop,         ///< peers, by the rules of Hop
+  peers,       ///< peers, by other rules
 };
+/// As tables have it.
+[[nodiscard]] std::string_view name_of(protocol_family f) noexcept;
 
 /// A protocol that can be compared.
 struct protocol_entry {
@@ -93,7 +97,7 @@ struct protocol_entry {
   bool adds_up = false;  ///< commits as they are, which is what applications need
   bool tunes_batches = false;
   bool takes_merge = false;  ///< may be told what an update counts
-  protocol_family family = protocol_family::servers;
+  protocol_family family = protocol_family::clocks;
   bool needs_backups = false;  ///< does not wait for `peer_parameters::backups` of the updates
   bool needs_sides = false;    ///< runs on bipartite graphs only
   bool bears_loss = true;      ///< goes on without a worker that is lost
@@ -110,7 +114,7 @@ struct protocol_choice {
   bool by_name = true;  ///< not as one of "all"
 
   [[nodiscard]] bool has_servers() const noexcept {
-    return entry->family == protocol_family::servers;
+    return entry->family != protocol_family::hop && entry->family != protocol_family::peers;
   }
   [[nodiscard]] run_result run(training const& job) const;
   /// "ssp(3)", "ssp(3)+average", "dyn_sgd(3)+sync", "fixed_ada_comm(20)", "adsp", "hop_skip(10)+serial"

@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include <limits>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "test/bench/results.hpp"
@@ -76,4 +78,22 @@ TEST_CASE("the table has ratios to the best, and bounds for who does not get the
   std::string const text = t.to_string();
   CHECK_THAT(text, Contains("protocol"));
   for (auto const& row : t.rows) CHECK(row.size() == t.head.size());
+}
+
+TEST_CASE("of several families each has its best named, and is a column of the table") {
+  auto const of = [](std::string family, run_result r) {
+    r.family = std::move(family);
+    return r;
+  };
+  std::vector<run_result> const results = {of("clocks", reached("a", 2, 10)),      of("clocks", reached("b", 3, 10)),
+                                           of("rounds", reached("c", 5, 10)),      of("rounds", reached("d", 6, 10)),
+                                           of("optimizers", reached("e", 8, 10)),  of("peers", missed("f", 9, 10, 0.5)),
+                                           of("hop", missed("g", 9, 10, 0.6))};
+  CHECK_THAT(verdict(results), Contains("The best of other families, by its time: c (rounds) 2.50x, e (optimizers) "
+                                        "4.00x. None gets there of peers, hop."));
+  CHECK(comparison_table(results).head[1] == "family");
+  CHECK(comparison_table(results).rows[4][1] == "optimizers");
+  auto const one_family = std::span(results).first(2);
+  CHECK(comparison_table(one_family).head[1] == "rate");
+  CHECK_THAT(verdict({one_family.begin(), one_family.end()}), !Contains("families"));
 }

@@ -111,6 +111,8 @@ TEST_CASE("figures are printed beside what the paper says of them") {
       figure{"sigmod17-figure2", "1", {"ssp(10)", "flex_rr(3)", "7 = 4 x 1.8"}},
       figure{"sigmod17-figure6", "2", {"worker", "computing", "the fastest's (paper: up to 2x)"}},
       figure{"sigmod17-figure7", "1", {"only in the network", "con_sgd(3)", "FlexRR is 1.2x as fast as SSP."}},
+      figure{"k-sync", "200", {"8-batch-async", "settles at", "They account for what"}},
+      figure{"backup-workers", "20", {"90 + 10", "asynchronous", "None came to the target"}},
       figure{"hop-equation2", "2", {"4x, one worker", "ahead : behind", "weighted average performs slightly better"}}};
   for (figure const& f : figures) {
     outcome const o = run("reproduce " + std::string(f.name) + " --data-dir /no/such/directory --clocks " + f.clocks);

@@ -59,6 +59,14 @@ struct lone_number : test::lone_shard {
 
 using numbers_freed = std::vector<std::uint32_t>;
 
+/// Worker 2 sits out every other round.
+struct even_rounds_of_two : unbounded {
+  static constexpr bool by_round = true;
+  [[nodiscard]] bool takes_part(worker_id w, version_index round) const noexcept {
+    return w.value() != 2 || round.value() % 2 == 0;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("K-sync folds the mean of the first K, leaves the others out, and lets no one wait for them",
@@ -146,6 +154,20 @@ TEST_CASE("FedAvg lets those read that are drawn, and waits for no one else", "[
   CHECK(s.value() == 3);
   CHECK_FALSE(s.freed().empty());
   for (std::uint32_t const w : s.freed()) CHECK(draw.takes_part(worker_id{w}, version_index{now.value() + 1}));
+}
+
+TEST_CASE("one that was drawn for a round which went on without it takes part in the one under way",
+          "[server][rounds]") {
+  lone_number s(with(k_sync{.k = 2}, even_rounds_of_two{}), 3);
+  s.push(0, 2, 0);
+  s.push(1, 4, 0);
+  CHECK(s.read(2));  // for round 0, as another server may have it that waits for it there
+  CHECK(s.round() == 1);
+  s.push(2, 1, 1);
+  CHECK_FALSE(s.read(2));
+  s.push(0, 3, 1);
+  CHECK(s.value() == 5);
+  CHECK(s.freed() == numbers_freed{2});
 }
 
 TEST_CASE("an update's age is the number of folds since its worker has read", "[server][rounds]") {

@@ -118,6 +118,23 @@ TEST_CASE("FedBuff in any order: each fold but the last has K updates", "[simula
   });
 }
 
+TEST_CASE("Of more workers drawn than a round needs, in any order, nobody waits for ever", "[simulated][rounds]") {
+  for_each_seed(3000, [&](random_stream& random, std::uint64_t seed) {
+    auto const setting = drawn_setting(random, true);
+    std::uint32_t const clients = up_to(random, setting.workers), k = up_to(random, clients);
+    sampled const draw{{}, clients, setting.workers, seed};
+    if (random.chance(0.5)) {
+      test::rounds_world world(draw, quorum{.count = k}, setting, seed);
+      REQUIRE(world.run() == "");
+      if (!setting.losses) check_all_counted(world, setting, true);
+    } else {
+      test::rounds_world world(draw, buffered{.count = k}, setting, seed);
+      REQUIRE(world.run() == "");
+      if (!setting.losses) check_all_counted(world, setting, true);
+    }
+  });
+}
+
 TEST_CASE("FedAvg in any order: a round has the workers that were drawn for it", "[simulated][rounds]") {
   for_each_seed(2000, [&](random_stream& random, std::uint64_t seed) {
     auto const setting = drawn_setting(random, true);

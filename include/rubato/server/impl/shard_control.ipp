@@ -201,14 +201,16 @@ std::vector<shard_control::fold_group> shard_control::take_rounds() {
   return groups;
 }
 
-/// As a threshold among the rounds that have been folded.
+/// As a threshold among the rounds that have been folded. Where admission samples, of the first round that the reader is
+/// drawn for and has made no commit for, over or not: so all servers answer the same, however far each is. Else one
+/// that a lost worker's last commit has not reached would wait for a worker whom another lets sit out.
 clock_index shard_control::needed_round(worker_id reader) const noexcept {
-  std::int64_t round = rounds_.open().value();
-  if (unmade_.contains(reader)) round = std::max(round, unmade_.of(reader).value());
+  std::int64_t const open = rounds_.open().value();
+  std::int64_t round = unmade_.contains(reader) ? unmade_.of(reader).value() : open;
   if (admission_.samples())
-    for (std::int64_t const end = round + rounds_ahead_max; round < end; ++round)
+    for (std::int64_t const end = std::max(round, open) + rounds_ahead_max; round < end; ++round)
       if (admission_.takes_part(reader, version_index{round})) break;
-  return clock_index{round};
+  return clock_index{std::max(round, open)};
 }
 
 // ---- reads
