@@ -43,6 +43,7 @@
 #include "rubato/protocol/k_sync.hpp"
 #include "rubato/protocol/nesterov.hpp"
 #include "rubato/protocol/protocol.hpp"
+#include "rubato/protocol/psp.hpp"
 #include "rubato/protocol/slow_mo.hpp"
 #include "rubato/protocol/ssp.hpp"
 #include "rubato/protocol/staleness_aware.hpp"

@@ -31,6 +31,9 @@ class progress {
   /// live. It never falls.
   [[nodiscard]] clock_index floor() const noexcept { return live_ == 0 ? floor_ : c_min(); }
 
+  /// Who takes part has a number below it.
+  [[nodiscard]] std::size_t places() const noexcept { return leaves_; }
+
   /// Whether w takes part.
   [[nodiscard]] bool contains(worker_id w) const noexcept {
     return w.index() < leaves_ && tree_[leaves_ + w.index()].least != clock_index::highest();

@@ -12,6 +12,7 @@
 #include "rubato/server/impl/commit_log.ipp"
 #include "rubato/server/impl/commit_rounds.ipp"
 #include "rubato/server/impl/waiting_room.ipp"
+#include "rubato/server/impl/heeded_waits.ipp"
 #include "rubato/server/impl/worker_versions.ipp"
 #include "rubato/server/impl/stable_cuts.ipp"
 #include "rubato/server/impl/coordinator.ipp"

@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "rubato/protocol/concepts.hpp"
-#include "rubato/protocol/round_admission.hpp"
 #include "rubato/protocol/element_merge.hpp"
+#include "rubato/protocol/heeding_admission.hpp"
+#include "rubato/protocol/round_admission.hpp"
 
 /// One sentence for what a type lacks to be a policy, in place of a list of constraints that are not satisfied.
 /// Each function is called while a program is compiled, and does nothing for a type that lacks nothing.
@@ -59,6 +60,9 @@ consteval bool diagnose_admission() {
     static_assert(sampling_admission<P> || !requires(P p) { &P::takes_part; },
                   "an admission that samples needs a static constexpr bool by_round that is true, and "
                   "takes_part(worker_id, version_index) const noexcept, which gives a bool");
+    static_assert(heeding_admission<P> || !requires(P p) { &P::heeds; },
+                  "an admission that waits for some workers needs heeds(worker_id, worker_id, clock_index) const "
+                  "noexcept, which gives a bool");
   }
   return true;
 }

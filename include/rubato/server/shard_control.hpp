@@ -12,6 +12,7 @@
 #include "rubato/protocol/rules.hpp"
 #include "rubato/server/commit_log.hpp"
 #include "rubato/server/commit_rounds.hpp"
+#include "rubato/server/heeded_waits.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/server/waiting_room.hpp"
 #include "rubato/server/worker_versions.hpp"
@@ -24,7 +25,8 @@ namespace rubato {
 /// A commit passes through it in steps, because the folding in between is done by whoever drives
 /// the shard: `accept`, then either fold at once and `complete`, or `hold` and fold what
 /// `take_ready` gives. Readers are let in by what `publish` has made known, so only after the
-/// folds. Each step costs O(log workers); where visibility goes by rounds and admission samples, O(workers) a round.
+/// folds. Each step costs O(log workers); where visibility goes by rounds and admission samples, O(workers) a round,
+/// and where it waits for some workers only, O(workers) a read that waits.
 class shard_control {
  public:
   /// Commits that are folded in one step: those of a stamp under the barrier, those of a round, else one alone.
@@ -106,7 +108,7 @@ class shard_control {
     return {.server_clock = cut.c_min(), .included = cut.of(reader)};
   }
   /// Forgets a read that waits.
-  void withdraw(worker_id reader) { waiting_.remove(reader); }
+  void withdraw(worker_id reader);
 
   // ---- synchronized reads
 
@@ -215,6 +217,7 @@ class shard_control {
   std::vector<member> members_;
   std::size_t returned_ = 0;  ///< workers that are gone because their bodies have returned
   waiting_room waiting_;
+  heeded_waits heeded_;            ///< where admission waits for some workers only
   commit_log log_;
   worker_versions versions_;
   std::vector<clock_index> mark_;  ///< by worker: no read asks for less

@@ -151,6 +151,9 @@ inline void check(rules const& p) {
   auto const& rounds = p.visibility.rounds();
   if (!rounds && p.admission.by_round())
     throw option_error("protocol: its admission waits for rounds, but its visibility knows none: use quorum or buffered");
+  if (p.admission.heeds_some() && p.visibility.holds_back())
+    throw option_error("protocol: its admission waits for some of the workers, but its visibility holds back what these have "
+                       "committed: use eager");
   if (!rounds) return;
   if (rounds->size == 0) throw option_error("protocol: a round of 0 commits is never there, expected 1 or more");
   if (p.admission.bound() != staleness::infinite())

@@ -62,7 +62,7 @@ void reader::enter_anew(staleness s) {
       fetch(0, ask, s);
     }
   }
-  entered_ = needed <= known_;
+  entered_ = true;
   entered_for_ = s;
 }
 
@@ -265,6 +265,8 @@ void reader::fetch(std::size_t table, std::span<server_id const> from, staleness
   time_point const before = link_.now();
   request(table, from, s);
   collect(table, from, before, send_before);
+  if (!entered_ || s < entered_for_) entered_for_ = s;
+  entered_ = true;  // who has answered lets it in, whatever clock it told
 }
 
 void reader::request(std::size_t table, std::span<server_id const> from, staleness s) {

@@ -1,0 +1,89 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+
+// Headline claims of papers whose workers wait for something else than the slowest one's clock, in virtual time. Each
+// protocol has the rate that is best for it.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "bench/reproduce/claims.hpp"
+#include "bench/reproduce/ground.hpp"
+#include "bench/reproduce/registry.hpp"
+#include "bench/result/text.hpp"
+#include "bench/setup/scenario_file.hpp"
+#include "rubato/protocol/asp.hpp"
+#include "rubato/protocol/bsp.hpp"
+#include "rubato/protocol/psp.hpp"
+#include "rubato/protocol/ssp.hpp"
+
+namespace rubato::bench {
+namespace {
+
+/// A usual cluster, of which a part of the workers takes `level` times as long.
+sim::scenario slowed(std::uint32_t workers, double part, double level) {
+  sim::scenario s = load_scenario("paper-cluster", workers);
+  s.speed.heterogeneity = {.level = level, .slow_fraction = part};
+  return s;
+}
+
+/// A protocol and how it does.
+struct entry {
+  std::string name;
+  finish at;
+
+  [[nodiscard]] double updates_a_second() const { return static_cast<double>(at.run.updates) / at.run.seconds; }
+};
+
+std::vector<entry> run_all(ground const& g, std::vector<std::pair<std::string, rules>> const& protocols) {
+  std::vector<entry> all;
+  text_table table = empty_table();
+  table.head.emplace_back("updates a second");
+  for (auto const& [name, p] : protocols) {
+    all.push_back({name, g.run([&p = p](double) { return p; }, 1)});
+    table.rows.push_back(row(name, all.back().at));
+    table.rows.back().push_back(fmt::format("{:.0f}", all.back().updates_a_second()));
+  }
+  fmt::print("{}\n", table.to_string());
+  return all;
+}
+
+}  // namespace
+
+void reproduce_psp(reproduce_options const& options) {
+  constexpr std::uint32_t workers = 32;
+  auto const pssp = [&](std::int64_t s, std::uint32_t sample) {
+    return psp{.staleness = s, .sample = sample, .of = workers, .seed = options.seed};
+  };
+  std::vector<std::pair<std::string, rules>> const protocols{
+      {"BSP", bsp{}}, {"SSP, s = 4", ssp{.staleness = 4}}, {"ASP", asp{}},
+      {"pBSP, 1 of the others", pssp(0, 1)}, {"pBSP, 3 of the others", pssp(0, 3)}, {"pSSP, s = 4, 1 of the others", pssp(4, 1)}};
+  std::vector<entry> even, uneven;
+  for (double const part : {0.0, 0.25}) {
+    fmt::print("{:.0f}% of the workers take 4 times as long.\n", 100 * part);
+    ground const g(options, workers, slowed(workers, part, 4));
+    (part == 0 ? even : uneven) = run_all(g, protocols);
+  }
+  auto const left = [&](std::size_t i) { return uneven[i].updates_a_second() / even[i].updates_a_second(); };
+  claims said;
+  said.add(left(3) > 1.2 * left(0) && left(5) > 1.2 * left(1),
+           "Slow workers hold up those of BSP and SSP, and much less those that look at a sample (evaluation, progress).",
+           fmt::format("of the updates a second {:.0f}% are left under BSP and {:.0f}% under pBSP with a sample of 1, "
+                       "{:.0f}% under SSP and {:.0f}% under pSSP, {:.0f}% under ASP.",
+                       100 * left(0), 100 * left(3), 100 * left(1), 100 * left(5), 100 * left(2)));
+  double const sampled = std::min(uneven[3].at.seconds(), uneven[5].at.seconds());
+  said.add(sampled < uneven[0].at.seconds() && sampled < uneven[1].at.seconds() && sampled < uneven[2].at.seconds(),
+           "\"Comparing to\" BSP, SSP and ASP, \"the proposed solution effectively improves both the convergence speed "
+           "and the scalability of the SGD algorithm\" (abstract).",
+           fmt::format("to the target pBSP and pSSP with a sample of 1 need {} and {}; BSP {}, SSP {}, ASP {}.",
+                       show_seconds(uneven[3].at.seconds()), show_seconds(uneven[5].at.seconds()),
+                       show_seconds(uneven[0].at.seconds()), show_seconds(uneven[1].at.seconds()),
+                       show_seconds(uneven[2].at.seconds())));
+  said.print();
+}
+
+}  // namespace rubato::bench

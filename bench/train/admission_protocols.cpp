@@ -1,0 +1,18 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Protocols whose workers wait for something else than the slowest one's clock.
+#include <algorithm>
+#include <cstdint>
+
+#include "bench/train/protocols.hpp"
+#include "bench/train/run.hpp"
+#include "rubato/protocol/psp.hpp"
+
+namespace rubato::bench {
+
+run_result run_psp(training const& job, protocol_parameters const& with) {
+  auto const usual = std::int64_t{std::max(1U, job.workers / 10)};
+  auto const sample = static_cast<std::uint32_t>(std::min<std::int64_t>(with.sample.value_or(usual), 1 << 30));
+  return run_protocol(psp{.staleness = with.staleness, .sample = sample, .of = job.workers, .seed = job.seed}, job);
+}
+
+}  // namespace rubato::bench

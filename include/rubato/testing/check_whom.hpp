@@ -1,0 +1,44 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <cstdint>
+
+#include "rubato/protocol/heeding_admission.hpp"
+#include "rubato/protocol/round_admission.hpp"
+#include "rubato/testing/findings.hpp"
+
+/// Admissions that go by more than clocks; `check_policies.hpp` asks.
+namespace rubato::testing::detail {
+
+/// Servers agree who takes part, and each worker does so sooner or later.
+template <sampling_admission P>
+void check_sampling(P const& p, findings& found) {
+  P const copy(p);
+  for (std::uint32_t w = 0; w < 100; ++w) {
+    bool takes_part = false;
+    for (std::int64_t round = 0; round < 10'000; ++round) {
+      bool const in = p.takes_part(worker_id{w}, version_index{round});
+      found.expect(in == copy.takes_part(worker_id{w}, version_index{round}), "takes_part answers differently for worker ",
+                   w, " in round ", round, " when asked twice: servers would not agree");
+      takes_part = takes_part || in;
+    }
+    found.expect(takes_part, "worker ", w, " takes part in none of 10000 rounds: it would wait for ever");
+  }
+}
+
+/// Servers agree whom a reader heeds.
+template <heeding_admission P>
+void check_heeding(P const& p, findings& found) {
+  P const copy(p);
+  for (std::uint32_t reader = 0; reader < 30; ++reader)
+    for (std::uint32_t other = 0; other < 30; ++other)
+      for (clock_index const c : sample_clocks()) {
+        bool const heeds = p.heeds(worker_id{reader}, worker_id{other}, c);
+        found.expect(heeds == copy.heeds(worker_id{reader}, worker_id{other}, c) &&
+                         heeds == p.heeds(worker_id{reader}, worker_id{other}, c),
+                     "heeds answers differently for workers ", reader, " and ", other, " at clock ", c.value(),
+                     " when asked twice: servers would not agree");
+      }
+}
+
+}  // namespace rubato::testing::detail

@@ -1,0 +1,111 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <catch2/catch.hpp>
+
+#include <cstdint>
+#include <vector>
+
+#include <rubato/core/error.hpp>
+#include <rubato/protocol/fed_buff.hpp>
+#include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/psp.hpp>
+#include <rubato/protocol/visibility.hpp>
+#include <rubato/storage/dense.hpp>
+
+#include "server/lone_shard.hpp"
+
+using namespace rubato;
+
+namespace {
+
+/// A shard of one number, and its workers.
+struct lone_number : test::lone_shard {
+  lone_number(rules p, std::uint32_t workers) : lone_shard(std::move(p), dense<double>{.rows = 1}), clocks(workers) {
+    for (std::uint32_t w = 0; w < workers; ++w) order(membership_order::kind::enlist, w, 0);
+  }
+  bool read(std::uint32_t w) {
+    slot.asked = selection::all;
+    return admit({{worker_id{w}, {}, stage_id{1}}, clock_index{clocks[w]}, staleness::infinite(), {}}).second;
+  }
+  void push(std::uint32_t w, double x) {
+    update u;
+    u.whole = true;
+    u.values.append(std::as_bytes(std::span(&x, 1)));
+    REQUIRE(commit(w, clocks[w]++, {}, std::move(u)) == refusal::none);
+  }
+  /// Who may go on because of the last call.
+  [[nodiscard]] std::vector<std::uint32_t> freed() const {
+    std::vector<std::uint32_t> all;
+    for (worker_id const w : released) all.push_back(w.value());
+    return all;
+  }
+
+  std::vector<std::int64_t> clocks;
+};
+
+using numbers = std::vector<std::uint32_t>;
+
+/// A barrier of each worker with the one that comes next; the last one waits for nobody.
+struct next_one : unbounded {
+  [[nodiscard]] clock_index need(clock_index c, staleness) const noexcept { return c; }
+  [[nodiscard]] clock_index cache_need(clock_index c, staleness) const noexcept { return c; }
+  [[nodiscard]] bool heeds(worker_id reader, worker_id other, clock_index) const noexcept {
+    return other.value() == reader.value() + 1;
+  }
+};
+static_assert(heeding_admission<next_one>);
+
+rules chain() { return with(rules(psp{}), next_one{}); }
+
+}  // namespace
+
+TEST_CASE("a read waits for those that it heeds, and for nobody else", "[server][admissions]") {
+  lone_number s(chain(), 3);
+  for (std::uint32_t w = 0; w < 3; ++w) CHECK(s.read(w));
+  s.push(0, 1);
+  CHECK_FALSE(s.read(0));
+  s.push(2, 1);
+  CHECK(s.freed().empty());
+  CHECK(s.read(2));
+  s.push(1, 1);
+  CHECK(s.freed() == numbers{0});
+  CHECK(s.read(1));
+}
+
+TEST_CASE("who is gone is not waited for, and who comes is", "[server][admissions]") {
+  lone_number s(chain(), 3);
+  s.push(0, 1);
+  s.push(1, 1);
+  CHECK_FALSE(s.read(1));
+  s.order(membership_order::kind::freeze, 2, 0);
+  s.order(membership_order::kind::drop, 2, 0);
+  CHECK(s.freed() == numbers{1});
+  // At clock 1 of all; it has committed nothing yet when worker 1 is at 2.
+  s.push(1, 1);
+  s.order(membership_order::kind::enlist, 2, 0);
+  CHECK_FALSE(s.read(1));
+  s.order(membership_order::kind::start, 2, 2);
+  CHECK(s.freed() == numbers{1});
+  s.order(membership_order::kind::drop, 1, 2);
+  CHECK(s.read(0));
+}
+
+TEST_CASE("a worker that does not wait any more is not let in", "[server][admissions]") {
+  lone_number s(chain(), 2);
+  s.push(0, 1);
+  CHECK_FALSE(s.read(0));
+  s.server.withdraw(worker_id{0});
+  s.push(1, 1);
+  CHECK(s.freed().empty());
+  CHECK(s.read(0));
+}
+
+TEST_CASE("waiting for some goes with commits that are seen at once only", "[server][admissions]") {
+  dense<double> const table{.rows = 1};
+  auto const refused = [&](rules const& p) {
+    CHECK_THROWS_WITH((test::lone_shard{p, table}), Catch::Contains("holds back what these have committed"));
+  };
+  refused(with(rules(psp{}), strict{}));
+  refused(with(rules(psp{}), stable_cut{}));
+  refused(with(rules(psp{}), quorum{.count = 2}));
+  CHECK_FALSE(blueprint(psp{}, 1, {describe(table)}).shares_reads());
+}
