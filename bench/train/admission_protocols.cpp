@@ -5,6 +5,7 @@
 
 #include "bench/train/protocols.hpp"
 #include "bench/train/run.hpp"
+#include "rubato/protocol/dssp.hpp"
 #include "rubato/protocol/psp.hpp"
 
 namespace rubato::bench {
@@ -13,6 +14,10 @@ run_result run_psp(training const& job, protocol_parameters const& with) {
   auto const usual = std::int64_t{std::max(1U, job.workers / 10)};
   auto const sample = static_cast<std::uint32_t>(std::min<std::int64_t>(with.sample.value_or(usual), 1 << 30));
   return run_protocol(psp{.staleness = with.staleness, .sample = sample, .of = job.workers, .seed = job.seed}, job);
+}
+
+run_result run_dssp(training const& job, protocol_parameters const& with) {
+  return run_protocol(dssp{.low = with.staleness, .high = with.staleness + 12}, job);  // as far apart as in the paper
 }
 
 }  // namespace rubato::bench

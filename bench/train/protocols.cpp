@@ -40,6 +40,7 @@ constexpr std::array entries{
     protocol_entry{.name = "fed_avg", .number = round_size, .run = run_fed_avg},
     protocol_entry{.name = "fed_buff", .number = round_size, .run = run_fed_buff},
     protocol_entry{.name = "staleness_aware", .number = none, .run = run_staleness_aware},
+    protocol_entry{.name = "dssp", .number = staleness, .run = run_dssp},
     protocol_entry{.name = "psp", .number = sample, .run = run_psp},
     protocol_entry{.name = "hop",
                    .number = none,

@@ -33,6 +33,7 @@
 #include "rubato/protocol/con_sgd.hpp"
 #include "rubato/protocol/dc_asgd.hpp"
 #include "rubato/protocol/diloco.hpp"
+#include "rubato/protocol/dssp.hpp"
 #include "rubato/protocol/dyn_sgd.hpp"
 #include "rubato/protocol/easgd.hpp"
 #include "rubato/protocol/fed_adam.hpp"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <rubato/core/error.hpp>
+#include <rubato/protocol/dssp.hpp>
 #include <rubato/protocol/fed_buff.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/psp.hpp>
@@ -22,16 +23,23 @@ struct lone_number : test::lone_shard {
   lone_number(rules p, std::uint32_t workers) : lone_shard(std::move(p), dense<double>{.rows = 1}), clocks(workers) {
     for (std::uint32_t w = 0; w < workers; ++w) order(membership_order::kind::enlist, w, 0);
   }
-  bool read(std::uint32_t w) {
+  bool read(std::uint32_t w, staleness asked = staleness::infinite()) {
     slot.asked = selection::all;
-    return admit({{worker_id{w}, {}, stage_id{1}}, clock_index{clocks[w]}, staleness::infinite(), {}}).second;
+    return admit({{worker_id{w}, {}, stage_id{1}}, clock_index{clocks[w]}, asked, {}}).second;
   }
-  void push(std::uint32_t w, double x) {
+  void push(std::uint32_t w, double x, time_point at = {}) {
     update u;
     u.whole = true;
     u.values.append(std::as_bytes(std::span(&x, 1)));
-    REQUIRE(commit(w, clocks[w]++, {}, std::move(u)) == refusal::none);
+    released.clear();
+    REQUIRE(server.commit({.from = {worker_id{w}, {}, stage_id{1}},
+                           .stamp = clock_index{clocks[w]++},
+                           .version = {},
+                           .parts = {shared_update(std::move(u))},
+                           .arrived = at},
+                          released) == refusal::none);
   }
+  void push_at(std::uint32_t w, int at) { push(w, 1, time_point(seconds(at))); }
   /// Who may go on because of the last call.
   [[nodiscard]] std::vector<std::uint32_t> freed() const {
     std::vector<std::uint32_t> all;
@@ -97,6 +105,58 @@ TEST_CASE("a worker that does not wait any more is not let in", "[server][admiss
   s.push(1, 1);
   CHECK(s.freed().empty());
   CHECK(s.read(0));
+}
+
+TEST_CASE("who would wait makes as many clocks more as bring it closest to the slowest worker's next commit",
+          "[server][admissions]") {
+  lone_number s(dssp{.low = 1, .high = 6}, 2);
+  // The fast one commits each 10 s, the slow one each 35 s, last at 70 s.
+  s.push_at(1, 35);
+  s.push_at(1, 70);
+  for (int i = 1; i <= 3; ++i) s.push_at(0, 50 + 10 * i);
+  CHECK(s.read(0));
+  s.push_at(0, 90);
+  // At 90 s, two clocks ahead: the slow one's next is expected at 105 s. After one clock more it is 5 s to there, after
+  // five of them 0 s to the next but one, at 140 s.
+  for (int i = 0; i < 5; ++i) {
+    CHECK(s.read(0));
+    s.push_at(0, 100 + 10 * i);
+  }
+  CHECK_FALSE(s.read(0));  // all that was granted is used up, and s_U is reached
+  s.push_at(1, 140);
+  CHECK(s.freed().empty());
+  for (int i = 1; i <= 5; ++i) s.push_at(1, 140 + 35 * i);
+  CHECK(s.freed() == numbers{0});
+}
+
+TEST_CASE("nothing is granted to who has not committed twice, or is not the fastest, or asks for less",
+          "[server][admissions]") {
+  lone_number s(dssp{.low = 0, .high = 8}, 3);
+  auto const waits = [&s](staleness asked) {
+    bool const let_in = s.read(0, asked);
+    s.server.withdraw(worker_id{0});
+    return !let_in;
+  };
+  for (int i = 1; i <= 5; ++i) s.push_at(1, 5 * i);
+  s.push_at(2, 29);
+  s.push_at(2, 58);
+  for (int i = 1; i <= 3; ++i) s.push_at(0, 10 * i);
+  CHECK(waits(staleness::infinite()));  // worker 1 is ahead
+  for (int i = 4; i <= 6; ++i) s.push_at(0, 10 * i);
+  CHECK(waits(0));
+  CHECK_FALSE(waits(staleness::infinite()));
+
+  lone_number once(dssp{.low = 0, .high = 8}, 2);
+  once.push_at(0, 10);
+  CHECK_FALSE(once.read(0));
+}
+
+TEST_CASE("an extension needs a bound that is finite, and servers that let workers in", "[server][admissions]") {
+  dense<double> const table{.rows = 1};
+  CHECK_THROWS_WITH((test::lone_shard{rules(dssp{.low = 1, .high = staleness::infinite()}), table}),
+                    Catch::Contains("expected a bound that is finite"));
+  CHECK_THROWS_WITH((test::lone_shard{with(rules(dssp{}), stable_cut{}), table}), Catch::Contains("the coordinator"));
+  CHECK_FALSE(blueprint(dssp{}, 1, {describe(table)}).shares_reads());
 }
 
 TEST_CASE("waiting for some goes with commits that are seen at once only", "[server][admissions]") {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include <rubato/cluster/cluster.hpp>
-#include <rubato/protocol/asp.hpp>
+#include <rubato/protocol/dssp.hpp>
 #include <rubato/protocol/psp.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
@@ -92,6 +92,47 @@ TEST_CASE("PSP with a sample of all others is SSP, bit for bit", "[simulated][ad
     REQUIRE(sample.w == all.w);
     REQUIRE(sample.report.elapsed == all.report.elapsed);
     REQUIRE(sample.report.total().requests == all.report.total().requests);
+  });
+}
+
+TEST_CASE("DSSP in any order: nobody is more than s_U ahead, nor waits within s_L", "[simulated][admissions]") {
+  std::uint64_t beyond = 0, waited = 0;
+  for_each_seed(2000, [&](random_stream& random, std::uint64_t seed) {
+    auto setting = drawn_setting(random);
+    setting.clocks *= 3;
+    staleness const low = static_cast<std::int64_t>(random.below(3));
+    staleness const high = low.clocks() + static_cast<std::int64_t>(random.below(5));
+    predicted_staleness const p{low, high};
+    test::admission_world world(p, setting, seed, [&](auto const& members, std::uint32_t reader, bool let_in) {
+      clock_index const clock{members[reader].reads_at};
+      clock_index c_min = clock;
+      for (auto const& m : members)
+        if (m.live) c_min = std::min(c_min, clock_index{m.clock});
+      if (!let_in) return std::string(c_min < clock - low ? "" : "waits within s_L");
+      beyond += c_min < clock - low ? 1 : 0;
+      return std::string(c_min >= clock - high ? "" : "is beyond s_U");
+    });
+    REQUIRE(world.run() == "");
+    waited += world.waited();
+  });
+  if (test::seed_count(2000) >= 100) CHECK((beyond > 1000 && waited > 1000));
+}
+
+TEST_CASE("DSSP with both bounds alike is SSP, bit for bit", "[simulated][admissions]") {
+  for_each_seed(200, [&](random_stream&, std::uint64_t seed) {
+    auto const s = testing::random_schedule(seed);
+    auto const one = simulate(ssp{.staleness = 2}, s);
+    auto const two = simulate(dssp{.low = 2, .high = 2}, s);
+    REQUIRE(two.w == one.w);
+    REQUIRE(two.report.elapsed == one.report.elapsed);
+    REQUIRE(two.report.total().requests == one.report.total().requests);
+  });
+}
+
+TEST_CASE("DSSP outlives joins, leaves and losses in random runs", "[simulated][admissions]") {
+  for_each_seed(200, [&](random_stream&, std::uint64_t seed) {
+    auto const end = simulate(dssp{.low = 1, .high = 4}, testing::random_schedule(seed));
+    for (double const w : end.w) REQUIRE(std::abs(w) < 100);
   });
 }
 

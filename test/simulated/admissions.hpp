@@ -114,6 +114,7 @@ class admission_world {
   }
 
   bool step() {
+    now_ += duration(random_.below(1000));
     std::vector<std::pair<std::uint32_t, std::uint32_t>> queues;
     std::vector<std::uint32_t> ready;
     for (std::uint32_t s = 0; s < servers_.size(); ++s)
@@ -185,6 +186,7 @@ class admission_world {
         break;
       case kind::commit:
         if (to.control.accept(from, clock_index{m.clock}) != refusal::none) return;
+        to.control.note_arrival(w, now_);
         to.control.complete(from, clock_index{m.clock});
         of.clock = m.clock + 1;
         break;
@@ -250,6 +252,7 @@ class admission_world {
   random_stream random_;
   std::vector<server> servers_;
   std::vector<worker> workers_;
+  time_point now_{};
   std::uint64_t waited_ = 0, went_on_ = 0;
   std::string broken_;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/extending_admission.hpp"
 #include "rubato/protocol/heeding_admission.hpp"
 #include "rubato/protocol/round_admission.hpp"
 
@@ -25,6 +26,7 @@ class admission_rule {
         by_round_(round_admission<P>),
         samples_(sampling_admission<P>),
         heeds_some_(heeding_admission<P>),
+        extends_(extending_admission<P>),
         fingerprint_(detail::fingerprint_of(policy)),
         answers_(std::make_shared<model<P> const>(std::move(policy))) {}
 
@@ -43,8 +45,13 @@ class admission_rule {
   [[nodiscard]] bool heeds(worker_id reader, worker_id other, clock_index c) const noexcept {
     return answers_->heeds(reader, other, c);
   }
+  /// Whether workers may go on beyond `need`, by when commits come; if not, `extra` is always 0.
+  [[nodiscard]] bool extends() const noexcept { return extends_; }
+  [[nodiscard]] std::int64_t extra(commit_times const& own, commit_times const& slowest, std::int64_t most) const noexcept {
+    return answers_->extra(own, slowest, most);
+  }
   /// Whether who is let in depends on more than clocks, so that nobody may read for another.
-  [[nodiscard]] bool lets_in_one_by_one() const noexcept { return heeds_some_; }
+  [[nodiscard]] bool lets_in_one_by_one() const noexcept { return heeds_some_ || extends_; }
   /// What the policy says of itself, see `fingerprinted_policy`.
   [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
   /// One with a copy of the policy to itself: to ask it what is no part of a run.
@@ -68,6 +75,7 @@ class admission_rule {
     virtual clock_index cache_need(clock_index c, staleness s, worker_id who) const noexcept = 0;
     virtual bool takes_part(worker_id w, version_index round) const noexcept = 0;
     virtual bool heeds(worker_id reader, worker_id other, clock_index c) const noexcept = 0;
+    virtual std::int64_t extra(commit_times const& own, commit_times const& slowest, std::int64_t most) const noexcept = 0;
   };
   template <class P>
   struct model final : answers {
@@ -91,6 +99,11 @@ class admission_rule {
       if constexpr (heeding_admission<P>) return policy.heeds(reader, other, c);
       return true;
     }
+    std::int64_t extra([[maybe_unused]] commit_times const& own, [[maybe_unused]] commit_times const& slowest,
+                       [[maybe_unused]] std::int64_t most) const noexcept override {
+      if constexpr (extending_admission<P>) return policy.extra(own, slowest, most);
+      return 0;
+    }
     P policy;
   };
 
@@ -99,6 +112,7 @@ class admission_rule {
   bool by_round_;
   bool samples_;
   bool heeds_some_;
+  bool extends_;
   std::optional<std::uint64_t> fingerprint_;
   std::shared_ptr<answers const> answers_;
 };

@@ -7,6 +7,7 @@
 
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/element_merge.hpp"
+#include "rubato/protocol/extending_admission.hpp"
 #include "rubato/protocol/heeding_admission.hpp"
 #include "rubato/protocol/round_admission.hpp"
 
@@ -63,6 +64,9 @@ consteval bool diagnose_admission() {
     static_assert(heeding_admission<P> || !requires(P p) { &P::heeds; },
                   "an admission that waits for some workers needs heeds(worker_id, worker_id, clock_index) const "
                   "noexcept, which gives a bool");
+    static_assert(extending_admission<P> || !requires(P p) { &P::extra; },
+                  "an admission that extends needs extra(commit_times const&, commit_times const&, std::int64_t) const "
+                  "noexcept, which gives a std::int64_t");
   }
   return true;
 }

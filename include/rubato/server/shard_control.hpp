@@ -10,6 +10,7 @@
 #include "rubato/core/progress.hpp"
 #include "rubato/metrics/shard_counters.hpp"
 #include "rubato/protocol/rules.hpp"
+#include "rubato/server/clock_credits.hpp"
 #include "rubato/server/commit_log.hpp"
 #include "rubato/server/commit_rounds.hpp"
 #include "rubato/server/heeded_waits.hpp"
@@ -70,6 +71,10 @@ class shard_control {
   /// one worker, at the clock left at.
   [[nodiscard]] commit_info info(worker_id from, clock_index stamp, version_index version) const noexcept;
 
+  /// When a commit has come that was accepted.
+  void note_arrival(worker_id from, time_point at) {
+    if (admission_.extends()) credits_.note(from, at);
+  }
   /// Keeps a commit until visibility lets it be folded.
   void hold(commit_message message);
   /// The commit has been folded or held: the worker's clock moves on.
@@ -217,6 +222,7 @@ class shard_control {
   std::vector<member> members_;
   std::size_t returned_ = 0;  ///< workers that are gone because their bodies have returned
   waiting_room waiting_;
+  clock_credits credits_;          ///< where admission extends
   heeded_waits heeded_;            ///< where admission waits for some workers only
   commit_log log_;
   worker_versions versions_;

@@ -62,6 +62,7 @@ template <admission_policy P>
   }
   if constexpr (sampling_admission<P>) detail::check_sampling(p, found);
   if constexpr (heeding_admission<P>) detail::check_heeding(p, found);
+  if constexpr (extending_admission<P>) detail::check_extending(p, found);
   return found.take();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "rubato/protocol/extending_admission.hpp"
 #include "rubato/protocol/heeding_admission.hpp"
 #include "rubato/protocol/round_admission.hpp"
 #include "rubato/testing/findings.hpp"
@@ -39,6 +40,27 @@ void check_heeding(P const& p, findings& found) {
                      "heeds answers differently for workers ", reader, " and ", other, " at clock ", c.value(),
                      " when asked twice: servers would not agree");
       }
+}
+
+/// Servers agree what they grant by the same times, and do not go beyond the bound.
+template <extending_admission P>
+void check_extending(P const& p, findings& found) {
+  P const copy(p);
+  found.expect(p.bound() != staleness::infinite(), "bound is infinite, expected a finite one for an admission that extends");
+  time_point const now(seconds(100));
+  for (double const own : {0.0, 0.1, 1.0, 3.0})
+    for (double const slowest : {0.0, 0.5, 1.0, 7.0})
+      for (double const since : {0.0, 0.3, 5.0})
+        for (std::int64_t const most : {1, 2, 12, 100}) {
+          time_point const other = now - seconds(since);
+          commit_times const mine{now - seconds(own), now}, others{other - seconds(slowest), other};
+          std::int64_t const extra = p.extra(mine, others, most);
+          auto const at = text(" for intervals of ", own, " s and ", slowest, " s of the slowest worker, which has committed ",
+                               since, " s ago");
+          found.expect(extra == copy.extra(mine, others, most) && extra == p.extra(mine, others, most),
+                       "extra answers differently", at, " when asked twice");
+          found.expect(extra >= 0 && extra <= most, "extra is ", extra, at, ", expected 0 to ", most);
+        }
 }
 
 }  // namespace rubato::testing::detail

@@ -154,6 +154,11 @@ inline void check(rules const& p) {
   if (p.admission.heeds_some() && p.visibility.holds_back())
     throw option_error("protocol: its admission waits for some of the workers, but its visibility holds back what these have "
                        "committed: use eager");
+  if (p.admission.extends() && p.admission.bound() == staleness::infinite())
+    throw option_error("protocol: its admission lets workers go on beyond what they need, expected a bound that is finite");
+  if (p.admission.extends() && p.visibility.synchronized())
+    throw option_error("protocol: its admission goes by when commits come to a server, but under stable_cut the coordinator "
+                       "lets workers in: use eager or strict");
   if (!rounds) return;
   if (rounds->size == 0) throw option_error("protocol: a round of 0 commits is never there, expected 1 or more");
   if (p.admission.bound() != staleness::infinite())

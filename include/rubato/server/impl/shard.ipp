@@ -73,6 +73,7 @@ refusal shard::commit(commit_message&& m, std::vector<worker_id>& released) {
   if (refusal const r = control_.accept(m.from, m.stamp, m.version); r != refusal::none) return r;
   sender const from = m.from;
   clock_index const stamp = m.stamp;
+  control_.note_arrival(from.worker, m.arrived);
   if (control_.serial()) {
     control_.hold(std::move(m));
   } else {

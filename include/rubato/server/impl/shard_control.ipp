@@ -20,6 +20,7 @@ void shard_control::begin_stage(stage_id stage) {
   members_.clear();
   returned_ = 0;
   waiting_.clear();
+  credits_ = {};
   heeded_ = {};
   taken_below_ = clock_index{0};
   folded_below_ = clock_index{0};
@@ -228,6 +229,9 @@ bool shard_control::admit(read_header const& read) {
                                     : admission_.need(read.clock, read.bound, read.from.worker);
   if (need <= (by_round ? clock_index{rounds_told_.value()} : published_)) return true;
   if (admission_.heeds_some() && heeded_.admit(admission_, progress_, read.from.worker, read.clock, need)) return true;
+  if (admission_.extends() && credits_.allows(admission_, progress_, published_, read.from.worker, read.clock,
+                                              std::min(read.bound, admission_.bound())))
+    return true;
   waiting_.enter(read.from.worker, read.clock, need);
   return false;
 }
@@ -288,6 +292,7 @@ clock_index shard_control::enlist(worker_id w, incarnation_id incarnation) {
   clock_index const at = std::max(progress_.floor(), members_[w.index()].cut);
   if (progress_.contains(w)) progress_.leave(w);
   heeded_.leave(w);
+  if (admission_.extends()) credits_.forget(w);
   progress_.join(w, at);
   if (admission_.heeds_some()) heeded_.join(admission_, waiting_, w, at);
   if (members_[w.index()].returned) --returned_;

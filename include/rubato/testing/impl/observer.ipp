@@ -200,7 +200,7 @@ clock_index observer::c_min_for(std::uint32_t reader, clock_index c) const {
 clock_index observer::least_read(std::uint32_t w, clock_index c, staleness s) const {
   staleness const allowed = std::min(s, rules_.bound);
   clock_index least = c - allowed;
-  if (rules_.admission)  // of the server, or of a copy
+  if (rules_.admission && !rules_.admission->extends())  // of the server, or of a copy
     least = std::max(least, std::min(rules_.admission->need(c, allowed, worker_id{w}),
                                      rules_.admission->cache_need(c, allowed, worker_id{w})));
   return least;

@@ -62,7 +62,7 @@ void reader::enter_anew(staleness s) {
       fetch(0, ask, s);
     }
   }
-  entered_ = true;
+  entered_ = needed <= known_ || admission_.lets_in_one_by_one();
   entered_for_ = s;
 }
 
@@ -265,6 +265,7 @@ void reader::fetch(std::size_t table, std::span<server_id const> from, staleness
   time_point const before = link_.now();
   request(table, from, s);
   collect(table, from, before, send_before);
+  if (!admission_.lets_in_one_by_one()) return;
   if (!entered_ || s < entered_for_) entered_for_ = s;
   entered_ = true;  // who has answered lets it in, whatever clock it told
 }

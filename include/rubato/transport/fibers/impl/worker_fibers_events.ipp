@@ -20,6 +20,7 @@ void worker_fibers::take_commit(event const& e) {
   released_.clear();
   clock_index const next = c.message.stamp.next();
   if (local_) local_->note(server_id{e.server}, c.message);
+  c.message.arrived = now();
   refusal const r = servers_.server(server_id{e.server}).commit(std::move(c.message), released_);
   if (r != refusal::none && participants_[e.worker]->alive)
     throw error(errc::refused, "server " + std::to_string(e.server) + ": a commit of worker " +

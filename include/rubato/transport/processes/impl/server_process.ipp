@@ -262,6 +262,7 @@ refusal server_process::apply(session const& s, wire::frame_header const& header
   }
   if (!speaks_for(s, header.sender)) return refusal::stranger;
   take_rows(s, m);
+  m.arrived = time_point(std::chrono::duration_cast<duration>(network_->now().time_since_epoch()));
   refusal const r = shard_->commit(std::move(m), released_);
   if (r != refusal::none) usage_.give_back();
   return r;
