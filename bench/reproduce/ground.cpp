@@ -41,6 +41,15 @@ finish ground::run(std::function<rules(double rate)> const& protocol, std::int64
   return {at(tune({}, at).learning_rate, {.at_target = true})};
 }
 
+finish ground::run_at(double rate, rules const& protocol, std::int64_t clocks, std::uint32_t servers) const {
+  training once = job_;
+  once.learning_rate = rate;
+  once.clocks = clocks;
+  once.servers = servers;
+  once.stop = {};
+  return {run_every(protocol, 1, once)};
+}
+
 std::vector<std::string> row(std::string name, finish const& f) {
   return {std::move(name), fmt::format("{:.3g}", f.run.learning_rate),
           f.arrived() ? show_seconds(f.seconds()) : "-", fmt::format("{}", f.run.counted_updates()),

@@ -39,6 +39,8 @@ class ground {
 
   /// `protocol(rate)` that commits after each `steps` local steps, at the rate that is best.
   [[nodiscard]] finish run(std::function<rules(double rate)> const& protocol, std::int64_t steps) const;
+  /// At this rate, for as many clocks, wherever the target is, and with so many servers.
+  [[nodiscard]] finish run_at(double rate, rules const& protocol, std::int64_t clocks, std::uint32_t servers) const;
 
  private:
   workloads_by_seed data_;

@@ -145,6 +145,8 @@ void reproduce_easgd(reproduce_options const& options);
 void reproduce_dssp(reproduce_options const& options);
 /// PSP paper: progress and time to a target with slow workers.
 void reproduce_psp(reproduce_options const& options);
+/// VAP and SSP, AAAI 2015: the limit that shrinks.
+void reproduce_vap(reproduce_options const& options);
 
 /// Of our own: BSP and SSP over a slow and narrow network, processes beside the simulator.
 void reproduce_wide_area(reproduce_options const& options);

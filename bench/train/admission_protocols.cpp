@@ -7,6 +7,7 @@
 #include "bench/train/run.hpp"
 #include "rubato/protocol/dssp.hpp"
 #include "rubato/protocol/psp.hpp"
+#include "rubato/protocol/vap.hpp"
 
 namespace rubato::bench {
 
@@ -18,6 +19,13 @@ run_result run_psp(training const& job, protocol_parameters const& with) {
 
 run_result run_dssp(training const& job, protocol_parameters const& with) {
   return run_protocol(dssp{.low = with.staleness, .high = with.staleness + 12}, job);  // as far apart as in the paper
+}
+
+/// With one server, whatever the job has: two could let in workers that wait for each other.
+run_result run_vap(training const& job, protocol_parameters const&) {
+  training alone = job;
+  alone.servers = 1;
+  return run_protocol(vap{.first = 0.5 * job.learning_rate}, alone);
 }
 
 }  // namespace rubato::bench

@@ -42,6 +42,7 @@ constexpr std::array entries{
     protocol_entry{.name = "staleness_aware", .number = none, .run = run_staleness_aware},
     protocol_entry{.name = "dssp", .number = staleness, .run = run_dssp},
     protocol_entry{.name = "psp", .number = sample, .run = run_psp},
+    protocol_entry{.name = "vap", .number = none, .run = run_vap},
     protocol_entry{.name = "hop",
                    .number = none,
                    .run = run_hop,

@@ -149,6 +149,7 @@ struct protocol_choice {
 // In admission_protocols.cpp.
 [[nodiscard]] run_result run_dssp(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_psp(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_vap(training const& job, protocol_parameters const& with);
 // In peer_protocols.cpp.
 [[nodiscard]] run_result run_hop(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_hop_backup(training const& job, protocol_parameters const& with);

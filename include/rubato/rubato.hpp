@@ -48,6 +48,7 @@
 #include "rubato/protocol/slow_mo.hpp"
 #include "rubato/protocol/ssp.hpp"
 #include "rubato/protocol/staleness_aware.hpp"
+#include "rubato/protocol/vap.hpp"
 #include "rubato/storage/dense.hpp"
 #include "rubato/storage/multi_version.hpp"
 #include "rubato/storage/sparse.hpp"

@@ -2,15 +2,21 @@
 #include <catch2/catch.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include <rubato/core/error.hpp>
 #include <rubato/protocol/dssp.hpp>
 #include <rubato/protocol/fed_buff.hpp>
 #include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/adam.hpp>
+#include <rubato/protocol/dyn_sgd.hpp>
 #include <rubato/protocol/psp.hpp>
+#include <rubato/protocol/vap.hpp>
 #include <rubato/protocol/visibility.hpp>
+#include <rubato/storage/arithmetic.hpp>
 #include <rubato/storage/dense.hpp>
+#include <rubato/storage/multi_version.hpp>
 
 #include "server/lone_shard.hpp"
 
@@ -38,6 +44,11 @@ struct lone_number : test::lone_shard {
                            .parts = {shared_update(std::move(u))},
                            .arrived = at},
                           released) == refusal::none);
+  }
+  /// A read, and who may go on because of it.
+  bool read_alone(std::uint32_t w) {
+    released.clear();
+    return read(w);
   }
   void push_at(std::uint32_t w, int at) { push(w, 1, time_point(seconds(at))); }
   /// Who may go on because of the last call.
@@ -157,6 +168,87 @@ TEST_CASE("an extension needs a bound that is finite, and servers that let worke
                     Catch::Contains("expected a bound that is finite"));
   CHECK_THROWS_WITH((test::lone_shard{with(rules(dssp{}), stable_cut{}), table}), Catch::Contains("the coordinator"));
   CHECK_FALSE(blueprint(dssp{}, 1, {describe(table)}).shares_reads());
+}
+
+TEST_CASE("a worker goes on while others know of all it has changed but for the limit", "[server][admissions]") {
+  lone_number s(vap{.first = 1}, 2);
+  CHECK(s.read(0));
+  CHECK(s.read(1));
+  s.push(0, -0.6);
+  CHECK(s.read(0));  // 0.6 of 1/sqrt(2)
+  s.push(0, 0.2);
+  CHECK_FALSE(s.read(0));  // 0.8 of 1/sqrt(3): worker 1 must know of the first one
+  s.push(1, 0);
+  CHECK(s.freed().empty());
+  CHECK(s.read_alone(1));
+  CHECK(s.freed() == numbers{0});
+  CHECK(s.read(0));  // a second one at this clock
+  s.push(0, 5);
+  CHECK_FALSE(s.read(0));  // greater than the limit alone: worker 1 must know of all
+  s.push(1, 0);
+  CHECK(s.read_alone(1));
+  CHECK(s.freed() == numbers{0});
+}
+
+TEST_CASE("what a worker reads later at a clock does not make up for what it has read first", "[server][admissions]") {
+  lone_number s(vap{.first = 1}, 2);
+  CHECK(s.read(0));
+  CHECK(s.read(1));
+  s.push(0, 5);
+  CHECK(s.read_alone(1));
+  CHECK_FALSE(s.read(0));
+}
+
+TEST_CASE("who waits knows of everything, and who is gone of all there is to know", "[server][admissions]") {
+  lone_number s(vap{.first = 0}, 3);
+  for (std::uint32_t w = 0; w < 3; ++w) CHECK(s.read(w));
+  s.push(0, 1);
+  s.push(1, 1);
+  CHECK_FALSE(s.read(0));
+  CHECK_FALSE(s.read(1));  // worker 2 computes
+  s.push(2, 1);
+  CHECK(s.read_alone(2));  // and the others wait
+  CHECK(s.freed().size() == 2);
+  s.push(0, 1);
+  CHECK_FALSE(s.read(0));
+  s.order(membership_order::kind::freeze, 2, 0);
+  s.order(membership_order::kind::drop, 2, 1);
+  CHECK(s.freed().empty());
+  s.order(membership_order::kind::drop, 1, 1);
+  CHECK(s.freed() == numbers{0});
+}
+
+TEST_CASE("changes count by their weight, and those of integers, too", "[server][admissions]") {
+  lone_number half(with(rules(vap{.first = 1}), scale{.lambda = 0.5}), 2);
+  CHECK(half.read(0));
+  CHECK(half.read(1));
+  half.push(0, 1.4);
+  CHECK(half.read(0));  // 0.7 of 1/sqrt(2)
+  half.push(0, 0.1);
+  CHECK_FALSE(half.read(0));
+
+  std::vector<std::int64_t> const some{0, -7, 3, std::numeric_limits<std::int64_t>::min()};
+  CHECK(detail::greatest_magnitude(some.data(), 3) == 7);
+  CHECK(detail::greatest_magnitude(some.data(), 4) == 0x1p63);
+  std::vector<float> many(100, 0.5F);
+  many[31] = -2;
+  many[97] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(detail::greatest_magnitude(many.data(), many.size()) == 2);
+  CHECK(detail::greatest_magnitude(many.data(), 0) == 0);
+}
+
+TEST_CASE("limits go with one server, and with updates that count by a weight as they come", "[server][admissions]") {
+  dense<double> const table{.rows = 4};
+  auto const refused = [](rules const& p, std::uint32_t servers, auto const& t, char const* why) {
+    CHECK_THROWS_WITH(blueprint(p, servers, {describe(t)}), Catch::Contains(why));
+  };
+  refused(vap{}, 2, table, "could wait for each other for ever, expected 1");
+  refused(with(rules(vap{}), strict{}), 1, table, "holds commits back");
+  refused(with(rules(vap{}), quorum{.count = 2}), 1, table, "holds commits back");
+  refused(with(rules(vap{}), momentum{.mu = 0.5}), 1, table, "more than their weight says");
+  refused(with(rules(vap{}), adam{}), 1, table, "more than their weight says");
+  refused(with(rules(dyn_sgd{}), vap{}.admission()), 1, multi_version{table}, "more than their weight says");
+  CHECK_FALSE(blueprint(vap{}, 1, {describe(table)}).shares_reads());
 }
 
 TEST_CASE("waiting for some goes with commits that are seen at once only", "[server][admissions]") {

@@ -3,12 +3,15 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <rubato/cluster/cluster.hpp>
 #include <rubato/protocol/dssp.hpp>
 #include <rubato/protocol/psp.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/protocol/vap.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/testing/schedule.hpp>
 #include <rubato/transport/simulated.hpp>
@@ -18,6 +21,8 @@
 using namespace rubato;
 
 namespace {
+
+using moment = test::admission_world::moment;
 
 test::admission_setting drawn_setting(random_stream& random) {
   return {.workers = 1 + static_cast<std::uint32_t>(random.below(6)),
@@ -69,7 +74,9 @@ TEST_CASE("PSP in any order: nobody goes on before those in its sample are there
     auto const setting = drawn_setting(random);
     sampled_staleness const p{{}, staleness{static_cast<std::int64_t>(random.below(4))},
                               static_cast<std::uint32_t>(random.below(setting.workers)), setting.workers, seed};
-    test::admission_world world(p, setting, seed, [&](auto const& members, std::uint32_t reader, bool let_in) {
+    test::admission_world world(p, setting, seed, [&](auto const& members, std::uint32_t reader, moment now) {
+      if (now == moment::any) return std::string();
+      bool const let_in = now == moment::goes_on;
       clock_index const clock{members[reader].reads_at};
       bool all_there = true;
       for (std::uint32_t w = 0; w < members.size(); ++w)
@@ -103,12 +110,13 @@ TEST_CASE("DSSP in any order: nobody is more than s_U ahead, nor waits within s_
     staleness const low = static_cast<std::int64_t>(random.below(3));
     staleness const high = low.clocks() + static_cast<std::int64_t>(random.below(5));
     predicted_staleness const p{low, high};
-    test::admission_world world(p, setting, seed, [&](auto const& members, std::uint32_t reader, bool let_in) {
+    test::admission_world world(p, setting, seed, [&](auto const& members, std::uint32_t reader, moment now) {
+      if (now == moment::any) return std::string();
       clock_index const clock{members[reader].reads_at};
       clock_index c_min = clock;
       for (auto const& m : members)
         if (m.live) c_min = std::min(c_min, clock_index{m.clock});
-      if (!let_in) return std::string(c_min < clock - low ? "" : "waits within s_L");
+      if (now == moment::waits) return std::string(c_min < clock - low ? "" : "waits within s_L");
       beyond += c_min < clock - low ? 1 : 0;
       return std::string(c_min >= clock - high ? "" : "is beyond s_U");
     });
@@ -134,6 +142,65 @@ TEST_CASE("DSSP outlives joins, leaves and losses in random runs", "[simulated][
     auto const end = simulate(dssp{.low = 1, .high = 4}, testing::random_schedule(seed));
     for (double const w : end.w) REQUIRE(std::abs(w) < 100);
   });
+}
+
+namespace {
+
+/// Of a worker's changes those that somebody does not know of who computes.
+double unseen(test::admission_world::members const& all, std::uint32_t worker) {
+  std::uint64_t known = std::numeric_limits<std::uint64_t>::max();
+  for (std::uint32_t w = 0; w < all.size(); ++w)
+    if (w != worker && all[w].computes) known = std::min(known, all[w].knows);
+  double sum = 0;
+  for (auto const& [fold, change] : all[worker].changes) sum += fold > known ? change : 0;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("VAP in any order: what somebody has not seen is within the limit, but for one commit; nobody waits for ever",
+          "[simulated][admissions]") {
+  std::uint64_t waited = 0, went_on = 0;
+  for_each_seed(2000, [&](random_stream& random, std::uint64_t seed) {
+    auto setting = drawn_setting(random);
+    setting.servers = 1;
+    setting.clocks *= 2;
+    bounded_value const p{{}, 2 * random.uniform()};
+    double constexpr rounding = 1e-9;
+    test::admission_world world(p, setting, seed, [&](auto const& members, std::uint32_t w, moment now) {
+      auto const& me = members[w];
+      double const mine = unseen(members, w), limit = p.limit(clock_index{me.reads_at});
+      if (now == moment::goes_on) return std::string(mine <= limit + rounding ? "" : "has changed too much to go on");
+      if (now == moment::waits) return std::string(mine > limit - rounding ? "" : "waits, though it is within the limit");
+      if (me.let_in_at < 0) return std::string();
+      double const last = me.clock > me.let_in_at ? me.changes.back().second : 0;
+      double const most = p.limit(clock_index{me.let_in_at}) + last;
+      return std::string(mine <= most + rounding ? "" : "has changed more than the limit and a commit");
+    });
+    REQUIRE(world.run() == "");
+    waited += world.waited();
+    went_on += world.went_on();
+  });
+  if (test::seed_count(2000) >= 100) CHECK((waited > 1000 && went_on > waited));
+}
+
+TEST_CASE("VAP outlives joins, leaves and losses in random runs, and waits less the more may be unseen",
+          "[simulated][admissions]") {
+  duration much{}, little{}, never{};
+  for_each_seed(200, [&](random_stream&, std::uint64_t seed) {
+    auto s = testing::random_schedule(seed);
+    s.servers = 1;
+    auto const run = [&](double first) {
+      auto const end = simulate(vap{.first = first}, s);
+      for (double const w : end.w) REQUIRE(std::abs(w) < 100);
+      return end.report.total().wait;
+    };
+    much += run(1e9);
+    little += run(0.5);
+    never += run(0);
+  });
+  CHECK(much == duration::zero());
+  if (test::seed_count(200) >= 100) CHECK((duration::zero() < little && little < never));
 }
 
 TEST_CASE("PSP outlives joins, leaves and losses in random runs, and waits less the smaller its sample",

@@ -38,18 +38,23 @@ class admission_world {
   struct member {
     bool live = false;
     bool waits = false;
-    std::int64_t clock = 0;    ///< as many of its commits are there
-    std::int64_t reads_at = 0; ///< the clock of its last read
+    bool computes = false;      ///< with what it was let in to
+    std::int64_t clock = 0;     ///< as many of its commits are there
+    std::int64_t reads_at = 0;  ///< the clock of its last read
+    std::int64_t let_in_at = -1;
+    std::uint64_t knows = 0;  ///< the folds before it was let in
+    std::vector<std::pair<std::uint64_t, double>> changes{};  ///< its commits: which folds they are, by how much they change
   };
   using members = std::vector<member>;
-  /// What is wrong with it that this worker was let in, or that it waits; nothing where nothing is.
-  using rule = std::function<std::string(members const&, std::uint32_t reader, bool let_in)>;
+  enum class moment { goes_on, waits, any };
+  /// What is wrong with it that this worker goes on or waits, or with where it is; nothing where nothing is.
+  using rule = std::function<std::string(members const&, std::uint32_t worker, moment)>;
 
   admission_world(admission_rule const& admission, admission_setting const& setting, std::uint64_t seed, rule r)
       : setting_(setting), rule_(std::move(r)), random_(seed) {
     std::uint32_t const at_first = setting.joins ? (setting.workers + 1) / 2 : setting.workers;
     for (std::uint32_t s = 0; s < setting.servers; ++s) {
-      servers_.push_back({shard_control(admission, eager{}), {}, members(setting.workers)});
+      servers_.push_back({shard_control(admission, eager{}), {}, members(setting.workers), 0});
       servers_.back().control.begin_stage(stage);
     }
     for (std::uint32_t w = 0; w < setting.workers; ++w) {
@@ -93,6 +98,7 @@ class admission_world {
     shard_control control;
     std::map<std::uint32_t, std::deque<message>> from;  ///< by sender; the coordinator's number is past the workers'
     members told;
+    std::uint64_t folds = 0;
   };
   using kind = message::kind;
 
@@ -180,6 +186,7 @@ class admission_world {
       case kind::read:
         if (to.control.check(from) != refusal::none) return;
         of.reads_at = m.clock;
+        of.computes = false;
         of.waits = !to.control.admit({from, clock_index{m.clock}, staleness::infinite(), {}});
         ++(of.waits ? waited_ : went_on_);
         if (!of.waits) answer(s, m.worker);
@@ -187,7 +194,8 @@ class admission_world {
       case kind::commit:
         if (to.control.accept(from, clock_index{m.clock}) != refusal::none) return;
         to.control.note_arrival(w, now_);
-        to.control.complete(from, clock_index{m.clock});
+        of.changes.emplace_back(++to.folds, random_.chance(0.1) ? 0.0 : random_.uniform());
+        to.control.complete(from, clock_index{m.clock}, of.changes.back().second);
         of.clock = m.clock + 1;
         break;
       case kind::freeze:
@@ -218,8 +226,12 @@ class admission_world {
 
   void settle(std::uint32_t s) {
     server& at = servers_[s];
-    for (std::uint32_t w = 0; w < at.told.size(); ++w)  // who has left is there until its commits are
-      at.told[w].live = at.told[w].live && at.control.workers().contains(worker_id{w});
+    for (std::uint32_t w = 0; w < at.told.size(); ++w) {  // who has left is there until its commits are
+      member& of = at.told[w];
+      of.live = of.live && at.control.workers().contains(worker_id{w});
+      of.waits = of.waits && of.live;
+      of.computes = of.computes && of.live;
+    }
     std::vector<worker_id> released;
     at.control.publish(released);
     for (worker_id const w : released) {
@@ -228,22 +240,26 @@ class admission_world {
       answer(s, w.value());
     }
     for (std::uint32_t w = 0; w < at.told.size(); ++w) {
-      if (!at.told[w].live) at.told[w].waits = false;
-      if (at.told[w].waits) judge(s, w, false);
+      if (at.told[w].waits) judge(s, w, moment::waits);
+      if (at.told[w].live) judge(s, w, moment::any);
     }
   }
 
   void answer(std::uint32_t s, std::uint32_t w) {
-    judge(s, w, true);
+    judge(s, w, moment::goes_on);
     servers_[s].control.note_read(worker_id{w});
+    member& of = servers_[s].told[w];
+    of.computes = true;
+    of.let_in_at = of.reads_at;
+    of.knows = servers_[s].folds;
     worker& me = workers_[w];
     if (me.now != state::reading) return;
     me.asked.erase(s);
     if (me.asked.empty()) me.now = state::computing;
   }
 
-  void judge(std::uint32_t s, std::uint32_t w, bool let_in) {
-    if (std::string const wrong = rule_(servers_[s].told, w, let_in); !wrong.empty() && broken_.empty())
+  void judge(std::uint32_t s, std::uint32_t w, moment now) {
+    if (std::string const wrong = rule_(servers_[s].told, w, now); !wrong.empty() && broken_.empty())
       broken_ = "worker " + std::to_string(w) + " at clock " + std::to_string(servers_[s].told[w].reads_at) + ' ' + wrong;
   }
 

@@ -53,12 +53,6 @@ struct checked_together {
                 "this merge keeps versions of the parameters: wrap the table in multi_version{…}");
   static_assert(!round_admission<admission_of<Protocol>> || round_visibility<visibility_of<Protocol>>,
                 "this admission waits for rounds, but the visibility knows none: use quorum or buffered");
-  static_assert(!extending_admission<admission_of<Protocol>> || !synchronized_visibility<visibility_of<Protocol>>,
-                "this admission goes by when commits come to a server, but under stable_cut the coordinator lets workers "
-                "in: use eager or strict");
-  static_assert(!heeding_admission<admission_of<Protocol>> || !visibility_of<Protocol>::holds_back,
-                "this admission waits for some of the workers, but the visibility holds back what these have committed: "
-                "use eager");
   static_assert(((!round_visibility<visibility_of<Protocol>> ||
                   !versioned_merge<merge_for<Tables, Protocol>>)&&...),
                 "this merge counts versions of its own, which rounds do, too: use eager, strict or "

@@ -16,6 +16,7 @@
 #include "rubato/server/impl/heeded_waits.ipp"
 #include "rubato/server/impl/worker_versions.ipp"
 #include "rubato/server/impl/stable_cuts.ipp"
+#include "rubato/server/impl/unseen_changes.ipp"
 #include "rubato/server/impl/coordinator.ipp"
 #include "rubato/server/impl/shard_control.ipp"
 #include "rubato/server/impl/shard_view.ipp"

@@ -10,6 +10,7 @@
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/extending_admission.hpp"
 #include "rubato/protocol/heeding_admission.hpp"
+#include "rubato/protocol/limiting_admission.hpp"
 #include "rubato/protocol/round_admission.hpp"
 
 namespace rubato {
@@ -27,6 +28,7 @@ class admission_rule {
         samples_(sampling_admission<P>),
         heeds_some_(heeding_admission<P>),
         extends_(extending_admission<P>),
+        limits_(limiting_admission<P>),
         fingerprint_(detail::fingerprint_of(policy)),
         answers_(std::make_shared<model<P> const>(std::move(policy))) {}
 
@@ -50,8 +52,11 @@ class admission_rule {
   [[nodiscard]] std::int64_t extra(commit_times const& own, commit_times const& slowest, std::int64_t most) const noexcept {
     return answers_->extra(own, slowest, most);
   }
+  /// Whether workers wait by what they have changed, not for clocks; if not, `limit` is not asked.
+  [[nodiscard]] bool limits() const noexcept { return limits_; }
+  [[nodiscard]] double limit(clock_index c) const noexcept { return answers_->limit(c); }
   /// Whether who is let in depends on more than clocks, so that nobody may read for another.
-  [[nodiscard]] bool lets_in_one_by_one() const noexcept { return heeds_some_ || extends_; }
+  [[nodiscard]] bool lets_in_one_by_one() const noexcept { return heeds_some_ || extends_ || limits_; }
   /// What the policy says of itself, see `fingerprinted_policy`.
   [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
   /// One with a copy of the policy to itself: to ask it what is no part of a run.
@@ -76,6 +81,7 @@ class admission_rule {
     virtual bool takes_part(worker_id w, version_index round) const noexcept = 0;
     virtual bool heeds(worker_id reader, worker_id other, clock_index c) const noexcept = 0;
     virtual std::int64_t extra(commit_times const& own, commit_times const& slowest, std::int64_t most) const noexcept = 0;
+    virtual double limit(clock_index c) const noexcept = 0;
   };
   template <class P>
   struct model final : answers {
@@ -104,6 +110,10 @@ class admission_rule {
       if constexpr (extending_admission<P>) return policy.extra(own, slowest, most);
       return 0;
     }
+    double limit([[maybe_unused]] clock_index c) const noexcept override {
+      if constexpr (limiting_admission<P>) return policy.limit(c);
+      return 0;
+    }
     P policy;
   };
 
@@ -113,6 +123,7 @@ class admission_rule {
   bool samples_;
   bool heeds_some_;
   bool extends_;
+  bool limits_;
   std::optional<std::uint64_t> fingerprint_;
   std::shared_ptr<answers const> answers_;
 };

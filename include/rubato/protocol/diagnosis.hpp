@@ -9,6 +9,7 @@
 #include "rubato/protocol/element_merge.hpp"
 #include "rubato/protocol/extending_admission.hpp"
 #include "rubato/protocol/heeding_admission.hpp"
+#include "rubato/protocol/limiting_admission.hpp"
 #include "rubato/protocol/round_admission.hpp"
 
 /// One sentence for what a type lacks to be a policy, in place of a list of constraints that are not satisfied.
@@ -67,6 +68,8 @@ consteval bool diagnose_admission() {
     static_assert(extending_admission<P> || !requires(P p) { &P::extra; },
                   "an admission that extends needs extra(commit_times const&, commit_times const&, std::int64_t) const "
                   "noexcept, which gives a std::int64_t");
+    static_assert(limiting_admission<P> || !requires(P p) { &P::limit; },
+                  "an admission that limits needs limit(clock_index) const noexcept, which gives a double");
   }
   return true;
 }

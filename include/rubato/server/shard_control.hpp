@@ -15,6 +15,7 @@
 #include "rubato/server/commit_rounds.hpp"
 #include "rubato/server/heeded_waits.hpp"
 #include "rubato/server/messages.hpp"
+#include "rubato/server/unseen_changes.hpp"
 #include "rubato/server/waiting_room.hpp"
 #include "rubato/server/worker_versions.hpp"
 
@@ -52,6 +53,8 @@ class shard_control {
   [[nodiscard]] bool versioned() const noexcept { return versioned_; }
   /// Commits are folded by rounds, and answers say which one is under way.
   [[nodiscard]] bool by_rounds() const noexcept { return visibility_.rounds().has_value(); }
+  /// Readers wait by what they have changed: a read that comes may let others in, which `publish` names.
+  [[nodiscard]] bool limits() const noexcept { return admission_.limits(); }
 
   // ---- commits
 
@@ -78,7 +81,8 @@ class shard_control {
   /// Keeps a commit until visibility lets it be folded.
   void hold(commit_message message);
   /// The commit has been folded or held: the worker's clock moves on.
-  void complete(sender const& from, clock_index stamp);
+  /// @param change by which it has moved an element at most, for an admission that limits
+  void complete(sender const& from, clock_index stamp, double change = 0);
 
   /// The held-back commits that may be folded now, in the order in which to fold them. The caller
   /// folds them all before it calls `publish`.
@@ -205,6 +209,7 @@ class shard_control {
   void count_awaited() noexcept;
   [[nodiscard]] std::vector<fold_group> take_rounds();
   [[nodiscard]] clock_index needed_round(worker_id reader) const noexcept;
+  [[nodiscard]] bool admit_by_value(read_header const& read);
 
   [[nodiscard]] commit_log::groups take_from_log();
   [[nodiscard]] commit_log::groups take_below_mark();
@@ -223,6 +228,7 @@ class shard_control {
   std::size_t returned_ = 0;  ///< workers that are gone because their bodies have returned
   waiting_room waiting_;
   clock_credits credits_;          ///< where admission extends
+  unseen_changes unseen_;          ///< where it limits
   heeded_waits heeded_;            ///< where admission waits for some workers only
   commit_log log_;
   worker_versions versions_;

@@ -63,6 +63,7 @@ template <admission_policy P>
   if constexpr (sampling_admission<P>) detail::check_sampling(p, found);
   if constexpr (heeding_admission<P>) detail::check_heeding(p, found);
   if constexpr (extending_admission<P>) detail::check_extending(p, found);
+  if constexpr (limiting_admission<P>) detail::check_limiting(p, found);
   return found.take();
 }
 

@@ -5,6 +5,7 @@
 
 #include "rubato/protocol/extending_admission.hpp"
 #include "rubato/protocol/heeding_admission.hpp"
+#include "rubato/protocol/limiting_admission.hpp"
 #include "rubato/protocol/round_admission.hpp"
 #include "rubato/testing/findings.hpp"
 
@@ -61,6 +62,19 @@ void check_extending(P const& p, findings& found) {
                        "extra answers differently", at, " when asked twice");
           found.expect(extra >= 0 && extra <= most, "extra is ", extra, at, ", expected 0 to ", most);
         }
+}
+
+/// Servers agree what is too much; and it is a number.
+template <limiting_admission P>
+void check_limiting(P const& p, findings& found) {
+  P const copy(p);
+  found.expect(p.bound() == staleness::infinite(), "bound is finite, but clocks are not looked at, expected an infinite one");
+  for (clock_index const c : sample_clocks()) {
+    double const limit = p.limit(c);
+    found.expect(limit >= 0, "limit is ", limit, " at clock ", c.value(), ", expected 0 or more");
+    found.expect(!(limit >= 0) || (limit == copy.limit(c) && limit == p.limit(c)),
+                 "limit answers differently at clock ", c.value(), " when asked twice");
+  }
 }
 
 }  // namespace rubato::testing::detail

@@ -133,6 +133,8 @@ std::uint64_t fingerprint(admission_rule const& a) {
         for (std::int64_t const most : {1, 2, 12, 100})
           if (time_point const other = now - seconds(since); a.extends())
             d.add(copy.extra({now - seconds(own), now}, {other - seconds(slowest), other}, most));
+  for (std::int64_t const c : {0, 1, 2, 3, 10, 1000, 1 << 20})
+    if (a.limits()) d.add(copy.limit(clock_index{c}));
   if (a.by_round()) d.add(std::uint64_t{1});
   detail::add_answers(d, copy, worker_id{0}, detail::clocks_to_ask(1025));
   for (std::uint32_t w = 1; a.asks_who() && w < 1024; ++w)

@@ -21,6 +21,7 @@ void shard_control::begin_stage(stage_id stage) {
   returned_ = 0;
   waiting_.clear();
   credits_ = {};
+  unseen_ = {};
   heeded_ = {};
   taken_below_ = clock_index{0};
   folded_below_ = clock_index{0};
@@ -86,12 +87,13 @@ void shard_control::hold(commit_message message) {
   log_.add({at_arrival, std::move(message)});
 }
 
-void shard_control::complete(sender const& from, clock_index stamp) {
+void shard_control::complete(sender const& from, clock_index stamp, double change) {
   ++counters_.commits;
   member& m = members_[from.worker.index()];
   if (!serial()) ++folds_;
   m.has_read = false;
   if (m.state == standing::gone) return;  // dropped while it was being folded
+  if (limits()) unseen_.fold(from.worker, folds_, change);
   progress_.advance(from.worker, stamp.next());
   heeded_.advance(from.worker, stamp.next());
   if (m.state == standing::leaving && m.received >= m.cut) retire(from.worker);
@@ -126,6 +128,12 @@ void shard_control::publish(std::vector<worker_id>& released) {
   published_ = std::max(published_, progress_.floor());
   rounds_told_ = rounds_.open();
   heeded_.release(waiting_, released);
+  if (limits()) {
+    auto const before = static_cast<std::ptrdiff_t>(released.size());
+    waiting_.release(unseen_.seen(), released);
+    std::for_each(released.begin() + before, released.end(), [this](worker_id w) { unseen_.let_in(w, folds_); });
+    return;
+  }
   waiting_.release(admission_.by_round() ? clock_index{rounds_told_.value()} : published_, released);
 }
 
@@ -224,6 +232,7 @@ void shard_control::note_read(worker_id reader) noexcept {
 }
 
 bool shard_control::admit(read_header const& read) {
+  if (limits()) return admit_by_value(read);
   bool const by_round = admission_.by_round();
   clock_index const need = by_round ? needed_round(read.from.worker)
                                     : admission_.need(read.clock, read.bound, read.from.worker);
@@ -233,6 +242,18 @@ bool shard_control::admit(read_header const& read) {
                                               std::min(read.bound, admission_.bound())))
     return true;
   waiting_.enter(read.from.worker, read.clock, need);
+  return false;
+}
+
+bool shard_control::admit_by_value(read_header const& read) {
+  worker_id const reader = read.from.worker;
+  if (!unseen_.ask(reader, read.clock)) return true;
+  clock_index const need = unseen_.need(reader, admission_.limit(read.clock));
+  if (need <= unseen_.seen()) {
+    unseen_.let_in(reader, folds_);
+    return true;
+  }
+  waiting_.enter(reader, read.clock, need);
   return false;
 }
 
@@ -293,6 +314,7 @@ clock_index shard_control::enlist(worker_id w, incarnation_id incarnation) {
   if (progress_.contains(w)) progress_.leave(w);
   heeded_.leave(w);
   if (admission_.extends()) credits_.forget(w);
+  if (limits()) unseen_.forget(w);
   progress_.join(w, at);
   if (admission_.heeds_some()) heeded_.join(admission_, waiting_, w, at);
   if (members_[w.index()].returned) --returned_;
@@ -362,6 +384,7 @@ void shard_control::retire(worker_id w) {
   withdraw(w);
   progress_.leave(w);
   heeded_.leave(w);
+  if (limits()) unseen_.forget(w);
   if (versioned_) versions_.leave(w);
   if (by_rounds()) {
     unmade_.leave(w);

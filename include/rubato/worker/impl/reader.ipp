@@ -53,7 +53,8 @@ void reader::ask_admission(staleness s) {
 
 void reader::enter_anew(staleness s) {
   clock_index const needed = need(s);
-  if (needed > known_ && !(end_prefetch() && needed <= known_)) {
+  // Where it is a matter of values, clocks say nothing.
+  if ((needed > known_ || admission_.limits()) && !(end_prefetch() && needed <= known_ && !admission_.limits())) {
     if (synchronized_) {
       fetch_cut(s, false);
     } else {

@@ -363,9 +363,11 @@ void server_process::take_request(session& s, asked_read& asked) {
   read_slot& slot = s.answers[asked.table];
   prepare(slot, asked.table, asked.asked);
   slot.rows.swap(asked.rows);
-  auto const [refused, done] = shard_->admit(asked.table, asked.read, slot);
+  released_.clear();
+  auto const [refused, done] = shard_->admit(asked.table, asked.read, slot, released_);
   if (done) answer(s, asked, slot, {});
   slot.rows.swap(asked.rows);
+  release();
   if (done) return;
   // Who waits for a cut waits for orders that are still on their way.
   if (refused != refusal::none && refused != refusal::cut)

@@ -74,7 +74,9 @@ void thread_endpoint::request(server_id to, std::size_t table, read_header const
   checkpoint();
   if (reader_) return run_.process_->cache().request(*reader_, to, table, read, slot);
   slot.arrived = slot.admitted = time_point::min();
-  auto const [refused, done] = run_.servers_.server(to).admit(table, read, slot);
+  released_.clear();
+  auto const [refused, done] = run_.servers_.server(to).admit(table, read, slot, released_);
+  if (!released_.empty()) run_.release(released_);
   if (refused != refusal::none)
     throw error(errc::refused, "server " + std::to_string(to.value()) +
                                    ": a read was refused, for " + to_string(refused));
