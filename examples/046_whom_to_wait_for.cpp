@@ -31,7 +31,8 @@ int main() {
   for (auto const& sentence : violations) std::printf("  %s\n", sentence.c_str());
 
   // Worker 0 takes four times as long as the others.
-  rb::simulated const plan{.workers = 8, .scenario = {.speed = {.work_cost = 1ms, .slowness = {4, 1, 1, 1, 1, 1, 1, 1}}}};
+  rb::simulated const plan{.workers = 8,
+                           .scenario = {.speed = {.work_cost = 1ms, .slowness = {4, 1, 1, 1, 1, 1, 1, 1}}}};
   rb::cluster cluster{plan, protocol, rb::dense<float>{.rows = 1}};
   auto const report = cluster.run([](auto& worker) {
     std::vector<float> w(1), delta(1, 0.1F);

@@ -171,7 +171,8 @@ TEST_CASE("VAP in any order: what somebody has not seen is within the limit, but
       auto const& me = members[w];
       double const mine = unseen(members, w), limit = p.limit(clock_index{me.reads_at});
       if (now == moment::goes_on) return std::string(mine <= limit + rounding ? "" : "has changed too much to go on");
-      if (now == moment::waits) return std::string(mine > limit - rounding ? "" : "waits, though it is within the limit");
+      if (now == moment::waits)
+        return std::string(mine > limit - rounding ? "" : "waits, though it is within the limit");
       if (me.let_in_at < 0) return std::string();
       double const last = me.clock > me.let_in_at ? me.changes.back().second : 0;
       double const most = p.limit(clock_index{me.let_in_at}) + last;

@@ -30,8 +30,8 @@ struct admission_setting {
 };
 
 /// Workers and the control halves of several servers, whose messages come in any order that is first in, first out
-/// between two of them: the schedule is a seed's. Workers read from all servers, then commit to all. After every event a
-/// rule is asked about who was let in there and who waits.
+/// between two of them: the schedule is a seed's. Workers read from all servers, then commit to all. After every event
+/// a rule is asked about who was let in there and who waits.
 class admission_world {
  public:
   /// What a server has been told of a worker.
@@ -43,7 +43,8 @@ class admission_world {
     std::int64_t reads_at = 0;  ///< the clock of its last read
     std::int64_t let_in_at = -1;
     std::uint64_t knows = 0;  ///< the folds before it was let in
-    std::vector<std::pair<std::uint64_t, double>> changes{};  ///< its commits: which folds they are, by how much they change
+    std::vector<std::pair<std::uint64_t, double>>
+        changes{};  ///< its commits: which folds they are, by how much they change
   };
   using members = std::vector<member>;
   enum class moment { goes_on, waits, any };
@@ -260,7 +261,8 @@ class admission_world {
 
   void judge(std::uint32_t s, std::uint32_t w, moment now) {
     if (std::string const wrong = rule_(servers_[s].told, w, now); !wrong.empty() && broken_.empty())
-      broken_ = "worker " + std::to_string(w) + " at clock " + std::to_string(servers_[s].told[w].reads_at) + ' ' + wrong;
+      broken_ =
+          "worker " + std::to_string(w) + " at clock " + std::to_string(servers_[s].told[w].reads_at) + ' ' + wrong;
   }
 
   admission_setting setting_;

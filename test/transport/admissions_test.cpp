@@ -29,7 +29,8 @@ constexpr std::int64_t clocks = 100;
 constexpr std::size_t size = 3;
 
 std::vector<rules> all_of_them() {
-  return {psp{.staleness = 1, .sample = 2, .of = workers}, dssp{.low = 1, .high = 4}, vap{.first = 0}, vap{.first = 20}};
+  return {psp{.staleness = 1, .sample = 2, .of = workers}, dssp{.low = 1, .high = 4}, vap{.first = 0},
+          vap{.first = 20}};
 }
 
 std::uint32_t servers_of(rules const& p) { return p.admission.limits() ? 1 : 2; }

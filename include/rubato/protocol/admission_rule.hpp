@@ -49,7 +49,8 @@ class admission_rule {
   }
   /// Whether workers may go on beyond `need`, by when commits come; if not, `extra` is always 0.
   [[nodiscard]] bool extends() const noexcept { return extends_; }
-  [[nodiscard]] std::int64_t extra(commit_times const& own, commit_times const& slowest, std::int64_t most) const noexcept {
+  [[nodiscard]] std::int64_t extra(commit_times const& own, commit_times const& slowest,
+                                   std::int64_t most) const noexcept {
     return answers_->extra(own, slowest, most);
   }
   /// Whether workers wait by what they have changed, not for clocks; if not, `limit` is not asked.
@@ -80,7 +81,8 @@ class admission_rule {
     virtual clock_index cache_need(clock_index c, staleness s, worker_id who) const noexcept = 0;
     virtual bool takes_part(worker_id w, version_index round) const noexcept = 0;
     virtual bool heeds(worker_id reader, worker_id other, clock_index c) const noexcept = 0;
-    virtual std::int64_t extra(commit_times const& own, commit_times const& slowest, std::int64_t most) const noexcept = 0;
+    virtual std::int64_t extra(commit_times const& own, commit_times const& slowest,
+                               std::int64_t most) const noexcept = 0;
     virtual double limit(clock_index c) const noexcept = 0;
   };
   template <class P>

@@ -197,8 +197,8 @@ consteval bool diagnose_part() {
 
 namespace rubato {
 
-/// Whether `P` is a protocol, to be asked beneath it: `static_assert(rubato::is_protocol<mine>())`. Where a policy of its
-/// is none, the compiler's first sentence names the member that is missing or wrong; the concept alone does not.
+/// Whether `P` is a protocol, to be asked beneath it: `static_assert(rubato::is_protocol<mine>())`. Where a policy of
+/// its is none, the compiler's first sentence names the member that is missing or wrong; the concept alone does not.
 template <class P>
 [[nodiscard]] consteval bool is_protocol() {
   return detail::diagnose_protocol<P>() && protocol<P>;

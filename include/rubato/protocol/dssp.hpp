@@ -12,15 +12,17 @@
 
 namespace rubato {
 
-/// A worker waits once it is more than `low` clocks ahead, unless its next commits and those of the slowest worker, which
-/// are expected at their last intervals, come closest to each other after some clocks more: then it makes these first.
-/// O(range). Source: Zhao et al., ICDCS 2019, Algorithm 2.
+/// A worker waits once it is more than `low` clocks ahead, unless its next commits and those of the slowest worker,
+/// which are expected at their last intervals, come closest to each other after some clocks more: then it makes these
+/// first. O(range). Source: Zhao et al., ICDCS 2019, Algorithm 2.
 struct predicted_staleness {
   staleness low;   ///< s_L
   staleness high;  ///< s_U, at least s_L
 
   [[nodiscard]] constexpr staleness bound() const noexcept { return high; }
-  [[nodiscard]] constexpr clock_index need(clock_index c, staleness read) const noexcept { return c - std::min(read, low); }
+  [[nodiscard]] constexpr clock_index need(clock_index c, staleness read) const noexcept {
+    return c - std::min(read, low);
+  }
   [[nodiscard]] constexpr clock_index cache_need(clock_index c, staleness read) const noexcept { return need(c, read); }
   [[nodiscard]] constexpr std::int64_t extra(commit_times const& own, commit_times const& slowest,
                                              std::int64_t most) const noexcept {
@@ -45,8 +47,8 @@ struct predicted_staleness {
 };
 static_assert(extending_admission<predicted_staleness>);
 
-/// Dynamic stale synchronous parallel: SSP whose staleness moves between two bounds, from worker to worker and from clock
-/// to clock. With `low` = `high` it is SSP, bit for bit.
+/// Dynamic stale synchronous parallel: SSP whose staleness moves between two bounds, from worker to worker and from
+/// clock to clock. With `low` = `high` it is SSP, bit for bit.
 ///
 /// Guarantee: that of SSP with s = `high`. Source: Zhao, An, Liu, Chen, "Dynamic Stale Synchronous Parallel Distributed
 /// Training for Deep Learning", ICDCS 2019, Algorithms 1 and 2, which do not keep to s_U where one extension follows

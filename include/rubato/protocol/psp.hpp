@@ -12,20 +12,23 @@
 
 namespace rubato {
 
-/// At each clock c a worker waits until `count` of the others, drawn anew, have reached c − s. Those that are gone are not
-/// replaced by others. All samples of the workers 0 … of − 1 are alike; who has a greater number, since it joined later,
-/// is in the sample of its number modulo `of − 1`. O(1).
+/// At each clock c a worker waits until `count` of the others, drawn anew, have reached c − s. Those that are gone are
+/// not replaced by others. All samples of the workers 0 … of − 1 are alike; who has a greater number, since it joined
+/// later, is in the sample of its number modulo `of − 1`. O(1).
 struct sampled_staleness : unbounded {
   staleness s;              ///< how many clocks the reader may be ahead of those in its sample
   std::uint32_t count = 1;  ///< β: the size of the sample
   std::uint32_t of = 1;     ///< the workers of the run
   std::uint64_t seed = 1;   ///< of the draws
 
-  [[nodiscard]] constexpr clock_index need(clock_index c, staleness read) const noexcept { return c - std::min(read, s); }
+  [[nodiscard]] constexpr clock_index need(clock_index c, staleness read) const noexcept {
+    return c - std::min(read, s);
+  }
   [[nodiscard]] constexpr clock_index cache_need(clock_index c, staleness read) const noexcept { return need(c, read); }
   [[nodiscard]] constexpr bool heeds(worker_id reader, worker_id other, clock_index c) const noexcept {
     if (count == 0 || of < 2 || count >= of - 1) return count != 0;
-    std::uint64_t const drawn = detail::mix64(detail::mix64(seed) ^ static_cast<std::uint64_t>(c.value())) ^ reader.value();
+    std::uint64_t const drawn =
+        detail::mix64(detail::mix64(seed) ^ static_cast<std::uint64_t>(c.value())) ^ reader.value();
     std::uint32_t const among = other.value() - (other > reader ? 1 : 0);  // the others are 0 … of − 2
     return detail::place_in_draw(detail::mix64(drawn), among % (of - 1), of - 1) < count;
   }
@@ -35,8 +38,8 @@ static_assert(heeding_admission<sampled_staleness>);
 /// Probabilistic synchronous parallel: SSP whose workers look at a sample of the others (pSSP; with a staleness of 0
 /// pBSP). With a sample of all others it is SSP, bit for bit, with one of nobody no worker waits.
 ///
-/// Guarantee: a read at clock c reflects every update with a stamp ≤ c − s − 1 of the workers in its sample, and all of the
-/// reader's own. Source: Wang, Catterall, Mortier, "Probabilistic Synchronous Parallel", 2017, §3.
+/// Guarantee: a read at clock c reflects every update with a stamp ≤ c − s − 1 of the workers in its sample, and all of
+/// the reader's own. Source: Wang, Catterall, Mortier, "Probabilistic Synchronous Parallel", 2017, §3.
 struct psp {
   rubato::staleness staleness = 3;  ///< s, in clocks
   std::uint32_t sample = 1;         ///< β

@@ -22,13 +22,13 @@ struct bounded_value : unbounded {
 };
 static_assert(limiting_admission<bounded_value>);
 
-/// Value-bounded asynchronous parallel: nobody waits for how often others have committed, but everybody for others to see
-/// what it has changed, once that is more than v_t. In the paper an ideal, which needs all workers' agreement on each
-/// update; here the one server that there is decides. With `first` = 0 a worker waits after each commit until all others
-/// have read again, or wait as well.
+/// Value-bounded asynchronous parallel: nobody waits for how often others have committed, but everybody for others to
+/// see what it has changed, once that is more than v_t. In the paper an ideal, which needs all workers' agreement on
+/// each update; here the one server that there is decides. With `first` = 0 a worker waits after each commit until all
+/// others have read again, or wait as well.
 ///
-/// Guarantee: of each worker's updates those that some other worker has not seen add up to at most v_t in any element when
-/// it reads at clock t − 1, and to one commit more while it computes. Source: Dai, Kumar, Wei, Ho, Gibson, Xing,
+/// Guarantee: of each worker's updates those that some other worker has not seen add up to at most v_t in any element
+/// when it reads at clock t − 1, and to one commit more while it computes. Source: Dai, Kumar, Wei, Ho, Gibson, Xing,
 /// "High-Performance Distributed ML at Scale through Parameter Server Consistency Models", AAAI 2015.
 struct vap {
   double first = 1;  ///< v_0, in units of the parameters

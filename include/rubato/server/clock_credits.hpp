@@ -22,10 +22,11 @@ class clock_credits {
   void note(worker_id w, time_point at);
   /// The worker begins anew: two commits more must come before it is granted anything.
   void forget(worker_id w);
-  /// Whether a read that would have to wait may go on: it is within its bound, and has been granted its clock, now or before.
+  /// Whether a read that would have to wait may go on: it is within its bound, and has been granted its clock, now or
+  /// before.
   /// @param c_min of which readers know
-  [[nodiscard]] bool allows(admission_rule const& admission, progress const& clocks, clock_index c_min, worker_id reader,
-                            clock_index clock, staleness bound);
+  [[nodiscard]] bool allows(admission_rule const& admission, progress const& clocks, clock_index c_min,
+                            worker_id reader, clock_index clock, staleness bound);
 
  private:
   struct record {

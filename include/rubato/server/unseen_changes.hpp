@@ -19,7 +19,8 @@ class unseen_changes {
  public:
   /// This worker's commit, which moves no element by more than `change`, is fold number `fold`.
   void fold(worker_id w, std::uint64_t fold, double change);
-  /// The worker asks to be let in to a clock: it computes with nothing any more. False where it has been let in already.
+  /// The worker asks to be let in to a clock: it computes with nothing any more. False where it has been let in
+  /// already.
   [[nodiscard]] bool ask(worker_id w, clock_index clock);
   /// It is let in to what it has asked for, after so many folds.
   void let_in(worker_id w, std::uint64_t folds);

@@ -20,8 +20,9 @@ void check_sampling(P const& p, findings& found) {
     bool takes_part = false;
     for (std::int64_t round = 0; round < 10'000; ++round) {
       bool const in = p.takes_part(worker_id{w}, version_index{round});
-      found.expect(in == copy.takes_part(worker_id{w}, version_index{round}), "takes_part answers differently for worker ",
-                   w, " in round ", round, " when asked twice: servers would not agree");
+      found.expect(in == copy.takes_part(worker_id{w}, version_index{round}),
+                   "takes_part answers differently for worker ", w, " in round ", round,
+                   " when asked twice: servers would not agree");
       takes_part = takes_part || in;
     }
     found.expect(takes_part, "worker ", w, " takes part in none of 10000 rounds: it would wait for ever");
@@ -47,7 +48,8 @@ void check_heeding(P const& p, findings& found) {
 template <extending_admission P>
 void check_extending(P const& p, findings& found) {
   P const copy(p);
-  found.expect(p.bound() != staleness::infinite(), "bound is infinite, expected a finite one for an admission that extends");
+  found.expect(p.bound() != staleness::infinite(),
+               "bound is infinite, expected a finite one for an admission that extends");
   time_point const now(seconds(100));
   for (double const own : {0.0, 0.1, 1.0, 3.0})
     for (double const slowest : {0.0, 0.5, 1.0, 7.0})
@@ -56,8 +58,8 @@ void check_extending(P const& p, findings& found) {
           time_point const other = now - seconds(since);
           commit_times const mine{now - seconds(own), now}, others{other - seconds(slowest), other};
           std::int64_t const extra = p.extra(mine, others, most);
-          auto const at = text(" for intervals of ", own, " s and ", slowest, " s of the slowest worker, which has committed ",
-                               since, " s ago");
+          auto const at = text(" for intervals of ", own, " s and ", slowest,
+                               " s of the slowest worker, which has committed ", since, " s ago");
           found.expect(extra == copy.extra(mine, others, most) && extra == p.extra(mine, others, most),
                        "extra answers differently", at, " when asked twice");
           found.expect(extra >= 0 && extra <= most, "extra is ", extra, at, ", expected 0 to ", most);
@@ -68,7 +70,8 @@ void check_extending(P const& p, findings& found) {
 template <limiting_admission P>
 void check_limiting(P const& p, findings& found) {
   P const copy(p);
-  found.expect(p.bound() == staleness::infinite(), "bound is finite, but clocks are not looked at, expected an infinite one");
+  found.expect(p.bound() == staleness::infinite(),
+               "bound is finite, but clocks are not looked at, expected an infinite one");
   for (clock_index const c : sample_clocks()) {
     double const limit = p.limit(c);
     found.expect(limit >= 0, "limit is ", limit, " at clock ", c.value(), ", expected 0 or more");

@@ -236,7 +236,8 @@ void observer::check_cell(std::uint32_t reader, clock_index c, staleness s, std:
   auto const [first, last] = truth.clocks(value, row);
   if (first > last) return say("SSP-1", "which are no whole commits, each once");
   clock_index const need = least_read(reader, c, s);
-  if (m.now != state::crashed && !members_[reader].may_be_apart && heeds(reader, w, c) && value < truth.below(need, row))
+  if (m.now != state::crashed && !members_[reader].may_be_apart && heeds(reader, w, c) &&
+      value < truth.below(need, row))
     say("SSP-1", "expected all stamps below ", detail::text(need));
   if (first > m.started && clock_index{first} > rules_.newest(c))
     say("SSP-4", "which includes stamp ", first - 1, ", expected stamps below ",
