@@ -92,13 +92,12 @@ TEST_CASE("a read waits for those that it heeds, and for nobody else", "[server]
 
 TEST_CASE("who is gone is not waited for, and who comes is", "[server][admissions]") {
   lone_number s(chain(), 3);
-  s.push(0, 1);
   s.push(1, 1);
   CHECK_FALSE(s.read(1));
   s.order(membership_order::kind::freeze, 2, 0);
   s.order(membership_order::kind::drop, 2, 0);
   CHECK(s.freed() == numbers{1});
-  // At clock 1 of all; it has committed nothing yet when worker 1 is at 2.
+  // It has committed nothing yet when worker 1 is at 2, nor has worker 0, which that does not heed.
   s.push(1, 1);
   s.order(membership_order::kind::enlist, 2, 0);
   CHECK_FALSE(s.read(1));
