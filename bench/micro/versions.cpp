@@ -126,7 +126,7 @@ class driven_shard {
     return shard_.inspect([w](shard_control const& c) { return c.versions().of(worker_id{w}); });
   }
   read_slot const& read(std::uint32_t w, shared_cut cut) {
-    (void)shard_.admit(0, {from(w), clocks_[w], staleness::infinite(), std::move(cut)}, slots_[w]);
+    (void)shard_.admit(0, {from(w), clocks_[w], staleness::infinite(), std::move(cut)}, slots_[w], released_);
     return slots_[w];
   }
 

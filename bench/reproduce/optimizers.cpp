@@ -5,18 +5,15 @@
 
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "bench/compare/reference.hpp"
-#include "bench/reproduce/best_rate.hpp"
 #include "bench/reproduce/claims.hpp"
+#include "bench/reproduce/ground.hpp"
 #include "bench/reproduce/registry.hpp"
-#include "bench/reproduce/workloads.hpp"
 #include "bench/result/text.hpp"
 #include "bench/setup/scenario_file.hpp"
 #include "rubato/protocol/asp.hpp"
@@ -31,69 +28,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How a protocol does at its best rate.
-struct finish {
-  run_result run;
-
-  [[nodiscard]] bool arrived() const { return run.seconds_to_target.has_value(); }
-  [[nodiscard]] double seconds() const {
-    return run.seconds_to_target.value_or(std::numeric_limits<double>::infinity());
-  }
-  /// Up to the target, after which a run goes on for a pass.
-  [[nodiscard]] double bytes() const {
-    return static_cast<double>(run.bytes_sent + run.bytes_received) * static_cast<double>(run.counted_updates()) /
-           static_cast<double>(run.updates);
-  }
-};
-
-/// The problem that all of them are given.
-class ground {
- public:
-  ground(reproduce_options const& options, std::uint32_t workers, sim::link_options const& link)
-      : data_(load_data({.rows = 8'000, .features = 500, .nonzeros = 10}, options.seed),
-              {.model = model_kind::lr, .l2 = 1e-4}) {
-    job_.work = &data_.with_seed(options.seed);
-    job_.workers = workers;
-    job_.servers = 2;
-    job_.scenario = load_scenario("paper-cluster", workers);
-    job_.scenario.network.worker_link.latency += link.latency;
-    if (link.bandwidth != 0) job_.scenario.network.worker_link.bandwidth = link.bandwidth;
-    job_.scenario.seed = job_.seed = options.seed;
-    job_.batch = 0.005;
-    job_.steps_per_commit = 1;
-    job_.clocks = options.clocks.value_or(6'000);
-    job_.clocks_at_target = job_.steps_of_a_pass();
-    job_.points = 2'000;
-    job_.target = find_reach(job_).at(0.98);
-    job_.stop.at_target = true;
-    fmt::print("LR on {}: {} workers, {} servers; a local step is a mini-batch of 0.5% of a worker's rows, {} of them "
-               "at most. The target is {:.4g}, 98% of the way to what serial SGD finds.\n\n",
-               data_.name(), workers, job_.servers, job_.clocks, *job_.target);
-  }
-
-  /// `protocol(rate)` that commits after each `steps` local steps, at the rate that is best.
-  template <class Protocol>
-  [[nodiscard]] finish run(Protocol protocol, std::int64_t steps) const {
-    return {run_at_best_rate(job_, protocol, steps)};
-  }
-
- private:
-  workloads_by_seed data_;
-  training job_;
-};
-
-std::vector<std::string> row(std::string name, finish const& f) {
-  return {std::move(name), fmt::format("{:.3g}", f.run.learning_rate),
-          f.arrived() ? show_seconds(f.seconds()) : "-", fmt::format("{}", f.run.counted_updates()),
-          fmt::format("{:.3g} MB", f.bytes() / 1e6), fmt::format("{:.5f}", f.run.final_loss)};
+/// Links of these, between workers of a usual cluster.
+sim::scenario over(std::uint32_t workers, sim::link_options const& link) {
+  sim::scenario s = load_scenario("paper-cluster", workers);
+  s.network.worker_link.latency += link.latency;
+  if (link.bandwidth != 0) s.network.worker_link.bandwidth = link.bandwidth;
+  return s;
 }
-
-text_table empty_table() { return {.head = {"", "rate", "time", "updates", "bytes", "loss in the end"}, .rows = {}}; }
 
 }  // namespace
 
 void reproduce_diloco(reproduce_options const& options) {
-  ground const g(options, 8, {.latency = 20ms, .bandwidth = 12'500'000});
+  ground const g(options, 8, over(8, {.latency = 20ms, .bandwidth = 12'500'000}));
   text_table table = empty_table();
   finish const bulk = g.run([](double) { return bsp{}; }, 1);
   table.rows.push_back(row("BSP", bulk));
@@ -114,7 +60,7 @@ void reproduce_diloco(reproduce_options const& options) {
 }
 
 void reproduce_dc_asgd(reproduce_options const& options) {
-  ground const g(options, 8, {});
+  ground const g(options, 8, over(8, {}));
   text_table table = empty_table();
   finish const plain = g.run([](double) { return asp{}; }, 1);
   table.rows.push_back(row("ASGD", plain));
@@ -145,7 +91,7 @@ void reproduce_dc_asgd(reproduce_options const& options) {
 }
 
 void reproduce_easgd(reproduce_options const& options) {
-  ground const g(options, 8, {});
+  ground const g(options, 8, over(8, {}));
   text_table table = empty_table();
   std::vector<std::pair<finish, finish>> all;
   for (std::int64_t const steps : {1, 4, 16, 64}) {

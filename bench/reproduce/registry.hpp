@@ -146,6 +146,13 @@ void reproduce_dc_asgd(reproduce_options const& options);
 /// EASGD paper: communication periods of 1 to 64 local steps, beside DOWNPOUR's.
 void reproduce_easgd(reproduce_options const& options);
 
+/// DSSP paper: time to a target with workers of two speeds.
+void reproduce_dssp(reproduce_options const& options);
+/// PSP paper: progress and time to a target with slow workers.
+void reproduce_psp(reproduce_options const& options);
+/// VAP and SSP, AAAI 2015: the limit that shrinks.
+void reproduce_vap(reproduce_options const& options);
+
 /// Of our own: BSP and SSP over a slow and narrow network, processes beside the simulator.
 void reproduce_wide_area(reproduce_options const& options);
 

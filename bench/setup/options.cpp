@@ -81,7 +81,8 @@ void add_training_options(CLI::App& command, compare_options& o) {
       .add_option("--protocols", o.protocols,
                   "bsp, ssp, asp, con_sgd, dyn_sgd, fixed_ada_comm, ada_comm, adsp; with optimizers on the servers "
                   "fed_adam, slow_mo, diloco, dc_asgd, easgd; by rounds k_sync, k_async, fed_avg, fed_buff; "
-                  "staleness_aware; without servers hop, hop_backup, hop_stale, hop_hybrid, hop_skip, notify_ack, ad_psgd, "
+                  "staleness_aware; dssp, psp and vap, whose workers wait for something else; "
+                  "without servers hop, hop_backup, hop_stale, hop_hybrid, hop_skip, notify_ack, ad_psgd, "
                   "all_reduce, push_sum, gossip, prague; "
                   "ssp:STALENESS, fixed_ada_comm:STEPS, adsp:RATE, hop_backup:BACKUPS, prague:MEMBERS, …; bsp, ssp, asp, "
                   "con_sgd with what an update counts: ssp+average:3, ssp+sum, con_sgd+0.1; or all")

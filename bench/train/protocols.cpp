@@ -47,6 +47,9 @@ constexpr std::array entries{
                    .number = none,
                    .run = run_staleness_aware,
                    .family = protocol_family::rounds},
+    protocol_entry{.name = "dssp", .number = staleness, .run = run_dssp},
+    protocol_entry{.name = "psp", .number = sample, .run = run_psp},
+    protocol_entry{.name = "vap", .number = none, .run = run_vap},
     protocol_entry{.name = "hop",
                    .number = none,
                    .run = run_hop,
@@ -100,7 +103,7 @@ constexpr std::array entries{
   for (protocol_entry const& e : entries) known += std::string(e.name) + ", ";
   throw option_error("--protocols: " + what + "; known are " + known +
                      "all; and NAME:STALENESS, NAME:LOCAL_STEPS, adsp:COMMIT_RATE, "
-                     "hop_backup:BACKUPS, hop_skip:ITERATIONS, k_sync:K, push_sum:DELAY or prague:MEMBERS "
+                     "hop_backup:BACKUPS, hop_skip:ITERATIONS, k_sync:K, psp:SAMPLE, push_sum:DELAY or prague:MEMBERS "
                      "where there is one; and bsp, ssp, asp and con_sgd "
                      "with +sum, +average or +LAMBDA");
 }
@@ -128,6 +131,8 @@ number_kind kind_of(protocol_number n) {
       return {"number of iterations to jump", 2};
     case round_size:
       return {"number of updates of a round", 1};
+    case sample:
+      return {"size of a sample", 0};
     case delay:
       return {"delay", 0};
     case group:
@@ -145,6 +150,7 @@ void set_number(protocol_parameters& parameters, protocol_number n, std::int64_t
   if (n == peer_staleness) parameters.peers.staleness = value;
   if (n == jump_max) parameters.peers.jump_max = value;
   if (n == round_size) parameters.round_size = value;
+  if (n == sample) parameters.sample = value;
   if (n == delay) parameters.peers.delay = value;
   if (n == group) parameters.peers.group = value;
 }
@@ -167,6 +173,8 @@ std::optional<std::int64_t> number_of(protocol_choice const& p) {
       return p.with.peers.jump_max;
     case round_size:
       return p.with.round_size;
+    case sample:
+      return p.with.sample;
     case delay:
       return p.with.peers.delay;
     case group:

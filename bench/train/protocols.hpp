@@ -51,6 +51,7 @@ struct protocol_parameters {
   /// K of k_sync, k_async and fed_buff, m of fed_avg: updates of a round; three quarters of the workers unless set, and
   /// half of them for fed_avg and fed_buff.
   std::optional<std::int64_t> round_size{};
+  std::optional<std::int64_t> sample{};  ///< β of psp: a tenth of the workers unless set, at least one
   /// Γ of adsp: the time that the slowest worker takes for `local_steps` and one exchange, unless
   /// set. ada_comm looks at τ every fifth.
   std::optional<duration> check_period{};
@@ -73,6 +74,7 @@ enum class protocol_number {
   peer_staleness,
   jump_max,
   round_size,
+  sample,
   delay,
   group
 };
@@ -148,6 +150,10 @@ struct protocol_choice {
 [[nodiscard]] run_result run_fed_avg(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_fed_buff(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_staleness_aware(training const& job, protocol_parameters const& with);
+// In admission_protocols.cpp.
+[[nodiscard]] run_result run_dssp(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_psp(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_vap(training const& job, protocol_parameters const& with);
 // In peer_protocols.cpp.
 [[nodiscard]] run_result run_hop(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_hop_backup(training const& job, protocol_parameters const& with);

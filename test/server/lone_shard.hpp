@@ -32,7 +32,7 @@ struct lone_shard {
                      .parts = {shared_update(std::move(part))}};
     return server.commit(std::move(m), released);
   }
-  std::pair<refusal, bool> admit(read_header const& header) { return server.admit(0, header, slot); }
+  std::pair<refusal, bool> admit(read_header const& header) { return server.admit(0, header, slot, released); }
 
   blueprint plan;
   shard server;

@@ -5,10 +5,13 @@
 #include <rubato/protocol/adsp.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/con_sgd.hpp>
+#include <rubato/protocol/dssp.hpp>
 #include <rubato/protocol/dyn_sgd.hpp>
 #include <rubato/protocol/fixed_ada_comm.hpp>
 #include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/psp.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/protocol/vap.hpp>
 #include <rubato/testing/conformance.hpp>
 
 #include "seeds.hpp"
@@ -36,6 +39,9 @@ TEST_CASE("check_protocol accepts what is shipped", "[testing]") {
   CHECK(testing::check_protocol(ssp{.staleness = 2}, few) == testing::sentences{});
   CHECK(testing::check_protocol(dyn_sgd{.staleness = 2}, few) == testing::sentences{});
   CHECK(testing::check_protocol(with(dyn_sgd{}, stable_cut{}), few) == testing::sentences{});
+  CHECK(testing::check_protocol(psp{.staleness = 1, .sample = 2, .of = 6}, few) == testing::sentences{});
+  CHECK(testing::check_protocol(dssp{.low = 1, .high = 4}, few) == testing::sentences{});
+  CHECK(testing::check_protocol(vap{.first = 5}, few) == testing::sentences{});
 }
 
 TEST_CASE("check_protocol accepts paces with a conductor", "[testing]") {

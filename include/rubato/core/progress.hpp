@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "rubato/core/assert.hpp"
@@ -31,9 +32,20 @@ class progress {
   /// live. It never falls.
   [[nodiscard]] clock_index floor() const noexcept { return live_ == 0 ? floor_ : c_min(); }
 
+  /// Who takes part has a number below it.
+  [[nodiscard]] std::size_t places() const noexcept { return leaves_; }
+
   /// Whether w takes part.
   [[nodiscard]] bool contains(worker_id w) const noexcept {
     return w.index() < leaves_ && tree_[leaves_ + w.index()].least != clock_index::highest();
+  }
+
+  /// A worker whose clock is `c_min`: of several, the one of the least number. O(log workers). @pre `live()` is not 0
+  [[nodiscard]] worker_id slowest() const noexcept {
+    RUBATO_ASSERT(live_ != 0);
+    std::size_t node = 1;
+    while (node < leaves_) node = 2 * node + (tree_[2 * node].least == c_min() ? 0 : 1);
+    return worker_id{static_cast<std::uint32_t>(node - leaves_)};
   }
 
   /// @pre `contains(w)`

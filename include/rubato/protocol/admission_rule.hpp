@@ -8,6 +8,9 @@
 #include <utility>
 
 #include "rubato/protocol/concepts.hpp"
+#include "rubato/protocol/extending_admission.hpp"
+#include "rubato/protocol/heeding_admission.hpp"
+#include "rubato/protocol/limiting_admission.hpp"
 #include "rubato/protocol/round_admission.hpp"
 
 namespace rubato {
@@ -23,6 +26,9 @@ class admission_rule {
         asks_who_(detail::admits_by_worker<P>),
         by_round_(round_admission<P>),
         samples_(sampling_admission<P>),
+        heeds_some_(heeding_admission<P>),
+        extends_(extending_admission<P>),
+        limits_(limiting_admission<P>),
         fingerprint_(detail::fingerprint_of(policy)),
         answers_(std::make_shared<model<P> const>(std::move(policy))) {}
 
@@ -36,6 +42,22 @@ class admission_rule {
   [[nodiscard]] bool takes_part(worker_id w, version_index round) const noexcept {
     return answers_->takes_part(w, round);
   }
+  /// Whether workers wait for some of the others only; if not, `heeds` is always true.
+  [[nodiscard]] bool heeds_some() const noexcept { return heeds_some_; }
+  [[nodiscard]] bool heeds(worker_id reader, worker_id other, clock_index c) const noexcept {
+    return answers_->heeds(reader, other, c);
+  }
+  /// Whether workers may go on beyond `need`, by when commits come; if not, `extra` is always 0.
+  [[nodiscard]] bool extends() const noexcept { return extends_; }
+  [[nodiscard]] std::int64_t extra(commit_times const& own, commit_times const& slowest,
+                                   std::int64_t most) const noexcept {
+    return answers_->extra(own, slowest, most);
+  }
+  /// Whether workers wait by what they have changed, not for clocks; if not, `limit` is not asked.
+  [[nodiscard]] bool limits() const noexcept { return limits_; }
+  [[nodiscard]] double limit(clock_index c) const noexcept { return answers_->limit(c); }
+  /// Whether who is let in depends on more than clocks, so that nobody may read for another.
+  [[nodiscard]] bool lets_in_one_by_one() const noexcept { return heeds_some_ || extends_ || limits_; }
   /// What the policy says of itself, see `fingerprinted_policy`.
   [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
   /// One with a copy of the policy to itself: to ask it what is no part of a run.
@@ -58,6 +80,10 @@ class admission_rule {
     virtual clock_index need(clock_index c, staleness s, worker_id who) const noexcept = 0;
     virtual clock_index cache_need(clock_index c, staleness s, worker_id who) const noexcept = 0;
     virtual bool takes_part(worker_id w, version_index round) const noexcept = 0;
+    virtual bool heeds(worker_id reader, worker_id other, clock_index c) const noexcept = 0;
+    virtual std::int64_t extra(commit_times const& own, commit_times const& slowest,
+                               std::int64_t most) const noexcept = 0;
+    virtual double limit(clock_index c) const noexcept = 0;
   };
   template <class P>
   struct model final : answers {
@@ -76,6 +102,20 @@ class admission_rule {
       if constexpr (sampling_admission<P>) return policy.takes_part(w, round);
       return true;
     }
+    bool heeds([[maybe_unused]] worker_id reader, [[maybe_unused]] worker_id other,
+               [[maybe_unused]] clock_index c) const noexcept override {
+      if constexpr (heeding_admission<P>) return policy.heeds(reader, other, c);
+      return true;
+    }
+    std::int64_t extra([[maybe_unused]] commit_times const& own, [[maybe_unused]] commit_times const& slowest,
+                       [[maybe_unused]] std::int64_t most) const noexcept override {
+      if constexpr (extending_admission<P>) return policy.extra(own, slowest, most);
+      return 0;
+    }
+    double limit([[maybe_unused]] clock_index c) const noexcept override {
+      if constexpr (limiting_admission<P>) return policy.limit(c);
+      return 0;
+    }
     P policy;
   };
 
@@ -83,6 +123,9 @@ class admission_rule {
   bool asks_who_;
   bool by_round_;
   bool samples_;
+  bool heeds_some_;
+  bool extends_;
+  bool limits_;
   std::optional<std::uint64_t> fingerprint_;
   std::shared_ptr<answers const> answers_;
 };

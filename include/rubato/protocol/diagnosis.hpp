@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "rubato/protocol/concepts.hpp"
-#include "rubato/protocol/round_admission.hpp"
 #include "rubato/protocol/element_merge.hpp"
+#include "rubato/protocol/extending_admission.hpp"
+#include "rubato/protocol/heeding_admission.hpp"
+#include "rubato/protocol/limiting_admission.hpp"
+#include "rubato/protocol/round_admission.hpp"
 
 /// One sentence for what a type lacks to be a policy, in place of a list of constraints that are not satisfied.
 /// Each function is called while a program is compiled, and does nothing for a type that lacks nothing.
@@ -59,6 +62,14 @@ consteval bool diagnose_admission() {
     static_assert(sampling_admission<P> || !requires(P p) { &P::takes_part; },
                   "an admission that samples needs a static constexpr bool by_round that is true, and "
                   "takes_part(worker_id, version_index) const noexcept, which gives a bool");
+    static_assert(heeding_admission<P> || !requires(P p) { &P::heeds; },
+                  "an admission that waits for some workers needs heeds(worker_id, worker_id, clock_index) const "
+                  "noexcept, which gives a bool");
+    static_assert(extending_admission<P> || !requires(P p) { &P::extra; },
+                  "an admission that extends needs extra(commit_times const&, commit_times const&, std::int64_t) const "
+                  "noexcept, which gives a std::int64_t");
+    static_assert(limiting_admission<P> || !requires(P p) { &P::limit; },
+                  "an admission that limits needs limit(clock_index) const noexcept, which gives a double");
   }
   return true;
 }
@@ -186,8 +197,8 @@ consteval bool diagnose_part() {
 
 namespace rubato {
 
-/// Whether `P` is a protocol, to be asked beneath it: `static_assert(rubato::is_protocol<mine>())`. Where a policy of its
-/// is none, the compiler's first sentence names the member that is missing or wrong; the concept alone does not.
+/// Whether `P` is a protocol, to be asked beneath it: `static_assert(rubato::is_protocol<mine>())`. Where a policy of
+/// its is none, the compiler's first sentence names the member that is missing or wrong; the concept alone does not.
 template <class P>
 [[nodiscard]] consteval bool is_protocol() {
   return detail::diagnose_protocol<P>() && protocol<P>;

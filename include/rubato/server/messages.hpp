@@ -8,6 +8,7 @@
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/core/short_list.hpp"
+#include "rubato/core/time.hpp"
 #include "rubato/server/commit_cut.hpp"
 #include "rubato/storage/shared_update.hpp"
 
@@ -27,6 +28,7 @@ struct commit_message {
   clock_index stamp{};      ///< the worker's clock before the commit
   version_index version{};  ///< V(m): the version that the updates belong to
   short_list<shared_update, 2> parts{};
+  time_point arrived{};     ///< at the server, by whoever drives it; only where the admission extends
 
   /// What it takes on a wire, without framing.
   [[nodiscard]] std::size_t bytes() const noexcept {

@@ -35,7 +35,7 @@ struct shard_memory {
 /// thread folds at a time and reads are made between folds, under the control lock, so that they see
 /// commits whole.
 ///
-/// Whoever calls `commit`, `order` or `advance` gets back the workers that may go on now, and lets
+/// Whoever calls `commit`, `admit`, `order` or `advance` gets back the workers that may go on now, and lets
 /// them: the thread that waits reads for itself in process, the server answers over a network.
 class shard {
  public:
@@ -79,7 +79,9 @@ class shard {
   /// a later call names its worker among the released, and `read_released` is for it. The stamp
   /// holds for the rows: where folds are not serial they may be newer than it says, never older;
   /// where they are it is exact, so the read waits out a fold under way.
-  [[nodiscard]] std::pair<refusal, bool> admit(std::size_t table, read_header const& header, read_slot& slot);
+  /// Where admission limits what others have not seen, `released` gets the workers that may go on because it has come.
+  [[nodiscard]] std::pair<refusal, bool> admit(std::size_t table, read_header const& header, read_slot& slot,
+                                               std::vector<worker_id>& released);
   /// The same for a worker that has been released.
   void read_released(std::size_t table, read_header const& header, read_slot& slot);
   /// The worker does not wait for its read any more: its question was lost, and will come again.
@@ -133,6 +135,7 @@ class shard {
   /// The commit's weight. @throws option_error where that is not finite
   [[nodiscard]] double worth(std::size_t table, commit_info const& info) const;
   void fold_one(std::size_t table, commit_info const& info, update const& part);
+  [[nodiscard]] double greatest_change(commit_info const& info, commit_message const& m) const;
   void note_versions();
   void expire();
   void end_folding();

@@ -10,9 +10,12 @@
 #include "rubato/core/progress.hpp"
 #include "rubato/metrics/shard_counters.hpp"
 #include "rubato/protocol/rules.hpp"
+#include "rubato/server/clock_credits.hpp"
 #include "rubato/server/commit_log.hpp"
 #include "rubato/server/commit_rounds.hpp"
+#include "rubato/server/heeded_waits.hpp"
 #include "rubato/server/messages.hpp"
+#include "rubato/server/unseen_changes.hpp"
 #include "rubato/server/waiting_room.hpp"
 #include "rubato/server/worker_versions.hpp"
 
@@ -24,7 +27,8 @@ namespace rubato {
 /// A commit passes through it in steps, because the folding in between is done by whoever drives
 /// the shard: `accept`, then either fold at once and `complete`, or `hold` and fold what
 /// `take_ready` gives. Readers are let in by what `publish` has made known, so only after the
-/// folds. Each step costs O(log workers); where visibility goes by rounds and admission samples, O(workers) a round.
+/// folds. Each step costs O(log workers); where visibility goes by rounds and admission samples, O(workers) a round,
+/// and where it waits for some workers only, O(workers) a read that waits.
 class shard_control {
  public:
   /// Commits that are folded in one step: those of a stamp under the barrier, those of a round, else one alone.
@@ -49,6 +53,8 @@ class shard_control {
   [[nodiscard]] bool versioned() const noexcept { return versioned_; }
   /// Commits are folded by rounds, and answers say which one is under way.
   [[nodiscard]] bool by_rounds() const noexcept { return visibility_.rounds().has_value(); }
+  /// Readers wait by what they have changed: a read that comes may let others in, which `publish` names.
+  [[nodiscard]] bool limits() const noexcept { return admission_.limits(); }
 
   // ---- commits
 
@@ -68,10 +74,15 @@ class shard_control {
   /// one worker, at the clock left at.
   [[nodiscard]] commit_info info(worker_id from, clock_index stamp, version_index version) const noexcept;
 
+  /// When a commit has come that was accepted.
+  void note_arrival(worker_id from, time_point at) {
+    if (admission_.extends()) credits_.note(from, at);
+  }
   /// Keeps a commit until visibility lets it be folded.
   void hold(commit_message message);
   /// The commit has been folded or held: the worker's clock moves on.
-  void complete(sender const& from, clock_index stamp);
+  /// @param change by which it has moved an element at most, for an admission that limits
+  void complete(sender const& from, clock_index stamp, double change = 0);
 
   /// The held-back commits that may be folded now, in the order in which to fold them. The caller
   /// folds them all before it calls `publish`.
@@ -106,7 +117,7 @@ class shard_control {
     return {.server_clock = cut.c_min(), .included = cut.of(reader)};
   }
   /// Forgets a read that waits.
-  void withdraw(worker_id reader) { waiting_.remove(reader); }
+  void withdraw(worker_id reader);
 
   // ---- synchronized reads
 
@@ -198,6 +209,7 @@ class shard_control {
   void count_awaited() noexcept;
   [[nodiscard]] std::vector<fold_group> take_rounds();
   [[nodiscard]] clock_index needed_round(worker_id reader) const noexcept;
+  [[nodiscard]] bool admit_by_value(read_header const& read);
 
   [[nodiscard]] commit_log::groups take_from_log();
   [[nodiscard]] commit_log::groups take_below_mark();
@@ -215,6 +227,9 @@ class shard_control {
   std::vector<member> members_;
   std::size_t returned_ = 0;  ///< workers that are gone because their bodies have returned
   waiting_room waiting_;
+  clock_credits credits_;          ///< where admission extends
+  unseen_changes unseen_;          ///< where it limits
+  heeded_waits heeded_;            ///< where admission waits for some workers only
   commit_log log_;
   worker_versions versions_;
   std::vector<clock_index> mark_;  ///< by worker: no read asks for less

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "rubato/core/element.hpp"
@@ -47,6 +48,26 @@ void add_scaled_into(T* __restrict to, T const* base, T const* from, std::size_t
   for (; i + vector_elements <= n; i += vector_elements)
     for (std::size_t k = 0; k < vector_elements; ++k) to[i + k] = base[i + k] + w * from[i + k];
   for (; i < n; ++i) to[i] = base[i] + w * from[i];
+}
+
+/// The greatest |x|, of those that are numbers; 0 of none
+template <parameter T>
+[[nodiscard]] double greatest_magnitude(T const* from, std::size_t n) noexcept {
+  T most[vector_elements] = {}, least[vector_elements] = {};  // |x| of the least integer is none
+  std::size_t i = 0;
+  for (; i + vector_elements <= n; i += vector_elements)
+    for (std::size_t k = 0; k < vector_elements; ++k) {
+      most[k] = most[k] < from[i + k] ? from[i + k] : most[k];
+      least[k] = from[i + k] < least[k] ? from[i + k] : least[k];
+    }
+  double greatest = 0;
+  for (; i < n; ++i) {
+    most[0] = most[0] < from[i] ? from[i] : most[0];
+    least[0] = from[i] < least[0] ? from[i] : least[0];
+  }
+  for (std::size_t k = 0; k < vector_elements; ++k)
+    greatest = std::max({greatest, static_cast<double>(most[k]), -static_cast<double>(least[k])});
+  return greatest;
 }
 
 /// to ← factor·to

@@ -13,8 +13,8 @@
 #include "rubato/partition/concepts.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/conductor.hpp"
-#include "rubato/protocol/round_admission.hpp"
 #include "rubato/protocol/element_rule.hpp"
+#include "rubato/testing/check_whom.hpp"
 #include "rubato/testing/findings.hpp"
 
 /// Checks policies of your own one by one; `conformance.hpp` says how.
@@ -40,22 +40,6 @@ struct admission_of {
 
 void check_elements(findings& found, element_rule const& rule, element_rule const& other);
 
-/// Servers agree who takes part, and each worker does so sooner or later.
-template <sampling_admission P>
-void check_sampling(P const& p, findings& found) {
-  P const copy(p);
-  for (std::uint32_t w = 0; w < 100; ++w) {
-    bool takes_part = false;
-    for (std::int64_t round = 0; round < 10'000; ++round) {
-      bool const in = p.takes_part(worker_id{w}, version_index{round});
-      found.expect(in == copy.takes_part(worker_id{w}, version_index{round}), "takes_part answers differently for worker ",
-                   w, " in round ", round, " when asked twice: servers would not agree");
-      takes_part = takes_part || in;
-    }
-    found.expect(takes_part, "worker ", w, " takes part in none of 10000 rounds: it would wait for ever");
-  }
-}
-
 void check_admission(findings& found, staleness bound, std::string const& whom,
                      std::function<clock_index(clock_index, staleness)> const& need,
                      std::function<clock_index(clock_index, staleness)> const& cache_need);
@@ -77,6 +61,9 @@ template <admission_policy P>
         [&](clock_index c, staleness s) { return of.cache_need(c, s); });
   }
   if constexpr (sampling_admission<P>) detail::check_sampling(p, found);
+  if constexpr (heeding_admission<P>) detail::check_heeding(p, found);
+  if constexpr (extending_admission<P>) detail::check_extending(p, found);
+  if constexpr (limiting_admission<P>) detail::check_limiting(p, found);
   return found.take();
 }
 

@@ -14,7 +14,8 @@ struct expectations {
   /// The protocol's s: SSP-1 and SSP-3.
   staleness bound = {};
   /// Where set, workers wait for what it says, which may be more than the bound asks for, and differ from
-  /// worker to worker: never for less, and nobody for more.
+  /// worker to worker: never for less, and nobody for more. Where it heeds some workers only, SSP-1 and SSP-3 are of
+  /// these.
   std::optional<admission_rule> admission = {};
   /// SSP-4: a read at clock c reflects of others only stamps below `newest(c)`; c + s under the
   /// strict window, c + s + 1 under the eager one. Under held-back visibility also the stamps that

@@ -108,6 +108,7 @@ class observer {
     std::int64_t begun = 0;  ///< its clock once the commit under way has been sent
     std::int64_t done = 0;   ///< its clock
     staleness asked{};
+    bool joined = false;        ///< while others were under way
     bool may_be_apart = false;  ///< it crashed, and others have begun since
     std::vector<detail::ledger> tables;
   };
@@ -121,6 +122,9 @@ class observer {
   /// arrived; whoever has left or was lost does not count, even if the servers do not know yet. So
   /// what servers hold for c_min is never above it.
   [[nodiscard]] clock_index c_min() const;
+  /// Of those that this reader waits for at this clock.
+  [[nodiscard]] clock_index c_min_for(std::uint32_t reader, clock_index c) const;
+  [[nodiscard]] bool heeds(std::uint32_t reader, std::uint32_t other, clock_index c) const;
 
   /// Below which every stamp is in what worker `w` may read at clock c.
   [[nodiscard]] clock_index least_read(std::uint32_t w, clock_index c, staleness s) const;

@@ -122,6 +122,19 @@ std::uint64_t fingerprint(admission_rule const& a) {
   for (std::uint32_t w = 0; a.samples() && w < 1024; ++w)
     for (std::int64_t const round : {0, 1, 2, 3, 5, 10, 100, 1000, 1 << 20})
       d.add(std::uint64_t{copy.takes_part(worker_id{w}, version_index{round})});
+  for (std::uint32_t w = 0; a.heeds_some() && w < 1024; w = w < 32 ? w + 1 : w * 2)
+    for (std::uint32_t of = 0; of < 1024; of = of < 32 ? of + 1 : of * 2)
+      for (std::int64_t const c : {0, 1, 2, 3, 10, 1000, 1 << 20})
+        d.add(std::uint64_t{w != of && copy.heeds(worker_id{w}, worker_id{of}, clock_index{c})});
+  time_point const now(seconds(100));
+  for (double const own : {0.0, 0.1, 1.0, 3.0})
+    for (double const slowest : {0.0, 0.5, 1.0, 7.0})
+      for (double const since : {0.0, 0.3, 5.0})
+        for (std::int64_t const most : {1, 2, 12, 100})
+          if (time_point const other = now - seconds(since); a.extends())
+            d.add(copy.extra({now - seconds(own), now}, {other - seconds(slowest), other}, most));
+  for (std::int64_t const c : {0, 1, 2, 3, 10, 1000, 1 << 20})
+    if (a.limits()) d.add(copy.limit(clock_index{c}));
   if (a.by_round()) d.add(std::uint64_t{1});
   detail::add_answers(d, copy, worker_id{0}, detail::clocks_to_ask(1025));
   for (std::uint32_t w = 1; a.asks_who() && w < 1024; ++w)

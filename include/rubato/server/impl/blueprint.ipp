@@ -150,7 +150,23 @@ inline std::string text_of_table(table_blueprint const& t) {
 inline void check(rules const& p) {
   auto const& rounds = p.visibility.rounds();
   if (!rounds && p.admission.by_round())
-    throw option_error("protocol: its admission waits for rounds, but its visibility knows none: use quorum or buffered");
+    throw option_error(
+        "protocol: its admission waits for rounds, but its visibility knows none: use quorum or buffered");
+  if (p.admission.heeds_some() && p.visibility.holds_back())
+    throw option_error(
+        "protocol: its admission waits for some of the workers, but its visibility holds back what these have "
+        "committed: use eager");
+  if (p.admission.extends() && p.admission.bound() == staleness::infinite())
+    throw option_error(
+        "protocol: its admission lets workers go on beyond what they need, expected a bound that is finite");
+  if (p.admission.extends() && p.visibility.synchronized())
+    throw option_error(
+        "protocol: its admission goes by when commits come to a server, but under stable_cut the coordinator "
+        "lets workers in: use eager or strict");
+  if (p.admission.limits() && p.visibility.holds_back())
+    throw option_error(
+        "protocol: its admission limits what others have not seen of what is folded as it comes, but its "
+        "visibility holds commits back: use eager");
   if (!rounds) return;
   if (rounds->size == 0) throw option_error("protocol: a round of 0 commits is never there, expected 1 or more");
   if (p.admission.bound() != staleness::infinite())
@@ -179,6 +195,9 @@ void table_blueprint::check(std::size_t number, rules const& protocol) const {
     refuse("a table of integers needs an exact merge: write dense<T, sum> or sparse<T, sum>");
   if (merge.versioned() && !description_.keeps_versions)
     refuse("this merge keeps versions of the parameters: wrap the table in multi_version{…}");
+  if (protocol.admission.limits() && (merge.versioned() || merge.decay() || merge.elements() != nullptr))
+    refuse("its updates change more than their weight says, which this admission limits: use sum, average, scale or "
+           "another merge by weight");
   if (protocol.visibility.rounds() && merge.versioned())
     refuse("this merge counts versions of its own, which rounds do, too: use eager, strict or stable_cut with it");
   if (protocol.visibility.synchronized() && (merge.decay() || merge.elements() != nullptr))
@@ -256,6 +275,12 @@ blueprint::blueprint(std::vector<rules> protocols, std::uint32_t servers,
   tables_.reserve(tables.size());
   for (std::size_t i = 0; i < tables.size(); ++i)
     tables_.emplace_back(i, std::move(tables[i]), protocols_, servers);
+  for (rules const& p : protocols_)
+    if (p.admission.limits() && servers != 1)
+      throw option_error(
+          "servers: there are " + std::to_string(servers) +
+          ", but this admission limits what others have not "
+          "seen, and workers that different servers let in could wait for each other for ever, expected 1");
   changes_.resize(protocols_.size());
   for (table_changes const& c : changes_) check(c);
 }

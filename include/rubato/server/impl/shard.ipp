@@ -8,6 +8,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/server/shard.hpp"
 #include "rubato/server/shard_view.hpp"
+#include "rubato/storage/arithmetic.hpp"
 
 namespace rubato {
 
@@ -73,6 +74,8 @@ refusal shard::commit(commit_message&& m, std::vector<worker_id>& released) {
   if (refusal const r = control_.accept(m.from, m.stamp, m.version); r != refusal::none) return r;
   sender const from = m.from;
   clock_index const stamp = m.stamp;
+  control_.note_arrival(from.worker, m.arrived);
+  double change = 0;
   if (control_.serial()) {
     control_.hold(std::move(m));
   } else {
@@ -80,15 +83,16 @@ refusal shard::commit(commit_message&& m, std::vector<worker_id>& released) {
     guard.unlock();
     // Folded before the clock moves: whoever the new clock lets in sees the commit whole.
     for (std::size_t i = 0; i < hosts_.size(); ++i) fold_one(i, info, *m.parts[i]);
+    if (control_.limits()) change = greatest_change(info, m);
     guard.lock();
   }
-  control_.complete(from, stamp);
+  control_.complete(from, stamp, change);
   settle(guard, released);
   return refusal::none;
 }
 
 bool shard::folds_runs(std::size_t table) const noexcept {
-  return !control_.serial() && plan_.table(table).bounded() && !merge(table).decay() &&
+  return !control_.serial() && !control_.limits() && plan_.table(table).bounded() && !merge(table).decay() &&
          merge(table).elements() == nullptr;
 }
 
@@ -126,14 +130,17 @@ void shard::count_partly_folded() {
 
 // Flattened, like what a replica does with rows: of a read of one row, calls took more time than work.
 [[gnu::flatten]]
-std::pair<refusal, bool> shard::admit(std::size_t table, read_header const& header, read_slot& slot) {
+std::pair<refusal, bool> shard::admit(std::size_t table, read_header const& header, read_slot& slot,
+                                      std::vector<worker_id>& released) {
   guard_type guard(lock_);
   refusal r = control_.check(header.from);
   if (control_.synchronized()) {
     if (r == refusal::none && (!header.cut || !control_.holds(*header.cut))) r = refusal::cut;
     if (r != refusal::none) return {r, false};
-  } else if (r != refusal::none || !control_.admit(header)) {
-    return {r, false};
+  } else {
+    bool const let_in = r == refusal::none && control_.admit(header);
+    if (control_.limits()) control_.publish(released);
+    if (!let_in) return {r, false};
   }
   answer(guard, table, header, slot);
   return {r, true};
@@ -351,6 +358,19 @@ void shard::fold_one(std::size_t table, commit_info const& info, update const& p
   weighted_part const one{&part, worth(table, info)};
   if (is_step) hosts_[table]->step({&one, 1}, {m.elements(), info.from, info.workers});
   else hosts_[table]->fold({&one, 1}, m.decay());
+}
+
+/// By which it moves an element at most, which a weight alone must say.
+double shard::greatest_change(commit_info const& info, commit_message const& m) const {
+  double greatest = 0;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    double const size = with_element(plan_.table(i).element(), [&]<parameter T>() {
+      auto const values = m.parts[i]->template as<T>().values;
+      return detail::greatest_magnitude(values.data(), values.size());
+    });
+    if (size != 0) greatest = std::max(greatest, size * std::abs(worth(i, info)));
+  }
+  return greatest;
 }
 
 // ---- reports

@@ -20,6 +20,9 @@ void shard_control::begin_stage(stage_id stage) {
   members_.clear();
   returned_ = 0;
   waiting_.clear();
+  credits_ = {};
+  unseen_ = {};
+  heeded_ = {};
   taken_below_ = clock_index{0};
   folded_below_ = clock_index{0};
   published_ = clock_index{0};
@@ -84,13 +87,15 @@ void shard_control::hold(commit_message message) {
   log_.add({at_arrival, std::move(message)});
 }
 
-void shard_control::complete(sender const& from, clock_index stamp) {
+void shard_control::complete(sender const& from, clock_index stamp, double change) {
   ++counters_.commits;
   member& m = members_[from.worker.index()];
   if (!serial()) ++folds_;
   m.has_read = false;
   if (m.state == standing::gone) return;  // dropped while it was being folded
+  if (limits()) unseen_.fold(from.worker, folds_, change);
   progress_.advance(from.worker, stamp.next());
+  heeded_.advance(from.worker, stamp.next());
   if (m.state == standing::leaving && m.received >= m.cut) retire(from.worker);
 }
 
@@ -122,6 +127,13 @@ void shard_control::publish(std::vector<worker_id>& released) {
   folded_below_ = taken_below_;
   published_ = std::max(published_, progress_.floor());
   rounds_told_ = rounds_.open();
+  heeded_.release(waiting_, released);
+  if (limits()) {
+    auto const before = static_cast<std::ptrdiff_t>(released.size());
+    waiting_.release(unseen_.seen(), released);
+    std::for_each(released.begin() + before, released.end(), [this](worker_id w) { unseen_.let_in(w, folds_); });
+    return;
+  }
   waiting_.release(admission_.by_round() ? clock_index{rounds_told_.value()} : published_, released);
 }
 
@@ -222,12 +234,34 @@ void shard_control::note_read(worker_id reader) noexcept {
 }
 
 bool shard_control::admit(read_header const& read) {
+  if (limits()) return admit_by_value(read);
   bool const by_round = admission_.by_round();
   clock_index const need = by_round ? needed_round(read.from.worker)
                                     : admission_.need(read.clock, read.bound, read.from.worker);
   if (need <= (by_round ? clock_index{rounds_told_.value()} : published_)) return true;
+  if (admission_.heeds_some() && heeded_.admit(admission_, progress_, read.from.worker, read.clock, need)) return true;
+  if (admission_.extends() && credits_.allows(admission_, progress_, published_, read.from.worker, read.clock,
+                                              std::min(read.bound, admission_.bound())))
+    return true;
   waiting_.enter(read.from.worker, read.clock, need);
   return false;
+}
+
+bool shard_control::admit_by_value(read_header const& read) {
+  worker_id const reader = read.from.worker;
+  if (!unseen_.ask(reader, read.clock)) return true;
+  clock_index const need = unseen_.need(reader, admission_.limit(read.clock));
+  if (need <= unseen_.seen()) {
+    unseen_.let_in(reader, folds_);
+    return true;
+  }
+  waiting_.enter(reader, read.clock, need);
+  return false;
+}
+
+void shard_control::withdraw(worker_id reader) {
+  waiting_.remove(reader);
+  heeded_.remove(reader);
 }
 
 bool shard_control::holds(commit_cut const& cut) const noexcept {
@@ -280,7 +314,11 @@ clock_index shard_control::enlist(worker_id w, incarnation_id incarnation) {
   if (w.index() >= members_.size()) members_.resize(w.index() + 1);
   clock_index const at = std::max(progress_.floor(), members_[w.index()].cut);
   if (progress_.contains(w)) progress_.leave(w);
+  heeded_.leave(w);
+  if (admission_.extends()) credits_.forget(w);
+  if (limits()) unseen_.forget(w);
   progress_.join(w, at);
+  if (admission_.heeds_some()) heeded_.join(admission_, waiting_, w, at);
   if (members_[w.index()].returned) --returned_;
   members_[w.index()] = {standing::live, incarnation, at, at, {}};
   members_[w.index()].read_at = folds_;
@@ -299,6 +337,7 @@ void shard_control::start(worker_id w, clock_index at, version_index first) {
   RUBATO_ASSERT(at >= m.received);
   m.joined = m.received = at;
   progress_.advance(w, at);
+  heeded_.advance(w, at);
   if (versioned_) versions_.raise(w, first);
   if (!admission_.by_round()) return;
   // No server waits for it in a round before those that all of them have reached.
@@ -344,8 +383,10 @@ void shard_control::retire(worker_id w) {
   m.returned = m.state != standing::frozen;
   if (m.returned) ++returned_;
   m.state = standing::gone;
-  waiting_.remove(w);
+  withdraw(w);
   progress_.leave(w);
+  heeded_.leave(w);
+  if (limits()) unseen_.forget(w);
   if (versioned_) versions_.leave(w);
   if (by_rounds()) {
     unmade_.leave(w);

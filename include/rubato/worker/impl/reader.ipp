@@ -53,7 +53,8 @@ void reader::ask_admission(staleness s) {
 
 void reader::enter_anew(staleness s) {
   clock_index const needed = need(s);
-  if (needed > known_ && !(end_prefetch() && needed <= known_)) {
+  // Where it is a matter of values, clocks say nothing.
+  if ((needed > known_ || admission_.limits()) && !(end_prefetch() && needed <= known_ && !admission_.limits())) {
     if (synchronized_) {
       fetch_cut(s, false);
     } else {
@@ -62,7 +63,7 @@ void reader::enter_anew(staleness s) {
       fetch(0, ask, s);
     }
   }
-  entered_ = needed <= known_;
+  entered_ = needed <= known_ || admission_.lets_in_one_by_one();
   entered_for_ = s;
 }
 
@@ -265,6 +266,9 @@ void reader::fetch(std::size_t table, std::span<server_id const> from, staleness
   time_point const before = link_.now();
   request(table, from, s);
   collect(table, from, before, send_before);
+  if (!admission_.lets_in_one_by_one()) return;
+  if (!entered_ || s < entered_for_) entered_for_ = s;
+  entered_ = true;  // who has answered lets it in, whatever clock it told
 }
 
 void reader::request(std::size_t table, std::span<server_id const> from, staleness s) {

@@ -20,6 +20,7 @@ void worker_fibers::take_commit(event const& e) {
   released_.clear();
   clock_index const next = c.message.stamp.next();
   if (local_) local_->note(server_id{e.server}, c.message);
+  c.message.arrived = now();
   refusal const r = servers_.server(server_id{e.server}).commit(std::move(c.message), released_);
   if (r != refusal::none && participants_[e.worker]->alive)
     throw error(errc::refused, "server " + std::to_string(e.server) + ": a commit of worker " +
@@ -45,8 +46,10 @@ void worker_fibers::take_request(event const& e) {
   if (local_)
     if (time_point const there = local_->bring(s, e.detail, slot, now()); there > now()) return queue_.push(there, e);
   slot.arrived = now();
-  auto const [refused, done] = servers_.server(s).admit(e.detail, p.link.read_, slot);
+  released_.clear();
+  auto const [refused, done] = servers_.server(s).admit(e.detail, p.link.read_, slot, released_);
   if (done) answer(p, s, slot);
+  release(s);
   if (refused != refusal::none) throw refused_read(e.server, e.worker, refused);
 }
 
@@ -55,10 +58,12 @@ void worker_fibers::take_fetch(event const& e) {
   worker_fiber& p = *participants_[e.worker];
   if (p.link.dead_) return;
   f->slot.arrived = now();
-  auto const [refused, done] = servers_.server(f->server).admit(f->table, f->read, f->slot);
+  released_.clear();
+  auto const [refused, done] = servers_.server(f->server).admit(f->table, f->read, f->slot, released_);
   if (refused != refusal::none) throw refused_read(e.server, e.worker, refused);
   if (done) answer(p, *f);
   else p.link.fetches_[e.server] = f;
+  release(f->server);
 }
 
 void worker_fibers::release(server_id s) {

@@ -262,6 +262,7 @@ refusal server_process::apply(session const& s, wire::frame_header const& header
   }
   if (!speaks_for(s, header.sender)) return refusal::stranger;
   take_rows(s, m);
+  m.arrived = time_point(std::chrono::duration_cast<duration>(network_->now().time_since_epoch()));
   refusal const r = shard_->commit(std::move(m), released_);
   if (r != refusal::none) usage_.give_back();
   return r;
@@ -362,9 +363,11 @@ void server_process::take_request(session& s, asked_read& asked) {
   read_slot& slot = s.answers[asked.table];
   prepare(slot, asked.table, asked.asked);
   slot.rows.swap(asked.rows);
-  auto const [refused, done] = shard_->admit(asked.table, asked.read, slot);
+  released_.clear();
+  auto const [refused, done] = shard_->admit(asked.table, asked.read, slot, released_);
   if (done) answer(s, asked, slot, {});
   slot.rows.swap(asked.rows);
+  release();
   if (done) return;
   // Who waits for a cut waits for orders that are still on their way.
   if (refused != refusal::none && refused != refusal::cut)

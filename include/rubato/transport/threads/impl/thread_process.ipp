@@ -51,8 +51,9 @@ void thread_process::ask_server(server_fetch& f) {
     std::lock_guard const one(answering_[f.server.index()]);
     refusal refused = refusal::none;
     bool done = false;
+    std::vector<worker_id> released;  // nobody, where reads are shared
     try {
-      std::tie(refused, done) = servers_.server(f.server).admit(f.table, f.read, f.slot);
+      std::tie(refused, done) = servers_.server(f.server).admit(f.table, f.read, f.slot, released);
     } catch (...) {
       (void)forget(asker, f);
       throw;

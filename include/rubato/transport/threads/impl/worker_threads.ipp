@@ -60,6 +60,7 @@ void thread_endpoint::post(server_id to, commit_message&& commit) {
   released_.clear();
   clock_index const next = commit.stamp.next();
   if (reader_) run_.process_->cache().posting(*reader_, to, next);
+  if (run_.plan().protocol(run_.protocol()).admission.extends()) commit.arrived = now();
   if (refusal const r = run_.servers_.server(to).commit(std::move(commit), released_); r != refusal::none)
     throw error(errc::refused, "server " + std::to_string(to.value()) +
                                    ": a commit was refused, for " + to_string(r));
@@ -73,7 +74,9 @@ void thread_endpoint::request(server_id to, std::size_t table, read_header const
   checkpoint();
   if (reader_) return run_.process_->cache().request(*reader_, to, table, read, slot);
   slot.arrived = slot.admitted = time_point::min();
-  auto const [refused, done] = run_.servers_.server(to).admit(table, read, slot);
+  released_.clear();
+  auto const [refused, done] = run_.servers_.server(to).admit(table, read, slot, released_);
+  if (!released_.empty()) run_.release(released_);
   if (refused != refusal::none)
     throw error(errc::refused, "server " + std::to_string(to.value()) +
                                    ": a read was refused, for " + to_string(refused));

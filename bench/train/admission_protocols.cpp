@@ -1,0 +1,31 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Protocols whose workers wait for something else than the slowest one's clock.
+#include <algorithm>
+#include <cstdint>
+
+#include "bench/train/protocols.hpp"
+#include "bench/train/run.hpp"
+#include "rubato/protocol/dssp.hpp"
+#include "rubato/protocol/psp.hpp"
+#include "rubato/protocol/vap.hpp"
+
+namespace rubato::bench {
+
+run_result run_psp(training const& job, protocol_parameters const& with) {
+  auto const usual = std::int64_t{std::max(1U, job.workers / 10)};
+  auto const sample = static_cast<std::uint32_t>(std::min<std::int64_t>(with.sample.value_or(usual), 1 << 30));
+  return run_protocol(psp{.staleness = with.staleness, .sample = sample, .of = job.workers, .seed = job.seed}, job);
+}
+
+run_result run_dssp(training const& job, protocol_parameters const& with) {
+  return run_protocol(dssp{.low = with.staleness, .high = with.staleness + 12}, job);  // as far apart as in the paper
+}
+
+/// With one server, whatever the job has: two could let in workers that wait for each other.
+run_result run_vap(training const& job, protocol_parameters const&) {
+  training alone = job;
+  alone.servers = 1;
+  return run_protocol(vap{.first = 0.5 * job.learning_rate}, alone);
+}
+
+}  // namespace rubato::bench

@@ -1,0 +1,100 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Protocols whose workers wait for something else than the slowest one's clock, whichever way they are carried: all go
+// on to the end, and every update counts once.
+#include <catch2/catch.hpp>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <rubato/cluster/cluster.hpp>
+#include <rubato/protocol/dssp.hpp>
+#include <rubato/protocol/psp.hpp>
+#include <rubato/protocol/rules.hpp>
+#include <rubato/protocol/vap.hpp>
+#include <rubato/storage/dense.hpp>
+#include <rubato/transport/in_process.hpp>
+#include <rubato/transport/simulated.hpp>
+#include <rubato/transport/tcp.hpp>
+
+using namespace rubato;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint32_t workers = 4;
+constexpr std::int64_t clocks = 100;
+constexpr std::size_t size = 3;
+
+std::vector<rules> all_of_them() {
+  return {psp{.staleness = 1, .sample = 2, .of = workers}, dssp{.low = 1, .high = 4}, vap{.first = 0},
+          vap{.first = 20}};
+}
+
+std::uint32_t servers_of(rules const& p) { return p.admission.limits() ? 1 : 2; }
+
+/// Adds up, also without a read in between, and ends at a clock of its own.
+template <class Worker>
+void add_up(Worker& worker) {
+  std::vector<double> w(size), one(size, 1);
+  for (std::int64_t n = 0; n < clocks + worker.rank(); ++n) {
+    if (n % 3 != 0) worker.pull(w);
+    worker.push(one);
+    worker.step();
+  }
+}
+constexpr double all_together = workers * clocks + workers * (workers - 1) / 2.0;
+
+template <class Transport>
+double sum_of(Transport transport, rules const& p) {
+  cluster c{std::move(transport), p, dense<double>{.rows = size}};
+  c.run([](auto& worker) { add_up(worker); });
+  return c.parameters()[1];
+}
+
+/// In processes that this program plays; what the last worker reads once all have ended.
+double sum_over_tcp(rules const& p, int number) {
+  net::deployment place;
+  place.coordinator.path = "/tmp/rubato-admissions-" + std::to_string(::getpid()) + "-" + std::to_string(number);
+  place.silence = 10s;
+  place.patience = 20s;
+  place.servers = servers_of(p);
+  place.workers = workers;
+  double sum = 0;
+  auto const play = [&](net::role as, std::uint32_t rank) {
+    return std::thread([place, as, rank, &p, &sum]() mutable {
+      place.as = as;
+      place.rank = rank;
+      cluster c{tcp{.place = place}, p, dense<double>{.rows = size}};
+      c.run([](auto& worker) { add_up(worker); });
+      c.run([&sum](auto& worker) {
+        std::vector<double> w(size);
+        worker.pull(w);
+        if (worker.rank() == 0) sum = w[1];
+      });
+    });
+  };
+  std::vector<std::thread> all;
+  all.push_back(play(net::role::coordinator, 0));
+  for (std::uint32_t s = 0; s < place.servers; ++s) all.push_back(play(net::role::server, s));
+  for (std::uint32_t w = 0; w < workers; ++w) all.push_back(play(net::role::worker, w));
+  for (auto& t : all) t.join();
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("who waits for some, or by value, goes on in every transport", "[threads]") {
+  int number = 0;
+  for (rules const& p : all_of_them()) {
+    INFO(p.name);
+    std::uint32_t const servers = servers_of(p);
+    CHECK(sum_of(in_process{.workers = workers, .servers = servers}, p) == all_together);
+    CHECK(sum_of(in_process{.workers = workers, .servers = servers, .process_cache = true}, p) == all_together);
+    sim::scenario const uneven{.speed = {.work_cost = 1ms, .slowness = {1, 1.3, 1, 3}, .jitter = sim::uniform{0.5, 2}}};
+    CHECK(sum_of(simulated{.workers = workers, .servers = servers, .scenario = uneven}, p) == all_together);
+    CHECK(sum_over_tcp(p, number++) == all_together);
+  }
+}
