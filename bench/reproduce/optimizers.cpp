@@ -5,21 +5,16 @@
 
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "bench/compare/reference.hpp"
-#include "bench/compare/tune.hpp"
 #include "bench/reproduce/claims.hpp"
+#include "bench/reproduce/ground.hpp"
 #include "bench/reproduce/registry.hpp"
-#include "bench/reproduce/workloads.hpp"
 #include "bench/result/text.hpp"
-#include "bench/setup/scenario_file.hpp"
-#include "bench/train/run.hpp"
 #include "rubato/protocol/asp.hpp"
 #include "rubato/protocol/bsp.hpp"
 #include "rubato/protocol/dc_asgd.hpp"
@@ -32,63 +27,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How a protocol does at its best rate.
-struct finish {
-  run_result run;
-
-  [[nodiscard]] bool arrived() const { return run.seconds_to_target.has_value(); }
-  [[nodiscard]] double seconds() const {
-    return run.seconds_to_target.value_or(std::numeric_limits<double>::infinity());
-  }
-  /// Up to the target, after which a run goes on for a pass.
-  [[nodiscard]] double bytes() const {
-    return static_cast<double>(run.bytes_sent + run.bytes_received) * static_cast<double>(run.counted_updates()) /
-           static_cast<double>(run.updates);
-  }
-};
-
-/// The problem that all of them are given.
-class ground {
- public:
-  ground(reproduce_options const& options, std::uint32_t workers, sim::link_options const& link)
-      : data_(load_data({.rows = 8'000, .features = 500, .nonzeros = 10}, options.seed),
-              {.model = model_kind::lr, .l2 = 1e-4}) {
-    job_.work = &data_.with_seed(options.seed);
-    job_.workers = workers;
-    job_.servers = 2;
-    job_.scenario = load_scenario("paper-cluster", workers);
-    job_.scenario.network.worker_link.latency += link.latency;
-    if (link.bandwidth != 0) job_.scenario.network.worker_link.bandwidth = link.bandwidth;
-    job_.scenario.seed = job_.seed = options.seed;
-    job_.batch = 0.005;
-    job_.steps_per_commit = 1;
-    job_.clocks = options.clocks.value_or(6'000);
-    job_.clocks_at_target = job_.steps_of_a_pass();
-    job_.points = 2'000;
-    job_.target = find_reach(job_).at(0.98);
-    job_.stop.at_target = true;
-    fmt::print("LR on {}: {} workers, {} servers; a local step is a mini-batch of 0.5% of a worker's rows, {} of them "
-               "at most. The target is {:.4g}, 98% of the way to what serial SGD finds.\n\n",
-               data_.name(), workers, job_.servers, job_.clocks, *job_.target);
-  }
-
-  /// `protocol(rate)` that commits after each `steps` local steps, at the rate that is best.
-  template <class Protocol>
-  [[nodiscard]] finish run(Protocol protocol, std::int64_t steps) const {
-    auto const at = [&](double rate, stop_rule const& stop) {
-      training once = job_;
-      once.learning_rate = rate;
-      once.stop = stop;
-      return run_every(protocol(rate), steps, once);
-    };
-    return {at(tune({}, at).learning_rate, {.at_target = true})};
-  }
-
- private:
-  workloads_by_seed data_;
-  training job_;
-};
-
 std::vector<std::string> row(std::string name, finish const& f) {
   return {std::move(name), fmt::format("{:.3g}", f.run.learning_rate),
           f.arrived() ? show_seconds(f.seconds()) : "-", fmt::format("{}", f.run.counted_updates()),
@@ -100,7 +38,7 @@ text_table empty_table() { return {.head = {"", "rate", "time", "updates", "byte
 }  // namespace
 
 void reproduce_diloco(reproduce_options const& options) {
-  ground const g(options, 8, {.latency = 20ms, .bandwidth = 12'500'000});
+  ground const g(options, {.link = {.latency = 20ms, .bandwidth = 12'500'000}});
   text_table table = empty_table();
   finish const bulk = g.run([](double) { return bsp{}; }, 1);
   table.rows.push_back(row("BSP", bulk));
@@ -121,7 +59,7 @@ void reproduce_diloco(reproduce_options const& options) {
 }
 
 void reproduce_dc_asgd(reproduce_options const& options) {
-  ground const g(options, 8, {});
+  ground const g(options, {});
   text_table table = empty_table();
   finish const plain = g.run([](double) { return asp{}; }, 1);
   table.rows.push_back(row("ASGD", plain));
@@ -152,7 +90,7 @@ void reproduce_dc_asgd(reproduce_options const& options) {
 }
 
 void reproduce_easgd(reproduce_options const& options) {
-  ground const g(options, 8, {});
+  ground const g(options, {});
   text_table table = empty_table();
   std::vector<std::pair<finish, finish>> all;
   for (std::int64_t const steps : {1, 4, 16, 64}) {

@@ -144,6 +144,10 @@ struct protocol_choice {
 [[nodiscard]] run_result run_fed_avg(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_fed_buff(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_staleness_aware(training const& job, protocol_parameters const& with);
+// In filter_protocols.cpp.
+[[nodiscard]] run_result run_gaia(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_streaming_diloco(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_lag(training const& job, protocol_parameters const& with);
 // In peer_protocols.cpp.
 [[nodiscard]] run_result run_hop(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_hop_backup(training const& job, protocol_parameters const& with);
