@@ -80,7 +80,8 @@ class filtering {
     update_buffer sent = pool_.take();
     sent->whole = all->whole;
     sent->rows = all->rows;
-    sent->values.assign_zeros(all->values.size_bytes());
+    if (filter_.by_row()) sent->values.assign_zeros(all->values.size_bytes());
+    else sent->values.resize_bytes(all->values.size_bytes());
     T *const out = sent->values.template as<T>().data(), *const left = all->values.template as<T>().data();
     std::size_t const count = all->values.template as<T>().size();
     if constexpr (std::is_floating_point_v<T>)
