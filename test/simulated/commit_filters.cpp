@@ -220,6 +220,14 @@ TEST_CASE("LAG: servers step with the mean of what the workers have sent last, w
     auto const end = c.parameters();
     for (std::size_t e = 0; e < elements; ++e)
       REQUIRE(std::abs(end[e] - reads[clocks - 1][e] - means[clocks - 1][e]) < 1e-9);
+    watch->all.assign(s.workers, test::filter_watch(1, rows, width).all.front());
+    for (auto& of_worker : last) of_worker.assign(elements, 0);
+    c.run([](auto& worker) {  // nothing goes on from the run before
+      worker.push(std::vector<double>(elements));
+      worker.step();
+    });
+    REQUIRE(watch->broken == "");
+    for (std::size_t e = 0; e < elements; ++e) REQUIRE(std::abs(c.parameters()[e] - end[e]) < 1e-9);
     if (trigger == 0) {
       auto plain = cluster_of(bsp{}, s, init);
       plain.run([&](auto& worker) {
