@@ -2,17 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <string>
-#include <vector>
 
+#include "bench/compare/tune.hpp"
 #include "bench/reproduce/registry.hpp"
 #include "bench/reproduce/workloads.hpp"
-#include "bench/result/run_result.hpp"
-#include "bench/result/text.hpp"
-#include "bench/train/training.hpp"
-#include "rubato/protocol/rules.hpp"
+#include "bench/train/run.hpp"
 #include "rubato/sim/scenario.hpp"
 
 namespace rubato::bench {
@@ -26,29 +21,47 @@ struct finish {
     return run.seconds_to_target.value_or(std::numeric_limits<double>::infinity());
   }
   /// Up to the target, after which a run goes on for a pass.
-  [[nodiscard]] double bytes() const {
-    return static_cast<double>(run.bytes_sent + run.bytes_received) * static_cast<double>(run.counted_updates()) /
-           static_cast<double>(run.updates);
+  [[nodiscard]] double bytes() const { return to_target(run.bytes_sent + run.bytes_received); }
+  [[nodiscard]] double bytes_sent() const { return to_target(run.bytes_sent); }
+
+ private:
+  [[nodiscard]] double to_target(std::uint64_t all) const {
+    return static_cast<double>(all) * static_cast<double>(run.counted_updates()) / static_cast<double>(run.updates);
   }
 };
 
-/// Logistic regression on synthetic data, in virtual time: where headline claims of papers are tried. Says what it is.
+/// What a `ground` is.
+struct ground_options {
+  std::uint32_t workers = 8;
+  sim::link_options link{};   ///< added to those of "paper-cluster"
+  double batch = 0.005;       ///< of a worker's rows, in a local step
+  row_order shards{};
+  std::int64_t steps = 6'000;  ///< at most
+};
+
+/// Logistic regression on synthetic data, which all protocols of a comparison are given, in virtual time. Prints what
+/// it is.
 class ground {
  public:
-  ground(reproduce_options const& options, std::uint32_t workers, sim::scenario const& scenario);
+  ground(reproduce_options const& options, ground_options const& how);
+
+  [[nodiscard]] training const& job() const noexcept { return job_; }
 
   /// `protocol(rate)` that commits after each `steps` local steps, at the rate that is best.
-  [[nodiscard]] finish run(std::function<rules(double rate)> const& protocol, std::int64_t steps) const;
-  /// At this rate, for as many clocks, wherever the target is, and with so many servers.
-  [[nodiscard]] finish run_at(double rate, rules const& protocol, std::int64_t clocks, std::uint32_t servers) const;
+  template <class Protocol>
+  [[nodiscard]] finish run(Protocol protocol, std::int64_t steps) const {
+    auto const at = [&](double rate, stop_rule const& stop) {
+      training once = job_;
+      once.learning_rate = rate;
+      once.stop = stop;
+      return run_every(protocol(rate), steps, once);
+    };
+    return {at(tune({}, at).learning_rate, {.at_target = true})};
+  }
 
  private:
   workloads_by_seed data_;
   training job_;
 };
-
-/// Of a table with `empty_table`'s head.
-[[nodiscard]] std::vector<std::string> row(std::string name, finish const& f);
-[[nodiscard]] text_table empty_table();
 
 }  // namespace rubato::bench

@@ -15,7 +15,6 @@
 #include "bench/reproduce/ground.hpp"
 #include "bench/reproduce/registry.hpp"
 #include "bench/result/text.hpp"
-#include "bench/setup/scenario_file.hpp"
 #include "rubato/protocol/asp.hpp"
 #include "rubato/protocol/bsp.hpp"
 #include "rubato/protocol/dc_asgd.hpp"
@@ -28,18 +27,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Links of these, between workers of a usual cluster.
-sim::scenario over(std::uint32_t workers, sim::link_options const& link) {
-  sim::scenario s = load_scenario("paper-cluster", workers);
-  s.network.worker_link.latency += link.latency;
-  if (link.bandwidth != 0) s.network.worker_link.bandwidth = link.bandwidth;
-  return s;
+std::vector<std::string> row(std::string name, finish const& f) {
+  return {std::move(name), fmt::format("{:.3g}", f.run.learning_rate),
+          f.arrived() ? show_seconds(f.seconds()) : "-", fmt::format("{}", f.run.counted_updates()),
+          fmt::format("{:.3g} MB", f.bytes() / 1e6), fmt::format("{:.5f}", f.run.final_loss)};
 }
+
+text_table empty_table() { return {.head = {"", "rate", "time", "updates", "bytes", "loss in the end"}, .rows = {}}; }
 
 }  // namespace
 
 void reproduce_diloco(reproduce_options const& options) {
-  ground const g(options, 8, over(8, {.latency = 20ms, .bandwidth = 12'500'000}));
+  ground const g(options, {.link = {.latency = 20ms, .bandwidth = 12'500'000}});
   text_table table = empty_table();
   finish const bulk = g.run([](double) { return bsp{}; }, 1);
   table.rows.push_back(row("BSP", bulk));
@@ -60,7 +59,7 @@ void reproduce_diloco(reproduce_options const& options) {
 }
 
 void reproduce_dc_asgd(reproduce_options const& options) {
-  ground const g(options, 8, over(8, {}));
+  ground const g(options, {});
   text_table table = empty_table();
   finish const plain = g.run([](double) { return asp{}; }, 1);
   table.rows.push_back(row("ASGD", plain));
@@ -91,7 +90,7 @@ void reproduce_dc_asgd(reproduce_options const& options) {
 }
 
 void reproduce_easgd(reproduce_options const& options) {
-  ground const g(options, 8, over(8, {}));
+  ground const g(options, {});
   text_table table = empty_table();
   std::vector<std::pair<finish, finish>> all;
   for (std::int64_t const steps : {1, 4, 16, 64}) {

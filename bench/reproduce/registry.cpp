@@ -102,9 +102,10 @@ constexpr std::array all{
     reproduction{"diloco", "DiLoCo and BSP over 20 ms and 100 Mbit/s: bytes to a target", reproduce_diloco},
     reproduction{"dc-asgd", "DC-ASGD beside ASGD, 8 workers", reproduce_dc_asgd},
     reproduction{"easgd", "EASGD and DOWNPOUR with communication periods of 1 to 64 local steps", reproduce_easgd},
-    reproduction{"dssp", "DSSP beside BSP, SSP and ASP, 4 workers of one and of two speeds", reproduce_dssp},
-    reproduction{"psp", "PSP beside BSP, SSP and ASP, 32 workers of which some are slow", reproduce_psp},
-    reproduction{"vap", "VAP by what may be unseen, beside BSP, SSP and ASP", reproduce_vap},
+    reproduction{"gaia", "Gaia beside SSP over 20 ms and 100 Mbit/s: bytes to a target", reproduce_gaia},
+    reproduction{"streaming-diloco", "DiLoCo in fragments: the most bytes at once, and the loss",
+                 reproduce_streaming_diloco},
+    reproduction{"lag", "LAG and gradient descent: uploads to a target", reproduce_lag},
     reproduction{"wide-area", "BSP and SSP over 20 ms and 100 Mbit/s: processes and the simulator",
                  reproduce_wide_area},
 };

@@ -146,12 +146,12 @@ void reproduce_dc_asgd(reproduce_options const& options);
 /// EASGD paper: communication periods of 1 to 64 local steps, beside DOWNPOUR's.
 void reproduce_easgd(reproduce_options const& options);
 
-/// DSSP paper: time to a target with workers of two speeds.
-void reproduce_dssp(reproduce_options const& options);
-/// PSP paper: progress and time to a target with slow workers.
-void reproduce_psp(reproduce_options const& options);
-/// VAP and SSP, AAAI 2015: the limit that shrinks.
-void reproduce_vap(reproduce_options const& options);
+/// Gaia paper: bytes to a target beside SSP's, by the threshold of significance.
+void reproduce_gaia(reproduce_options const& options);
+/// Streaming DiLoCo paper: the most bytes at once, and the loss, beside DiLoCo's.
+void reproduce_streaming_diloco(reproduce_options const& options);
+/// LAG paper: uploads to a target beside gradient descent's.
+void reproduce_lag(reproduce_options const& options);
 
 /// Of our own: BSP and SSP over a slow and narrow network, processes beside the simulator.
 void reproduce_wide_area(reproduce_options const& options);

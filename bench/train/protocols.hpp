@@ -154,6 +154,10 @@ struct protocol_choice {
 [[nodiscard]] run_result run_dssp(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_psp(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_vap(training const& job, protocol_parameters const& with);
+// In filter_protocols.cpp.
+[[nodiscard]] run_result run_gaia(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_streaming_diloco(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_lag(training const& job, protocol_parameters const& with);
 // In peer_protocols.cpp.
 [[nodiscard]] run_result run_hop(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_hop_backup(training const& job, protocol_parameters const& with);

@@ -1,6 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Protocols whose servers move the parameters element by element, or fold by rounds and ages, whichever way they are
-// carried.
+// Protocols whose servers move the parameters element by element, or fold by rounds and ages, and those whose workers send
+// a part of what there is to send, whichever way they are carried.
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
@@ -19,13 +19,16 @@
 #include <rubato/protocol/fed_adam.hpp>
 #include <rubato/protocol/fed_avg.hpp>
 #include <rubato/protocol/fed_buff.hpp>
+#include <rubato/protocol/gaia.hpp>
 #include <rubato/protocol/k_async.hpp>
 #include <rubato/protocol/k_sync.hpp>
+#include <rubato/protocol/lag.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/rules.hpp>
 #include <rubato/protocol/slow_mo.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/protocol/staleness_aware.hpp>
+#include <rubato/protocol/streaming_diloco.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/transport/in_process.hpp>
 #include <rubato/transport/simulated.hpp>
@@ -48,6 +51,11 @@ std::vector<rules> all_of_them() {
 
 std::vector<rules> those_by_rounds() {
   return {k_sync{}, k_async{}, fed_avg{.steps = steps}, fed_buff{.k = 1, .steps = steps}, staleness_aware{}};
+}
+
+std::vector<rules> those_with_filters() {
+  return {gaia{.significant = {.threshold = 0.1}}, streaming_diloco{.steps = 2 * steps, .fragments = steps},
+          lag{.trigger = 1}};
 }
 
 /// A bowl, whose gradient differs from element to element.
@@ -131,6 +139,17 @@ TEST_CASE("rounds and ages: of one worker all transports make the same, bit for 
     CHECK(first_difference(simulated_center, center) == size);
     CHECK(first_difference(simulated_last, last) == size);
     CHECK(first_difference(train_over_tcp(p, number++), last) == size);
+  }
+}
+
+TEST_CASE("filters: of one worker all transports make the same, bit for bit", "[threads]") {
+  int number = 200;
+  for (rules const& p : those_with_filters()) {
+    INFO(p.name);
+    auto const [center, last] = train(in_process{.workers = 1, .servers = 2}, p);
+    CHECK(center != train(in_process{.workers = 1, .servers = 2}, with(p, send_all{})).first);
+    CHECK(train(simulated{.workers = 1, .servers = 2}, p) == std::pair(center, last));
+    CHECK(train_over_tcp(p, number++) == last);
   }
 }
 

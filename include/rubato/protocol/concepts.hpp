@@ -245,7 +245,8 @@ concept pace_policy = std::copyable<P> && requires(P const p, pace_point at) {
 /// A protocol: one policy of each kind.
 ///
 /// A model is any copyable struct with these member functions; derive nothing, register nothing.
-/// `name()` is what reports print; it may be left out.
+/// `name()` is what reports print; it may be left out, as may `filter()`, which says what commits send: a
+/// `commit_filter`, see `commit_filter.hpp`.
 /// Models: `bsp`, `ssp`, `asp`, `con_sgd`, and whatever `with` composes.
 template <class P>
 concept protocol = std::copyable<P> && requires(P const p) {

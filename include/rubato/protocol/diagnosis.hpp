@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "rubato/protocol/commit_filter.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/element_merge.hpp"
 #include "rubato/protocol/extending_admission.hpp"
@@ -154,7 +155,25 @@ consteval bool diagnose_pace() {
   return true;
 }
 
-/// The four of a protocol, as far as it has them.
+template <class P>
+consteval bool diagnose_filter() {
+  if constexpr (!commit_filter<P> && !std::same_as<P, send_all>) {
+    diagnose_copies<P>();
+    static_assert(filters_rows<P> || filters_elements<P>,
+                  "a commit_filter needs takes(filter_point, key) const noexcept, which gives a bool, or a static "
+                  "constexpr std::size_t slots and a template send(filter_point, T w, T& u, T&... slots) const noexcept, "
+                  "which gives a T");
+    static_assert(measures_as_declared<P>(),
+                  "a commit_filter with sums needs a template measure(filter_point, T w, T u, T... slots) const noexcept, "
+                  "which gives a std::array<double, sums>, and decide(filter_point, that) noexcept");
+  } else {
+    static_assert(declared_sums<P>() != 0 || !requires { &P::decide; },
+                  "a commit_filter that decides needs a static constexpr std::size_t sums: see commit_filter");
+  }
+  return true;
+}
+
+/// The four of a protocol, as far as it has them, and its filter.
 template <class P>
 consteval bool diagnose_protocol() {
   if constexpr (requires(P const p) { p.admission(); })
@@ -165,13 +184,16 @@ consteval bool diagnose_protocol() {
     diagnose_merge<std::remove_cvref_t<decltype(std::declval<P const&>().merge())>>();
   if constexpr (requires(P const p) { p.pace(); })
     diagnose_pace<std::remove_cvref_t<decltype(std::declval<P const&>().pace())>>();
+  if constexpr (requires(P const p) { p.filter(); })
+    diagnose_filter<std::remove_cvref_t<decltype(std::declval<P const&>().filter())>>();
   return true;
 }
 
 /// How many kinds of policy it is.
 template <class Part>
 inline constexpr int policy_kinds =
-    admission_policy<Part> + visibility_policy<Part> + merge_policy<Part> + pace_policy<Part>;
+    admission_policy<Part> + visibility_policy<Part> + merge_policy<Part> + pace_policy<Part> +
+    (commit_filter<Part> || std::same_as<Part, send_all>);
 
 /// What `with` is given: which kind it was to be shows in a member's name.
 template <class Part>
@@ -183,10 +205,12 @@ consteval bool diagnose_part() {
     else if constexpr (requires { &Part::horizon; }) diagnose_visibility<Part>();
     else if constexpr (requires { &Part::weight; }) diagnose_merge<Part>();
     else if constexpr (requires { &Part::due; }) diagnose_pace<Part>();
+    else if constexpr (requires { &Part::takes; } || requires { &Part::template send<float>; }) diagnose_filter<Part>();
     else
       static_assert(policy_kinds<Part> != 0,
                     "with(): the part is no policy: an admission_policy has bound, need and cache_need, a "
-                    "visibility_policy holds_back and horizon, a merge_policy weight, a pace_policy due");
+                    "visibility_policy holds_back and horizon, a merge_policy weight, a pace_policy due, "
+                    "a commit_filter takes or send");
   } else {
     if constexpr (merge_policy<Part>) diagnose_merge<Part>();
   }

@@ -4,28 +4,31 @@
 #include <string_view>
 #include <utility>
 
+#include "rubato/protocol/commit_filter.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/diagnosis.hpp"
 
 namespace rubato {
 
-/// A protocol put together from four policies.
-template <admission_policy Admission, visibility_policy Visibility, merge_policy Merge,
-          pace_policy Pace>
+/// A protocol put together from four policies, and a filter if commits are not sent as they are.
+template <admission_policy Admission, visibility_policy Visibility, merge_policy Merge, pace_policy Pace,
+          class Filter = send_all>
 class composed {
  public:
   /// @param name is not copied: a literal, usually
-  constexpr composed(Admission a, Visibility v, Merge m, Pace p, std::string_view name = "custom")
+  constexpr composed(Admission a, Visibility v, Merge m, Pace p, std::string_view name = "custom", Filter f = {})
       : admission_(std::move(a)),
         visibility_(std::move(v)),
         merge_(std::move(m)),
         pace_(std::move(p)),
+        filter_(std::move(f)),
         name_(name) {}
 
   [[nodiscard]] constexpr Admission admission() const { return admission_; }
   [[nodiscard]] constexpr Visibility visibility() const { return visibility_; }
   [[nodiscard]] constexpr Merge merge() const { return merge_; }
   [[nodiscard]] constexpr Pace pace() const { return pace_; }
+  [[nodiscard]] constexpr Filter filter() const { return filter_; }
   /// Refers to the text given at construction, which must live as long: a literal, usually.
   [[nodiscard]] constexpr std::string_view name() const noexcept { return name_; }
 
@@ -34,22 +37,26 @@ class composed {
   [[no_unique_address]] Visibility visibility_;
   [[no_unique_address]] Merge merge_;
   [[no_unique_address]] Pace pace_;
+  [[no_unique_address]] Filter filter_;
   std::string_view name_;
 };
 
 /// The protocol `p` with one of its policies replaced by `part`, whichever kind `part` is:
-/// `with(bsp{}, every{10})` averages after ten local steps; `with(ssp{.staleness = 0}, strict{})`.
+/// `with(bsp{}, every{10})` averages after ten local steps; `with(ssp{.staleness = 0}, strict{})`. A filter is added
+/// where there is none; `send_all` takes it away.
 template <protocol P, class Part>
 [[nodiscard]] constexpr auto with(P const& p, Part part) {
   static_assert(detail::diagnose_part<Part>());  // no constraint, which would hide what is missing
   if constexpr (admission_policy<Part>)
-    return composed{std::move(part), p.visibility(), p.merge(), p.pace(), name_of(p)};
+    return composed{std::move(part), p.visibility(), p.merge(), p.pace(), name_of(p), filter_of(p)};
   else if constexpr (visibility_policy<Part>)
-    return composed{p.admission(), std::move(part), p.merge(), p.pace(), name_of(p)};
+    return composed{p.admission(), std::move(part), p.merge(), p.pace(), name_of(p), filter_of(p)};
   else if constexpr (merge_policy<Part>)
-    return composed{p.admission(), p.visibility(), std::move(part), p.pace(), name_of(p)};
+    return composed{p.admission(), p.visibility(), std::move(part), p.pace(), name_of(p), filter_of(p)};
   else if constexpr (pace_policy<Part>)
-    return composed{p.admission(), p.visibility(), p.merge(), std::move(part), name_of(p)};
+    return composed{p.admission(), p.visibility(), p.merge(), std::move(part), name_of(p), filter_of(p)};
+  else if constexpr (commit_filter<Part> || std::same_as<Part, send_all>)
+    return composed{p.admission(), p.visibility(), p.merge(), p.pace(), name_of(p), std::move(part)};
   else
     return p;  // has been refused above
 }

@@ -17,6 +17,7 @@
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/diagnosis.hpp"
 #include "rubato/protocol/element_rule.hpp"
+#include "rubato/protocol/filter_rule.hpp"
 #include "rubato/protocol/pace_rule.hpp"
 
 /// Protocols as values. Users write policies as types, which concepts check; each is asked once per
@@ -193,7 +194,7 @@ class merge_rule {
   element_rule const* elements_ = nullptr;
 };
 
-/// A protocol as a value: what its four policies answer, and its name. Any protocol converts to it, and
+/// A protocol as a value: what its policies answer, and its name. Any protocol converts to it, and
 /// `cluster` takes it in a protocol's place, for programs that choose one while they run.
 struct rules {
   /// Any protocol converts.
@@ -204,12 +205,17 @@ struct rules {
         visibility(p.visibility()),
         merge(p.merge()),
         pace(p.pace()),
-        name(name_of(p)) {}
+        name(name_of(p)) {
+    using filter_type = decltype(filter_of(p));
+    static_assert(detail::diagnose_filter<filter_type>());
+    if constexpr (!std::same_as<filter_type, send_all>) filter = filter_of(p);
+  }
 
   admission_rule admission;  ///< who waits
   visibility_rule visibility;  ///< which commits are seen
   merge_rule merge;  ///< of the tables that have none of their own
   pace_rule pace;  ///< when a worker commits
+  std::optional<filter_rule> filter{};  ///< what it sends; none: all
   std::string name;  ///< what reports print
 };
 
@@ -221,6 +227,8 @@ template <class Part>
   else if constexpr (visibility_policy<Part>) r.visibility = std::move(part);
   else if constexpr (merge_policy<Part>) r.merge = std::move(part);
   else if constexpr (pace_policy<Part>) r.pace = std::move(part);
+  else if constexpr (std::same_as<Part, send_all>) r.filter.reset();
+  else if constexpr (commit_filter<Part>) r.filter = std::move(part);
   return r;
 }
 

@@ -19,5 +19,7 @@ namespace rubato {
 /// What a merge answers for clocks from 0 to 2^20, workers that are apart by up to one clock more than the
 /// bound, 1 to 1000 workers, and versions of 1 to 1000 updates.
 [[nodiscard]] std::uint64_t fingerprint(merge_rule const& m, staleness bound);
+/// Which of 1024 rows a filter lets through at some clocks, and what it sends of an element along a path, to 3 workers.
+[[nodiscard]] std::uint64_t fingerprint(filter_rule const& f);
 
 }  // namespace rubato

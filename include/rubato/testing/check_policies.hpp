@@ -15,6 +15,7 @@
 #include "rubato/protocol/conductor.hpp"
 #include "rubato/protocol/element_rule.hpp"
 #include "rubato/testing/check_whom.hpp"
+#include "rubato/protocol/filter_rule.hpp"
 #include "rubato/testing/findings.hpp"
 
 /// Checks policies of your own one by one; `conformance.hpp` says how.
@@ -39,6 +40,7 @@ struct admission_of {
 };
 
 void check_elements(findings& found, element_rule const& rule, element_rule const& other);
+void check_filter(findings& found, filter_rule const& filter);
 
 void check_admission(findings& found, staleness bound, std::string const& whom,
                      std::function<clock_index(clock_index, staleness)> const& need,
@@ -222,6 +224,15 @@ template <pace_policy P>
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;
+}
+
+/// What is sent: copies answer alike, every row goes sooner or later, sums and what is sent are finite, and without
+/// slots nothing is sent of an element that was not pushed.
+template <commit_filter P>
+[[nodiscard]] sentences check_filter(P const& p) {
+  detail::findings found;
+  detail::check_filter(found, filter_rule(p));
+  return found.take();
 }
 
 /// Which server holds a row: one that there is, and always the same one.

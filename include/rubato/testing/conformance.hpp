@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "rubato/protocol/commit_filter.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/limiting_admission.hpp"
 #include "rubato/protocol/round_admission.hpp"
@@ -30,7 +31,7 @@ struct search {
 /// and jittery links, joins, leaves and losses; and checks the rules after every event: SSP-1 to
 /// SSP-3 at the protocol's own bound, that nobody is forgotten, that every commit counts exactly
 /// once, and PS-1 where reads are synchronized. Before that, its parts one by one; of a protocol by rounds, which may leave
-/// commits out, nothing else. Each sentence of
+/// commits out, and of one with a filter, nothing else. Each sentence of
 /// a run names the seed of its schedule; of those that differ in numbers only the first is given, and how many more
 /// there were in up to ten schedules.
 template <protocol P>
@@ -44,7 +45,9 @@ template <protocol P>
   add(check_merge(p.merge()));
   add(check_pace(p.pace()));
   using visibility = visibility_of<P>;
-  if constexpr (round_visibility<visibility>) return all;
+  using filter = decltype(filter_of(p));
+  if constexpr (!std::same_as<filter, send_all>) add(check_filter(filter_of(p)));
+  if constexpr (round_visibility<visibility> || !std::same_as<filter, send_all>) return all;
   staleness const bound = p.admission().bound();
   expectations r = synchronized_visibility<visibility> ? synchronized_rules(bound) : eager_rules(bound);
   r.admission.emplace(p.admission());

@@ -106,6 +106,23 @@ class accumulator {
     clear_slots();
   }
 
+  // ---- for a filter that splits it elsewhere
+
+  /// All that is there, to be given back in part, and a fresh start.
+  [[nodiscard]] update_buffer release() noexcept {
+    clear_slots();
+    return std::exchange(current_, {});
+  }
+  /// What was released, or a part of it. @pre nothing is there
+  void put(update_buffer part) { start_with(std::move(part)); }
+  /// Every row is there, zero where nothing was pushed. @pre rows are bounded
+  void fill() {
+    if (empty()) current_ = {};
+    make_whole(true);
+  }
+  /// @pre something is there
+  [[nodiscard]] update& all() noexcept { return *current_; }
+
   /// The update to commit, without its small entries; those that are carried start the next one.
   template <parameter T>
   [[nodiscard]] shared_update take(update_filter const& filter) {

@@ -88,7 +88,10 @@ class reader {
   /// in.
   void make_room_for_commit();
   /// Before it is sent: gives up what the next clock cannot read, and own commits that no base needs.
-  void prepare_commit();
+  /// `flush`: no other comes after it.
+  void prepare_commit(bool flush);
+  /// Whether a worker that ends has to commit, pushed or not.
+  [[nodiscard]] bool ends_with_commit() const noexcept;
   /// Whether this table's replica still needs the commit that is about to be sent.
   [[nodiscard]] bool keeps_commit(std::size_t table) const noexcept;
 

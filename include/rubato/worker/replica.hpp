@@ -106,6 +106,16 @@ class replica {
   [[nodiscard]] virtual shared_update commit(server_id s, clock_index stamp, bool keep,
                                                              bool flush) = 0;
 
+  /// Before the parts of a commit are asked for, at this clock; `flush` as below.
+  virtual void begin_commit(clock_index, bool /*flush*/) {}
+  /// Whether a worker that ends has to commit, pushed or not.
+  [[nodiscard]] virtual bool ends_with_commit() const noexcept { return false; }
+
+  /// Whether a filter looks at what is committed; then it is told what the body has read.
+  [[nodiscard]] bool filtered() const noexcept { return filtered_; }
+  virtual void saw_whole(std::byte const*) {}
+  virtual void saw_rows(std::span<std::uint64_t const>, std::byte const*) {}
+
   /// The body has pushed to it.
   void note_pushed() noexcept { pushed_ = true; }
   /// Whether it has since this was last asked.
@@ -212,12 +222,19 @@ class replica {
   bool fetched_ = false;    ///< the whole table, at least once
   bool base_pays_ = false;  ///< since then it has been read again, or would have been
   bool pushed_ = false;     ///< since `take_pushed`
+  bool filtered_ = false;
   row_cache<> rows_;
+};
+
+/// A protocol's filter, and the worker whose it is.
+struct own_filter {
+  filter_rule const* rule = nullptr;  ///< none: all is sent
+  worker_id self{};
 };
 
 /// A replica of this table, which outlives it. @param servers how many there are @param asks_all whether those
 /// without a row of it are to hear of reads of the whole, too
-[[nodiscard]] std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers,
-                                                    bool asks_all);
+[[nodiscard]] std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers, bool asks_all,
+                                                    own_filter const& filter = {});
 
 }  // namespace rubato

@@ -112,7 +112,50 @@ inline void add_steps(digest& d, element_rule const& e) {
   }
 }
 
+/// What it sends of an element along a path, as floats have it, and which sums it takes.
+inline void add_sent(digest& d, filter_rule filter) {
+  std::vector<double> kept(filter.slots()), sums(filter.sums());
+  std::vector<double*> slots;
+  for (double& slot : kept) slots.push_back(&slot);
+  double w = 0.3, u = 0, sent = 0;
+  for (std::int64_t n = 0; n < 64; ++n) {
+    filter_point const at{clock_index{n}, worker_id{static_cast<std::uint32_t>(n % 3)}};
+    u += static_cast<double>(n * 37 % 13 - 6) / static_cast<double>(7 + 100 * (n % 5));
+    std::ranges::fill(sums, 0.0);
+    filter_run<double> const run{1, &w, &u, &sent, slots.data()};
+    filter.measure(at, run, sums);
+    filter.decide(at, sums);
+    filter.send(at, run);
+    w += sent;
+    for (double const x : {sent, u}) d.add(static_cast<double>(static_cast<float>(x)));
+  }
+}
+
+inline void add_rows(digest& d, filter_rule const& filter) {
+  std::vector<key> rows;
+  for (std::uint64_t k = 0; k < 1024; ++k) rows.push_back(key{k});
+  std::vector<std::uint8_t> taken(rows.size());
+  for (std::int64_t const c : clocks_to_ask(65)) {
+    filter.takes({clock_index{c}, worker_id{0}}, rows, taken.data());
+    for (std::size_t k = 0; k < taken.size(); k += 8) {
+      std::uint64_t word = 0;
+      for (std::size_t bit = 0; bit < 8; ++bit) word |= std::uint64_t{taken[k + bit]} << bit;
+      d.add(word);
+    }
+  }
+}
+
 }  // namespace detail
+
+std::uint64_t fingerprint(filter_rule const& f) {
+  if (f.fingerprint()) return *f.fingerprint();
+  detail::digest d;
+  d.add(std::uint64_t{f.slots()} * 8 + std::uint64_t{f.by_row()} * 2 + std::uint64_t{f.by_element()});
+  d.add(std::uint64_t{f.sums()});
+  if (f.by_row()) detail::add_rows(d, f);
+  if (f.by_element()) detail::add_sent(d, f);
+  return d.value();
+}
 
 std::uint64_t fingerprint(admission_rule const& a) {
   if (a.fingerprint()) return *a.fingerprint();

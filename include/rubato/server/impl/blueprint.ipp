@@ -135,6 +135,9 @@ inline std::string text_of_protocol(rules const& p, std::string const& whose) {
   if (auto const* orders = p.pace.orders()) pace = "orders " + name_of_type(*orders);
   if (auto const said = p.pace.fingerprint()) pace += (pace.empty() ? "" : ", ") + text_of_fingerprint(*said);
   if (!pace.empty()) text += "; " + whose + "pace: " + pace;
+  if (p.filter)
+    text += "; " + whose + "filter: " + name_of_type(p.filter->type()) + " (" +
+            text_of_fingerprint(fingerprint(*p.filter)) + ")";
   return text;
 }
 
@@ -206,8 +209,26 @@ void table_blueprint::check(std::size_t number, rules const& protocol) const {
   if (merge.elements() != nullptr && description_.keeps_versions)
     refuse("this merge moves the parameters element by element, which multi_version{…} keeps in parts: use a dense "
            "or sparse table without versions");
+  if (protocol.filter) check_filter(number, *protocol.filter, merge);
   if (merge.keeps_copies() && !description_.bounded)
     refuse("this merge keeps a copy of the table for each worker, so it needs all of its rows: use a dense table");
+}
+
+void table_blueprint::check_filter(std::size_t number, filter_rule const& filter, merge_rule const& merge) const {
+  auto const refuse = [number](std::string const& what) { detail::refuse_table(number, what); };
+  if (!description_.filter.off())
+    refuse(fmt::format("it leaves entries below {} out of commits, and the protocol has a filter of its own: set "
+                       ".filter = {{.threshold = 0}}",
+                       description_.filter.limit()));
+  if (!filter.by_element()) return;
+  if (is_integral(description_.element))
+    refuse("the protocol's filter sends by value, as no exact sum can be: use it with tables of float or double");
+  if (!description_.bounded)
+    refuse("the protocol's filter compares entries with the parameters that a worker has read, so it needs all rows: "
+           "use a dense table, or a filter by row");
+  if (filter.slots() != 0 && merge.versioned())
+    refuse("the protocol's filter sends what has changed since it sent last, and this merge weighs what is sent by its "
+           "version: use another merge or a filter without slots");
 }
 
 void table_blueprint::check(std::size_t number) const {

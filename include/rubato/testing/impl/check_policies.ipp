@@ -67,6 +67,80 @@ void check_elements(findings& found, element_rule const& rule, element_rule cons
   check_elements_of<double>(found, rule, other, "double");
 }
 
+namespace {
+
+void check_rows(findings& found, filter_rule const& filter) {
+  filter_rule const other(filter);
+  std::vector<key> rows;
+  for (std::uint64_t k = 0; k < 100; ++k) rows.push_back(key{k * k * 7});
+  std::vector<std::uint8_t> taken(rows.size()), again(rows.size()), ever(rows.size());
+  for (std::int64_t c = 0; c < 10'000; ++c) {
+    filter_point const at{clock_index{c}, worker_id{1}};
+    filter.takes(at, rows, taken.data());
+    other.takes(at, rows, again.data());
+    found.expect(taken == again, "takes answers differently at clock ", c, " when asked twice");
+    for (std::size_t i = 0; i < rows.size(); ++i) ever[i] |= taken[i];
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    found.expect(ever[i] != 0, "row ", rows[i].value(),
+                 " goes with none of 10000 commits: its updates would be carried for ever");
+}
+
+/// What a filter does with an element, and keeps beside it.
+template <parameter T>
+struct filtered_element {
+  filter_rule filter;
+  T u{};
+  std::vector<T> slots = std::vector<T>(filter.slots());
+  std::vector<double> sums = std::vector<double>(filter.sums());
+
+  [[nodiscard]] T send(filter_point const& at, T w) {
+    T sent{};
+    std::vector<T*> at_slots;
+    for (T& s : slots) at_slots.push_back(&s);
+    filter_run<T> const run{1, &w, &u, &sent, at_slots.data()};
+    std::ranges::fill(sums, 0.0);
+    filter.measure(at, run, sums);
+    filter.decide(at, sums);
+    filter.send(at, run);
+    return sent;
+  }
+  [[nodiscard]] bool is_finite() const {
+    auto const finite = [](auto x) { return std::isfinite(x); };
+    return finite(u) && std::ranges::all_of(slots, finite) && std::ranges::all_of(sums, finite);
+  }
+};
+
+template <parameter T>
+void check_sent(findings& found, filter_rule const& filter, char const* type) {
+  filtered_element<T> one{filter}, other{filter};
+  for (std::int64_t n = 0; n < 200; ++n) {
+    filter_point const at{clock_index{n}, worker_id{1}};
+    T const w = static_cast<T>(n % 11 - 5) / T(4), pushed = static_cast<T>(n * 37 % 13 - 6) / T(7 + 90 * (n % 3));
+    one.u += pushed;
+    other.u += pushed;
+    T const sent = one.send(at, w), again = other.send(at, w);
+    bool const finite = found.expect(std::isfinite(sent) && one.is_finite(), "at clock ", n, " in ", type,
+                                     " what is sent, kept or summed is not finite, from updates below 1");
+    bool const alike = found.expect(sent == again && one.u == other.u && one.slots == other.slots, "at clock ", n,
+                                    " in ", type, " a copy that was asked the same sends something else");
+    if (!finite || !alike) return;
+  }
+  if (filter.slots() != 0) return;
+  filtered_element<T> still{filter};
+  found.expect(still.send({clock_index{3}, worker_id{1}}, T(0.5)) == 0 && still.u == 0, "in ", type,
+               " something is sent or carried of an element that was not pushed");
+}
+
+}  // namespace
+
+void check_filter(findings& found, filter_rule const& filter) {
+  if (filter.by_row()) check_rows(found, filter);
+  if (!filter.by_element()) return;
+  check_sent<float>(found, filter, "float");
+  check_sent<double>(found, filter, "double");
+}
+
 void check_admission(findings& found, staleness bound, std::string const& whom,
                      std::function<clock_index(clock_index, staleness)> const& need_of,
                      std::function<clock_index(clock_index, staleness)> const& cache_need_of) {

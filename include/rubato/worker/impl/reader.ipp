@@ -21,8 +21,10 @@ reader::reader(endpoint& link, blueprint const& plan, std::size_t protocol, send
       servers_(plan.server_ids()),
       header_{self, {}, {}, {}},
       nearest_(nearest) {
+  auto const& filter = plan.protocol(protocol).filter;
+  own_filter const own{filter ? &*filter : nullptr, self.worker};
   for (table_blueprint const& t : plan.tables())  // where such a pull is read versions move on, rows or none
-    replicas_.push_back(make_replica(t, plan.servers(), t.versioned(protocol)));
+    replicas_.push_back(make_replica(t, plan.servers(), t.versioned(protocol), own));
 }
 
 void reader::start(starting_point const& at) {
@@ -339,12 +341,18 @@ void reader::make_room_for_commit() {
   }
 }
 
-void reader::prepare_commit() {
+void reader::prepare_commit(bool flush) {
   drop_useless_copies();
   own_may_lag_ = own_may_lag_ || !next_read_includes_own() || shares_reads_;
   // Not to be left to servers' answers: those without rows of the tables that are pulled are asked nothing.
   for (std::size_t i = 0; i < replicas_.size(); ++i)
     if (!keeps_commit(i)) replicas_[i]->drop_committed();
+  for (auto const& r : replicas_)
+    if (r->filtered()) r->begin_commit(clock_, flush);
+}
+
+bool reader::ends_with_commit() const noexcept {
+  return std::ranges::any_of(replicas_, [](auto const& r) { return r->ends_with_commit(); });
 }
 
 bool reader::keeps_commit(std::size_t table) const noexcept {

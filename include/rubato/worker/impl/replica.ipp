@@ -6,6 +6,7 @@
 #include <map>
 
 #include "rubato/storage/arithmetic.hpp"
+#include "rubato/worker/filtering.hpp"
 #include "rubato/worker/replica.hpp"
 
 namespace rubato {
@@ -99,8 +100,12 @@ namespace detail {
 template <parameter T>
 class replica_of final : public replica {
  public:
-  replica_of(table_blueprint const& table, std::uint32_t servers, bool asks_all)
-      : replica(table, servers, asks_all) {}
+  replica_of(table_blueprint const& table, std::uint32_t servers, bool asks_all, own_filter const& filter)
+      : replica(table, servers, asks_all) {
+    if (filter.rule == nullptr) return;
+    filtering_ = std::make_unique<filtering<T>>(where_, width(), *filter.rule, filter.self, table.pool());
+    filtered_ = true;
+  }
 
   // ---- pushes
 
@@ -137,8 +142,27 @@ class replica_of final : public replica {
     }
   }
 
+  void saw_whole(std::byte const* values) override { filtering_->saw_whole(reinterpret_cast<T const*>(values)); }
+  void saw_rows(std::span<std::uint64_t const> keys, std::byte const* values) override {
+    filtering_->saw_rows(keys, reinterpret_cast<T const*>(values));
+  }
+
+  [[nodiscard]] bool ends_with_commit() const noexcept override { return filtering_ && filtering_->asks_all(); }
+
+  void begin_commit(clock_index clock, bool flush) override {
+    if (!filtering_) return;
+    filtering_->begin(clock, flush);
+    for (std::uint32_t s = 0; s < parts_.size(); ++s) {
+      accumulator& own = parts_[s].own;
+      if (filtering_->asks_all() && where_.rows_of(server_id{s}) != 0) own.fill();
+      if (filtering_->measures() && !own.empty()) filtering_->measure(s, own.all());
+    }
+    filtering_->decide();
+  }
+
   shared_update commit(server_id s, clock_index stamp, bool keep, bool flush) override {
     part& p = parts_[s.index()];
+    if (filtering_) return commit_filtered(s, stamp, keep);
     static constexpr update_filter none{};
     update_filter const& filter = flush && filter_.small == small_entries::carry ? none : filter_;
     if (!keep || p.own.empty()) return p.own.template take<T>(filter);
@@ -217,6 +241,18 @@ class replica_of final : public replica {
   }
 
  private:
+  shared_update commit_filtered(server_id s, clock_index stamp, bool keep) {
+    part& p = parts_[s.index()];
+    if (p.own.empty()) return {};
+    auto [sent, carried] = filtering_->split(s.value(), p.own.release());
+    p.own.put(std::move(sent));
+    bool const kept = keep && !p.own.empty();
+    if (kept) p.committed.push_back(p.own.take_indexed(stamp));
+    shared_update goes = kept ? p.committed.back().part : p.own.take();
+    p.own.put(std::move(carried));
+    return goes;
+  }
+
   void push_row(std::uint64_t k, layout::place const& at, T const* delta) {
     parts_[at.server.index()].own.add_row(at.local, delta);
     rows_.add(k, delta);
@@ -281,13 +317,15 @@ class replica_of final : public replica {
   [[nodiscard]] std::size_t width() const noexcept { return row_bytes_ / sizeof(T); }
 
   std::vector<layout::place> places_;  // of the rows that are being pushed
+  std::unique_ptr<filtering<T>> filtering_;  // none: all is sent
 };
 
 }  // namespace detail
 
-std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers, bool asks_all) {
+std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers, bool asks_all,
+                                      own_filter const& filter) {
   return with_element(table.element(), [&]<class T>() -> std::unique_ptr<replica> {
-    return std::make_unique<detail::replica_of<T>>(table, servers, asks_all);
+    return std::make_unique<detail::replica_of<T>>(table, servers, asks_all, filter);
   });
 }
 

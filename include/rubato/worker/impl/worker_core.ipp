@@ -166,7 +166,7 @@ void worker_core::state::commit(bool flush) {
   reads.enter(reads.bound());
   reads.make_room_for_commit();
   time_point const before = link.now();
-  reads.prepare_commit();
+  reads.prepare_commit(flush);
   for (std::uint32_t s = 0; s < plan.servers(); ++s) {
     commit_message message = make_message(server_id{s}, flush);
     metrics.bytes_sent += message.bytes();
@@ -229,7 +229,7 @@ void worker_core::start(starting_point const& at, std::uint32_t count) {
 
 void worker_core::finish() {
   state_->check_stepped();
-  if (state_->pushed) state_->commit(true);
+  if (state_->pushed || (state_->metrics.commits != 0 && state_->reads.ends_with_commit())) state_->commit(true);
   else state_->reads.end_prefetch();
   end();
 }
@@ -262,6 +262,7 @@ void worker_core::pull_whole(std::size_t table, std::byte* out, std::size_t elem
   state_->check_live();
   state_->note_read(table, state::work_of_whole(elements), state::round_of_whole);
   state_->reads.pull_whole(table, out, elements, s);
+  if (replica& r = state_->reads.replica_of(table); r.filtered()) r.saw_whole(out);
 }
 
 void worker_core::pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values,
@@ -278,6 +279,7 @@ void worker_core::pull_rows(std::size_t table, key_list keys, std::byte* out, st
   state_->check_live();
   state_->note_read(table, keys.size() + 1, state::round_of_rows);
   state_->reads.pull_rows(table, keys, out, elements, s);
+  if (replica& r = state_->reads.replica_of(table); r.filtered()) r.saw_rows(keys, out);
 }
 
 void worker_core::prefetch_whole(std::size_t table) {

@@ -1,0 +1,55 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "rubato/protocol/admission.hpp"
+#include "rubato/protocol/commit_filter.hpp"
+#include "rubato/protocol/merge.hpp"
+#include "rubato/protocol/pace.hpp"
+#include "rubato/protocol/visibility.hpp"
+
+namespace rubato {
+
+/// Sends an entry when it is significant: `|u / w| > v/√t`, at the t-th clock, and carries it until then. One whose
+/// parameter is 0, or is not known, is sent. Source: as `gaia`, §3.2 and §5.2 (the threshold that falls).
+struct significance {
+  double threshold = 0.01;  ///< v, in parts of a parameter, 0 or more
+
+  static constexpr std::size_t slots = 0;
+
+  template <std::floating_point T>
+  [[nodiscard]] constexpr T send(filter_point at, T w, T& u) const noexcept {
+    auto const t = static_cast<double>(at.clock.value() + 1);
+    double const update = static_cast<double>(u), value = threshold * static_cast<double>(w);
+    bool const small = update * update * t <= value * value;  // false of what is not a number
+    T const sent = small ? T(0) : u;
+    u = small ? u : T(0);
+    return sent;
+  }
+};
+static_assert(commit_filter<significance>);
+
+/// Gaia's approximate synchronous parallel: workers, which are its data centers, send what is significant only, and none
+/// is more than s clocks ahead of the slowest. What is not sent grows until it is.
+///
+/// Guarantee: SSP's, of all but what is carried, of which no entry is above `v/√t` of its parameter. With v = 0 it is SSP.
+/// Source: Hsieh, Harlap, Vijaykumar, Konomis, Ganger, Gibbons, Mutlu, "Gaia: Geo-Distributed Machine Learning
+/// Approaching LAN Speeds", NSDI 2017, §3.2 and §4 (the mirror clock of §4.3 is the bound s).
+struct gaia {
+  rubato::staleness staleness = 3;  ///< s, in clocks
+  significance significant{};       ///< what is sent
+
+  [[nodiscard]] constexpr bounded_staleness admission() const noexcept { return {staleness}; }
+  [[nodiscard]] constexpr eager visibility() const noexcept { return {}; }
+  [[nodiscard]] constexpr sum merge() const noexcept { return {}; }
+  [[nodiscard]] constexpr every_step pace() const noexcept { return {}; }
+  [[nodiscard]] constexpr significance filter() const noexcept { return significant; }
+  [[nodiscard]] static constexpr std::string_view name() noexcept { return "gaia"; }
+};
+static_assert(protocol<gaia>);
+
+}  // namespace rubato
