@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <rubato/core/error.hpp>
 #include <rubato/testing/check_network.hpp>
@@ -116,6 +117,23 @@ TEST_CASE("mpi_network: large bodies arrive whole, however they are cut at eithe
   CHECK(as_text(ends.at_server.frames[2].meta) == "after");
   CHECK(ends.at_server.frames[2].body == pattern(11));
   CHECK(ends.until([&] { return ends.client->unsent() == 0; }));
+}
+
+TEST_CASE("mpi_network: frames of all sizes come in the order in which they were sent", "[mpi]") {
+  pair_of_mpi_ends ends;
+  ends.open();
+  std::vector<std::size_t> const sizes{0, 1, 16'000, 16 * 1024, 16 * 1024 + 1, 3, 70'000, 2, 2 * megabyte, 9'000, 0};
+  for (std::size_t n : sizes) {
+    ends.client->send({.kind = 1}, {}, pattern(n));
+    ends.client->flush();
+  }
+  REQUIRE(ends.until([&] { return ends.at_server.ended == sizes.size(); }));
+  for (std::size_t i = 0; i < sizes.size(); ++i) CHECK(ends.at_server.frames[i].body == pattern(sizes[i]));
+  // The same when they are all there before somebody looks.
+  for (std::size_t n : sizes) ends.server().send({.kind = 1}, {}, pattern(n));
+  ends.server().flush();
+  REQUIRE(ends.until([&] { return ends.at_client.ended == sizes.size(); }));
+  for (std::size_t i = 0; i < sizes.size(); ++i) CHECK(ends.at_client.frames[i].body == pattern(sizes[i]));
 }
 
 TEST_CASE("mpi_network: who waits for room is told", "[mpi]") {

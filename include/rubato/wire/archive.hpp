@@ -75,10 +75,10 @@ class output_archive {
   using is_saving = std::true_type;
   using is_loading = std::false_type;
 
-  output_archive() { bytes_.reserve(128); }  // enough for what is said with every commit
+  output_archive() : bytes_(128) {}  // enough for what is said with every commit
   /// Writes into this one's memory; what it holds is lost.
-  explicit output_archive(std::vector<std::byte> memory) noexcept : bytes_(std::move(memory)) {
-    bytes_.clear();
+  explicit output_archive(std::vector<std::byte> memory) : bytes_(std::move(memory)) {
+    bytes_.resize(bytes_.capacity());
   }
 
   template <class T>
@@ -91,15 +91,18 @@ class output_archive {
     return *this & value;
   }
 
-  [[nodiscard]] std::vector<std::byte> const& bytes() const noexcept { return bytes_; }
-  [[nodiscard]] std::vector<std::byte> take() noexcept { return std::move(bytes_); }
+  [[nodiscard]] std::span<std::byte const> bytes() const noexcept { return std::span(bytes_).first(size_); }
+  [[nodiscard]] std::vector<std::byte> take() {
+    bytes_.resize(std::exchange(size_, 0));
+    return std::exchange(bytes_, {});
+  }
 
  private:
   template <plain_number T>
   void save(T value) {
-    std::size_t const at = bytes_.size();
-    bytes_.resize(at + sizeof value);
-    std::memcpy(bytes_.data() + at, &value, sizeof value);
+    if (bytes_.size() - size_ < sizeof value) bytes_.resize(2 * bytes_.size() + sizeof value);
+    std::memcpy(bytes_.data() + size_, &value, sizeof value);
+    size_ += sizeof value;
   }
   template <class Tag, class Rep>
   void save(rubato::detail::strong_id<Tag, Rep> id) {
@@ -134,7 +137,8 @@ class output_archive {
     boost::serialization::serialize_adl(*this, const_cast<T&>(value), 0U);
   }
 
-  std::vector<std::byte> bytes_;
+  std::vector<std::byte> bytes_;  ///< with room for what comes
+  std::size_t size_ = 0;          ///< of those that have been written
 };
 
 /// Reads what an `output_archive` wrote, from bytes that may be anything: it never reads beyond their

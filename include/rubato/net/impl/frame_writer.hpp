@@ -42,7 +42,8 @@ class frame_writer {
     std::size_t gone = 0;  // of the bytes
     std::unique_ptr<body_source> source = {};
     std::uint64_t unread = 0;
-    std::deque<std::span<std::byte const>> pieces = {};
+    std::vector<std::span<std::byte const>> pieces = {};
+    std::size_t first = 0;  // of the pieces, that has not gone
     bool held = false;
   };
 

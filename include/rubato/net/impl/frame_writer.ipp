@@ -114,7 +114,7 @@ std::span<boost::asio::const_buffer const> frame_writer::next(std::size_t pieces
     if (s.unread > 0 && s.pieces.empty()) pull(s, pieces);
     if (s.gone < s.bytes.size())
       next_.emplace_back(s.bytes.data() + s.gone, s.bytes.size() - s.gone);
-    for (auto const& piece : s.pieces) next_.emplace_back(piece.data(), piece.size());
+    for (auto const& piece : std::span(s.pieces).subspan(s.first)) next_.emplace_back(piece.data(), piece.size());
     if (s.unread > 0) break;
   }
   return next_;
@@ -131,13 +131,14 @@ void frame_writer::written(std::size_t bytes) {
     std::size_t const of_bytes = std::min(bytes, s.bytes.size() - s.gone);
     s.gone += of_bytes;
     bytes -= of_bytes;
-    while (bytes > 0 && !s.pieces.empty()) {
-      auto& piece = s.pieces.front();
+    while (bytes > 0 && s.first < s.pieces.size()) {
+      auto& piece = s.pieces[s.first];
       std::size_t const of_piece = std::min(bytes, piece.size());
       piece = piece.subspan(of_piece);
       bytes -= of_piece;
-      if (piece.empty()) s.pieces.pop_front();
+      if (piece.empty()) ++s.first;
     }
+    if (s.first == s.pieces.size()) s.pieces.clear(), s.first = 0;
     if (s.gone < s.bytes.size() || !s.pieces.empty() || s.unread > 0) return;
     pop_front();
   }

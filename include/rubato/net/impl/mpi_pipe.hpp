@@ -57,7 +57,7 @@ class mpi_pipe final : public mpi_world::end, public mpi_traffic, public std::en
 
   // ---- called by the desk
 
-  /// Begins to receive the first message that has come. With the world's mutex held.
+  /// Takes the first message that has come, or begins to receive it. With the world's mutex held.
   void take();
   /// Hands it over, if it is there. Without the mutex.
   void taken();
@@ -65,11 +65,17 @@ class mpi_pipe final : public mpi_world::end, public mpi_traffic, public std::en
 
  private:
   struct leaving {
-    MPI_Request request;
+    mpi_world::sent how;
     std::size_t bytes;
   };
+  struct arrival {
+    std::vector<std::byte> small = {};
+    std::size_t large = 0;  ///< its bytes, where it is a large one
+  };
 
-  void come(mpi_arrival const& what) override;
+  void come(std::span<std::byte const> bytes) override;
+  void come_large(std::size_t bytes) override;
+  arrival& add_arrival();
   void answered(mpi_control const& said) override;
 
   void note_added();
@@ -79,6 +85,7 @@ class mpi_pipe final : public mpi_world::end, public mpi_traffic, public std::en
   bool settle(std::size_t bytes);
   void tell_of_room();
 
+  void take_large(std::size_t bytes);
   void received();
   void hand_over(std::span<std::byte const> spilled);
   void get_ready();
@@ -111,16 +118,18 @@ class mpi_pipe final : public mpi_world::end, public mpi_traffic, public std::en
 
   frame_reader reader_;
   // with the world's mutex held
-  std::deque<mpi_arrival> arrivals_;
+  std::deque<arrival> arrivals_;
+  std::vector<std::byte> spare_;  ///< the memory of one that has been dealt with
   bool attached_ = false;
-  bool taking_ = false;  ///< one that has been taken from these is not dealt with yet
   bool queued_ = false;  ///< the desk will call `take`
 
+  bool taking_ = false;  ///< one that has been taken from these is not dealt with yet
+  bool more_ = false;    ///< there may be others
   enum class taking : std::uint8_t { nothing, end, too_long, part, whole } took_ = taking::nothing;
   MPI_Request arriving_ = MPI_REQUEST_NULL;
   std::size_t arriving_bytes_ = 0;
   bool direct_ = false;               ///< into memory of the owner's
-  std::vector<std::byte> spill_;      ///< where the reader has no room in one piece
+  std::vector<std::byte> spill_;      ///< small ones, and those for which the reader has no room in one piece
   bool spilled_ = false;
 
   silence_meter silence_;

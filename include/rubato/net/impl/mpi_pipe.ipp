@@ -85,7 +85,8 @@ void mpi_pipe::start(std::span<boost::asio::const_buffer const> what) {
       while (!rest.empty()) {
         auto const piece = rest.first(std::min(rest.size(), piece_max));
         rest = rest.subspan(piece.size());
-        leaving_.push_back({world_.send(peer_, *to_, piece), piece.size()});
+        leaving_.push_back({{}, piece.size()});
+        world_.send(peer_, *to_, piece, leaving_.back().how);
       }
     }
     bytes = gone();
@@ -96,7 +97,7 @@ void mpi_pipe::start(std::span<boost::asio::const_buffer const> what) {
 /// The bytes that have left since it was asked last. With the world's mutex held.
 std::size_t mpi_pipe::gone() {
   std::size_t bytes = 0;
-  while (!leaving_.empty() && world_.test(leaving_.front().request)) {
+  while (!leaving_.empty() && world_.test(leaving_.front().how)) {
     bytes += leaving_.front().bytes;
     leaving_.pop_front();
   }
@@ -124,40 +125,58 @@ void mpi_pipe::tell_of_room() {
 
 // ---- receiving
 
-void mpi_pipe::come(mpi_arrival const& what) {
-  arrivals_.push_back(what);
-  if (attached_ && !taking_ && !std::exchange(queued_, true)) desk_.ready(shared_from_this());
+mpi_pipe::arrival& mpi_pipe::add_arrival() {
+  if (attached_ && !std::exchange(queued_, true)) desk_.ready(shared_from_this());
+  return arrivals_.emplace_back();
 }
+
+void mpi_pipe::come(std::span<std::byte const> bytes) {
+  auto& to = add_arrival().small;
+  to = std::exchange(spare_, {});
+  to.assign(bytes.begin(), bytes.end());
+}
+
+void mpi_pipe::come_large(std::size_t bytes) { add_arrival().large = bytes; }
 
 /// For the next message, if it is there.
 void mpi_pipe::get_ready() {
   std::lock_guard const guard(world_.mutex());
   attached_ = true;
-  taking_ = false;
   if (!arrivals_.empty() && !std::exchange(queued_, true)) desk_.ready(shared_from_this());
 }
 
 void mpi_pipe::take() {
   queued_ = false;
   took_ = taking::nothing;
+  if (taking_) more_ = true;
   if (!open_ || taking_ || arrivals_.empty()) return;
   taking_ = true;
-  mpi_arrival what = arrivals_.front();
+  arrival what = std::move(arrivals_.front());
   arrivals_.pop_front();
-  arriving_bytes_ = what.bytes;
-  if (what.bytes == 0 || what.bytes > mpi_world::message_max) {
-    took_ = what.bytes == 0 ? taking::end : taking::too_long;
-    return world_.drop(what);
+  more_ = !arrivals_.empty();
+  if (what.large != 0) return take_large(what.large);
+  arriving_bytes_ = what.small.size();
+  spilled_ = true;
+  std::swap(spill_, what.small);
+  if (what.small.capacity() <= mpi_world::small_max) spare_ = std::move(what.small);
+  took_ = arriving_bytes_ == 0 ? taking::end : taking::whole;
+}
+
+void mpi_pipe::take_large(std::size_t bytes) {
+  arriving_bytes_ = bytes;
+  if (bytes > mpi_world::message_max) {
+    took_ = taking::too_long;
+    return;
   }
   auto const room = reader_.room();
   std::span<std::byte> into(static_cast<std::byte*>(room.front().data()), room.front().size());
-  spilled_ = into.size() < what.bytes;
+  spilled_ = into.size() < bytes;
   direct_ = reader_.sure() > 0 && !spilled_;
   if (spilled_) {
-    if (spill_.size() < what.bytes) spill_.resize(what.bytes);
+    if (spill_.size() < bytes) spill_.resize(bytes);
     into = spill_;
   }
-  arriving_ = world_.receive(what, into.first(what.bytes));
+  arriving_ = world_.receive(peer_, tag_, into.first(bytes));
   took_ = world_.test(arriving_) ? taking::whole : taking::part;
 }
 
@@ -184,7 +203,8 @@ void mpi_pipe::received() {
     return fail(log_level::warning, e.what());
   }
   flush();
-  if (open_) get_ready();
+  taking_ = false;
+  if (open_ && more_) get_ready();
 }
 
 void mpi_pipe::hand_over(std::span<std::byte const> spilled) {
@@ -301,7 +321,8 @@ void mpi_pipe::let_go() {
   std::unique_lock guard(world_.mutex());
   world_.remove(tag_);
   if (to_) world_.send_end(peer_, *to_);
-  for (mpi_arrival& what : arrivals_) world_.drop(what);
+  for (arrival const& what : arrivals_)
+    if (what.large != 0) world_.drop(peer_, tag_, what.large);
   arrivals_.clear();
   // The owner may free the memory into which it comes, and nothing takes a message back.
   while (direct_ && !world_.test(arriving_)) {
@@ -310,7 +331,10 @@ void mpi_pipe::let_go() {
     guard.lock();
   }
   std::vector<MPI_Request> rest;
-  for (leaving const& l : leaving_) rest.push_back(l.request);
+  for (leaving const& l : leaving_) {
+    rest.push_back(l.how.message);
+    rest.push_back(l.how.announcement);
+  }
   if (arriving_ != MPI_REQUEST_NULL) rest.push_back(arriving_);
   if (!rest.empty()) world_.linger(std::move(rest), shared_from_this());
 }

@@ -36,21 +36,21 @@ struct mpi_control {
   std::int32_t to = 0;       ///< the end that is answered
 };
 
-/// A message that is here and has not been received.
-struct mpi_arrival {
-  MPI_Message message = MPI_MESSAGE_NULL;
-  std::size_t bytes = 0;
-};
-
-/// MPI as the networks of this process share it: one communicator of their own, and whose is what comes. All but
-/// `get`, `rank` and `count` with `mutex` held.
+/// MPI as the networks of this process share it: communicators of their own, and whose is what comes. All but `get`,
+/// `rank` and `count` with `mutex` held.
+///
+/// A message of at most `small_max` bytes is received by a receive that stands ready for whatever comes: nothing costs
+/// less. A larger one is announced by a small one, travels on a communicator of its own, and is received where it is
+/// wanted.
 class mpi_world {
  public:
   /// An end of a connection.
   class end {
    public:
-    /// Keeps it for later. From any network's thread, with the mutex held.
-    virtual void come(mpi_arrival const& what) = 0;
+    /// Keeps it for later; none are the end. From any network's thread, with the mutex held.
+    virtual void come(std::span<std::byte const> bytes) = 0;
+    /// A large message of so many bytes waits to be received.
+    virtual void come_large(std::size_t bytes) = 0;
     virtual void answered(mpi_control const& said) = 0;
 
    protected:
@@ -75,7 +75,15 @@ class mpi_world {
   };
 
   static constexpr int control_tag = 0;
+  static constexpr std::size_t small_max = 16 * 1024;               ///< bytes
   static constexpr std::size_t message_max = std::size_t{1} << 24;  ///< bytes; what is longer nobody here sends
+
+  /// What has to come to its end before the memory of a message can be used again.
+  struct sent {
+    MPI_Request message = MPI_REQUEST_NULL;
+    MPI_Request announcement = MPI_REQUEST_NULL;
+    std::uint64_t announced = 0;
+  };
 
   /// @throws option_error where there can be none
   [[nodiscard]] static mpi_world& get();
@@ -102,15 +110,18 @@ class mpi_world {
   /// Takes one message that has come, and gives it to whom it is for. Returns whether there was one.
   bool take_one();
   /// @throws error (errc::io), as all that follow
-  [[nodiscard]] MPI_Request send(int to, int tag, std::span<std::byte const> bytes);
+  /// @param how stays where it is until all of it is over
+  void send(int to, int tag, std::span<std::byte const> bytes, sent& how);
   void tell(int to, mpi_control said);
   /// Nothing more comes from this end.
   void send_end(int to, int tag);
-  [[nodiscard]] MPI_Request receive(mpi_arrival& what, std::span<std::byte> into);
+  /// The first large message that waits for the end with this tag, of as many bytes.
+  [[nodiscard]] MPI_Request receive(int from, int tag, std::span<std::byte> into);
   /// Whether it is over; then it is null.
   [[nodiscard]] bool test(MPI_Request& request);
-  /// Receives it, and keeps nothing.
-  void drop(mpi_arrival& what);
+  [[nodiscard]] bool test(sent& how) { return (how.announced == 0 || test(how.announcement)) && test(how.message); }
+  /// Receives the same, and keeps nothing.
+  void drop(int from, int tag, std::size_t bytes);
   /// Keeps this alive until all are over.
   void linger(std::vector<MPI_Request> requests, std::shared_ptr<void const> what);
   void linger(std::shared_ptr<lasting> what) { lasting_.push_back(std::move(what)); }
@@ -144,7 +155,10 @@ class mpi_world {
   };
 
   mpi_world();
-  void take_control(int source, mpi_arrival& what);
+  [[nodiscard]] MPI_Request start(int to, int tag, std::span<std::byte const> bytes, MPI_Comm over);
+  void hand_out(MPI_Status const& from, std::span<std::byte const> bytes);
+  void take_large(int source, int tag, std::span<std::byte const> announcement);
+  void take_control(int source, std::span<std::byte const> bytes);
   void finish();
   void finish_sums();
   template <class Done>
@@ -152,7 +166,10 @@ class mpi_world {
   static int on_finalize(MPI_Comm, int, void* world, void*) noexcept;
 
   std::mutex mutex_;
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Comm comm_ = MPI_COMM_NULL;    ///< of small messages
+  MPI_Comm large_ = MPI_COMM_NULL;
+  std::vector<std::byte> inbox_;     ///< where the next small one comes
+  MPI_Request ready_ = MPI_REQUEST_NULL;  ///< to receive it
   MPI_Comm others_ = MPI_COMM_NULL;  ///< all but the first
   std::int32_t places_ = 0;          ///< given out so far
   std::int32_t joined_ = 0;          ///< of these, that have been made

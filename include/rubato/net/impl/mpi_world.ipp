@@ -23,6 +23,8 @@
 namespace rubato::net::detail {
 namespace {
 
+constexpr int tags_of_an_end = 2;  // of its bytes and of announcements, the next one
+constexpr int first_tag = tags_of_an_end;
 constexpr std::uint32_t control_magic = wire::frame_magic + wire::frame_version;
 
 void check_mpi(int code, char const* what) {
@@ -90,9 +92,11 @@ mpi_world& mpi_world::get() {
   return world;
 }
 
-mpi_world::mpi_world() : initialized_here_(initialize()) {
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "duplicate MPI_COMM_WORLD");
-  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+mpi_world::mpi_world() : inbox_(small_max), initialized_here_(initialize()) {
+  for (MPI_Comm* const one : {&comm_, &large_}) {
+    check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, one), "duplicate MPI_COMM_WORLD");
+    MPI_Comm_set_errhandler(*one, MPI_ERRORS_RETURN);
+  }
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &count_);
   check_mpi(MPI_Comm_split(comm_, rank_ == 0 ? MPI_UNDEFINED : 0, rank_, &others_), "tell the first rank from others");
@@ -107,6 +111,10 @@ mpi_world::mpi_world() : initialized_here_(initialize()) {
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &mpi_world::on_finalize, &key, nullptr);
   MPI_Comm_set_attr(MPI_COMM_SELF, key, this);
   MPI_Comm_free_keyval(&key);
+  check_mpi(MPI_Recv_init(inbox_.data(), static_cast<int>(small_max), MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, comm_,
+                          &ready_),
+            "receive");
+  check_mpi(MPI_Start(&ready_), "receive");
 }
 
 mpi_world::~mpi_world() {
@@ -146,7 +154,11 @@ void mpi_world::finish() {
   check_mpi(MPI_Ibarrier(comm_, &all), "wait for the other ranks");
   look_until([&] { return (void)tidy(), test(all); });
   finish_sums();
+  MPI_Cancel(&ready_);
+  MPI_Wait(&ready_, MPI_STATUS_IGNORE);
+  MPI_Request_free(&ready_);
   if (others_ != MPI_COMM_NULL) MPI_Comm_free(&others_);
+  MPI_Comm_free(&large_);
   MPI_Comm_free(&comm_);
 }
 
@@ -163,7 +175,7 @@ void mpi_world::finish_sums() {
 }
 
 int mpi_world::add(end& e, int source) {
-  do next_tag_ = next_tag_ == tag_max_ ? control_tag + 1 : next_tag_ + 1;
+  do next_tag_ = next_tag_ >= tag_max_ - tags_of_an_end ? first_tag : next_tag_ + tags_of_an_end;
   while (ends_.contains(next_tag_));
   ends_.emplace(next_tag_, known_end{&e, source});
   return next_tag_;
@@ -181,32 +193,42 @@ std::uint16_t mpi_world::add(door& d, std::uint16_t number) {
 
 bool mpi_world::take_one() {
   int found = 0;
-  mpi_arrival what;
   MPI_Status from;
-  // Open MPI looks among the messages that it has fetched, and then fetches others: what it finds the next time.
-  for (int looks = 0; looks < 2 && found == 0; ++looks)
-    check_mpi(MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &what.message, &from), "look for messages");
+  check_mpi(MPI_Test(&ready_, &found, &from), "look for messages");
   if (found == 0) return false;
-  MPI_Count bytes = 0;
-  MPI_Get_elements_x(&from, MPI_BYTE, &bytes);
-  what.bytes = static_cast<std::size_t>(bytes);
-  if (from.MPI_TAG == control_tag) return take_control(from.MPI_SOURCE, what), true;
-  auto const at = ends_.find(from.MPI_TAG);
-  // An end that has closed: the other one may not know yet.
-  if (at == ends_.end() || at->second.source != from.MPI_SOURCE) drop(what);
-  else at->second.to->come(what);
+  int bytes = 0;
+  MPI_Get_count(&from, MPI_BYTE, &bytes);
+  struct again {
+    MPI_Request& next;
+    ~again() { MPI_Start(&next); }
+  } const at_the_end{ready_};
+  hand_out(from, std::span(inbox_).first(static_cast<std::size_t>(bytes)));
   return true;
 }
 
-void mpi_world::take_control(int source, mpi_arrival& what) {
+void mpi_world::hand_out(MPI_Status const& from, std::span<std::byte const> bytes) {
+  if (from.MPI_TAG == control_tag) return take_control(from.MPI_SOURCE, bytes);
+  int const tag = from.MPI_TAG - from.MPI_TAG % tags_of_an_end;
+  if (from.MPI_TAG != tag) return take_large(from.MPI_SOURCE, tag, bytes);
+  auto const at = ends_.find(tag);
+  // Or else an end that has closed: the other one may not know yet.
+  if (at != ends_.end() && at->second.source == from.MPI_SOURCE) at->second.to->come(bytes);
+}
+
+void mpi_world::take_large(int source, int tag, std::span<std::byte const> announcement) {
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, announcement.data(), std::min(sizeof bytes, announcement.size()));
+  auto const at = ends_.find(tag);
+  if (at != ends_.end() && at->second.source == source) at->second.to->come_large(static_cast<std::size_t>(bytes));
+  else drop(source, tag, static_cast<std::size_t>(bytes));
+}
+
+void mpi_world::take_control(int source, std::span<std::byte const> bytes) {
   mpi_control said;
-  if (what.bytes != sizeof said) {
-    log(log_level::warning, fmt::format("rank-{}: a message of {} bytes about connections, expected {}", source,
-                                        what.bytes, sizeof said));
-    return drop(what);
-  }
-  MPI_Status ignored;
-  check_mpi(MPI_Mrecv(&said, sizeof said, MPI_BYTE, &what.message, &ignored), "receive");
+  if (bytes.size() != sizeof said)
+    return log(log_level::warning, fmt::format("rank-{}: a message of {} bytes about connections, expected {}", source,
+                                               bytes.size(), sizeof said));
+  std::memcpy(&said, bytes.data(), sizeof said);
   if (said.magic != control_magic)
     return log(log_level::warning,
                fmt::format("rank-{}: what it says of connections is of another version of Rubato", source));
@@ -220,23 +242,32 @@ void mpi_world::take_control(int source, mpi_arrival& what) {
   if (said.what == mpi_control::kind::accepted) send_end(source, said.from);  // nobody waits for it any more
 }
 
-MPI_Request mpi_world::send(int to, int tag, std::span<std::byte const> bytes) {
+MPI_Request mpi_world::start(int to, int tag, std::span<std::byte const> bytes, MPI_Comm over) {
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, tag, comm_, &request), "send");
+  check_mpi(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, tag, over, &request), "send");
   return request;
+}
+
+void mpi_world::send(int to, int tag, std::span<std::byte const> bytes, sent& how) {
+  bool const is_large = bytes.size() > small_max;
+  if (is_large) {
+    how.announced = bytes.size();
+    how.announcement = start(to, tag + 1, std::as_bytes(std::span(&how.announced, 1)), comm_);
+  }
+  how.message = start(to, tag, bytes, is_large ? large_ : comm_);
 }
 
 void mpi_world::tell(int to, mpi_control said) {
   said.magic = control_magic;
   auto const kept = std::make_shared<mpi_control const>(said);
-  linger({send(to, control_tag, std::as_bytes(std::span(kept.get(), 1)))}, kept);
+  linger({start(to, control_tag, std::as_bytes(std::span(kept.get(), 1)), comm_)}, kept);
 }
 
-void mpi_world::send_end(int to, int tag) { linger({send(to, tag, {})}, nullptr); }
+void mpi_world::send_end(int to, int tag) { linger({start(to, tag, {}, comm_)}, nullptr); }
 
-MPI_Request mpi_world::receive(mpi_arrival& what, std::span<std::byte> into) {
+MPI_Request mpi_world::receive(int from, int tag, std::span<std::byte> into) {
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Imrecv(into.data(), static_cast<int>(into.size()), MPI_BYTE, &what.message, &request), "receive");
+  check_mpi(MPI_Irecv(into.data(), static_cast<int>(into.size()), MPI_BYTE, from, tag, large_, &request), "receive");
   return request;
 }
 
@@ -246,12 +277,11 @@ bool mpi_world::test(MPI_Request& request) {
   return done != 0;
 }
 
-void mpi_world::drop(mpi_arrival& what) {
-  if (what.bytes > message_max)  // nobody here sends that, so nobody here takes memory for it
-    log(log_level::warning, fmt::format("a message of {} bytes, expected at most {}", what.bytes, message_max));
-  std::size_t const size = std::min(what.bytes, message_max);
-  auto const nowhere = std::make_shared<std::vector<std::byte>>(size);
-  linger({receive(what, *nowhere)}, nowhere);
+void mpi_world::drop(int from, int tag, std::size_t bytes) {
+  if (bytes > message_max)  // nobody here sends that, so nobody here takes memory for it
+    return log(log_level::warning, fmt::format("a message of {} bytes, expected at most {}", bytes, message_max));
+  auto const nowhere = std::make_shared<std::vector<std::byte>>(bytes);
+  linger({receive(from, tag, *nowhere)}, nowhere);
 }
 
 void mpi_world::linger(std::vector<MPI_Request> requests, std::shared_ptr<void const> what) {

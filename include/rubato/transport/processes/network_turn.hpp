@@ -60,7 +60,7 @@ class network_turn {
       }
     } const here(*this);
     if (attended_) network_.interrupt();
-    while (!done() && network_.now() < deadline) {
+    while (!done() && is_before(deadline)) {
       if (taken_ || wanting_ != 0) {
         sleep(guard, deadline);
         continue;
@@ -101,6 +101,10 @@ class network_turn {
   void stir() noexcept { stirred_.store(true, std::memory_order_relaxed); }
 
  private:
+  /// Who has no deadline need not know the time.
+  [[nodiscard]] bool is_before(clock::time_point deadline) const {
+    return deadline == clock::time_point::max() || network_.now() < deadline;
+  }
   void sleep(std::unique_lock<std::mutex>& guard, clock::time_point deadline) {
     ++sleeping_;
     if (deadline == clock::time_point::max()) changed_->wait(guard);
@@ -116,7 +120,7 @@ class network_turn {
       do {
         network_.run_one(deadline);
       } while (!stirred_.exchange(false, std::memory_order_relaxed) && !done() &&
-               wanting_.load(std::memory_order_relaxed) == 0 && network_.now() < deadline);
+               wanting_.load(std::memory_order_relaxed) == 0 && is_before(deadline));
     } catch (...) {
       guard.lock();
       taken_ = attended_ = false;
