@@ -19,6 +19,7 @@ namespace {
 using namespace aaai20;
 
 constexpr std::array commit_rates = {1, 2, 3, 4, 6, 8, 12, 16, 24};
+constexpr std::array momenta = {0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99};
 
 void run_cluster(char const* title, material& data, setting const& s,
                  reproduce_options const& options) {
@@ -47,6 +48,25 @@ void run_cluster(char const* title, material& data, setting const& s,
   fmt::print("\n");
 }
 
+/// (c): the momentum of Equation 2 as one that the server has, where every commit is a step and all wait.
+void run_momenta(material& data, reproduce_options const& options) {
+  experiment e(data, one_one_three(), options);
+  double const rate = e.tuned_rate(e.choice("bsp"));
+  std::vector<outcome> all;
+  for (double const mu : momenta) {
+    e.here.with.global_momentum = mu;
+    all.push_back(e.measure(e.choice("bsp"), rate));
+    all.back().label = fmt::format("momentum {}", mu);
+  }
+  fmt::print("(c) An explicit momentum, BSP, 3 workers, a rate tuned without momentum\n{}", table_of(all).to_string());
+  auto const best = std::ranges::min_element(all, {}, &outcome::seconds);
+  claims said;
+  said.add(best != all.begin() && best + 1 != all.end(), "There is a best momentum between none and much.",
+           fmt::format("{} with none, {} with {}, {} with {}.", show_time(all.front()), show_time(*best), best->label,
+                       show_time(all.back()), all.back().label));
+  said.print();
+}
+
 }  // namespace
 
 void reproduce_adsp_figure3(reproduce_options const& options) {
@@ -56,6 +76,7 @@ void reproduce_adsp_figure3(reproduce_options const& options) {
   run_cluster("3 workers, times of a mini-batch 1 : 1 : 3, as in the paper", data, one_one_three(),
               options);
   run_cluster("18 EC2 instances", data, ec2(18), options);
+  run_momenta(data, options);
 }
 
 }  // namespace rubato::bench

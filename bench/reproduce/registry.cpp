@@ -37,7 +37,7 @@ constexpr std::array all{
                  reproduce_sigmod17_figure16},
     reproduction{"adsp-figure1", "BSP, SSP, ADACOMM and ADSP: where time goes with speeds 1:1:3",
                  reproduce_adsp_figure1},
-    reproduction{"adsp-figure3", "ADSP: the commit rate, convergence time and implicit momentum",
+    reproduction{"adsp-figure3", "ADSP: the commit rate, convergence time and momentum, implicit or not",
                  reproduce_adsp_figure3},
     reproduction{"adsp-figure4", "BSP, SSP, ADACOMM, Fixed ADACOMM and ADSP on 18 EC2 instances",
                  reproduce_adsp_figure4},
@@ -50,6 +50,7 @@ constexpr std::array all{
                  reproduce_adsp_figure9},
     reproduction{"adsp-figure10", "bandwidth; ADSP++: a blocking search of rate and momentum",
                  reproduce_adsp_figure10},
+    reproduction{"adsp-figure11", "the five of figure 4 at the times of a large model", reproduce_adsp_figure11},
     reproduction{"adsp-figure13", "the five of figure 4: regression on chillers",
                  reproduce_adsp_figure13},
     reproduction{"adsp-search", "ADSP: what the online search finds beside the best fixed rate",
@@ -108,6 +109,7 @@ constexpr std::array all{
     reproduction{"lag", "LAG and gradient descent: uploads to a target", reproduce_lag},
     reproduction{"wide-area", "BSP and SSP over 20 ms and 100 Mbit/s: processes and the simulator",
                  reproduce_wide_area},
+    reproduction{"simulator", "runs in threads of this machine beside the same in the simulator", reproduce_simulator},
 };
 
 }  // namespace

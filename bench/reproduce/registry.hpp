@@ -64,7 +64,7 @@ void reproduce_sigmod17_figure16(reproduce_options const& options);
 
 /// ADSP paper, Figure 1: where time goes with speeds 1:1:3.
 void reproduce_adsp_figure1(reproduce_options const& options);
-/// The same, Figure 3: the commit rate, convergence time and implicit momentum.
+/// The same, Figure 3: the commit rate, convergence time and momentum, implicit or not.
 void reproduce_adsp_figure3(reproduce_options const& options);
 /// The same, Figure 4: time and steps to convergence on EC2 instances.
 void reproduce_adsp_figure4(reproduce_options const& options);
@@ -78,6 +78,8 @@ void reproduce_adsp_figure8(reproduce_options const& options);
 void reproduce_adsp_figure9(reproduce_options const& options);
 /// The same, Figure 10: bandwidth, and ADSP++, a blocking search of rate and momentum.
 void reproduce_adsp_figure10(reproduce_options const& options);
+/// The same, Figure 11: at the times of a large model.
+void reproduce_adsp_figure11(reproduce_options const& options);
 /// The same, Figure 13: regression on chillers.
 void reproduce_adsp_figure13(reproduce_options const& options);
 /// The same, what the online search finds beside the best of all fixed rates.
@@ -155,5 +157,8 @@ void reproduce_lag(reproduce_options const& options);
 
 /// Of our own: BSP and SSP over a slow and narrow network, processes beside the simulator.
 void reproduce_wide_area(reproduce_options const& options);
+
+/// No paper's: runs in threads of this process beside the same in the simulator.
+void reproduce_simulator(reproduce_options const& options);
 
 }  // namespace rubato::bench
