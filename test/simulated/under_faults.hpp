@@ -1,7 +1,9 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <optional>
@@ -9,12 +11,11 @@
 #include <string>
 #include <vector>
 
-#include <rubato/protocol/asp.hpp>
-#include <rubato/protocol/bsp.hpp>
-#include <rubato/protocol/ssp.hpp>
+#include <rubato/storage/multi_version.hpp>
 #include <rubato/testing/observed_run.hpp>
 #include <rubato/testing/trial.hpp>
 
+#include "simulated/drawn_rules.hpp"
 #include "simulated/held_places.hpp"
 #include "simulated/sequential.hpp"
 
@@ -25,7 +26,7 @@ namespace rubato::test {
 class watched_trial {
  public:
   explicit watched_trial(std::uint64_t seed) : random_(seed, 0xfa17) {
-    draw_protocol();
+    draw_protocol(seed);
     options_.workers = 1 + static_cast<std::uint32_t>(random_.below(3));
     options_.servers = 1 + static_cast<std::uint32_t>(random_.below(2));
     options_.place.when_lost = random_.chance(0.6) ? net::on_loss::go_on : net::on_loss::end;
@@ -36,7 +37,8 @@ class watched_trial {
     options_.endangered = [this](testing::process_number p) { endanger(p); };
     options_.after_event = [this] {
       if (auto const wrong = places_.look([this](auto p) { return is_in_danger(p); })) observer_->breach(*wrong);
-      bool const all_are_there = !expected_.holds_back || in_danger_.empty();
+      // Else some of what was held back may have been left out.
+      bool const all_are_there = !rules_.expected.holds_back || (in_danger_.empty() && !rules_.drops);
       if (auto const wrong = places_.look_at_memory(is_row, all_are_there)) observer_->breach(*wrong);
     };
     in_background_ = random_.chance(0.2);
@@ -47,9 +49,7 @@ class watched_trial {
       options_.servers = 1;
       options_.frame = 2'500'000;
       options_.with = {testing::fault::cuts_inside};
-      protocol_ = rules(ssp{.staleness = 1});
-      expected_ = testing::eager_rules(1);
-      is_bsp_ = false;
+      rules_ = {.protocol = rules(ssp{.staleness = 1}), .expected = testing::eager_rules(1)};
       clocks_ = std::min<std::int64_t>(clocks_, 2);
       options_.without = {testing::fault::paced_paths, testing::fault::small_rooms, testing::fault::pieces};
     } else if (random_.chance(0.15)) {  // clusters one after the other
@@ -79,10 +79,10 @@ class watched_trial {
     }
     schedule_ = {.seed = seed, .workers = columns, .servers = options_.servers};
     // Who begins anew after all others were lost begins another run, which has all of the last one from its start.
-    expected_.newest = [this, newest = expected_.newest](clock_index c) {
+    rules_.expected.newest = [this, newest = rules_.expected.newest](clock_index c) {
       return in_danger_.empty() ? newest(c) : clock_index::highest();
     };
-    observer_.emplace(expected_, 0, columns, testing::detail::servers_of_rows(schedule_));
+    observer_.emplace(rules_.expected, 0, columns, testing::detail::servers_of_rows(schedule_));
   }
 
   [[nodiscard]] testing::trial_result run() {
@@ -98,36 +98,9 @@ class watched_trial {
   static constexpr std::size_t rows = testing::detail::table_rows;
   static constexpr std::uint64_t own_rows = std::uint64_t{1} << 60;
 
-  void draw_protocol() {
-    switch (random_.below(6)) {
-      case 0:
-        protocol_ = rules(bsp{});
-        expected_ = testing::strict_rules(0);
-        is_bsp_ = true;
-        return;
-      case 1: {
-        staleness const s = static_cast<std::int64_t>(random_.below(3));
-        protocol_ = rules(basic_ssp<strict>{.staleness = s});
-        expected_ = testing::strict_rules(s);
-        return;
-      }
-      case 2:
-        protocol_ = rules(asp{});
-        expected_ = testing::eager_rules(staleness::infinite());
-        return;
-      case 3: {
-        staleness const s = static_cast<std::int64_t>(random_.below(3));
-        protocol_ = rules(basic_ssp<stable_cut>{.staleness = s});
-        expected_ = testing::synchronized_rules(s);
-        return;
-      }
-      default: {
-        staleness const s = static_cast<std::int64_t>(random_.below(4));
-        protocol_ = rules(ssp{.staleness = s});
-        expected_ = testing::eager_rules(s);
-        return;
-      }
-    }
+  void draw_protocol(std::uint64_t seed) {
+    rules_ = draw_rules_by_clocks(random_);
+    if (random_stream others(seed, 0x07e5); others.chance(0.35)) rules_ = draw_other_rules(others);
   }
 
   /// That the run begins with.
@@ -150,19 +123,26 @@ class watched_trial {
   }
 
   void play(tcp const& transport, testing::simulated_process& me, bool is_first) {
+    if (rules_.versioned) play_with<multi_version<dense<float>>>(transport, me, is_first);
+    else play_with<dense<float>>(transport, me, is_first);
+  }
+
+  template <class Weights>
+  void play_with(tcp const& transport, testing::simulated_process& me, bool is_first) {
     std::vector<float> const first = test::first_weights();
     using wide = dense<std::int32_t, sum>;
-    cluster<tcp, rules, testing::detail::counting_dense, testing::detail::counting_sparse, dense<float>, wide> c{
-        transport, *protocol_,
+    cluster<tcp, rules, testing::detail::counting_dense, testing::detail::counting_sparse, Weights, wide> c{
+        transport, *rules_.protocol,
         testing::detail::counting_dense{.rows = rows, .width = columns, .partition = {schedule_.seed}},
         testing::detail::counting_sparse{.width = columns, .partition = {schedule_.seed}},
-        dense<float>{.rows = test::size, .init = first}, wide{.rows = wide_rows_}};
+        Weights(dense<float>{.rows = test::size, .init = first}), wide{.rows = wide_rows_}};
     held_places::hold const mine(places_, me, c.runtime());
     if (!is_first) {
       unwatched(c);
       if (transport.place.as != net::role::worker) return;
-      std::vector const expected(wide_rows_, static_cast<std::int32_t>(3 * workers()));
-      if (c.template parameters<3>() != expected)
+      auto const expected = static_cast<std::int32_t>(3 * workers());
+      if (std::ranges::any_of(c.template parameters<3>(),
+                              [&](std::int32_t n) { return n > expected || (n != expected && !rules_.drops); }))
         observer_->breach("a second cluster does not count every commit once");
       return;
     }
@@ -174,10 +154,14 @@ class watched_trial {
     auto const& counts = c.template parameters<3>();
     // Who was given up may see what there was before others went on without it.
     if (me.is_killed() || is_in_danger(me.number()) || report.completed != completion::whole) return;
-    observer_->finish(0, counted);
-    observer_->finish(1, testing::detail::spread(keyed, columns));
+    if (rules_.by_rounds) check_rounds(counted);
+    if (!rules_.drops) {
+      observer_->finish(0, counted);
+      observer_->finish(1, testing::detail::spread(keyed, columns));
+    }
     check_wide(counts);
-    if (is_bsp_ && in_danger_.empty() && lives_.size() == workers()) check_weights(learned, clocks_);
+    if (rules_.versioned && in_danger_.empty()) check_versions(learned, first);
+    if (rules_.is_bsp && in_danger_.empty() && lives_.size() == workers()) check_weights(learned, clocks_);
     if (runs_ == 1) return;
     unwatched(c);
     if (in_danger_.empty()) check_wide(c.template parameters<3>());
@@ -230,14 +214,26 @@ class watched_trial {
       if (draws.chance(0.7)) read(w, me.number(), column, draws);
       me.work(stretch(std::chrono::milliseconds(3), draws.uniform()));
       push(w, column, draws);
-      if (is_bsp_) step_weights(w, clock);
+      if (rules_.is_bsp) step_weights(w, clock);
+      if (rules_.versioned) step_versions(w, column, draws);
       if (draws.chance(0.4)) read(w, me.number(), column, draws);
-      observer_->asking(column, expected_.bound);
-      observer_->committing(column);
-      w.commit();
-      observer_->committed(column, w.clock());
+      commit(w, column, clock + 1 == clocks_);
     }
     if (!me.is_killed() && !is_in_danger(me.number())) present.leave();
+  }
+
+  /// Where the pace says when, all is committed in the end.
+  template <class Worker>
+  void commit(Worker& w, std::uint32_t column, bool is_last) {
+    observer_->asking(column, rules_.expected.bound);
+    observer_->committing(column);
+    if (rules_.by_pace) w.report_loss(1 / (1 + to_seconds(w.now().since_start())));
+    if (rules_.by_pace && !is_last) {
+      if (!w.step()) return observer_->not_committed(column);
+    } else {
+      w.commit();
+    }
+    observer_->committed(column, w.clock());
   }
 
   /// Of the sparse table, for one commit alone. Nobody reads it.
@@ -277,12 +273,13 @@ class watched_trial {
     values.resize(values.size() + columns, 1);
     w[table<1>].push(keys, values);
     w[table<3>].push(std::vector<std::int32_t>(wide_rows_, 1));
+    ++steps_;
   }
 
   /// Everything of every commit once; of those of somebody who may have been lost, at most.
   void check_wide(std::vector<std::int32_t> const& counts) {
-    auto const expected = static_cast<std::int64_t>(observer_->commits()) + others_;
-    std::int64_t const least = in_danger_.empty() ? expected : 0;
+    auto const expected = (rules_.by_pace ? steps_ : static_cast<std::int64_t>(observer_->commits())) + others_;
+    std::int64_t const least = in_danger_.empty() && !rules_.drops ? expected : 0;
     auto const bad = std::ranges::find_if(counts, [&](std::int32_t n) { return n < least || n > expected; });
     if (bad != counts.end())
       observer_->breach("in the end row ", bad - counts.begin(), " of the wide table counts ", *bad, " commits of ",
@@ -293,11 +290,12 @@ class watched_trial {
   void read(Worker& w, testing::process_number process, std::uint32_t column, random_stream& draws) {
     std::vector<std::uint64_t> const at = all_rows();
     std::vector<std::int64_t> out(rows * columns);
-    staleness const s = expected_.bound;
+    staleness const s = rules_.expected.bound;
     observer_->asking(column, s);
-    bool const counts = !is_a_liar_there_ || !is_in_danger(process);
+    bool const counts = (!is_a_liar_there_ || !is_in_danger(process)) && !rules_.by_rounds;
     if (draws.chance(0.5)) {
       w.pull(out, s);
+      if (rules_.by_rounds) check_rounds(out);
       if (counts) observer_->read(column, s, 0, testing::observer::kind::whole, at, out);
       return;
     }
@@ -305,6 +303,48 @@ class watched_trial {
     for (auto& k : keys) k = testing::detail::sparse_key(k);
     w[table<1>].pull(keys, out, s);
     if (counts) observer_->read(column, s, 1, testing::observer::kind::keyed, at, out);
+  }
+
+  /// A commit adds 1 to all rows of its worker's column: of each server they hold as many.
+  void check_rounds(std::vector<std::int64_t> const& counted) {
+    auto const servers = testing::detail::servers_of_rows(schedule_).front();
+    for (std::uint32_t column = 0; column < columns; ++column)
+      for (std::size_t row = 0; row < rows; ++row) {
+        auto const first = static_cast<std::size_t>(std::ranges::find(servers, servers[row]) - servers.begin());
+        std::int64_t const here = counted[row * columns + column], there = counted[first * columns + column];
+        if (here != there || here < 0 || here > clocks_)
+          return observer_->breach("row ", row, " counts ", here, " commits of life ", column, ", and row ", first, " ",
+                                   there);
+      }
+  }
+
+  /// Each life has a weight of its own to which each of its commits adds 1: worth 1 over the number of commits that have
+  /// the same version.
+  template <class Worker>
+  void step_versions(Worker& w, std::uint32_t column, random_stream& draws) {
+    if (draws.chance(0.7)) {
+      test::weights now(test::size);
+      w[table<2>].pull(now, rules_.expected.bound);
+      float const own = now[column] - test::first_weights()[column];
+      if (own < -1e-3F || own > static_cast<float>(clocks_) + 1e-3F)
+        observer_->breach("DYN-1: life ", column, " reads ", own, " of its own commits, of which there are at most ",
+                          clocks_);
+    }
+    w[table<2>].push(std::array{key{column}}, std::array{1.0F});
+  }
+
+  /// The updates of a version count 1 together.
+  void check_versions(test::weights const& learned, test::weights const& first) {
+    double all = 0;
+    for (std::size_t i = 0; i < learned.size(); ++i) {
+      double const one = double{learned[i]} - first[i];
+      all += one;
+      if (i >= lives_.size() ? one != 0 : one < 0.999 * static_cast<double>(clocks_) / static_cast<double>(columns))
+        observer_->breach("DYN-1: in the end the commits of life ", i, " count ", one);
+    }
+    bool const is_whole = std::abs(all - std::round(all)) <= 1e-3;
+    if (!is_whole || (lives_.size() == 1 && std::round(all) != static_cast<double>(clocks_)))
+      observer_->breach("DYN-1: in the end all commits count ", all, " versions");
   }
 
   /// What a sequential program computes; read before anything of it is pushed.
@@ -329,14 +369,13 @@ class watched_trial {
   random_stream random_;
   testing::trial_options options_;
   bool is_a_liar_there_ = false;  ///< what it reads does not have what it has committed
-  std::optional<rules> protocol_;
-  testing::expectations expected_;
-  bool is_bsp_ = false;
+  drawn_rules rules_;
   std::size_t wide_rows_ = 4;
   std::uint32_t threads_ = 1;  ///< workers of a process
   bool in_background_ = false;  ///< a thread of each worker process serves its links
   int runs_ = 1;      ///< of a cluster; only the first is watched
   int clusters_ = 1;  ///< of each process; only the first is watched
+  std::int64_t steps_ = 0;   ///< that are watched, each of which pushes once
   std::int64_t others_ = 0;  ///< commits that are not watched
   std::int64_t clocks_ = 1;
   testing::schedule schedule_;

@@ -14,6 +14,7 @@
 
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/k_sync.hpp>
 #include <rubato/storage/sparse.hpp>
 
 #include "transport/processes/server_process_bench.hpp"
@@ -162,6 +163,19 @@ TEST_CASE("server limits: rows of a commit that is refused are nobody's", "[tcp]
   REQUIRE(l.has_commits(1));
   l.commit(l.run.first(), first_worker, 1, {many}, {1});
   CHECK(l.run.until([&] { return l.run.stats().over_limits == 1; }, std::chrono::seconds(2)));
+}
+
+TEST_CASE("server limits: rows of a commit that comes too late for its round are nobody's", "[tcp]") {
+  std::vector<float> const ten(10, 1.0F);
+  limited_run l(k_sync{.k = 1}, describe(sparse<float>{}), {.rows_max = 12});
+  l.commit(l.run.first(), first_worker, 0, {100}, {1});
+  REQUIRE(l.has_commits(1));
+  l.commit(*l.second, second_worker, 0, rows_between(0, 10), ten);  // of a round that is over
+  REQUIRE(l.has_commits(2));
+  l.commit(*l.second, second_worker, 1, rows_between(10, 20), ten);
+  REQUIRE(l.has_commits(3));
+  l.commit(*l.second, second_worker, 2, rows_between(0, 3), {1, 1, 1});
+  CHECK_THAT(l.cut_off(), Contains("with 10 rows of its own"));
 }
 
 TEST_CASE("server limits: rows that a stage takes out of a table are nobody's", "[tcp]") {

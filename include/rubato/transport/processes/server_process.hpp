@@ -103,6 +103,7 @@ class server_process final : coordinator_user {
   void check_held(session& s, std::uint64_t bytes);
   void take_rows(session const& s, commit_message const& m);
   void recount_rows(wire::begin_stage const& m);
+  void recount_rows(std::size_t table);
   void check_limits(session& s);
   [[noreturn]] void beyond_limits(session const& s, char const* name, std::uint64_t most, std::string const& what);
   void weigh_memory();

@@ -289,7 +289,12 @@ void server_process::check_held(session& s, std::uint64_t bytes) {
 }
 
 void server_process::take_rows(session const& s, commit_message const& m) {
-  process_usage::limit const beyond = usage_.take_rows(s.process, m);
+  process_usage::limit beyond = usage_.take_rows(s.process, m);
+  if (beyond != process_usage::limit::none && plan_.protocol(protocol_).visibility.holds_back()) {
+    // Some of what was held back may have been left out since, late or of somebody lost, with rows that are nowhere.
+    for (std::size_t i = 0; i < plan_.tables().size(); ++i) recount_rows(i);
+    beyond = usage_.take_rows(s.process, m);
+  }
   if (beyond == process_usage::limit::none) return;
   net::server_limits const& l = place_.limits;
   std::string const rows = std::to_string(usage_.rows_of(s.process)) + " rows of its own";
@@ -304,11 +309,23 @@ void server_process::recount_rows(wire::begin_stage const& m) {
   for (std::size_t i = 0; i < plan_.tables().size(); ++i) {
     bool const changed = m.changes_tables && (std::ranges::find(c.cleared, i) != c.cleared.end() ||
                                               std::ranges::find(c.copied, i, &table_copy::to) != c.copied.end());
-    if (plan_.table(i).bounded() || (!changed && m.recover != recovery::restore)) continue;
-    table_state left;
-    shard_->observe(i, left);
-    usage_.keep_only(i, {left.keys().begin(), left.keys().end()});
+    if (changed || m.recover == recovery::restore) recount_rows(i);
   }
+}
+
+/// Only those count that are in the table, or held back for it.
+void server_process::recount_rows(std::size_t table) {
+  if (plan_.table(table).bounded()) return;
+  table_state now;
+  shard_->observe(table, now);
+  std::vector<std::uint64_t> rows(now.keys().begin(), now.keys().end());
+  shard_->inspect([&](auto const& control) {
+    control.for_each_held([&](held_commit const& h) {
+      auto const& part = *h.message.parts[table];
+      rows.insert(rows.end(), part.rows.begin(), part.rows.end());
+    });
+  });
+  usage_.keep_only(table, std::move(rows));
 }
 
 /// What is held back is weighed again only when it may have become too much.
