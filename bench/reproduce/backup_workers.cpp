@@ -51,8 +51,9 @@ class stragglers {
 
   [[nodiscard]] std::string description() const {
     return fmt::format("LR on {}, {} workers; a step is a mini-batch of {:.0f}% of a worker's rows, and takes six "
-                       "times as long once in a hundred times.\nThe target, {:.4g}, is 98% of the way to what serial SGD "
-                       "finds. The rate is in proportion to K, as in the paper: the best of all {}, {:.3g}, for these.",
+                       "times as long once in a hundred times.\nThe target, {:.4g}, is 98% of the way to what serial "
+                       "SGD finds. The rate is in proportion to K, as in the paper: the best of "
+                       "all {}, {:.3g}, for these.",
                        data_.name(), hundred, 100 * job_.batch, *job_.target, hundred, best_);
   }
   [[nodiscard]] run_result run(rules const& protocol, std::uint32_t k) const {

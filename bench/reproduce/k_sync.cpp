@@ -142,8 +142,8 @@ double settled_loss(run_result const& r) {
 void time_versions(reproduce_options const& options, claims& said) {
   times_of_versions const times(options.clocks.value_or(20'000), options.seed);
   fmt::print("The mean time of a version:\n\n{}\nmodelled: by a model of its own, with our rules: nobody is stopped "
-             "whose update is late already, and in K-async one\nwhose late update is in goes on at once. They account for "
-             "what is not as in the paper to {:.1f}%.\n",
+             "whose update is late already, and in K-async one\nwhose late update is in goes on at once. They account "
+             "for what is not as in the paper to {:.1f}%.\n",
              times.to_string(), 100 * times.most_off());
   double const ours = times.of(waiting::k_sync, many).measured / times.of(waiting::k_async, 1).measured;
   double const theirs = many * harmonic(many);

@@ -119,6 +119,12 @@ void reproduce_gossip(reproduce_options const& options);
 void reproduce_k_sync(reproduce_options const& options);
 /// Synchronous SGD with backup workers: how many of a hundred workers.
 void reproduce_backup_workers(reproduce_options const& options);
+/// FedAvg: rounds to a target by how much clients do in each, with rows at random and by label.
+void reproduce_fed_avg(reproduce_options const& options);
+/// FedBuff beside synchronous rounds where clients take long at times.
+void reproduce_fed_buff(reproduce_options const& options);
+/// Rates divided by staleness, with 30 learners.
+void reproduce_staleness_aware(reproduce_options const& options);
 
 /// FlexPS paper, Figure 1: what an iteration takes by degree, for small and large batches.
 void reproduce_flexps_figure1(reproduce_options const& options);

@@ -113,6 +113,9 @@ TEST_CASE("figures are printed beside what the paper says of them") {
       figure{"sigmod17-figure7", "1", {"only in the network", "con_sgd(3)", "FlexRR is 1.2x as fast as SSP."}},
       figure{"k-sync", "200", {"8-batch-async", "settles at", "They account for what"}},
       figure{"backup-workers", "20", {"90 + 10", "asynchronous", "None came to the target"}},
+      figure{"fed-avg", "2", {"two labels each", "483", "Not all came to the target"}},
+      figure{"fed-buff", "1", {"FedBuff, K = 10", "the first 77 of 100", "Not all came to the target"}},
+      figure{"staleness-aware", "4", {"30-softsync, aware", "A quarter of it", "does not converge"}},
       figure{"hop-equation2", "2", {"4x, one worker", "ahead : behind", "weighted average performs slightly better"}}};
   for (figure const& f : figures) {
     outcome const o = run("reproduce " + std::string(f.name) + " --data-dir /no/such/directory --clocks " + f.clocks);
