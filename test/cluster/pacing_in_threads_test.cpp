@@ -50,9 +50,9 @@ using doubles = std::vector<double>;
 constexpr std::uint64_t rows = 8;
 
 /// Who committed when.
-class commit_times {
+class times_of_commits {
  public:
-  explicit commit_times(std::uint32_t workers) : times_(workers) {}
+  explicit times_of_commits(std::uint32_t workers) : times_(workers) {}
 
   void add(std::uint32_t w, time_point t) {
     std::lock_guard const guard(lock_);
@@ -81,7 +81,7 @@ class commit_times {
 /// The training body, the same for virtual and for wall time. `compute` takes its time in process;
 /// the simulator goes by the units of work.
 template <class GoesOn, class Compute>
-auto training(GoesOn goes_on, commit_times& times, Compute compute) {
+auto training(GoesOn goes_on, times_of_commits& times, Compute compute) {
   return [goes_on, &times, compute](auto& worker) {
     doubles w(rows);
     doubles u(rows);
@@ -96,7 +96,7 @@ auto training(GoesOn goes_on, commit_times& times, Compute compute) {
 }
 
 /// How many of the checkpoints saw all workers within one commit.
-int within_one(commit_times const& times, duration period, int checkpoints) {
+int within_one(times_of_commits const& times, duration period, int checkpoints) {
   int good = 0;
   for (int k = 1; k <= checkpoints; ++k) good += times.spread_at(time_point(k * period)) <= 1;
   return good;
@@ -189,7 +189,7 @@ TEST_CASE("adsp in threads: slowed workers commit as often as the others, at nea
   adsp const protocol{.check_period = period, .first_rate = rate, .search = false};
 
   // In virtual time it is exact.
-  commit_times virtual_times(workers);
+  times_of_commits virtual_times(workers);
   cluster simulation{simulated{.workers = workers, .scenario = {.speed = {.slowness = slowness}}}, protocol,
                      weights{.rows = rows}};
   time_point const end(checkpoints * period + period / 2);
@@ -202,7 +202,7 @@ TEST_CASE("adsp in threads: slowed workers commit as often as the others, at nea
 
   // Threads, until the slowest has made so many commits.
   constexpr std::size_t enough = rate * (checkpoints - 2);
-  commit_times times(workers);
+  times_of_commits times(workers);
   commit_targets targets;
   decorated const transport{in_process{.workers = workers, .servers = 2, .slowness = slowness},
                             [&](endpoint& e, worker_id) { return std::make_unique<overheard>(e, targets); }};

@@ -33,7 +33,7 @@ using namespace rubato;
 
 namespace {
 
-filter_point at(std::int64_t clock) { return {clock_index{clock}, worker_id{0}}; }
+filter_point point_at(std::int64_t clock) { return {clock_index{clock}, worker_id{0}}; }
 
 /// Row 5 never goes.
 struct forgets_row {
@@ -92,19 +92,19 @@ TEST_CASE("significance: the bound is v/sqrt(t) of the parameter, and what is se
       for (double const share : {0.1, 0.99, 1.01, 5.0}) {
         double const pushed = w * share * 0.5 / std::sqrt(static_cast<double>(clock + 1));
         double u = pushed;
-        double const sent = f.send(at(clock), w, u);
+        double const sent = f.send(point_at(clock), w, u);
         CHECK(sent == (share > 1 ? pushed : 0));
         CHECK(u == (share > 1 ? 0 : pushed));
       }
   for (double const w : {0.0, std::nan("")}) {
     double u = 1e-9;
-    CHECK(f.send(at(0), w, u) == 1e-9);
+    CHECK(f.send(point_at(0), w, u) == 1e-9);
     CHECK(u == 0);
   }
   double u = std::nan("");
-  CHECK(std::isnan(f.send(at(0), 1.0, u)));
+  CHECK(std::isnan(f.send(point_at(0), 1.0, u)));
   float small = 1e-3F;
-  CHECK(significance{.threshold = 0}.send(at(0), 1.0F, small) == 1e-3F);
+  CHECK(significance{.threshold = 0}.send(point_at(0), 1.0F, small) == 1e-3F);
 }
 
 TEST_CASE("staggered: P commits in H local steps, as far apart as can be", "[protocol][filter]") {
@@ -125,7 +125,7 @@ TEST_CASE("lazy_upload: the first difference is sent, then those that are large 
           "[protocol][filter]") {
   lazy_upload f{.window = 2, .trigger = 0.5};
   auto const decides = [&](std::int64_t clock, double changed, double moved) {
-    f.decide(at(clock), {changed, moved});
+    f.decide(point_at(clock), {changed, moved});
     return f.sends;
   };
   CHECK(decides(0, 0, 100));  // where parameters begin is no move
@@ -139,7 +139,7 @@ TEST_CASE("lazy_upload: the first difference is sent, then those that are large 
   f.decide({.clock = clock_index{5}, .last = true}, {0, 1});
   CHECK(f.sends);
   double u = 3, last = 2, before = 0;
-  CHECK(f.send(at(6), 7.0, u, last, before) == 1);
+  CHECK(f.send(point_at(6), 7.0, u, last, before) == 1);
   CHECK((u == 0 && last == 3 && before == 7));
   u = 4;
   CHECK(f.send({.clock = clock_index{7}, .last = true}, 8.0, u, last, before) == -3);

@@ -26,9 +26,9 @@ namespace {
 
 constexpr std::uint32_t workers = 4;
 constexpr std::int64_t clocks = 100;
-constexpr std::size_t size = 3;
+constexpr std::size_t rows_of_it = 3;
 
-std::vector<rules> all_of_them() {
+std::vector<rules> by_other_admissions() {
   return {psp{.staleness = 1, .sample = 2, .of = workers}, dssp{.low = 1, .high = 4}, vap{.first = 0},
           vap{.first = 20}};
 }
@@ -38,7 +38,7 @@ std::uint32_t servers_of(rules const& p) { return p.admission.limits() ? 1 : 2; 
 /// Adds up, also without a read in between, and ends at a clock of its own.
 template <class Worker>
 void add_up(Worker& worker) {
-  std::vector<double> w(size), one(size, 1);
+  std::vector<double> w(rows_of_it), one(rows_of_it, 1);
   for (std::int64_t n = 0; n < clocks + worker.rank(); ++n) {
     if (n % 3 != 0) worker.pull(w);
     worker.push(one);
@@ -49,7 +49,7 @@ constexpr double all_together = workers * clocks + workers * (workers - 1) / 2.0
 
 template <class Transport>
 double sum_of(Transport transport, rules const& p) {
-  cluster c{std::move(transport), p, dense<double>{.rows = size}};
+  cluster c{std::move(transport), p, dense<double>{.rows = rows_of_it}};
   c.run([](auto& worker) { add_up(worker); });
   return c.parameters()[1];
 }
@@ -67,10 +67,10 @@ double sum_over_tcp(rules const& p, int number) {
     return std::thread([place, as, rank, &p, &sum]() mutable {
       place.as = as;
       place.rank = rank;
-      cluster c{tcp{.place = place}, p, dense<double>{.rows = size}};
+      cluster c{tcp{.place = place}, p, dense<double>{.rows = rows_of_it}};
       c.run([](auto& worker) { add_up(worker); });
       c.run([&sum](auto& worker) {
-        std::vector<double> w(size);
+        std::vector<double> w(rows_of_it);
         worker.pull(w);
         if (worker.rank() == 0) sum = w[1];
       });
@@ -88,7 +88,7 @@ double sum_over_tcp(rules const& p, int number) {
 
 TEST_CASE("who waits for some, or by value, goes on in every transport", "[threads]") {
   int number = 0;
-  for (rules const& p : all_of_them()) {
+  for (rules const& p : by_other_admissions()) {
     INFO(p.name);
     std::uint32_t const servers = servers_of(p);
     CHECK(sum_of(in_process{.workers = workers, .servers = servers}, p) == all_together);

@@ -177,8 +177,9 @@ class hand_driven_network final : public detail::server_fetcher {
 
   void take(server_id s, server_fetch& f) {
     std::pair<refusal, bool> taken;
+    std::vector<worker_id> released;  // by admissions that go by value, which share no reads
     reading(f, [&] {
-      auto const [refused, done] = line(s).shard->admit(0, f.read, f.slot);
+      auto const [refused, done] = line(s).shard->admit(0, f.read, f.slot, released);
       taken = {refused, done};
     });
     auto const [refused, done] = taken;

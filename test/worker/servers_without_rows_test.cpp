@@ -224,7 +224,7 @@ TEST_CASE("servers without rows: nobody keeps commits for a table that is only p
     reads.end_prefetch();
     for (std::size_t table : {0U, 1U})
       reads.replica_of(table).push_whole(reinterpret_cast<std::byte const*>(delta.data()));
-    reads.prepare_commit();
+    reads.prepare_commit(false);
     for (std::size_t table : {0U, 1U})
       for (std::uint32_t s = 0; s < servers; ++s)
         (void)reads.replica_of(table).commit(server_id{s}, reads.clock(), reads.keeps_commit(table), false);
