@@ -52,6 +52,9 @@ std::optional<std::string> obstacle_of_scenario(protocol_choice const& p, traini
 }  // namespace
 
 std::optional<std::string> obstacle(protocol_choice const& protocol, training const& job) {
+  // Over MPI the ranks are dealt out once, for all protocols.
+  if (protocol.entry->run == run_vap && job.transport == transport_kind::mpi && job.servers > 1)
+    return protocol.label() + ": needs --servers 1 over MPI, for two servers could let in workers that wait for each other";
   if (protocol.has_servers()) return std::nullopt;
   std::uint32_t const peers = job_of_peers(job).workers;
   auto what = obstacle_of_graph(protocol, parse_graph(protocol.with.peers.graph, peers));
