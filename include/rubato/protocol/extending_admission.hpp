@@ -12,7 +12,7 @@ namespace rubato {
 /// When the last two commits of a worker have arrived at a server.
 struct commit_times {
   time_point before;  ///< the last but one
-  time_point last;  ///< of the newest one
+  time_point last;    ///< the newest one
 };
 
 /// Admission whose bound moves: who must wait by `need` may make some clocks more, by how fast workers are.

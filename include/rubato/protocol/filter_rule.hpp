@@ -55,9 +55,10 @@ void measure_run(P const& p, filter_point const& at, filter_run<T> const& run, s
 /// A commit filter as a value, asked for a run of elements at a time. A copy is a worker's own: it decides by itself.
 class filter_rule {
  public:
+  /// Any filter converts.
   template <class P>
     requires(!std::same_as<P, filter_rule> && commit_filter<P>)
-  filter_rule(P policy)  // NOLINT: each filter is one, as it is
+  filter_rule(P policy)  // NOLINT: policies are meant to convert
       : by_row_(detail::filters_rows<P>),
         by_element_(detail::filters_elements<P>),
         sums_(detail::declared_sums<P>()),

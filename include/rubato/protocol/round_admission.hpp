@@ -29,7 +29,8 @@ concept round_admission = admission_policy<P> && detail::declared_by_round<P>();
 /// | `p.takes_part(w, round)`  | `bool` | whether the worker computes in this round; if not, its reads wait for one in which it does |
 ///
 /// Depends on nothing but the arguments, so that servers agree; each worker takes part again and again. One that was
-/// drawn for a round which was over before it read takes part in the one under way in its place. Called concurrently. Models: `sampled`. Source: McMahan et al., AISTATS 2017, Algorithm 1.
+/// drawn for a round which was over before it read takes part in the one under way in its place. Called concurrently.
+/// Models: `sampled`. Source: McMahan et al., AISTATS 2017, Algorithm 1.
 template <class P>
 concept sampling_admission = round_admission<P> && requires(P const p, worker_id w, version_index round) {
   { p.takes_part(w, round) } noexcept -> std::same_as<bool>;

@@ -14,8 +14,8 @@
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/conductor.hpp"
 #include "rubato/protocol/element_rule.hpp"
-#include "rubato/testing/check_whom.hpp"
 #include "rubato/protocol/filter_rule.hpp"
+#include "rubato/testing/check_whom.hpp"
 #include "rubato/testing/findings.hpp"
 
 /// Checks policies of your own one by one; `conformance.hpp` says how.
