@@ -11,16 +11,22 @@
 
 #include <fmt/format.h>
 
+#include "bench/reproduce/best_rate.hpp"
 #include "bench/reproduce/claims.hpp"
 #include "bench/reproduce/ground.hpp"
 #include "bench/reproduce/registry.hpp"
 #include "bench/result/text.hpp"
 #include "rubato/protocol/asp.hpp"
+#include "rubato/protocol/async_diloco.hpp"
 #include "rubato/protocol/bsp.hpp"
 #include "rubato/protocol/dc_asgd.hpp"
 #include "rubato/protocol/diloco.hpp"
 #include "rubato/protocol/easgd.hpp"
+#include "rubato/protocol/fed_adam.hpp"
+#include "rubato/protocol/merge.hpp"
+#include "rubato/protocol/nesterov.hpp"
 #include "rubato/protocol/protocol.hpp"
+#include "rubato/protocol/slow_mo.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -111,6 +117,76 @@ void reproduce_easgd(reproduce_options const& options) {
                        elastic_64.run.learning_rate, downpour_64.run.learning_rate,
                        show_seconds(all.front().first.seconds()), show_seconds(all.front().second.seconds())));
   said.print();
+}
+
+void reproduce_eamsgd(reproduce_options const& options) {
+  ground const g(options, {});
+  text_table table = empty_table();
+  auto const run = [&](std::string name, rules const& p, double momentum) {
+    training job = g.job();
+    job.momentum = momentum;
+    finish f{run_at_best_rate(job, [&](double) { return p; }, 10)};
+    table.rows.push_back(row(std::move(name), f));
+    return f;
+  };
+  finish const plain = run("EASGD, τ = 10", easgd{.steps = 10}, 0), alone = run("DOWNPOUR, τ = 10", asp{}, 0);
+  for (double const delta : {0.5, 0.9, 0.99}) {
+    run(fmt::format("EAMSGD, δ = {}", delta), easgd{.steps = 10}, delta);
+    run(fmt::format("DOWNPOUR, δ = {}", delta), asp{}, delta);
+  }
+  fmt::print("{}", table.to_string());
+}
+
+void reproduce_slow_mo(reproduce_options const& options) {
+  ground const g(options, {});
+  text_table table = empty_table();
+  for (std::int64_t const steps : {12, 48}) {
+    finish const plain = g.run([](double) { return with(slow_mo{}, average{}); }, steps);
+    table.rows.push_back(row(fmt::format("local SGD, τ = {}", steps), plain));
+    for (double const beta : {0.2, 0.4, 0.6, 0.8}) {
+      finish const f = g.run([&](double) { return slow_mo{.steps = steps, .optimizer = {.beta = beta}}; }, steps);
+      table.rows.push_back(row(fmt::format("SlowMo, β = {}", beta), f));
+    }
+  }
+  fmt::print("{}", table.to_string());
+}
+
+void reproduce_async_diloco(reproduce_options const& options) {
+  ground const g(options, {});
+  text_table table = empty_table();
+  constexpr std::int64_t steps = 50;
+  training job = g.job();
+  job.scenario.speed.slowness = {1, 1, 2, 2, 3, 3, 4, 4};
+  auto const run = [&](std::string name, rules const& p) {
+    finish f{run_at_best_rate(job, [&](double) { return p; }, steps)};
+    table.rows.push_back(row(std::move(name), f));
+    return f;
+  };
+  run("DiLoCo", diloco{.steps = steps});
+  run("async, no momentum", with(async_diloco{.steps = steps}, average{}));
+  run("async, Nesterov", async_diloco{.steps = steps, .optimizer = {.buffer = 1}});
+  run("async, delayed, c = 0", async_diloco{.steps = steps});
+  run("async, delayed, c = 1/N", async_diloco{.steps = steps, .optimizer = {.activation = 1.0 / 8}});
+  fmt::print("{}", table.to_string());
+}
+
+void reproduce_fed_adam(reproduce_options const& options) {
+  ground const g(options, {});
+  text_table table = empty_table();
+  constexpr std::int64_t steps = 10;
+  auto const run = [&](std::string name, rules const& p) {
+    finish f = g.run([&](double) { return p; }, steps);
+    table.rows.push_back(row(std::move(name), f));
+    return f;
+  };
+  run("FedAvg", with(fed_adam{}, average{}));
+  run("FedAvgM, β = 0.9", with(fed_adam{}, nesterov{.rate = 1, .mu = 0.9}));
+  for (double const eta : {0.01, 0.03, 0.1, 0.3, 1.0}) {
+    run(fmt::format("FedAdagrad, η = {}", eta), with(fed_adam{}, adagrad{.rate = eta, .beta1 = 0}));
+    run(fmt::format("FedAdam, η = {}", eta), with(fed_adam{}, adam{.rate = eta}));
+    run(fmt::format("FedYogi, η = {}", eta), with(fed_adam{}, yogi{.rate = eta}));
+  }
+  fmt::print("{}", table.to_string());
 }
 
 }  // namespace rubato::bench
