@@ -44,6 +44,7 @@ struct waits {
 struct extension_rules {
   bool by_computing = false;  ///< a worker's interval is what it computed for; else from commit to commit
   bool without_end = false;   ///< each extension is up to s_U, whatever was granted before
+  bool one_commit = false;    ///< who waits goes on at the slowest's next commit, however far ahead it is
 };
 
 /// The same by a model of its own, which knows nothing of servers.

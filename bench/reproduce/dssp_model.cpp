@@ -92,6 +92,7 @@ class model {
   static constexpr double never = std::numeric_limits<double>::infinity();
   struct worker {
     std::int64_t clock = 0, granted = 0;
+    std::int64_t least = 0;  ///< of all clocks when it committed
     double before = -1, last = -1;  ///< when it committed; below 0: it has not
     double began = 0, ends = 0, since = 0;
     double from = 0;  ///< when it began what it has committed last
@@ -109,6 +110,8 @@ class model {
   /// @param asks for an extension, as it does when it has committed
   [[nodiscard]] bool goes_on(std::size_t w, bool asks) {
     worker& me = all_[w];
+    if (asks) me.least = least();
+    if (by_.one_commit && least() > me.least) return true;
     if (me.clock - p_.low.clocks() <= least() || (asks && me.clock < me.granted)) return true;
     worker const& slowest = *std::ranges::min_element(all_, {}, &worker::clock);
     if (!asks || std::ranges::max(all_, {}, &worker::clock).clock > me.clock || me.before < 0 || slowest.before < 0)
