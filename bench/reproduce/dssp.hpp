@@ -7,8 +7,8 @@
 #include "rubato/protocol/dssp.hpp"
 #include "rubato/protocol/rules.hpp"
 
-/// How long workers wait whose staleness is extended: Zhao, An, Liu, Chen, "Dynamic Stale Synchronous Parallel Distributed
-/// Training for Deep Learning", ICDCS 2019.
+/// How long workers wait whose staleness is extended: Zhao, An, Liu, Chen, "Dynamic Stale Synchronous Parallel
+/// Distributed Training for Deep Learning", ICDCS 2019.
 namespace rubato::bench::icdcs19 {
 
 /// As in the paper workers fetch in each clock, so that protocols differ by who waits, not by how old a cached copy may

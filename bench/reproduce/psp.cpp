@@ -31,7 +31,9 @@ using named_rules = std::vector<std::pair<std::string, rules>>;
 
 /// The five ways to wait.
 named_rules five(std::uint32_t workers, std::uint32_t count, std::uint64_t seed) {
-  auto const sampled = [&](std::int64_t s) { return psp{.staleness = s, .sample = count, .of = workers, .seed = seed}; };
+  auto const sampled = [&](std::int64_t s) {
+    return psp{.staleness = s, .sample = count, .of = workers, .seed = seed};
+  };
   return {{"BSP", bsp{}}, {"pBSP", sampled(0)}, {"SSP(4)", ssp{.staleness = stale}}, {"pSSP(4)", sampled(stale)},
           {"ASP", asp{}}};
 }
@@ -46,7 +48,8 @@ std::vector<spread> progress(progress_setting const& how, claims& said) {
   std::vector<spread> all;
   for (auto const& [name, p] : five(how.workers, some, how.seed)) {
     all.push_back(spread_of(progress_of(p, how)));
-    table.rows.push_back({name, show(all.back()), name == "BSP" ? "about 30" : name == "ASP" ? "about 100" : "between"});
+    std::string const theirs = name == "BSP" ? "about 30" : name == "ASP" ? "about 100" : "between";
+    table.rows.push_back({name, show(all.back()), theirs});
   }
   fmt::print("{}\n", table.to_string());
   said.add(all[1].median > 1.2 * all[0].median && all[1].width() < 0.25 * all[4].width(),
@@ -63,7 +66,8 @@ void sizes(progress_setting const& how, std::vector<spread> const& five, claims&
   std::vector<spread> all;
   double of_4 = 0, again_4 = 0, often_4 = 0;
   for (std::uint32_t const count : {0U, 1U, 2U, 4U, 8U, 16U, 32U, 64U}) {
-    all.push_back(spread_of(progress_of(psp{.staleness = 0, .sample = count, .of = how.workers, .seed = how.seed}, how)));
+    psp const p{.staleness = 0, .sample = count, .of = how.workers, .seed = how.seed};
+    all.push_back(spread_of(progress_of(p, how)));
     auto const modelled = [&](double again) { return spread_of(modelled_progress(0, count, again, how)); };
     spread const own = modelled(0), again = modelled(1), often = modelled(0.1);
     table.rows.push_back({std::to_string(count), show(all.back()), show(own), show(again), show(often)});
@@ -80,20 +84,23 @@ void sizes(progress_setting const& how, std::vector<spread> const& five, claims&
            fmt::format("from {} to {}.", show(all.front()), show(all.back())));
   said.add(all[1].width() < 0.5 * all[0].width(), "A sample of one or two already synchronizes most of the nodes.",
            fmt::format("with one of the others {}.", show(all[1])));
-  said.add(of_4 > 0.9 * five[2].median && of_4 < 1.1 * five[2].median, "pBSP with a sample of 4 is very close to SSP(4).",
-           fmt::format("{:.0f} steps for {:.0f}; by a model whose workers draw anew each second that they wait {:.0f}, each "
-                       "0.1 s {:.0f}.",
+  said.add(of_4 > 0.9 * five[2].median && of_4 < 1.1 * five[2].median,
+           "pBSP with a sample of 4 is very close to SSP(4).",
+           fmt::format("{:.0f} steps for {:.0f}; by a model whose workers draw anew each second that they wait {:.0f}, "
+                       "each 0.1 s {:.0f}.",
                        of_4, five[2].median, again_4, often_4));
 }
 
 /// What is left of the progress where some are slow.
 void stragglers(progress_setting how, claims& said) {
-  text_table table{.head = {"slow workers", "BSP", "pBSP", "SSP(4)", "pSSP(4)", "ASP", "pBSP modelled, drawn anew"}, .rows = {}};
+  text_table table{
+      .head = {"slow workers", "BSP", "pBSP", "SSP(4)", "pSSP(4)", "ASP", "pBSP modelled, drawn anew"}, .rows = {}};
   std::vector<double> none, most;
   for (double const slow : {0.0, 0.05, 0.1, 0.2}) {
     how.slow = slow;
     std::vector<double> now;
-    for (auto const& [name, p] : five(how.workers, some, how.seed)) now.push_back(spread_of(progress_of(p, how)).median);
+    for (auto const& [name, p] : five(how.workers, some, how.seed))
+      now.push_back(spread_of(progress_of(p, how)).median);
     now.push_back(spread_of(modelled_progress(0, some, 1, how)).median);
     if (none.empty()) none = now;
     if (slow == 0.05) most = now;
@@ -104,8 +111,8 @@ void stragglers(progress_setting how, claims& said) {
   fmt::print("The median of the steps where some take {} times as long:\n{}\n", how.slower, table.to_string());
   auto const left = [&](std::size_t i) { return most[i] / none[i]; };
   said.add(left(1) > 1.2 * left(0) && left(3) > 1.2 * left(2), "Progress is robust against stragglers.",
-           fmt::format("where 5% are {} times as slow {} is left under pBSP and {} under BSP, {} under pSSP and {} under SSP; "
-                       "of the model that draws anew each second {}.",
+           fmt::format("where 5% are {} times as slow {} is left under pBSP and {} under BSP, {} under pSSP and {} "
+                       "under SSP; of the model that draws anew each second {}.",
                        how.slower, show_share(left(1)), show_share(left(0)), show_share(left(3)), show_share(left(2)),
                        show_share(left(5))));
 }
@@ -122,11 +129,12 @@ void race(reproduce_options const& options, claims& said) {
   for (auto const& [name, p] : five(workers, 2, options.seed)) {
     run_result const r = run_at_best_rate(job, [&p = p](double) { return p; }, 1);
     all.push_back(finish{r}.seconds());
-    table.rows.push_back({name, fmt::format("{:.3g}", r.learning_rate), r.seconds_to_target ? show_seconds(all.back()) : "-",
-                          std::to_string(r.counted_updates()),
+    table.rows.push_back({name, fmt::format("{:.3g}", r.learning_rate),
+                          r.seconds_to_target ? show_seconds(all.back()) : "-", std::to_string(r.counted_updates()),
                           show_share(r.wait_seconds / (r.compute_seconds + r.send_seconds + r.wait_seconds))});
   }
-  fmt::print("Steps take exponential times, of a quarter of the workers twice as long; samples are of 2.\n{}", table.to_string());
+  fmt::print("Steps take exponential times, of a quarter of the workers twice as long; samples are of 2.\n{}",
+             table.to_string());
   said.add(all[1] < all[0] && all[3] < all[2] && std::min(all[1], all[3]) < all[4],
            "It converges faster than BSP, SSP and ASP (abstract).",
            fmt::format("pBSP {} and pSSP {}; BSP {}, SSP {}, ASP {}.", show_seconds(all[1]), show_seconds(all[3]),
@@ -138,8 +146,8 @@ void race(reproduce_options const& options, claims& said) {
 void reproduce_psp(reproduce_options const& options) {
   progress_setting const how{.seconds = static_cast<double>(options.clocks.value_or(200)), .seed = options.seed};
   fmt::print("Wang, Catterall, Mortier, \"Probabilistic Synchronous Parallel\", 2017: {} workers, {:.0f} simulated "
-             "seconds. A step takes 1 s and an exponential time of mean 1 s, chosen since so both BSP and ASP come as far as in the "
-             "paper.\n\n",
+             "seconds. A step takes 1 s and an exponential time of mean 1 s, chosen since so both BSP and ASP come as "
+             "far as in the paper.\n\n",
              how.workers, how.seconds);
   claims said;
   auto const all = progress(how, said);

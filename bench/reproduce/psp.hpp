@@ -6,8 +6,8 @@
 
 #include "rubato/protocol/rules.hpp"
 
-/// How far workers come in a while by whom they wait for: Wang, Catterall, Mortier, "Probabilistic Synchronous Parallel",
-/// 2017.
+/// How far workers come in a while by whom they wait for: Wang, Catterall, Mortier, "Probabilistic Synchronous
+/// Parallel", 2017. What its figures show is taken from the Owl tutorial by Wang, chapter "Distributed Computing".
 namespace rubato::bench::psp17 {
 
 /// Workers whose steps take a second and an exponential time of mean 1 s, some of them always longer.

@@ -22,7 +22,8 @@ namespace rubato::bench::psp17 {
 using namespace std::chrono_literals;
 
 std::vector<std::int64_t> progress_of(rules const& p, progress_setting const& how) {
-  sim::scenario const place{.speed = {.work_cost = 1s, .heterogeneity = {.level = how.slower, .slow_fraction = how.slow}},
+  sim::heterogeneity const slow{.level = how.slower, .slow_fraction = how.slow};
+  sim::scenario const place{.speed = {.work_cost = 1s, .heterogeneity = slow},
                             .network = {.worker_link = {.latency = 0ms}},
                             .seed = how.seed};
   cluster c{simulated{.workers = how.workers, .servers = 1, .scenario = place}, p, dense<float>{.rows = 1}};

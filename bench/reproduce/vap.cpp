@@ -98,8 +98,8 @@ using namespace aaai15;
 /// Whether the limit holds, by what readers find, and what it costs.
 void limits(reproduce_options const& options, claims& said) {
   unseen_setting const how{.clocks = options.clocks.value_or(1'000), .time = sim::exponential{}, .seed = options.seed};
-  fmt::print("{} workers, steps take exponential times of mean 1 ms; the commit of clock t - 1 moves an element by 1/√t. What "
-             "another one who computes has not seen, in units of 1/√t, at most:\n\n",
+  fmt::print("{} workers, steps take exponential times of mean 1 ms; the commit of clock t - 1 moves an element by "
+             "1/√t. What another one who computes has not seen, in units of 1/√t, at most:\n\n",
              how.workers);
   text_table table{.head = {"", "when read", "with the next", "waiting", "clocks/s"}, .rows = {}};
   auto const add = [&](std::string name, rules const& p) {
@@ -123,8 +123,8 @@ void limits(reproduce_options const& options, claims& said) {
   unseen const free = add("ASP", asp{});
   fmt::print("{}\n", table.to_string());
   said.add(most_off < 1e-9, "What is not seen of a worker's updates is at most v_t = v_0/√t in any element.",
-           fmt::format("it is so at each read, and with the commit that is computed then at most 1/√t more. Under SSP(3) it is up to "
-                       "{:.1f}/√t, under ASP {:.1f}/√t.",
+           fmt::format("it is so at each read, and with the commit that is computed then at most 1/√t more. Under "
+                       "SSP(3) it is up to {:.1f}/√t, under ASP {:.1f}/√t.",
                        stale.at_reads, free.at_reads));
   said.add(rises && of_0.waited > 0.95 * bulk.waited,
            "The smaller v_0, the nearer is VAP to strong consistency, which all workers must agree on.",
@@ -147,10 +147,13 @@ void regrets(reproduce_options const& options, claims& said) {
   text_table table{.head = {"regret of T updates", "T/16", "T/4", "T", "falls as T to the"}, .rows = {}};
   double worst = -1;
   auto const add = [&](std::string name, rules const& p) {
-    regret_run const r = measure_regret({.problem = problem, .optima = optima, .bound = bound, .seed = options.seed}, p, update_weight::one);
+    regret_setting const s{.problem = problem, .optima = optima, .bound = bound, .seed = options.seed};
+    regret_run const r = measure_regret(s, p, update_weight::one);
     double const power = std::log(r.regrets.back() / r.regrets.front()) / std::log(16.0);
-    table.rows.push_back({std::move(name), fmt::format("{:.5f}", r.regrets[0]), fmt::format("{:.5f}", r.regrets[1]), fmt::format("{:.5f}", r.regrets[2]),
-                          fmt::format("{:.2f}", power)});
+    std::vector<std::string> cells = {std::move(name)};
+    for (double const regret : r.regrets) cells.push_back(fmt::format("{:.5f}", regret));
+    cells.push_back(fmt::format("{:.2f}", power));
+    table.rows.push_back(std::move(cells));
     return power;
   };
   double const step = bound.step_size(1) / std::sqrt(double{workers});  // that of clock t, times √t
