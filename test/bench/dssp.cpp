@@ -10,7 +10,7 @@ using namespace rubato::bench::icdcs19;
 
 namespace {
 
-constexpr predicted_staleness range{3, 15};
+constexpr predicted_staleness three_to_15{3, 15};
 
 void check_alike(waits const& here, waits const& model) {
   CHECK(here.waited == Approx(model.waited).margin(0.02));
@@ -22,7 +22,7 @@ void check_alike(waits const& here, waits const& model) {
 TEST_CASE("servers and workers wait as in the model by our rules") {
   for (auto const& slowness : {std::vector<double>{1, 2.6}, {1, 1, 1, 1}, {1, 1.2, 3}}) {
     wait_setting const how{.slowness = slowness, .clocks = 400};
-    check_alike(measured_waits(fetching_dssp(3, 15), how), modelled_waits(range, {}, how));
+    check_alike(measured_waits(fetching_dssp(3, 15), how), modelled_waits(three_to_15, {}, how));
     check_alike(measured_waits(fetching_dssp(2, 2), how), modelled_waits({2, 2}, {}, how));
   }
 }
@@ -32,7 +32,7 @@ TEST_CASE("a bounded staleness holds the fast worker to the slow one's pace, and
   waits const here = measured_waits(fetching_dssp(3, 15), how);
   CHECK(here.furthest <= 15);
   CHECK(here.waited == Approx(0.5 * (1 - 1 / 2.6)).margin(0.02));
-  waits const both = modelled_waits(range, {.by_computing = true, .without_end = true}, how);
+  waits const both = modelled_waits(three_to_15, {.by_computing = true, .without_end = true}, how);
   CHECK(both.furthest > 15);
   CHECK(both.waited < here.waited);
   CHECK(measured_waits(asp{}, how).waited == Approx(0).margin(1e-6));

@@ -17,7 +17,7 @@ namespace {
 
 constexpr progress_setting few = {.workers = 20, .seconds = 400, .seed = 3};
 
-std::vector<std::int64_t> sampled(std::uint32_t count, std::int64_t s = 0) {
+std::vector<std::int64_t> steps_with(std::uint32_t count, std::int64_t s = 0) {
   return progress_of(psp{.staleness = s, .sample = count, .of = few.workers, .seed = few.seed}, few);
 }
 
@@ -25,8 +25,8 @@ std::vector<std::int64_t> sampled(std::uint32_t count, std::int64_t s = 0) {
 
 TEST_CASE("with a sample of nobody workers come as far as under ASP, with one of all others as under BSP") {
   auto const free = progress_of(asp{}, few), bulk = progress_of(bsp{}, few);
-  CHECK(sampled(0) == free);
-  CHECK(sampled(few.workers - 1) == bulk);
+  CHECK(steps_with(0) == free);
+  CHECK(steps_with(few.workers - 1) == bulk);
   CHECK(spread_of(free).median == Approx(200).epsilon(0.05));
   CHECK(bulk.back() - bulk.front() <= 1);
 }
@@ -34,7 +34,7 @@ TEST_CASE("with a sample of nobody workers come as far as under ASP, with one of
 TEST_CASE("servers and workers come as far as a model by the same rule, and less far than one that draws anew") {
   for (std::uint32_t const count : {1U, 4U, 10U}) {
     INFO(count << " of the others");
-    double const here = spread_of(sampled(count)).median;
+    double const here = spread_of(steps_with(count)).median;
     CHECK(here == Approx(spread_of(modelled_progress(0, count, 0, few)).median).epsilon(0.1));
     CHECK(here < spread_of(modelled_progress(0, count, 0.1, few)).median);
   }
