@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,6 @@
 #include "bench/reproduce/claims.hpp"
 #include "bench/reproduce/convex_problem.hpp"
 #include "bench/reproduce/registry.hpp"
-#include "bench/reproduce/regret.hpp"
 #include "bench/result/text.hpp"
 #include "bench/train/body.hpp"
 #include "rubato/cluster/cluster.hpp"
@@ -133,36 +133,76 @@ void limits(reproduce_options const& options, claims& said) {
                        show_share(stale.waited)));
 }
 
-/// The regret of SGD with steps that fall with 1/√t.
+/// SGD on a convex problem, one component an update, with steps that fall with 1/√t.
+class descent {
+ public:
+  descent(std::int64_t clocks, std::uint64_t seed)
+      : seed_(seed), problem_({.rows = static_cast<std::size_t>(clocks) * workers}, seed) {
+    for (std::size_t const part : {16U, 4U, 1U}) best_.push_back(problem_.minimize(problem_.size() / part).value);
+    double squared = 0;
+    for (double const x : problem_.minimize(problem_.size()).at) squared += x * x;
+    step_ = std::sqrt(squared / workers);
+  }
+
+  [[nodiscard]] std::size_t updates() const { return problem_.size(); }
+  /// What an update at clock t - 1 moves an element by at most, times √t.
+  [[nodiscard]] double largest_move() const { return step_ / std::sqrt(double{workers}); }
+
+  /// The mean of f_t at what was read for update t, less the least mean: of the first sixteenth, quarter, and all.
+  [[nodiscard]] std::vector<double> regrets(rules const& p) const {
+    sim::scenario const place{.speed = {.work_cost = 1ms, .jitter = sim::exponential{}}, .seed = seed_};
+    std::size_t const features = problem_.features();
+    cluster c{simulated{.workers = workers, .servers = 1, .scenario = place}, p, dense<double>{.rows = features}};
+    std::vector<double> values(problem_.size());
+    c.run([&](worker<table_handle<double, true>>& worker) {
+      std::vector<double> x(features), update(features);
+      for (std::size_t t = worker.rank(); t < values.size(); t += workers) {
+        worker.pull(x);
+        values[t] = problem_.value(t, x);
+        double const by = -step_ / std::sqrt(static_cast<double>(t + 1)) * problem_.slope(t, x);
+        for (std::size_t k = 0; k < features; ++k) update[k] = by * problem_.row(t)[k];
+        worker.push(update);
+        worker.step();
+      }
+    });
+    std::vector<double> regrets;
+    for (std::size_t i = 0; i < best_.size(); ++i) {
+      std::size_t const count = values.size() >> (4 - 2 * i);
+      double const sum = std::accumulate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count), 0.0);
+      regrets.push_back(sum / static_cast<double>(count) - best_[i]);
+    }
+    return regrets;
+  }
+
+ private:
+  static constexpr std::uint32_t workers = 8;
+  std::uint64_t seed_;
+  convex_problem problem_;
+  std::vector<double> best_;
+  double step_ = 0;
+};
+
+/// How its regret falls.
 void regrets(reproduce_options const& options, claims& said) {
-  constexpr std::uint32_t workers = 8;
-  std::int64_t const updates = options.clocks.value_or(8'192) / 16 * 16 * workers;
-  convex_problem const problem({.rows = static_cast<std::size_t>(updates)}, options.seed);
-  std::vector<optimum> optima;
-  for (std::int64_t const part : {16, 4, 1})
-    optima.push_back({updates / part, problem.minimize(static_cast<std::size_t>(updates / part))});
-  double squared = 0;
-  for (double const x : optima.back().best.at) squared += x * x;
-  regret_bound const bound{.diameter = std::sqrt(2 * squared), .staleness = 3, .workers = workers};
-  text_table table{.head = {"regret of T updates", "T/16", "T/4", "T", "falls as T to the"}, .rows = {}};
-  double worst = -1;
+  descent const d(options.clocks.value_or(8'192) / 16 * 16, options.seed);
+  text_table table{.head = {"mean regret of", "T/16", "T/4", "T", "falls as T to the"}, .rows = {}};
   auto const add = [&](std::string name, rules const& p) {
-    regret_setting const s{.problem = problem, .optima = optima, .bound = bound, .seed = options.seed};
-    regret_run const r = measure_regret(s, p, update_weight::one);
-    double const power = std::log(r.regrets.back() / r.regrets.front()) / std::log(16.0);
+    std::vector<double> const r = d.regrets(p);
+    double const power = std::log(r.back() / r.front()) / std::log(16.0);
     std::vector<std::string> cells = {std::move(name)};
-    for (double const regret : r.regrets) cells.push_back(fmt::format("{:.5f}", regret));
+    for (double const regret : r) cells.push_back(fmt::format("{:.5f}", regret));
     cells.push_back(fmt::format("{:.2f}", power));
     table.rows.push_back(std::move(cells));
     return power;
   };
-  double const step = bound.step_size(1) / std::sqrt(double{workers});  // that of clock t, times √t
-  for (double const commits : {0.0, 1.0, 4.0, 16.0})
-    worst = std::max(worst, add(fmt::format("VAP, v_0 of {} steps", commits), vap{.first = commits * step}));
+  double slowest = -1;
+  for (double const steps : {0.0, 1.0, 4.0, 16.0})
+    slowest = std::max(slowest, add(fmt::format("VAP, v_0 of {} steps", steps), vap{.first = steps * d.largest_move()}));
   add("SSP(3)", ssp{});
-  fmt::print("Robust regression, one row for each update, T = {}:\n\n{}", updates, table.to_string());
-  said.add(worst <= -0.5, "The mean regret of SGD under VAP is O(1/√T).",
-           fmt::format("from T/16 to T it falls as T to the {:.2f} or faster.", worst));
+  add("ASP", asp{});
+  fmt::print("Robust regression, one row for each update, T = {}:\n\n{}", d.updates(), table.to_string());
+  said.add(slowest <= -0.5, "The mean regret of SGD under VAP is O(1/√T).",
+           fmt::format("from T/16 to T it falls as T to the {:.2f} or faster.", slowest));
 }
 
 }  // namespace
