@@ -107,10 +107,11 @@ void reproduce_dssp(reproduce_options const& options) {
   claims said;
   said.add(even.dssp < 0.8 * even.bsp, "Where GPUs are alike DSSP converges much faster than BSP (abstract).",
            fmt::format("{} for {}.", show_seconds(even.dssp), show_seconds(even.bsp)));
-  said.add(even.dssp < 1.02 * even.ssp_mean && even.dssp < 1.02 * even.asp,
-           "There it is slightly better than SSP, on average over thresholds, and ASP.",
-           fmt::format("{} for {} and {}; the best threshold's is {}.", show_seconds(even.dssp),
-                       show_seconds(even.ssp_mean), show_seconds(even.asp), show_seconds(even.ssp_best)));
+  said.add(even.dssp < even.ssp_mean, "There it is slightly better than SSP, on average over thresholds.",
+           fmt::format("{} for {}; the best threshold's is {}.", show_seconds(even.dssp), show_seconds(even.ssp_mean),
+                       show_seconds(even.ssp_best)));
+  said.add(even.dssp < 0.99 * even.asp, "There it is slightly better than ASP.",
+           fmt::format("{} for {}.", show_seconds(even.dssp), show_seconds(even.asp)));
   said.add(uneven.dssp < 0.9 * uneven.bsp && uneven.dssp < 0.9 * uneven.ssp_mean,
            "Where they are mixed it converges much earlier than BSP and SSP.",
            fmt::format("{} for {} and {}; the best threshold's is {}.", show_seconds(uneven.dssp),
