@@ -248,7 +248,7 @@ void reproduce_gaia(reproduce_options const& options) {
   claims said;
   said.add(best.bytes_sent() < 0.5 * plain.bytes_sent(),
            "More than 95% of updates change their parameter by less than 1%, and Gaia, which need not send them, is 1.8 to "
-           "53.5 times as fast over wide areas (§3 and abstract; matrix factorization, topics, images).",
+           "53.5 times as fast over wide areas (abstract; matrix factorization, topics, images).",
            fmt::format("with v = {} workers send {:.2f} of what SSP's send to the target, in {:.2f} of its time.",
                        best_threshold, best.bytes_sent() / plain.bytes_sent(), best.seconds() / plain.seconds()));
   said.print();

@@ -1,12 +1,22 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "bench/reproduce/ground.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "bench/compare/reference.hpp"
 #include "bench/setup/scenario_file.hpp"
 
 namespace rubato::bench {
+
+std::vector<std::string> row(std::string name, finish const& f) {
+  return {std::move(name), fmt::format("{:.3g}", f.run.learning_rate),
+          f.arrived() ? show_seconds(f.seconds()) : "-", fmt::format("{}", f.run.counted_updates()),
+          fmt::format("{:.3g} MB", f.bytes() / 1e6), fmt::format("{:.5f}", f.run.final_loss)};
+}
+
+text_table empty_table() { return {.head = {"", "rate", "time", "updates", "bytes", "loss in the end"}, .rows = {}}; }
 
 ground::ground(reproduce_options const& options, ground_options const& how)
     : data_(load_data({.rows = 8'000, .features = 500, .nonzeros = 10}, options.seed),

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "bench/compare/tune.hpp"
 #include "bench/reproduce/registry.hpp"
 #include "bench/reproduce/workloads.hpp"
+#include "bench/result/text.hpp"
 #include "bench/train/run.hpp"
 #include "rubato/sim/scenario.hpp"
 
@@ -29,6 +32,10 @@ struct finish {
     return static_cast<double>(all) * static_cast<double>(run.counted_updates()) / static_cast<double>(run.updates);
   }
 };
+
+/// A row of `empty_table`, and that: rate, time, updates, bytes and loss.
+[[nodiscard]] std::vector<std::string> row(std::string name, finish const& f);
+[[nodiscard]] text_table empty_table();
 
 /// What a `ground` is.
 struct ground_options {

@@ -181,7 +181,7 @@ void race_for_error(reproduce_options const& options, claims& said) {
   auto const seconds = [&](std::size_t i) { return all[i].seconds_to_target.value_or(all[i].seconds); };
   auto const settled = [&](std::size_t i) { return settled_loss(all[i]); };
   said.add(seconds(5) < seconds(3) && seconds(3) < seconds(0) && settled(0) < settled(5) && settled(3) < settled(5),
-           "Async SGD is the fastest at first and has the highest error floor; K-async lies between it and sync (§5).",
+           "Async SGD is the fastest at first and has the highest error floor; K-async lies between it and sync.",
            fmt::format("async, 4-async and sync reach the target in {}, {} and {}, and settle at {:.4f}, {:.4f} and "
                        "{:.4f}.",
                        show_seconds(seconds(5)), show_seconds(seconds(3)), show_seconds(seconds(0)), settled(5),

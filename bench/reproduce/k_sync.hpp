@@ -7,7 +7,7 @@
 #include "rubato/sim/distribution.hpp"
 
 /// What a version of the parameters takes where workers compute for random times: Dutta, Joshi, Ghosh, Dube, Nagpurkar,
-/// "Slow and Stale Gradients Can Win the Race", AISTATS 2018, §3.
+/// "Slow and Stale Gradients Can Win the Race", AISTATS 2018.
 namespace rubato::bench::aistats18 {
 
 /// The four ways to wait for K updates of P workers.
@@ -19,7 +19,7 @@ enum class waiting : std::uint8_t { k_sync, k_batch_sync, k_async, k_batch_async
 /// 1 + 1/2 + … + 1/n.
 [[nodiscard]] double harmonic(std::uint32_t n) noexcept;
 
-/// The paper's mean time of a version, in units of the mean of the exponential time of an update (Lemmas 1 to 4):
+/// The paper's mean time of a version, in units of the mean of the exponential time of an update:
 /// H_P − H_{P−K} where who has sent waits, K/P where nobody does.
 [[nodiscard]] double expected_time(waiting how, std::uint32_t k, std::uint32_t workers) noexcept;
 

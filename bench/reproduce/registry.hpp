@@ -154,6 +154,14 @@ void reproduce_dc_asgd(reproduce_options const& options);
 /// EASGD paper: communication periods of 1 to 64 local steps, beside DOWNPOUR's.
 void reproduce_easgd(reproduce_options const& options);
 
+/// The same: the workers' momentum.
+void reproduce_eamsgd(reproduce_options const& options);
+/// SlowMo paper: the momentum on the servers beside a plain mean.
+void reproduce_slow_mo(reproduce_options const& options);
+/// Asynchronous Local-SGD paper: Delayed Nesterov beside Nesterov's momentum with each update, and beside DiLoCo.
+void reproduce_async_diloco(reproduce_options const& options);
+/// FedAdagrad, FedAdam and FedYogi beside FedAvg, on features of which most are rare.
+void reproduce_fed_adam(reproduce_options const& options);
 /// Gaia paper: bytes to a target beside SSP's, by the threshold of significance.
 void reproduce_essp(reproduce_options const& options);
 void reproduce_gaia(reproduce_options const& options);
@@ -162,6 +170,12 @@ void reproduce_streaming_diloco(reproduce_options const& options);
 /// LAG paper: uploads to a target beside gradient descent's.
 void reproduce_lag(reproduce_options const& options);
 
+/// DSSP paper: beside SSP with each staleness of its range, with workers alike and not.
+void reproduce_dssp(reproduce_options const& options);
+/// PSP paper: how far 200 workers come by the size of a sample, and the error with stragglers.
+void reproduce_psp(reproduce_options const& options);
+/// VAP: whether what is unseen stays within its limit, and what that costs in waiting.
+void reproduce_vap(reproduce_options const& options);
 /// Of our own: BSP and SSP over a slow and narrow network, processes beside the simulator.
 void reproduce_wide_area(reproduce_options const& options);
 

@@ -137,7 +137,7 @@ concept hop_protocol = std::copyable<P> && requires(P const p) {
 /// option of the schedule. j is one of `out(g, i, k)` exactly where i is one of `in(g, j, k)`. Nothing else is asked
 /// for: edges may be directed, go beyond those of g, and need not reach everybody in one iteration.
 /// Models: `one_peer_exponential`, `every_neighbor`, `random_partner`, `random_groups`.
-/// Source: Assran et al., ICML 2019, §2 (time-varying, directed mixing).
+/// Source: Assran et al., ICML 2019 (time-varying, directed mixing).
 template <class S>
 concept exchange_schedule = std::copyable<S> && requires(S const s, graph const& g, worker_id i, iteration_index k) {
   { s.out(g, i, k) } -> std::same_as<std::vector<worker_id>>;

@@ -21,7 +21,7 @@ namespace rubato {
 /// A peer that is lost takes its weight with it, and the others go on.
 ///
 /// Source: Blot, Picard, Cord, Thome, "Gossip training for deep learning" (GoSGD), arXiv:1611.09726, 2016; weights
-/// as in Kempe, Dobra, Gehrke, "Gossip-Based Computation of Aggregate Information", FOCS 2003, §2 (push-sum).
+/// as in Kempe, Dobra, Gehrke, "Gossip-Based Computation of Aggregate Information", FOCS 2003 (push-sum).
 struct gossip {
   double probability = 0.25;  ///< that a peer sends in an iteration: above 0, at most 1
   std::uint64_t seed = 1;     ///< of the choice of neighbors; the same at all peers

@@ -22,8 +22,8 @@ namespace rubato {
 /// A peer that is lost takes its weight with it, and the others go on. Combined with `every_neighbor` it trains on any
 /// strongly connected directed graph, see `mixing_matrix::push`.
 ///
-/// Source: Assran, Loizou, Ballas, Rabbat, "Stochastic Gradient Push for Distributed Deep Learning", ICML 2019,
-/// Algorithm 1, and its overlap (τ-OSGP); its graph is `one_peer_exponential`.
+/// Source: Assran, Loizou, Ballas, Rabbat, "Stochastic Gradient Push for Distributed Deep Learning", ICML 2019
+/// (SGP), and its overlap (OSGP); its graph is `one_peer_exponential`.
 struct push_sum {
   exchange_rules over = one_peer_exponential{};  ///< the graphs, by iteration
   std::int64_t delay = 0;                        ///< τ, iterations

@@ -16,7 +16,7 @@ namespace rubato {
 /// `nesterov` where each step is one worker's update d, and late: the momentum takes the mean of N of them at a time,
 /// and moves the parameters in proportion c in each step, and with what is left of 1 in the one that completes the N.
 /// With N = 1 it is that. Source: Liu, Chhaparia, Douillard, Kale, Rusu, Shen, Szlam, Ranzato, "Asynchronous Local-SGD
-/// Training for Language Modeling", 2024, arXiv 2401.09135, Algorithm 4 (Delayed Nesterov).
+/// Training for Language Modeling", 2024, arXiv 2401.09135, Algorithm 3 (Delayed Nesterov).
 struct delayed_nesterov {
   double rate = 0.7;        ///< ε
   double mu = 0.9;          ///< β: what is left of m when it takes new ones

@@ -16,7 +16,7 @@ namespace rubato {
 /// Updates `u = −ηg` are corrected for what the parameters w have become since their worker read w_bak:
 /// `w ← w − η(g + λ·g²·(w − w_bak))`. An update of several local steps is taken for one of a gradient `−u/η`. Adaptive,
 /// the λ of an element is `λ/√(s + 10⁻⁷)`, where s is the mean of its g²: `s ← m·s + (1−m)·g²`.
-/// Source: as `dc_asgd`, Equations 10 and 14.
+/// Source: as `dc_asgd`.
 template <bool Adaptive>
 struct compensation {
   double lambda = Adaptive ? 2 : 0.04;  ///< λ; 0: `sum`
@@ -45,7 +45,7 @@ using compensate_adaptive = compensation<true>;  ///< DC-ASGD-a
 /// Delay-compensated ASGD: nobody waits, and servers correct each update by a cheap guess of how the gradient has
 /// changed meanwhile. With λ = 0 it is `asp`, bit for bit. DC-ASGD-a is `with(dc_asgd{}, compensate_adaptive{})`.
 /// Source: Zheng, Meng, Wang, Chen, Yu, Ma, Liu, "Asynchronous Stochastic Gradient Descent with Delay Compensation",
-/// ICML 2017, Algorithms 1 and 2.
+/// ICML 2017.
 struct dc_asgd {
   compensate fold{};  ///< how an update moves the parameters
 

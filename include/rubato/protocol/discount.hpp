@@ -12,8 +12,8 @@ namespace rubato {
 /// Stale updates count less: `w ← w + u / max(1, age + offset)^power`, divided by the number of updates that are folded
 /// together where `averaged`. The age is how many folds there were since the worker read what it computed at, so servers
 /// that received commits in another order weigh them otherwise.
-/// Sources: Zhang, Gupta, Lian, Liu, "Staleness-aware Async-SGD", IJCAI 2016, Eq. 7 (power 1, offset 0); Nguyen et al.,
-/// AISTATS 2022, §5 (power ½, offset 1, averaged).
+/// Sources: Zhang, Gupta, Lian, Liu, "Staleness-aware Async-SGD", IJCAI 2016, §2.4 (power 1, offset 0); Nguyen et al.,
+/// AISTATS 2022 (power ½, offset 1, averaged).
 struct discount {
   double power = 1;       ///< 0: all alike
   double offset = 0;      ///< added to the age

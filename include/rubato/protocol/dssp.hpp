@@ -14,7 +14,7 @@ namespace rubato {
 
 /// A worker waits once it is more than `low` clocks ahead, unless its next commits and those of the slowest worker,
 /// which are expected at their last intervals, come closest to each other after some clocks more: then it makes these
-/// first. O(range). Source: Zhao et al., ICDCS 2019, Algorithm 2.
+/// first. Intervals are from commit to commit, as in the paper, so that waits count. O(range). Source: as `dssp`.
 struct predicted_staleness {
   staleness low;   ///< s_L
   staleness high;  ///< s_U, at least s_L
@@ -52,7 +52,8 @@ static_assert(extending_admission<predicted_staleness>);
 ///
 /// Guarantee: that of SSP with s = `high`. Source: Zhao, An, Liu, Chen, "Dynamic Stale Synchronous Parallel Distributed
 /// Training for Deep Learning", ICDCS 2019, Algorithms 1 and 2, which do not keep to s_U where one extension follows
-/// another; here all of them together do.
+/// another; here all together do. So who is always faster waits as long as under SSP, if at other times. Without that,
+/// and with waits for one commit of the slowest, it would hardly wait, nor be bounded, whatever intervals are.
 struct dssp {
   rubato::staleness low = 3;    ///< s_L
   rubato::staleness high = 15;  ///< s_U

@@ -16,7 +16,7 @@ namespace rubato {
 
 /// A spring between each worker's variable x, which servers keep for it, and the parameters w, the center: with a
 /// commit x moves by the worker's update, then both by `e = α(x − w)`: `x ← x − e`, `w ← w + e`. What leaves the copies
-/// enters the center. Source: as `easgd`, §3.1.
+/// enters the center. Source: as `easgd`.
 struct elastic {
   double beta = 0.9;               ///< β: α times the number of workers
   std::optional<double> alpha{};   ///< α, above 0 and below 1; none: β/M
@@ -39,8 +39,8 @@ static_assert(element_merge<elastic>);
 /// center draw one another nearer. `cluster.parameters()` is the center. EAMSGD is this with Nesterov's momentum in the
 /// workers' local steps, see `model::heavy_ball` for a momentum to begin with. A worker's next gradient is taken where
 /// the spring has led it, in the paper where it was before.
-/// Source: Zhang, Choromanska, LeCun, "Deep learning with Elastic Averaging SGD", NIPS 2015, Algorithm 1 (EAMSGD:
-/// Algorithm 2).
+/// Source: Zhang, Choromanska, LeCun, "Deep learning with Elastic Averaging SGD", NIPS 2015, its
+/// asynchronous form.
 struct easgd {
   std::int64_t steps = 10;  ///< τ
   elastic fold{};  ///< how an update moves the parameters

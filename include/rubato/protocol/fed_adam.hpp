@@ -16,7 +16,7 @@ namespace rubato {
 /// FedAdagrad and FedYogi are `with(fed_adam{}, adagrad{.beta1 = 0})` and `with(fed_adam{}, yogi{})`.
 ///
 /// Guarantee: as BSP's; the order in which commits of a clock arrive changes no bit.
-/// Source: Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2.
+/// Source: Reddi et al., "Adaptive Federated Optimization", ICLR 2021.
 struct fed_adam {
   std::int64_t steps = 10;  ///< E
   adam optimizer{};  ///< on the servers

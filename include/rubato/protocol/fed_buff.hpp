@@ -17,7 +17,7 @@ namespace rubato {
 ///
 /// Guarantee: each version but the last is made of K updates, whoever sent them; none is lost.
 /// Source: Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek, Huba, "Federated Learning with Buffered Asynchronous
-/// Aggregation", AISTATS 2022, Algorithm 1 and §5.
+/// Aggregation", AISTATS 2022.
 struct fed_buff {
   std::uint32_t k = 10;    ///< K, the buffer's size
   std::int64_t steps = 1;  ///< Q, local steps of an update

@@ -15,7 +15,7 @@
 namespace rubato {
 
 /// Sends an entry when it is significant: `|u / w| > v/√t`, at the t-th clock, and carries it until then. One whose
-/// parameter is 0, or is not known, is sent. Source: as `gaia`, §3.2 and §5.2 (the threshold that falls).
+/// parameter is 0, or is not known, is sent. Source: as `gaia`, its significance filter.
 struct significance {
   double threshold = 0.01;  ///< v, in parts of a parameter, 0 or more
 
@@ -38,7 +38,7 @@ static_assert(commit_filter<significance>);
 ///
 /// Guarantee: SSP's, of all but what is carried, of which no entry is above `v/√t` of its parameter. With v = 0 it is SSP.
 /// Source: Hsieh, Harlap, Vijaykumar, Konomis, Ganger, Gibbons, Mutlu, "Gaia: Geo-Distributed Machine Learning
-/// Approaching LAN Speeds", NSDI 2017, §3.2 and §4 (the mirror clock of §4.3 is the bound s).
+/// Approaching LAN Speeds", NSDI 2017, "Approximate Synchronous Parallel" (its mirror clock is the bound s).
 struct gaia {
   rubato::staleness staleness = 3;  ///< s, in clocks
   significance significant{};       ///< what is sent

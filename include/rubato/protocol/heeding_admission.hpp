@@ -18,7 +18,7 @@ namespace rubato {
 /// depend on nothing but the arguments, so that servers agree. Nobody heeds itself, whatever is said. Needs a
 /// visibility that holds nothing back; workers of a process do not share reads. Called under the shard's control lock,
 /// once for each worker that has not reached `need`. Models: `sampled_staleness`. Source: Wang, Catterall, Mortier
-/// 2017, §3.
+/// 2017.
 template <class P>
 concept heeding_admission = admission_policy<P> && requires(P const p, worker_id w, clock_index c) {
   { p.heeds(w, w, c) } noexcept -> std::same_as<bool>;

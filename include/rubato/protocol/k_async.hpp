@@ -19,7 +19,7 @@ namespace rubato {
 /// `with(k_async{K}, unbounded{})` is K-batch-async, where nobody waits; the n-softsync of Zhang et al. (IJCAI 2016) is
 /// that with K = M/n.
 ///
-/// Guarantee: each version is made of K updates; none is lost. Source: Dutta et al., AISTATS 2018, §2.
+/// Guarantee: each version is made of K updates; none is lost. Source: Dutta et al., AISTATS 2018.
 struct k_async {
   std::uint32_t k = 1;  ///< K
 

@@ -19,8 +19,8 @@ namespace rubato {
 /// one that is slow takes part when it happens to be in time.
 ///
 /// Guarantee: each version is made of K updates computed at the one before, with M live workers at most M − K are left
-/// out a round. Sources: Chen et al. 2016, "Revisiting Distributed Synchronous SGD", Algorithms 3 and 4; Dutta, Joshi,
-/// Ghosh, Dube, Nagpurkar, "Slow and Stale Gradients Can Win the Race", AISTATS 2018, §2.
+/// out a round. Sources: Chen et al. 2016, "Revisiting Distributed Synchronous SGD"; Dutta, Joshi,
+/// Ghosh, Dube, Nagpurkar, "Slow and Stale Gradients Can Win the Race", AISTATS 2018.
 struct k_sync {
   std::uint32_t k = 1;  ///< K
 

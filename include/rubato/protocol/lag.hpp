@@ -20,7 +20,7 @@ namespace rubato {
 /// Guarantee: v is the mean of what the workers have sent last; with a trigger of 0 it is BSP, up to rounding. A lost
 /// worker's last gradient stays, and so do all of a run that was stopped.
 /// Source: Chen, Giannakis, Sun, Yin, "LAG: Lazily Aggregated Gradient for Communication-Efficient Distributed Learning",
-/// NeurIPS 2018, Algorithm 1.
+/// NeurIPS 2018 (LAG-WK).
 struct lag {
   std::int64_t window = 10;  ///< D
   double trigger = 0.1;      ///< ξ

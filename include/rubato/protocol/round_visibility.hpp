@@ -27,7 +27,7 @@ enum class late_commit : std::uint8_t {
 /// that take part in it have committed for it, and for everybody once the last worker has left. Each server counts for
 /// itself; a commit is computed at the newest round that any server had told its worker of, so that none waits for
 /// another for ever. Own commits that are held back are not shown to their worker.
-/// Models: `quorum`, `buffered`. Source: Chen et al. 2016, Algorithms 3 and 4; Nguyen et al., AISTATS 2022, Algorithm 1.
+/// Models: `quorum`, `buffered`. Source: Chen et al. 2016; Nguyen et al., AISTATS 2022.
 template <class P>
 concept round_visibility = std::copyable<P> && requires(P const p) {
   requires std::bool_constant<P::holds_back>::value;

@@ -12,8 +12,8 @@ namespace rubato {
 
 /// The first K commits that were computed at a version of the parameters make the next one; the others are left out.
 /// With K below the number of workers, M − K of them are backups: whoever is slow holds up nobody, and what it has
-/// computed is lost. Source: Chen, Pan, Monga, Bengio, Jozefowicz, "Revisiting Distributed Synchronous SGD", 2016,
-/// Algorithms 3 and 4 (M − K is their b).
+/// computed is lost. Source: Chen, Pan, Monga, Bengio, Jozefowicz, "Revisiting Distributed Synchronous SGD", 2016
+/// (M − K is their b).
 struct quorum {
   static constexpr bool holds_back = true;
   static constexpr late_commit late = late_commit::drop;
@@ -25,7 +25,7 @@ static_assert(round_visibility<quorum>);
 
 /// The first K commits to arrive make a version, whatever they were computed at. Nothing is lost, and updates may be
 /// stale; `discount` says what those are worth. Source: Nguyen et al., "Federated Learning with Buffered Asynchronous
-/// Aggregation", AISTATS 2022, Algorithm 1.
+/// Aggregation", AISTATS 2022.
 struct buffered {
   static constexpr bool holds_back = true;
   static constexpr late_commit late = late_commit::fold;
