@@ -22,7 +22,7 @@ using namespace rubato;
 
 namespace {
 
-test::rounds_setting drawn_setting(random_stream& random, bool losses) {
+test::shard_setting drawn_setting(random_stream& random, bool losses) {
   return {.workers = 1 + static_cast<std::uint32_t>(random.below(6)),
           .servers = 1 + static_cast<std::uint32_t>(random.below(4)),
           .clocks = 1 + static_cast<std::int64_t>(random.below(8)),
@@ -52,7 +52,7 @@ std::uint64_t commits_of(test::rounds_world::folds const& folded) {
 }
 
 /// Without losses: all that was sent is folded or late, and servers have made as many rounds.
-void check_all_counted(test::rounds_world const& world, test::rounds_setting const& setting, bool servers_agree) {
+void check_all_counted(test::rounds_world const& world, test::shard_setting const& setting, bool servers_agree) {
   for (std::uint32_t s = 0; s < setting.servers; ++s) {
     REQUIRE(world.counters(s).commits == commits_of(world.folded(s)) + world.counters(s).late);
     REQUIRE(world.counters(s).rounds == world.folded(s).size());
