@@ -102,6 +102,11 @@ TEST_CASE("K-async folds late updates, too, and FedBuff by how late they are", "
   CHECK(b.value() == 3);
   b.push(1, 8, 0);  // three rounds old
   CHECK(b.value() == 3 + 8 / 2.0);
+
+  lone_number two(fed_buff{.k = 2}, 2);
+  two.push(0, 2, 0);
+  two.push(0, 4, 0);  // a mean, also where one worker has sent all
+  CHECK(two.value() == 3);
 }
 
 TEST_CASE("FedAvg lets those read that are drawn, and waits for no one else", "[server][rounds]") {

@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "simulated/shard_world.hpp"
@@ -17,14 +20,26 @@ class rounds_world : public shard_world {
                std::uint64_t seed)
       : shard_world(admission, visibility, setting, seed, true),
         rule_(*visibility.rounds()),
-        folded_(setting.servers) {}
+        folded_(setting.servers),
+        computed_(setting.servers) {}
 
   /// By round, whose commits were folded.
   using folds = std::map<std::int64_t, std::vector<std::uint32_t>>;
   [[nodiscard]] folds const& folded(std::uint32_t of) const { return folded_[of]; }
   [[nodiscard]] shard_counters const& counters(std::uint32_t of) const { return control(of).counters(); }
+  /// By round, how many commits were computed at it.
+  [[nodiscard]] std::map<std::int64_t, std::size_t> const& computed(std::uint32_t of) const { return computed_[of]; }
+
+  /// Is asked, before a round is folded, for what is wrong with it.
+  std::function<std::string(shard_control const&, version_index, std::set<std::uint32_t> const&)> on_fold =
+      [](auto&&...) { return std::string(); };
 
  private:
+  double change_of(std::uint32_t s, message const& m) override {
+    ++computed_[s][m.version];
+    return 0;
+  }
+
   void before_letting_in(std::uint32_t s) override {
     for (auto ready = control(s).take_ready(); !ready.empty(); ready = control(s).take_ready())
       for (auto const& group : ready) {
@@ -47,10 +62,13 @@ class rounds_world : public shard_world {
         expect(c.info.version.value() == round && c.info.age == 0, "a late commit is folded");
       folded[round].push_back(c.info.from.value());
     }
+    std::string const wrong = on_fold(control(s), version_index{round}, {folded[round].begin(), folded[round].end()});
+    expect(wrong.empty(), wrong);
   }
 
   round_rule rule_;
-  std::vector<folds> folded_;
+  std::vector<folds> folded_;  ///< by server
+  std::vector<std::map<std::int64_t, std::size_t>> computed_;
 };
 
 }  // namespace rubato::test
