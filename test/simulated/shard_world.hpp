@@ -207,7 +207,8 @@ class shard_world {
         to.drop(w, clock_index{m.clock});
         break;
     }
-    settle(s);
+    // Of reads only those by value let others in: another one must not be what frees who waits.
+    settle(s, m.what != kind::read || to.limits());
   }
 
   /// False: was refused.
@@ -250,10 +251,10 @@ class shard_world {
     read(m.worker);
   }
 
-  void settle(std::uint32_t s) {
+  void settle(std::uint32_t s, bool publishes) {
     before_letting_in(s);
     std::vector<worker_id> released;
-    servers_[s].control.publish(released);
+    if (publishes) servers_[s].control.publish(released);
     for (worker_id const w : released) answer(s, w.value(), true);
     settled(s);
   }

@@ -232,8 +232,8 @@ void table_blueprint::check_filter(std::size_t number, rules const& protocol, me
            "version: use another merge or a filter without slots");
   if (!filter.differences()) return;
   if (merge.decay() != 1.0)
-    refuse("the protocol's filter sends by how much updates have changed, and this merge does not keep what it was sent: "
-           "use momentum with mu = 1, or another filter");
+    refuse("the protocol's filter sends by how much updates have changed, and this merge does not keep what it was "
+           "sent: use momentum with mu = 1, or another filter");
   if (auto const& rounds = protocol.visibility.rounds(); rounds && rounds->late == late_commit::drop)
     refuse("the protocol's filter sends by how much updates have changed, and rounds leave out what comes late, which "
            "nobody sends again: use buffered, or another filter");
