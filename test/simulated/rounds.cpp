@@ -60,6 +60,18 @@ void check_all_counted(test::rounds_world const& world, test::shard_setting cons
   }
 }
 
+/// Whoever takes part in a round was drawn for it, or for one since its last commit that went on without it.
+void check_drawn(test::rounds_world const& world, sampled const& draw, std::uint32_t workers) {
+  for (std::uint32_t w = 0; w < workers; ++w) {
+    std::int64_t next = 0;
+    for (std::int64_t const at : world.made(w)) {
+      bool drawn = false;
+      for (; next <= at; ++next) drawn = drawn || draw.takes_part(worker_id{w}, version_index{next});
+      REQUIRE(drawn);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("K-sync in any order: of a round at most M - K updates are left out, and nobody waits for ever",
@@ -121,7 +133,8 @@ TEST_CASE("FedBuff in any order: each fold but the last has K updates", "[simula
   });
 }
 
-TEST_CASE("Of more workers drawn than a round needs, in any order, nobody waits for ever", "[simulated][rounds]") {
+TEST_CASE("Of more workers drawn than a round needs, in any order, nobody waits for ever, nor takes part undrawn",
+          "[simulated][rounds]") {
   for_each_seed(3000, [&](random_stream& random, std::uint64_t seed) {
     auto const setting = drawn_setting(random, true);
     std::uint32_t const clients = up_to(random, setting.workers), k = up_to(random, clients);
@@ -129,10 +142,12 @@ TEST_CASE("Of more workers drawn than a round needs, in any order, nobody waits 
     if (random.chance(0.5)) {
       test::rounds_world world(draw, quorum{.count = k}, setting, seed);
       REQUIRE(world.run() == "");
+      check_drawn(world, draw, setting.workers);
       if (!setting.losses) check_all_counted(world, setting, true);
     } else {
       test::rounds_world world(draw, buffered{.count = k}, setting, seed);
       REQUIRE(world.run() == "");
+      check_drawn(world, draw, setting.workers);
       if (!setting.losses) check_all_counted(world, setting, true);
     }
   });

@@ -21,7 +21,8 @@ class rounds_world : public shard_world {
       : shard_world(admission, visibility, setting, seed, true),
         rule_(*visibility.rounds()),
         folded_(setting.servers),
-        computed_(setting.servers) {}
+        computed_(setting.servers),
+        made_(setting.workers) {}
 
   /// By round, whose commits were folded.
   using folds = std::map<std::int64_t, std::vector<std::uint32_t>>;
@@ -30,6 +31,9 @@ class rounds_world : public shard_world {
   /// By round, how many commits were computed at it.
   [[nodiscard]] std::map<std::int64_t, std::size_t> const& computed(std::uint32_t of) const { return computed_[of]; }
 
+  /// The rounds that a worker's commits were computed at, as they have come to the first server.
+  [[nodiscard]] std::vector<std::int64_t> const& made(std::uint32_t by) const { return made_[by]; }
+
   /// Is asked, before a round is folded, for what is wrong with it.
   std::function<std::string(shard_control const&, version_index, std::set<std::uint32_t> const&)> on_fold =
       [](auto&&...) { return std::string(); };
@@ -37,6 +41,7 @@ class rounds_world : public shard_world {
  private:
   double change_of(std::uint32_t s, message const& m) override {
     ++computed_[s][m.version];
+    if (s == 0) made_[m.worker].push_back(m.version);
     return 0;
   }
 
@@ -69,6 +74,7 @@ class rounds_world : public shard_world {
   round_rule rule_;
   std::vector<folds> folded_;  ///< by server
   std::vector<std::map<std::int64_t, std::size_t>> computed_;
+  std::vector<std::vector<std::int64_t>> made_;
 };
 
 }  // namespace rubato::test
