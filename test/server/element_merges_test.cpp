@@ -171,7 +171,7 @@ struct delayed_by_hand {
   }
 };
 
-/// Zhang et al. 2016, Eq. 7: an update counts by one over the number of others since its worker has read, for the first
+/// Zhang et al. 2016: an update counts by one over the number of others since its worker has read, for the first
 /// time after its last one.
 struct aged_by_hand {
   struct worker {
@@ -195,7 +195,7 @@ struct aged_by_hand {
 
 }  // namespace
 
-TEST_CASE("staleness_aware: an update is divided by its age (Zhang et al. 2016, Eq. 7)") {
+TEST_CASE("staleness_aware: an update is divided by its age (Zhang et al. 2016)") {
   compare_unordered(staleness_aware{}, [](reals const& start, std::uint32_t workers) {
     return aged_by_hand{start, std::vector<aged_by_hand::worker>(workers)};
   });

@@ -10,10 +10,10 @@
 namespace rubato {
 
 /// The mean d of a step's updates, by the step's own measure of how far each element uses to move:
-/// `m ← β₁m + (1−β₁)d`, v after d² as the merge has it, `w ← w + η·m/(√v + τ)`, without correction
-/// for the beginning, for v begins with τ². Lazy: where updates list their rows, m and v of other rows stay, too.
-/// Source: Reddi, Charles, Zaheer, Garrett, Rush, Konečný, Kumar, McMahan, "Adaptive Federated Optimization", ICLR
-/// 2021, Algorithm 2.
+/// `m ← β₁m + (1−β₁)d`, v after d² as the merge has it, `w ← w + η·m/(√v + τ)`, without correction for the
+/// beginning, for v begins with τ². Lazy: where updates list their rows, m and v of other rows stay, too.
+/// Source: Reddi, Charles, Zaheer, Garrett, Rush, Konečný, Kumar, McMahan, "Adaptive Federated Optimization", ICLR 2021,
+/// Algorithm 2.
 template <class After>
 struct adaptive {
   double rate = 0.1;    ///< η

@@ -14,8 +14,8 @@
 namespace rubato {
 
 /// Updates `u = −ηg` are corrected for what the parameters w have become since their worker read w_bak:
-/// `w ← w − η(g + λ·g²·(w − w_bak))`. One of several local steps is taken for one of a gradient `−u/η`.
-/// Adaptive, the λ of an element is `λ/√(s + 10⁻⁷)`, where s is the mean of its g²: `s ← m·s + (1−m)·g²`.
+/// `w ← w − η(g + λ·g²·(w − w_bak))`. An update of several local steps is taken for one of a gradient `−u/η`. Adaptive,
+/// the λ of an element is `λ/√(s + 10⁻⁷)`, where s is the mean of its g²: `s ← m·s + (1−m)·g²`.
 /// Source: as `dc_asgd`, Equations 10 and 14.
 template <bool Adaptive>
 struct compensation {

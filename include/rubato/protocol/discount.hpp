@@ -9,9 +9,9 @@
 
 namespace rubato {
 
-/// Stale updates count less: `w ← w + u / max(1, age + offset)^power`, divided by the number of updates that are
-/// folded together where `averaged`. The age is how many folds there were since the worker read what it computed at, so
-/// servers that received commits in another order weigh them otherwise.
+/// Stale updates count less: `w ← w + u / max(1, age + offset)^power`, divided by the number of updates that are folded
+/// together where `averaged`. The age is how many folds there were since the worker read what it computed at, so servers
+/// that received commits in another order weigh them otherwise.
 /// Sources: Zhang, Gupta, Lian, Liu, "Staleness-aware Async-SGD", IJCAI 2016, Eq. 7 (power 1, offset 0); Nguyen et al.,
 /// AISTATS 2022, §5 (power ½, offset 1, averaged).
 struct discount {

@@ -15,8 +15,8 @@
 namespace rubato {
 
 /// A spring between each worker's variable x, which servers keep for it, and the parameters w, the center: with a
-/// commit x moves by the worker's update, then both by `e = α(x − w)`: `x ← x − e`, `w ← w + e`. What leaves
-/// the copies enters the center. Source: as `easgd`, §3.1.
+/// commit x moves by the worker's update, then both by `e = α(x − w)`: `x ← x − e`, `w ← w + e`. What leaves the copies
+/// enters the center. Source: as `easgd`, §3.1.
 struct elastic {
   double beta = 0.9;               ///< β: α times the number of workers
   std::optional<double> alpha{};   ///< α, above 0 and below 1; none: β/M

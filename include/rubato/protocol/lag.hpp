@@ -13,14 +13,14 @@
 namespace rubato {
 
 /// Lazily aggregated gradients, by the workers' own rule (LAG-WK): a worker whose gradient has hardly changed sends
-/// nothing, and servers step with the last ones they have, `w ← w + v`, `v ← v + (1/M) Σ differences`. For
-/// gradients of all of a worker's data at one learning rate, one to a clock, all rows read at each; those of
-/// mini-batches differ, and are sent.
+/// nothing, and servers step with the last ones they have, `w ← w + v`, `v ← v + (1/M) Σ differences`. For gradients of
+/// all of a worker's data at one learning rate, one to a clock, all rows read at each; those of mini-batches differ, and
+/// are sent.
 ///
 /// Guarantee: v is the mean of what the workers have sent last; with a trigger of 0 it is BSP, up to rounding. A lost
 /// worker's last gradient stays, and so do all of a run that was stopped.
-/// Source: Chen, Giannakis, Sun, Yin, "LAG: Lazily Aggregated Gradient for Communication-Efficient Distributed
-/// Learning", NeurIPS 2018, Algorithm 1.
+/// Source: Chen, Giannakis, Sun, Yin, "LAG: Lazily Aggregated Gradient for Communication-Efficient Distributed Learning",
+/// NeurIPS 2018, Algorithm 1.
 struct lag {
   std::int64_t window = 10;  ///< D
   double trigger = 0.1;      ///< ξ

@@ -16,8 +16,7 @@ namespace rubato {
 
 /// Sends by how much an update differs from the one that was sent last, or nothing: it is sent when the squared norm of
 /// that is above `trigger` times those of the parameters' last `window` differences, added up. Nothing is carried. The
-/// commit that ends a body takes back what was sent last. Source: as `lag`, Eq. 15a, for updates −α∇L and their
-/// mean.
+/// commit that ends a body takes back what was sent last. Source: as `lag`, Eq. 15a, for updates −α∇L and their mean.
 struct lazy_upload {
   std::int64_t window = 10;  ///< D, at least 1
   double trigger = 0.1;      ///< ξ, of each difference alike; 0 or more

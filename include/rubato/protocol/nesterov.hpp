@@ -8,9 +8,9 @@
 
 namespace rubato {
 
-/// Nesterov's momentum on the mean d of a step's updates: `m ← μm + d`, `w ← w + η(d + μm)`. With μ = 0 and
-/// η = 1 it is `average`. Source: Sutskever, Martens, Dahl, Hinton, "On the importance of initialization and momentum
-/// in deep learning", ICML 2013, §2, in the form that looks ahead from where it stands.
+/// Nesterov's momentum on the mean d of a step's updates: `m ← μm + d`, `w ← w + η(d + μm)`. With μ = 0 and η = 1 it is
+/// `average`. Source: Sutskever, Martens, Dahl, Hinton, "On the importance of initialization and momentum in deep
+/// learning", ICML 2013, §2, in the form that looks ahead from where it stands.
 struct nesterov {
   double rate = 0.7;  ///< η
   double mu = 0.9;    ///< μ: what is left of m in each step

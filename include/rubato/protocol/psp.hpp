@@ -13,9 +13,9 @@
 
 namespace rubato {
 
-/// At each clock c a worker waits until `count` of the others, drawn anew, have reached c − s. Those that are gone
-/// are not replaced by others. All samples of the workers 0 … of − 1 are alike; who has a greater number, since it
-/// joined later, is in the sample of its number modulo `of − 1`. O(1).
+/// At each clock c a worker waits until `count` of the others, drawn anew, have reached c − s. Those that are gone are
+/// not replaced by others. All samples of the workers 0 … of − 1 are alike; who has a greater number, since it joined
+/// later, is in the sample of its number modulo `of − 1`. O(1).
 struct sampled_staleness : unbounded {
   staleness s;              ///< how many clocks the reader may be ahead of those in its sample
   std::uint32_t count = 1;  ///< β: the size of the sample
@@ -39,8 +39,8 @@ static_assert(heeding_admission<sampled_staleness>);
 /// Probabilistic synchronous parallel: SSP whose workers look at a sample of the others (pSSP; with a staleness of 0
 /// pBSP). With a sample of all others it is SSP, bit for bit, with one of nobody no worker waits.
 ///
-/// Guarantee: a read at clock c reflects every update with a stamp ≤ c − s − 1 of the workers in its sample, and
-/// all of the reader's own. Source: Wang, Catterall, Mortier, "Probabilistic Synchronous Parallel", 2017, §3.
+/// Guarantee: a read at clock c reflects every update with a stamp ≤ c − s − 1 of the workers in its sample, and all of
+/// the reader's own. Source: Wang, Catterall, Mortier, "Probabilistic Synchronous Parallel", 2017, §3.
 struct psp {
   rubato::staleness staleness = 3;  ///< s, in clocks
   std::uint32_t sample = 1;         ///< β

@@ -15,9 +15,9 @@ consteval bool declared_by_round() {
 }
 }  // namespace detail
 
-/// Admission by rounds: `static constexpr bool by_round = true`. Needs a `round_visibility`. A worker that has
-/// committed what it computed at round r reads again when that round has been folded, and commits once a round. Clocks
-/// are not looked at: `need` and `cache_need` say that a read fetches, and waits for no clock.
+/// Admission by rounds: `static constexpr bool by_round = true`. Needs a `round_visibility`. A worker that has committed
+/// what it computed at round r reads again when that round has been folded, and commits once a round. Clocks are not
+/// looked at: `need` and `cache_need` say that a read fetches, and waits for no clock.
 /// Models: `each_round`, `sampled`. Source: Dutta et al., AISTATS 2018, §3.
 template <class P>
 concept round_admission = admission_policy<P> && detail::declared_by_round<P>();

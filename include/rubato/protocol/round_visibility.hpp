@@ -13,8 +13,8 @@ enum class late_commit : std::uint8_t {
   fold,  ///< it is one of the round under way
 };
 
-/// Visibility by rounds: commits are held back until so many are there, whoever has sent them, and folded in one step,
-/// in the order (worker, stamp). The number of rounds folded is the version of the parameters.
+/// Visibility by rounds: commits are held back until so many are there, whoever has sent them, and folded in one step, in
+/// the order (worker, stamp). The number of rounds folded is the version of the parameters.
 ///
 /// | expression         | result          | meaning |
 /// |--------------------|-----------------|---------|
@@ -27,8 +27,7 @@ enum class late_commit : std::uint8_t {
 /// that take part in it have committed for it, and for everybody once the last worker has left. Each server counts for
 /// itself; a commit is computed at the newest round that any server had told its worker of, so that none waits for
 /// another for ever. Own commits that are held back are not shown to their worker.
-/// Models: `quorum`, `buffered`. Source: Chen et al. 2016, Algorithms 3 and 4; Nguyen et al., AISTATS 2022,
-/// Algorithm 1.
+/// Models: `quorum`, `buffered`. Source: Chen et al. 2016, Algorithms 3 and 4; Nguyen et al., AISTATS 2022, Algorithm 1.
 template <class P>
 concept round_visibility = std::copyable<P> && requires(P const p) {
   requires std::bool_constant<P::holds_back>::value;

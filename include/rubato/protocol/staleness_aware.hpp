@@ -12,8 +12,7 @@
 namespace rubato {
 
 /// Staleness-aware asynchronous SGD: ASP whose updates are divided by their staleness, the number of updates that were
-/// folded since their worker had read. `with(k_async{M / n}, unbounded{}, discount{.averaged = true})` is its
-/// n-softsync.
+/// folded since their worker had read. `with(k_async{M / n}, unbounded{}, discount{.averaged = true})` is its n-softsync.
 /// Source: Zhang, Gupta, Lian, Liu, "Staleness-aware Async-SGD for Distributed Deep Learning", IJCAI 2016, §3.
 struct staleness_aware {
   [[nodiscard]] constexpr unbounded admission() const noexcept { return {}; }
