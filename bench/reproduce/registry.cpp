@@ -107,6 +107,7 @@ constexpr std::array all{
     reproduction{"diloco", "DiLoCo and BSP over 20 ms and 100 Mbit/s: bytes to a target", reproduce_diloco},
     reproduction{"dc-asgd", "DC-ASGD beside ASGD, 8 workers", reproduce_dc_asgd},
     reproduction{"easgd", "EASGD and DOWNPOUR with communication periods of 1 to 64 local steps", reproduce_easgd},
+    reproduction{"essp", "ESSP beside SSP: ages of what is read, and time to a target", reproduce_essp},
     reproduction{"gaia", "Gaia beside SSP over 20 ms and 100 Mbit/s: bytes to a target", reproduce_gaia},
     reproduction{"streaming-diloco", "DiLoCo in fragments: the most bytes at once, and the loss",
                  reproduce_streaming_diloco},

@@ -155,6 +155,7 @@ void reproduce_dc_asgd(reproduce_options const& options);
 void reproduce_easgd(reproduce_options const& options);
 
 /// Gaia paper: bytes to a target beside SSP's, by the threshold of significance.
+void reproduce_essp(reproduce_options const& options);
 void reproduce_gaia(reproduce_options const& options);
 /// Streaming DiLoCo paper: the most bytes at once, and the loss, beside DiLoCo's.
 void reproduce_streaming_diloco(reproduce_options const& options);

@@ -81,7 +81,7 @@ void add_training_options(CLI::App& command, compare_options& o) {
       .add_option("--protocols", o.protocols,
                   "bsp, ssp, asp, con_sgd, dyn_sgd, fixed_ada_comm, ada_comm, adsp; with optimizers on the servers "
                   "fed_adam, slow_mo, diloco, dc_asgd, easgd; by rounds k_sync, k_async, fed_avg, fed_buff; "
-                  "staleness_aware; dssp, psp and vap, whose workers wait for something else; "
+                  "staleness_aware; essp, whose copies are renewed; dssp, psp and vap, whose workers wait for something else; "
                   "with filters gaia, streaming_diloco, lag; "
                   "without servers hop, hop_backup, hop_stale, hop_hybrid, hop_skip, notify_ack, ad_psgd, "
                   "all_reduce, push_sum, gossip, prague; "

@@ -1,11 +1,12 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Protocols whose workers wait for something else than the slowest one's clock.
+// Protocols whose workers wait for something else than the slowest one's clock, or renew their copies meanwhile.
 #include <algorithm>
 #include <cstdint>
 
 #include "bench/train/protocols.hpp"
 #include "bench/train/run.hpp"
 #include "rubato/protocol/dssp.hpp"
+#include "rubato/protocol/essp.hpp"
 #include "rubato/protocol/psp.hpp"
 #include "rubato/protocol/vap.hpp"
 
@@ -15,6 +16,10 @@ run_result run_psp(training const& job, protocol_parameters const& with) {
   auto const usual = std::int64_t{std::max(1U, job.workers / 10)};
   auto const sample = static_cast<std::uint32_t>(std::min<std::int64_t>(with.sample.value_or(usual), 1 << 30));
   return run_protocol(psp{.staleness = with.staleness, .sample = sample, .of = job.workers, .seed = job.seed}, job);
+}
+
+run_result run_essp(training const& job, protocol_parameters const& with) {
+  return run_protocol(essp{.staleness = with.staleness}, job);
 }
 
 run_result run_dssp(training const& job, protocol_parameters const& with) {

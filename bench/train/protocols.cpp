@@ -47,6 +47,7 @@ constexpr std::array entries{
                    .number = none,
                    .run = run_staleness_aware,
                    .family = protocol_family::rounds},
+    protocol_entry{.name = "essp", .number = staleness, .run = run_essp},
     protocol_entry{.name = "dssp", .number = staleness, .run = run_dssp},
     protocol_entry{.name = "psp", .number = sample, .run = run_psp},
     protocol_entry{.name = "vap", .number = none, .run = run_vap},

@@ -151,6 +151,7 @@ struct protocol_choice {
 [[nodiscard]] run_result run_fed_buff(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_staleness_aware(training const& job, protocol_parameters const& with);
 // In admission_protocols.cpp.
+[[nodiscard]] run_result run_essp(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_dssp(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_psp(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_vap(training const& job, protocol_parameters const& with);

@@ -36,6 +36,7 @@
 #include "rubato/protocol/dssp.hpp"
 #include "rubato/protocol/dyn_sgd.hpp"
 #include "rubato/protocol/easgd.hpp"
+#include "rubato/protocol/essp.hpp"
 #include "rubato/protocol/fed_adam.hpp"
 #include "rubato/protocol/fed_avg.hpp"
 #include "rubato/protocol/fed_buff.hpp"

@@ -1,5 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Every admission with every visibility, merge, pace, filter and kind of table: what nobody has published, too.
+// Every admission with every visibility, merge, pace, filter, way to read and kind of table: what nobody has published,
+// too.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -28,6 +29,7 @@
 #include <rubato/protocol/lazy_upload.hpp>
 #include <rubato/protocol/nesterov.hpp>
 #include <rubato/protocol/psp.hpp>
+#include <rubato/protocol/read_ahead.hpp>
 #include <rubato/protocol/revise.hpp>
 #include <rubato/protocol/rounds.hpp>
 #include <rubato/protocol/slow_mo.hpp>
@@ -104,10 +106,14 @@ named<std::optional<filter_rule>> filters() {
           {"lazy_upload", lazy_upload{.window = 3}}};
 }
 
+named<read_rule> reads() {
+  return {{"on demand", {}}, {"refreshed", [](read_point at) { return refreshed{}.renews(at); }}};
+}
+
 enum class kept { dense, sparse, versions };
 constexpr std::size_t rows = 5;
 
-/// A protocol of five parts on a kind of table.
+/// A protocol of six parts on a kind of table.
 struct combination {
   rules protocol;
   kept how;
@@ -128,6 +134,7 @@ std::optional<combination> nth(std::size_t n, std::uint32_t workers) {
   c.protocol.merge = take(merges());
   c.protocol.pace = take(paces());
   c.protocol.filter = take(filters());
+  c.protocol.renews = take(reads());
   c.how = take(named<kept>{{"dense", kept::dense}, {"sparse", kept::sparse}, {"multi_version", kept::versions}});
   return n == 0 ? std::optional(std::move(c)) : std::nullopt;
 }
@@ -151,6 +158,8 @@ bool makes_sense(rules const& p, kept how, std::uint32_t servers) {
   if (p.admission.extends() && p.visibility.synchronized()) return false;    // two that let workers in
   if (p.admission.limits() && (p.visibility.holds_back() || !by_weight)) return false;  // counts what is folded
   if (p.admission.limits() && servers != 1) return false;                    // servers that wait for each other
+  if (p.renews && (in_rounds || p.visibility.synchronized())) return false;  // reads of a cut or a round
+  if (p.renews && (p.admission.heeds_some() || p.admission.extends() || p.admission.limits())) return false;
   if (in_rounds && p.merge.versioned()) return false;                        // two ways to count versions
   if (p.merge.versioned() && how != kept::versions) return false;            // nowhere to keep them
   if (by_element && how == kept::versions) return false;                     // steps have no parts
@@ -161,7 +170,7 @@ bool makes_sense(rules const& p, kept how, std::uint32_t servers) {
 
 /// Whoever reads it is told what to do.
 bool names_a_way_out(std::string const& sentence) {
-  for (char const* const word : {": use ", ", expected 1", "wrap the table in multi_version", "write dense"})
+  for (char const* const word : {": use ", ", expected 1", ": leave reads() out", "wrap the table in multi_version", "write dense"})
     if (sentence.find(word) != std::string::npos) return true;
   return false;
 }
@@ -317,8 +326,8 @@ std::string trouble(combination const& c, testing::schedule const& s, std::pair<
   }
 }
 
-/// A seed tries each so-manieth of them: that many seeds in a row, `--seeds 7`, try all.
-constexpr std::size_t share = 7;
+/// A seed tries each so-manieth of them: that many seeds in a row, `--seeds 11`, try all.
+constexpr std::size_t share = 11;
 
 }  // namespace
 

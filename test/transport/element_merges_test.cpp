@@ -1,6 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Protocols whose servers move the parameters element by element, or fold by rounds and ages, and those whose workers
-// send a part of what there is to send, whichever way they are carried.
+// Protocols whose servers move the parameters element by element, or fold by rounds and ages, those whose workers send
+// a part of what there is to send, and those whose workers renew their copies, whichever way they are carried.
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
@@ -16,6 +16,7 @@
 #include <rubato/protocol/dc_asgd.hpp>
 #include <rubato/protocol/diloco.hpp>
 #include <rubato/protocol/easgd.hpp>
+#include <rubato/protocol/essp.hpp>
 #include <rubato/protocol/fed_adam.hpp>
 #include <rubato/protocol/fed_avg.hpp>
 #include <rubato/protocol/fed_buff.hpp>
@@ -151,6 +152,10 @@ TEST_CASE("filters: of one worker all transports make the same, bit for bit", "[
     floats const center = same_everywhere(p, number++);
     CHECK(first_difference(train(in_process{.workers = 1, .servers = 2}, with(p, send_all{})).first, center) != size);
   }
+}
+
+TEST_CASE("renewed copies: of one worker all transports make the same, bit for bit", "[threads]") {
+  CHECK(same_everywhere(essp{.staleness = 4}, 300)[1] != 0);
 }
 
 TEST_CASE("easgd: each worker reads its own variable, also where those of a process share what they fetch",

@@ -11,6 +11,7 @@
 #include "rubato/protocol/extending_admission.hpp"
 #include "rubato/protocol/heeding_admission.hpp"
 #include "rubato/protocol/limiting_admission.hpp"
+#include "rubato/protocol/read_ahead.hpp"
 #include "rubato/protocol/round_admission.hpp"
 
 /// One sentence for what a type lacks to be a policy, in place of a list of constraints that are not satisfied.
@@ -174,7 +175,16 @@ consteval bool diagnose_filter() {
   return true;
 }
 
-/// The four of a protocol, as far as it has them, and its filter.
+template <class P>
+consteval bool diagnose_reads() {
+  if constexpr (!reads_part<P>) {
+    diagnose_copies<P>();
+    static_assert(read_policy<P>, "a read_policy needs renews(read_point) const noexcept, which gives a bool");
+  }
+  return true;
+}
+
+/// The four of a protocol, as far as it has them, its filter and how it reads.
 template <class P>
 consteval bool diagnose_protocol() {
   if constexpr (requires(P const p) { p.admission(); })
@@ -187,6 +197,8 @@ consteval bool diagnose_protocol() {
     diagnose_pace<std::remove_cvref_t<decltype(std::declval<P const&>().pace())>>();
   if constexpr (requires(P const p) { p.filter(); })
     diagnose_filter<std::remove_cvref_t<decltype(std::declval<P const&>().filter())>>();
+  if constexpr (requires(P const p) { p.reads(); })
+    diagnose_reads<std::remove_cvref_t<decltype(std::declval<P const&>().reads())>>();
   return true;
 }
 
@@ -194,7 +206,7 @@ consteval bool diagnose_protocol() {
 template <class Part>
 inline constexpr int policy_kinds =
     admission_policy<Part> + visibility_policy<Part> + merge_policy<Part> + pace_policy<Part> +
-    (commit_filter<Part> || std::same_as<Part, send_all>);
+    (commit_filter<Part> || std::same_as<Part, send_all>) + reads_part<Part>;
 
 /// What `with` is given: which kind it was to be shows in a member's name.
 template <class Part>
@@ -207,11 +219,12 @@ consteval bool diagnose_part() {
     else if constexpr (requires { &Part::weight; }) diagnose_merge<Part>();
     else if constexpr (requires { &Part::due; }) diagnose_pace<Part>();
     else if constexpr (requires { &Part::takes; } || requires { &Part::template send<float>; }) diagnose_filter<Part>();
+    else if constexpr (requires { &Part::renews; }) diagnose_reads<Part>();
     else
       static_assert(policy_kinds<Part> != 0,
                     "with(): the part is no policy: an admission_policy has bound, need and cache_need, a "
                     "visibility_policy holds_back and horizon, a merge_policy weight, a pace_policy due, "
-                    "a commit_filter takes or send");
+                    "a commit_filter takes or send, a read_policy renews");
   } else {
     if constexpr (merge_policy<Part>) diagnose_merge<Part>();
   }

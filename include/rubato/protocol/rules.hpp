@@ -19,6 +19,7 @@
 #include "rubato/protocol/element_rule.hpp"
 #include "rubato/protocol/filter_rule.hpp"
 #include "rubato/protocol/pace_rule.hpp"
+#include "rubato/protocol/read_ahead.hpp"
 
 /// Protocols as values. Users write policies as types, which concepts check; each is asked once per
 /// message, so from here on down it is a table of what it answers, and all that uses it is compiled
@@ -209,6 +210,8 @@ struct rules {
     using filter_type = decltype(filter_of(p));
     static_assert(detail::diagnose_filter<filter_type>());
     if constexpr (!std::same_as<filter_type, send_all>) filter = filter_of(p);
+    static_assert(detail::diagnose_reads<decltype(detail::reads_of(p))>());
+    renews = detail::make_read_rule(detail::reads_of(p));
   }
 
   admission_rule admission;  ///< who waits
@@ -216,6 +219,7 @@ struct rules {
   merge_rule merge;  ///< of the tables that have none of their own
   pace_rule pace;  ///< when a worker commits
   std::optional<filter_rule> filter{};  ///< what it sends; none: all
+  read_rule renews{};  ///< when it renews its copies ahead of time; none: never
   std::string name;  ///< what reports print
 };
 
@@ -229,6 +233,7 @@ template <class Part>
   else if constexpr (pace_policy<Part>) r.pace = std::move(part);
   else if constexpr (std::same_as<Part, send_all>) r.filter.reset();
   else if constexpr (commit_filter<Part>) r.filter = std::move(part);
+  else if constexpr (detail::reads_part<Part>) r.renews = detail::make_read_rule(std::move(part));
   return r;
 }
 

@@ -59,7 +59,7 @@ class reader {
                     std::optional<staleness> asked);
   void pull_rows(std::size_t table, key_list keys, std::byte* out, std::size_t elements,
                  std::optional<staleness> asked) {
-    end_prefetch();
+    before_read();
     check_.rows("pull", table, keys.size(), elements);
     staleness const s = check_.allowed(table, asked, bound());
     check_.keys("pull", table, keys);
@@ -71,6 +71,7 @@ class reader {
     if (!missing_.empty() || (synchronized_ && found.mixed))
       return complete_rows(table, keys, out, s, found.oldest);
     enter(s);
+    if (renews(table, found.oldest)) renew_rows(table, keys);
     count_read(found.oldest);
   }
 
@@ -80,7 +81,7 @@ class reader {
   void prefetch_whole(std::size_t table);
   void prefetch_rows(std::size_t table, key_list keys);
   /// Before anything else uses the slots: waits for the answers. Whether there was a prefetch.
-  bool end_prefetch() { return prefetch_ != prefetch::none && finish_prefetch(); }
+  bool end_prefetch() { return ahead_ != ahead::nothing && finish_prefetch(); }
 
   // ---- commits
 
@@ -96,7 +97,23 @@ class reader {
   [[nodiscard]] bool keeps_commit(std::size_t table) const noexcept;
 
  private:
-  enum class prefetch : std::uint8_t { none, whole, rows };
+  /// What has been asked for later reads; servers answer one request of a worker at a time.
+  enum class ahead : std::uint8_t {
+    nothing,
+    prefetch,
+    renewal  ///< of copies, from which reads go on until the answers are taken
+  };
+  struct prefetch {
+    std::size_t table = 0;
+    selection asked{};  ///< rows or all
+    std::vector<server_id> from{};
+    missing_rows rows{};
+  };
+  /// Of a table, where copies are renewed.
+  struct usage {
+    clock_index asked = clock_index::lowest();  ///< when rows were last asked for
+    clock_index read = clock_index::lowest();   ///< when copies were last read
+  };
 
   [[nodiscard]] read_slot& slot(std::size_t table, server_id s) noexcept {
     return replicas_[table]->slot(s);
@@ -115,7 +132,7 @@ class reader {
   void know(clock_index c_min) noexcept;
   void fetch_cut(staleness s, bool pull);
   void fetch(std::size_t table, std::span<server_id const> from, staleness s);
-  void request(std::size_t table, std::span<server_id const> from, staleness s);
+  void request(std::size_t table, std::span<server_id const> from, staleness s, bool renews = false);
   void collect(std::size_t table, std::span<server_id const> from, time_point before, duration send_before);
   void acknowledge(server_id server, clock_index included);
   void count_time(time_point before, duration held);
@@ -125,18 +142,31 @@ class reader {
   }
   void count_staleness(clock_index server_clock);
 
+  [[nodiscard]] bool enter_by_base(std::size_t table, staleness s);
   void bring_base(std::size_t table, staleness s);
   void fetch_whole(std::size_t table, staleness s);
   void pull_scattered(std::size_t table, std::byte* out, staleness s);
   void complete_rows(std::size_t table, key_list keys, std::byte* out, staleness s, clock_index oldest);
   void miss_all(key_list keys);
   void fetch_rows(std::size_t table, staleness s);
-  void address_missing(std::size_t table);
+  void address_rows(std::size_t table, missing_rows& rows);
   void address_all(std::size_t table);
   void address_others(std::size_t table);
 
-  void start_prefetch(prefetch what, std::size_t table, std::span<server_id const> from, staleness s);
+  void start_prefetch(ahead what, std::size_t table, selection asked);
   bool finish_prefetch();
+  /// Answers that the body has asked for ahead of time come in before a read looks for copies; renewals may wait.
+  void before_read() {
+    if (ahead_ == ahead::prefetch) finish_prefetch();
+  }
+
+  /// Whether a read that copies answer, the oldest of servers at clock `from`, is to renew them, see `read_policy`.
+  [[nodiscard]] bool renews(std::size_t table, clock_index from) {
+    return renews_ && use_[table].asked != clock_ && use_[table].read != clock_ && renews_now(table, from);
+  }
+  [[nodiscard]] bool renews_now(std::size_t table, clock_index from);
+  void renew_whole(std::size_t table);
+  void renew_rows(std::size_t table, key_list keys);
 
   [[nodiscard]] std::size_t kept_commits() const noexcept;
   void drop_useless_copies();
@@ -153,7 +183,7 @@ class reader {
   bool read_this_clock_ = false;
   bool own_may_lag_ = false;  ///< own commits may be missing from what servers answer
   bool entered_ = false;      ///< this clock's need is met
-  prefetch prefetch_ = prefetch::none;  ///< that is under way
+  ahead ahead_ = ahead::nothing;
   staleness entered_for_{};   ///< at this staleness, and all greater ones
   clock_index clock_{};
   clock_index known_ = clock_index::lowest();  ///< the greatest `c_min` that a server told
@@ -174,8 +204,9 @@ class reader {
 
   cut_slot cut_;
   missing_rows missing_;
-  std::size_t prefetched_table_ = 0;
-  std::vector<server_id> prefetched_from_;
+  prefetch prefetched_;
+  read_rule const& renews_;
+  std::vector<usage> use_;  ///< by table
 };
 
 }  // namespace rubato::detail

@@ -65,6 +65,8 @@ class shared_state {
   [[nodiscard]] bool will_be_older_than(floor const& f) const noexcept {
     return !is_live_ && asked_at_ < f.live;
   }
+  /// Whether a reader has not seen it, nor anything newer.
+  [[nodiscard]] bool is_news(floor const& f) const noexcept { return came_at_ > (is_whole_ ? f.whole : f.rows); }
   void raise(floor& f) const noexcept {
     if (!is_whole_) f.rows = std::max(f.rows, came_at_);
     else f.whole = came_at_;

@@ -170,6 +170,10 @@ inline void check(rules const& p) {
     throw option_error(
         "protocol: its admission limits what others have not seen of what is folded as it comes, but its "
         "visibility holds commits back: use eager");
+  if (p.renews && (rounds || p.visibility.synchronized() || p.admission.lets_in_one_by_one()))
+    throw option_error(std::string("protocol: it renews copies ahead of time, but its ") +
+                       (p.admission.lets_in_one_by_one() ? "admission lets in" : "visibility grants") +
+                       " each read for itself: leave reads() out, or go by clocks with eager or strict");
   if (!rounds) return;
   if (rounds->size == 0) throw option_error("protocol: a round of 0 commits is never there, expected 1 or more");
   if (p.admission.bound() != staleness::infinite())

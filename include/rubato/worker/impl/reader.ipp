@@ -20,11 +20,13 @@ reader::reader(endpoint& link, blueprint const& plan, std::size_t protocol, send
       metrics_(metrics),
       servers_(plan.server_ids()),
       header_{self, {}, {}, {}},
-      nearest_(nearest) {
+      nearest_(nearest),
+      renews_(plan.protocol(protocol).renews) {
   auto const& filter = plan.protocol(protocol).filter;
   own_filter const own{filter ? &*filter : nullptr, self.worker};
   for (table_blueprint const& t : plan.tables())  // where such a pull is read versions move on, rows or none
     replicas_.push_back(make_replica(t, plan.servers(), t.versioned(protocol), own));
+  if (renews_) use_.resize(replicas_.size());
 }
 
 void reader::start(starting_point const& at) {
@@ -73,15 +75,12 @@ void reader::enter_anew(staleness s) {
 
 void reader::pull_whole(std::size_t table, std::byte* out, std::size_t elements,
                         std::optional<staleness> asked) {
-  end_prefetch();
+  before_read();
   replica& r = replica_of(table);
   check_.whole("pull", table, elements);
   staleness const s = check_.allowed(table, asked, bound());
-  if (r.base_readable(usable(s))) {
-    enter(s);
-  } else {
-    r.drop_base();
-    if (link_.scatters() && r.prefers_no_base()) return pull_scattered(table, out, s);
+  if (!enter_by_base(table, s)) {
+    if (!renews_ && link_.scatters() && r.prefers_no_base()) return pull_scattered(table, out, s);
     bring_base(table, s);
   }
   count_read(r.base_clock());
@@ -92,15 +91,10 @@ void reader::pull_whole(std::size_t table, std::byte* out, std::size_t elements,
 
 void reader::pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values,
                           std::optional<staleness> asked) {
-  end_prefetch();
+  before_read();
   replica& r = replica_of(table);
   staleness const s = check_.allowed(table, asked, bound());
-  if (r.base_readable(usable(s))) {
-    enter(s);
-  } else {
-    r.drop_base();
-    bring_base(table, s);
-  }
+  if (!enter_by_base(table, s)) bring_base(table, s);
   count_read(r.base_clock());
   time_point const before = link_.now();
   r.read_touched(keys, values);
@@ -110,12 +104,26 @@ void reader::pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, r
 /// Fetches what a read of rows has not found, or all of them where what it has found may not be used. `oldest`
 /// is the least server clock of those found.
 void reader::complete_rows(std::size_t table, key_list keys, std::byte* out, staleness s, clock_index oldest) {
-  if (synchronized_ && missing_.size() != keys.size()) {
+  bool const found_some = missing_.size() != keys.size();
+  if (found_some && (synchronized_ || renews(table, oldest))) {
     miss_all(keys);  // PS-1: rows of one read are of one cut
     oldest = clock_index::highest();
   }
   fetch_rows(table, s);
   count_read(std::min(oldest, replica_of(table).accept_rows(missing_, mark_, out)));
+}
+
+/// Whether a read of the whole table is answered by the copy that there is; if not, it is given up.
+bool reader::enter_by_base(std::size_t table, staleness s) {
+  replica& r = replica_of(table);
+  if (ahead_ != ahead::nothing && !r.base_usable(usable(s))) end_prefetch();
+  if (!r.base_readable(usable(s))) {
+    r.drop_base();
+    return false;
+  }
+  enter(s);
+  if (renews(table, r.base_clock())) renew_whole(table);
+  return true;
 }
 
 void reader::bring_base(std::size_t table, staleness s) {
@@ -126,6 +134,7 @@ void reader::bring_base(std::size_t table, staleness s) {
 void reader::fetch_whole(std::size_t table, staleness s) {
   address_all(table);
   fetch(table, asked_, s);
+  if (renews_) use_[table].asked = clock_;
   ++metrics_.fetches;
 }
 
@@ -151,18 +160,20 @@ void reader::miss_all(key_list keys) {
 
 /// Asks each server for the missing rows that it holds.
 void reader::fetch_rows(std::size_t table, staleness s) {
-  address_missing(table);
+  end_prefetch();
+  address_rows(table, missing_);
   fetch(table, asked_, s);
+  if (renews_) use_[table].asked = clock_;
   ++metrics_.fetches;
 }
 
-/// Writes the missing rows into the slots of the servers that hold them, which are then in `asked_`.
-void reader::address_missing(std::size_t table) {
+/// Writes these rows into the slots of the servers that hold them, which are then in `asked_`.
+void reader::address_rows(std::size_t table, missing_rows& rows) {
   replica& r = replica_of(table);
-  r.where().locate(missing_.keys(), missing_.places);
+  r.where().locate(rows.keys(), rows.places);
   asked_.clear();
-  for (std::size_t i = 0; i < missing_.size(); ++i) {
-    layout::place const& at = missing_.places[i];
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    layout::place const& at = rows.places[i];
     read_slot& to = r.slot(at.server);
     if (std::ranges::find(asked_, at.server) == asked_.end()) {
       asked_.push_back(at.server);
@@ -170,7 +181,7 @@ void reader::address_missing(std::size_t table) {
       to.rows.clear();
       to.row_stamps.clear();
     }
-    missing_.set_index(i, to.rows.size());
+    rows.set_index(i, to.rows.size());
     to.rows.push_back(at.local);
   }
   address_others(table);
@@ -207,7 +218,7 @@ void reader::prefetch_whole(std::size_t table) {
   if (r.base_readable(usable(bound()))) return;
   r.drop_base();
   address_all(table);
-  start_prefetch(prefetch::whole, table, asked_, bound());
+  start_prefetch(ahead::prefetch, table, selection::all);
 }
 
 void reader::prefetch_rows(std::size_t table, key_list keys) {
@@ -216,30 +227,59 @@ void reader::prefetch_rows(std::size_t table, key_list keys) {
   check_.keys("prefetch", table, keys);
   replica& r = replica_of(table);
   freshness const fresh = usable(bound());
-  missing_.clear();
-  (void)r.read_rows(keys, fresh, r.base_readable(fresh), nullptr, missing_);
-  if (missing_.empty()) return;
-  address_missing(table);
-  start_prefetch(prefetch::rows, table, asked_, bound());
+  missing_rows& rows = prefetched_.rows;
+  rows.clear();
+  (void)r.read_rows(keys, fresh, r.base_readable(fresh), nullptr, rows);
+  if (rows.empty()) return;
+  address_rows(table, rows);
+  start_prefetch(ahead::prefetch, table, selection::rows);
 }
 
-void reader::start_prefetch(prefetch what, std::size_t table, std::span<server_id const> from,
-                            staleness s) {
-  prefetched_from_.assign(from.begin(), from.end());
-  request(table, from, s);
+/// Asks the servers in `asked_`.
+void reader::start_prefetch(ahead what, std::size_t table, selection asked) {
+  prefetched_.table = table;
+  prefetched_.asked = asked;
+  prefetched_.from.assign(asked_.begin(), asked_.end());
+  request(table, prefetched_.from, bound(), what == ahead::renewal);
   link_.start();
-  prefetched_table_ = table;
-  prefetch_ = what;
+  if (renews_) use_[table].asked = clock_;
+  ahead_ = what;
 }
 
 bool reader::finish_prefetch() {
-  prefetch const what = std::exchange(prefetch_, prefetch::none);
-  collect(prefetched_table_, prefetched_from_, link_.now(), metrics_.send);
+  ahead_ = ahead::nothing;
+  prefetch const& p = prefetched_;
+  collect(p.table, p.from, link_.now(), metrics_.send);
   ++metrics_.fetches;
-  replica& r = replica_of(prefetched_table_);
-  if (what == prefetch::whole) r.accept_base(mark_);
-  else (void)r.accept_rows(missing_, mark_, nullptr);
+  replica& r = replica_of(p.table);
+  if (p.asked == selection::all) r.accept_base(mark_);
+  else (void)r.accept_rows(p.rows, mark_, nullptr);
   return true;
+}
+
+// ---- renewals
+
+/// Of the tables that are read, the one that was asked for longest ago has the turn.
+bool reader::renews_now(std::size_t table, clock_index from) {
+  usage const mine = use_[table];
+  use_[table].read = clock_;
+  if (ahead_ != ahead::nothing) return false;
+  clock_index const lately = clock_ - staleness{1};
+  if (std::ranges::any_of(use_, [&](usage const& u) { return u.read >= lately && u.asked < mine.asked; })) return false;
+  return renews_({clock_, staleness{distance(std::min(from, clock_), clock_)}});
+}
+
+void reader::renew_whole(std::size_t table) {
+  address_all(table);
+  start_prefetch(ahead::renewal, table, selection::all);
+}
+
+void reader::renew_rows(std::size_t table, key_list keys) {
+  missing_rows& rows = prefetched_.rows;
+  rows.clear();
+  for (std::size_t i = 0; i < keys.size(); ++i) rows.add(keys[i], i);
+  address_rows(table, rows);
+  start_prefetch(ahead::renewal, table, selection::rows);
 }
 
 // ---- requests and answers
@@ -262,7 +302,7 @@ void reader::fetch_cut(staleness s, bool pull) {
 
 /// Sends the requests that the slots hold, and waits for the answers.
 void reader::fetch(std::size_t table, std::span<server_id const> from, staleness s) {
-  RUBATO_ASSERT(prefetch_ == prefetch::none);
+  RUBATO_ASSERT(ahead_ == ahead::nothing);
   duration const send_before = metrics_.send;
   if (synchronized_) fetch_cut(s, true);
   time_point const before = link_.now();
@@ -273,12 +313,13 @@ void reader::fetch(std::size_t table, std::span<server_id const> from, staleness
   entered_ = true;  // who has answered lets it in, whatever clock it told
 }
 
-void reader::request(std::size_t table, std::span<server_id const> from, staleness s) {
+void reader::request(std::size_t table, std::span<server_id const> from, staleness s, bool renews) {
   header_.clock = clock_;
   header_.bound = s;
   mark_ = {.at = clock_, .need = need(s), .fetch = metrics_.fetches + 1};
   for (server_id const server : from) {
     slot(table, server).by_process = false;
+    slot(table, server).renews = renews;
     link_.request(server, table, header_, slot(table, server));
   }
 }
