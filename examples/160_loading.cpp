@@ -33,7 +33,8 @@ std::string write_file(rb::data::dataset const& rows) {
   std::ofstream out(path);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     out << rows[i].label;
-    for (std::size_t k = 0; k < rows[i].indices.size(); ++k) out << ' ' << rows[i].indices[k] + 1 << ':' << rows[i].values[k];
+    for (std::size_t k = 0; k < rows[i].indices.size(); ++k)
+      out << ' ' << rows[i].indices[k] + 1 << ':' << rows[i].values[k];
     out << '\n';
   }
   return path;

@@ -138,7 +138,8 @@ lasso_result plain_lasso(rd::dataset const& rows, double lambda, std::int64_t pa
   return {w, residual};
 }
 
-/// By how much w misses the conditions of Karush, Kuhn and Tucker: x_j·r/n = λ sign(w_j), or at most λ where w_j = 0.
+/// By how much w misses the conditions of Karush, Kuhn and Tucker: x_j·r/n = λ sign(w_j), or at most λ where
+/// w_j = 0.
 double kkt_violation(rd::dataset const& rows, doubles const& w, double lambda) {
   doubles gradient(w.size());
   doubles const residual = ra::lasso_residual(rows, std::span<double const>(w));

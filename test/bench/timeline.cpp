@@ -160,6 +160,7 @@ TEST_CASE("a timeline that cannot be is refused") {
   CHECK_THROWS_WITH(settings("--protocols bsp --timeline bsp"), Contains("--report"));
   CHECK_THROWS_WITH(settings("--protocols bsp --timeline bsp --report x --transport in-process"),
                     Contains("needs --transport simulated"));
-  CHECK_THROWS_WITH(settings("--workload lasso --learning-rate tune --protocols bsp --timeline bsp --report x"), Contains("--timeline"));
+  CHECK_THROWS_WITH(settings("--workload lasso --learning-rate tune --protocols bsp --timeline bsp --report x"),
+                    Contains("--timeline"));
   CHECK(settings("--protocols bsp,ssp:5 --timeline ssp:5 --report x").timeline->label() == "ssp(5)");
 }

@@ -63,8 +63,8 @@ std::vector<std::vector<float>> trained_as_listed(Transport const& where, std::s
 
 TEST_CASE("table list: as many tables as a program asks for, trained as if their types were known") {
   std::vector<float> const a = layer(0), b = layer(1);
-  rb::cluster typed{rb::in_process{.workers = 3, .servers = 2}, rb::bsp{}, rb::dense<float>{.rows = a.size(), .init = a},
-                    rb::dense<float>{.rows = b.size(), .init = b}};
+  rb::cluster typed{rb::in_process{.workers = 3, .servers = 2}, rb::bsp{},
+                    rb::dense<float>{.rows = a.size(), .init = a}, rb::dense<float>{.rows = b.size(), .init = b}};
   typed.run([&](auto& w) {
     for (int i = 0; i < 4; ++i) {
       std::vector<float> x(a.size()), y(b.size());

@@ -23,7 +23,9 @@ namespace {
 
 constexpr node_id a{0}, b{1}, c{2};
 
-file_block block(std::uint64_t begin, std::vector<node_id> nodes = {}) { return {"f", begin, begin + 1, std::move(nodes)}; }
+file_block block(std::uint64_t begin, std::vector<node_id> nodes = {}) {
+  return {"f", begin, begin + 1, std::move(nodes)};
+}
 
 }  // namespace
 
@@ -117,7 +119,8 @@ TEST_CASE("share_out: blocks stay where they lie, as far as parts are even") {
     for (auto const& one : share) all.push_back(one.begin);
     return all;
   };
-  auto const shares = rd::share_out({block(0, {b}), block(1), block(2, {a, b}), block(3, {a}), block(4, {b}), block(5, {b})}, 2);
+  auto const shares =
+      rd::share_out({block(0, {b}), block(1), block(2, {a, b}), block(3, {a}), block(4, {b}), block(5, {b})}, 2);
   REQUIRE(shares.size() == 2);
   CHECK(begins(shares[0]) == std::vector<std::uint64_t>{1, 2, 3});
   CHECK(begins(shares[1]) == std::vector<std::uint64_t>{0, 4, 5});
@@ -127,10 +130,13 @@ TEST_CASE("share_out: blocks stay where they lie, as far as parts are even") {
 
 TEST_CASE("share_out: what cannot be meant is refused by name") {
   CHECK_THROWS_WITH(rd::share_out({block(0)}, 0), "share_out: nodes must be at least 1");
-  CHECK_THROWS_WITH(rd::share_out({{"f", 9, 3}}, 1), Catch::Contains("f ends at byte 3, expected none before its first, 9"));
+  CHECK_THROWS_WITH(rd::share_out({{"f", 9, 3}}, 1),
+                    Catch::Contains("f ends at byte 3, expected none before its first, 9"));
 }
 
-TEST_CASE("share_out: each block once, no node more than its part and a block, and where it lies if nothing speaks against it") {
+TEST_CASE(
+    "share_out: each block once, no node more than its part and a block, and where it lies if nothing speaks against "
+    "it") {
   rubato::random_stream random(3, 0);
   for (int round = 0; round < 300; ++round) {
     auto const nodes = static_cast<std::uint32_t>(1 + random.below(6));

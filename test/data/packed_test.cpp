@@ -49,7 +49,8 @@ std::string packed_complaint(std::function<void()> const& read) {
 
 }  // namespace
 
-TEST_CASE("packed files: every reader names file, format and the command that unpacks it, and shows no byte", "[data]") {
+TEST_CASE("packed files: every reader names file, format and the command that unpacks it, and shows no byte",
+          "[data]") {
   for (auto const& [name, command, bytes] : packed_samples()) {
     rubato_test::scratch_file const file(bytes);
     std::string const& path = file.path();

@@ -1,6 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Somebody without the token opens a thousand connections a second and more to all who listen, from several addresses, and
-// says nothing on them: whoever belongs to the run still gets in, at the start and after every break.
+// Somebody without the token opens a thousand connections a second and more to all who listen, from several addresses,
+// and says nothing on them: whoever belongs to the run still gets in, at the start and after every break.
 #include <catch2/catch.hpp>
 
 #include <cstdint>

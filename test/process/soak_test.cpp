@@ -74,7 +74,8 @@ class soak_round {
     tools::meddling const m{.pieces = random_.chance(0.3) ? 200u : 0u,
                             .cut_within = 2000 + random_.below(60'000),
                             .cuts_max = static_cast<int>(1 + random_.below(12))};
-    story_ += ", cut " + std::to_string(m.cuts_max) + " times a listener within " + std::to_string(m.cut_within) + " bytes";
+    story_ +=
+        ", cut " + std::to_string(m.cuts_max) + " times a listener within " + std::to_string(m.cut_within) + " bytes";
     return m;
   }
   test::proxies::listening listening() {

@@ -19,6 +19,7 @@
 #include <rubato/protocol/gaia.hpp>
 #include <rubato/protocol/lag.hpp>
 #include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/rounds.hpp>
 #include <rubato/protocol/rules.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/protocol/streaming_diloco.hpp>
@@ -159,6 +160,18 @@ TEST_CASE("what filters cannot do with a table is refused by a sentence", "[prot
   CHECK_THAT(refused(with(rules(dyn_sgd{}), lazy_upload{}), kept),
              Contains("use another merge or a filter without slots"));
   CHECK(refused(with(rules(dyn_sgd{}), significance{}), kept) == "");
+}
+
+TEST_CASE("differences go to a merge that keeps what it was sent, and to servers that leave nothing out",
+          "[protocol][filter]") {
+  using Catch::Matchers::Contains;
+  dense<float> const table{.rows = 3};
+  CHECK(refused(with(rules(ssp{}), momentum{.mu = 1}, lazy_upload{}), table) == "");
+  CHECK(refused(with(rules(ssp{}), momentum{.mu = 1}, lazy_upload{}, buffered{.count = 2}, unbounded{}), table) == "");
+  CHECK_THAT(refused(with(rules(ssp{}), lazy_upload{}), table), Contains("use momentum with mu = 1"));
+  CHECK_THAT(refused(with(rules(lag{}), momentum{.mu = 0.9}), table), Contains("use momentum with mu = 1"));
+  CHECK_THAT(refused(lag{}, dense<float, average>{.rows = 3}), Contains("use momentum with mu = 1"));
+  CHECK_THAT(refused(with(rules(lag{}), unbounded{}, quorum{.count = 2}), table), Contains("use buffered"));
 }
 
 TEST_CASE("processes do not agree on filters that differ in a number, or that only one has", "[protocol][filter]") {

@@ -39,7 +39,8 @@ static_assert(made_of<basic_con_sgd<strict>, bounded_staleness, strict, scale, e
 template <class P, class Part>
 concept replaceable = requires(P p, Part part) { with(p, part); };
 static_assert(replaceable<bsp, every> && replaceable<bsp, unbounded>);
-static_assert(!replaceable<barrier, every>);  // what is no part of one is refused in a sentence: see compile_fail/with_*
+// What is no part of one is refused in a sentence: see compile_fail/with_*
+static_assert(!replaceable<barrier, every>);
 
 // Everything here is a constant expression.
 constexpr auto slow_bsp = with(bsp{}, every{10});

@@ -38,7 +38,8 @@ struct forgets_one : unbounded {
 
 TEST_CASE("as many are drawn as are to be, all of them equally often, and others by another seed",
           "[protocol][rounds]") {
-  for (auto const& [count, of] : std::vector<std::pair<std::uint32_t, std::uint32_t>>{{1, 2}, {2, 5}, {3, 4}, {10, 100}, {7, 7}}) {
+  for (auto const& [count, of] :
+       std::vector<std::pair<std::uint32_t, std::uint32_t>>{{1, 2}, {2, 5}, {3, 4}, {10, 100}, {7, 7}}) {
     sampled const one{{}, count, of, 1}, other{{}, count, of, 2};
     std::vector<int> times(of);
     std::set<std::vector<bool>> draws;

@@ -266,7 +266,8 @@ TEST_CASE("blueprint: each protocol has its own merges, and all must go with the
   CHECK(words({rb::bsp{}, rb::asp{}}) != words({rb::bsp{}}));
 }
 
-TEST_CASE("blueprint: runs whose tables are with the workers have rules that must go with the tables, and are agreed on") {
+TEST_CASE(
+    "blueprint: runs whose tables are with the workers have rules that must go with the tables, and are agreed on") {
   auto const plan = [](rb::rules const& there, auto table) {
     rb::table_changes changes;
     changes.moved = there;

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,7 @@
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/slow_mo.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/protocol/staleness_aware.hpp>
 #include <rubato/storage/dense.hpp>
 
 #include "seeds.hpp"
@@ -169,7 +171,35 @@ struct delayed_by_hand {
   }
 };
 
+/// Zhang et al. 2016: an update counts by one over the number of others since its worker has read, for the first
+/// time after its last one.
+struct aged_by_hand {
+  struct worker {
+    bool has_read = false;
+    std::uint64_t at = 0;
+  };
+  reals center;
+  std::vector<worker> workers = {};
+  std::uint64_t folds = 0;
+
+  reals read(std::uint32_t w) {
+    if (!std::exchange(workers[w].has_read, true)) workers[w].at = folds;
+    return center;
+  }
+  void commit(std::uint32_t w, reals const& u) {
+    workers[w].has_read = false;
+    double const weight = 1 / std::max(1.0, static_cast<double>(folds++ - workers[w].at));
+    for (std::size_t i = 0; i < dimensions; ++i) center[i] += weight * u[i];
+  }
+};
+
 }  // namespace
+
+TEST_CASE("staleness_aware: an update is divided by its age (Zhang et al. 2016)") {
+  compare_unordered(staleness_aware{}, [](reals const& start, std::uint32_t workers) {
+    return aged_by_hand{start, std::vector<aged_by_hand::worker>(workers)};
+  });
+}
 
 TEST_CASE("dc_asgd: servers correct each update by what its worker read (Zheng et al. 2017, Algorithms 1 and 2)") {
   compensate const c{.lambda = 0.5, .rate = 0.25};

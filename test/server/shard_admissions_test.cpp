@@ -18,50 +18,13 @@
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/multi_version.hpp>
 
-#include "server/lone_shard.hpp"
+#include "server/lone_number.hpp"
 
 using namespace rubato;
+using test::lone_number;
+using test::numbers;
 
 namespace {
-
-/// A shard of one number, and its workers.
-struct lone_number : test::lone_shard {
-  lone_number(rules p, std::uint32_t workers) : lone_shard(std::move(p), dense<double>{.rows = 1}), clocks(workers) {
-    for (std::uint32_t w = 0; w < workers; ++w) order(membership_order::kind::enlist, w, 0);
-  }
-  bool read(std::uint32_t w, staleness asked = staleness::infinite()) {
-    slot.asked = selection::all;
-    return admit({{worker_id{w}, {}, stage_id{1}}, clock_index{clocks[w]}, asked, {}}).second;
-  }
-  void push(std::uint32_t w, double x, time_point at = {}) {
-    update u;
-    u.whole = true;
-    u.values.append(std::as_bytes(std::span(&x, 1)));
-    released.clear();
-    REQUIRE(server.commit({.from = {worker_id{w}, {}, stage_id{1}},
-                           .stamp = clock_index{clocks[w]++},
-                           .version = {},
-                           .parts = {shared_update(std::move(u))},
-                           .arrived = at},
-                          released) == refusal::none);
-  }
-  /// A read, and who may go on because of it.
-  bool read_alone(std::uint32_t w) {
-    released.clear();
-    return read(w);
-  }
-  void push_at(std::uint32_t w, int at) { push(w, 1, time_point(seconds(at))); }
-  /// Who may go on because of the last call.
-  [[nodiscard]] std::vector<std::uint32_t> freed() const {
-    std::vector<std::uint32_t> all;
-    for (worker_id const w : released) all.push_back(w.value());
-    return all;
-  }
-
-  std::vector<std::int64_t> clocks;
-};
-
-using numbers = std::vector<std::uint32_t>;
 
 /// A barrier of each worker with the one that comes next; the last one waits for nobody.
 struct next_one : unbounded {
@@ -72,6 +35,8 @@ struct next_one : unbounded {
   }
 };
 static_assert(heeding_admission<next_one>);
+
+void push_at(lone_number& s, std::uint32_t w, int at) { s.push(w, 1, 0, time_point(seconds(at))); }
 
 rules chain() { return with(rules(psp{}), next_one{}); }
 
@@ -121,21 +86,21 @@ TEST_CASE("who would wait makes as many clocks more as bring it closest to the s
           "[server][admissions]") {
   lone_number s(dssp{.low = 1, .high = 6}, 2);
   // The fast one commits each 10 s, the slow one each 35 s, last at 70 s.
-  s.push_at(1, 35);
-  s.push_at(1, 70);
-  for (int i = 1; i <= 3; ++i) s.push_at(0, 50 + 10 * i);
+  push_at(s, 1, 35);
+  push_at(s, 1, 70);
+  for (int i = 1; i <= 3; ++i) push_at(s, 0, 50 + 10 * i);
   CHECK(s.read(0));
-  s.push_at(0, 90);
+  push_at(s, 0, 90);
   // At 90 s, two clocks ahead: the slow one's next is expected at 105 s. After one clock more it is 5 s to there, after
   // five of them 0 s to the next but one, at 140 s.
   for (int i = 0; i < 5; ++i) {
     CHECK(s.read(0));
-    s.push_at(0, 100 + 10 * i);
+    push_at(s, 0, 100 + 10 * i);
   }
   CHECK_FALSE(s.read(0));  // all that was granted is used up, and s_U is reached
-  s.push_at(1, 140);
+  push_at(s, 1, 140);
   CHECK(s.freed().empty());
-  for (int i = 1; i <= 5; ++i) s.push_at(1, 140 + 35 * i);
+  for (int i = 1; i <= 5; ++i) push_at(s, 1, 140 + 35 * i);
   CHECK(s.freed() == numbers{0});
 }
 
@@ -147,17 +112,17 @@ TEST_CASE("nothing is granted to who has not committed twice, or is not the fast
     s.server.withdraw(worker_id{0});
     return !let_in;
   };
-  for (int i = 1; i <= 5; ++i) s.push_at(1, 5 * i);
-  s.push_at(2, 29);
-  s.push_at(2, 58);
-  for (int i = 1; i <= 3; ++i) s.push_at(0, 10 * i);
+  for (int i = 1; i <= 5; ++i) push_at(s, 1, 5 * i);
+  push_at(s, 2, 29);
+  push_at(s, 2, 58);
+  for (int i = 1; i <= 3; ++i) push_at(s, 0, 10 * i);
   CHECK(waits(staleness::infinite()));  // worker 1 is ahead
-  for (int i = 4; i <= 6; ++i) s.push_at(0, 10 * i);
+  for (int i = 4; i <= 6; ++i) push_at(s, 0, 10 * i);
   CHECK(waits(0));
   CHECK_FALSE(waits(staleness::infinite()));
 
   lone_number once(dssp{.low = 0, .high = 8}, 2);
-  once.push_at(0, 10);
+  push_at(once, 0, 10);
   CHECK_FALSE(once.read(0));
 }
 
@@ -179,13 +144,13 @@ TEST_CASE("a worker goes on while others know of all it has changed but for the 
   CHECK_FALSE(s.read(0));  // 0.8 of 1/sqrt(3): worker 1 must know of the first one
   s.push(1, 0);
   CHECK(s.freed().empty());
-  CHECK(s.read_alone(1));
+  CHECK(s.read(1));
   CHECK(s.freed() == numbers{0});
   CHECK(s.read(0));  // a second one at this clock
   s.push(0, 5);
   CHECK_FALSE(s.read(0));  // greater than the limit alone: worker 1 must know of all
   s.push(1, 0);
-  CHECK(s.read_alone(1));
+  CHECK(s.read(1));
   CHECK(s.freed() == numbers{0});
 }
 
@@ -194,7 +159,7 @@ TEST_CASE("what a worker reads later at a clock does not make up for what it has
   CHECK(s.read(0));
   CHECK(s.read(1));
   s.push(0, 5);
-  CHECK(s.read_alone(1));
+  CHECK(s.read(1));
   CHECK_FALSE(s.read(0));
 }
 
@@ -206,7 +171,7 @@ TEST_CASE("who waits knows of everything, and who is gone of all there is to kno
   CHECK_FALSE(s.read(0));
   CHECK_FALSE(s.read(1));  // worker 2 computes
   s.push(2, 1);
-  CHECK(s.read_alone(2));  // and the others wait
+  CHECK(s.read(2));  // and the others wait
   CHECK(s.freed().size() == 2);
   s.push(0, 1);
   CHECK_FALSE(s.read(0));

@@ -17,47 +17,13 @@
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/multi_version.hpp>
 
-#include "server/lone_shard.hpp"
+#include "server/lone_number.hpp"
 
 using namespace rubato;
+using test::lone_number;
+using test::numbers;
 
 namespace {
-
-/// A shard of one number, and its workers.
-struct lone_number : test::lone_shard {
-  lone_number(rules p, std::uint32_t workers) : lone_shard(std::move(p), dense<double>{.rows = 1}) {
-    for (std::uint32_t w = 0; w < workers; ++w) order(membership_order::kind::enlist, w, 0);
-    clocks.resize(workers);
-  }
-  /// Whether it is answered; `round()` is what it has been told then.
-  bool read(std::uint32_t w) {
-    slot.asked = selection::all;
-    return admit({{worker_id{w}, {}, stage_id{1}}, clock_index{clocks[w]}, staleness::infinite(), {}}).second;
-  }
-  void push(std::uint32_t w, double x, std::int64_t round) {
-    update u;
-    u.whole = true;
-    u.values.append(std::as_bytes(std::span(&x, 1)));
-    REQUIRE(commit(w, clocks[w]++, version_index{round}, std::move(u)) == refusal::none);
-  }
-  double value() {
-    table_state all;
-    server.observe(0, all);
-    double x = 0;
-    all.copy(0, sizeof x, reinterpret_cast<std::byte*>(&x));
-    return x;
-  }
-  [[nodiscard]] std::int64_t round() const { return slot.stamp.version.value(); }
-  [[nodiscard]] std::vector<std::uint32_t> freed() const {
-    std::vector<std::uint32_t> all;
-    for (worker_id const w : released) all.push_back(w.value());
-    return all;
-  }
-
-  std::vector<std::int64_t> clocks;
-};
-
-using numbers_freed = std::vector<std::uint32_t>;
 
 /// Worker 2 sits out every other round.
 struct even_rounds_of_two : unbounded {
@@ -77,7 +43,7 @@ TEST_CASE("K-sync folds the mean of the first K, leaves the others out, and lets
   CHECK(s.value() == 0);
   CHECK_FALSE(s.read(0));
   s.push(2, 4, 0);
-  CHECK(s.freed() == numbers_freed{0});
+  CHECK(s.freed() == numbers{0});
   CHECK(s.value() == 3);
   CHECK(s.read(2));
   CHECK(s.round() == 1);
@@ -136,6 +102,11 @@ TEST_CASE("K-async folds late updates, too, and FedBuff by how late they are", "
   CHECK(b.value() == 3);
   b.push(1, 8, 0);  // three rounds old
   CHECK(b.value() == 3 + 8 / 2.0);
+
+  lone_number two(fed_buff{.k = 2}, 2);
+  two.push(0, 2, 0);
+  two.push(0, 4, 0);  // a mean, also where one worker has sent all
+  CHECK(two.value() == 3);
 }
 
 TEST_CASE("FedAvg lets those read that are drawn, and waits for no one else", "[server][rounds]") {
@@ -167,7 +138,7 @@ TEST_CASE("one that was drawn for a round which went on without it takes part in
   CHECK_FALSE(s.read(2));
   s.push(0, 3, 1);
   CHECK(s.value() == 5);
-  CHECK(s.freed() == numbers_freed{2});
+  CHECK(s.freed() == numbers{2});
 }
 
 TEST_CASE("an update's age is the number of folds since its worker has read", "[server][rounds]") {

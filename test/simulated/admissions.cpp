@@ -24,7 +24,7 @@ namespace {
 
 using moment = test::admission_world::moment;
 
-test::admission_setting drawn_setting(random_stream& random) {
+test::shard_setting drawn_setting(random_stream& random) {
   return {.workers = 1 + static_cast<std::uint32_t>(random.below(6)),
           .servers = 1 + static_cast<std::uint32_t>(random.below(3)),
           .clocks = 1 + static_cast<std::int64_t>(random.below(10)),

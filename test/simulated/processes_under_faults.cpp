@@ -22,8 +22,9 @@ using namespace rubato;
 // - even if it did, the stamp would have to be the next one of a life that began at a clock of its own.
 //
 // Therefore some workers lie (`fault::liars`): a life or a stamp that is believed shows within a thousand seeds by what
-// tables hold, and a refused commit that takes memory at once. What even a liar cannot show here, as it would have to be
-// given up just while a commit arrives, are rows of such a commit that stay its own: that is for server_limits_test.cpp.
+// tables hold, and a refused commit that takes memory at once. What even a liar cannot show here, as it would have to
+// be given up just while a commit arrives, are rows of such a commit that stay its own: that is for
+// server_limits_test.cpp.
 TEST_CASE("runs of several processes keep their rules under faults, and all that seldom happens does",
           "[simulated][processes]") {
   constexpr std::uint64_t usual = 4000;

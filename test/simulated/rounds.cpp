@@ -22,7 +22,7 @@ using namespace rubato;
 
 namespace {
 
-test::rounds_setting drawn_setting(random_stream& random, bool losses) {
+test::shard_setting drawn_setting(random_stream& random, bool losses) {
   return {.workers = 1 + static_cast<std::uint32_t>(random.below(6)),
           .servers = 1 + static_cast<std::uint32_t>(random.below(4)),
           .clocks = 1 + static_cast<std::int64_t>(random.below(8)),
@@ -52,11 +52,23 @@ std::uint64_t commits_of(test::rounds_world::folds const& folded) {
 }
 
 /// Without losses: all that was sent is folded or late, and servers have made as many rounds.
-void check_all_counted(test::rounds_world const& world, test::rounds_setting const& setting, bool servers_agree) {
+void check_all_counted(test::rounds_world const& world, test::shard_setting const& setting, bool servers_agree) {
   for (std::uint32_t s = 0; s < setting.servers; ++s) {
     REQUIRE(world.counters(s).commits == commits_of(world.folded(s)) + world.counters(s).late);
     REQUIRE(world.counters(s).rounds == world.folded(s).size());
     if (servers_agree) REQUIRE(world.counters(s).commits == world.counters(0).commits);
+  }
+}
+
+/// Whoever takes part in a round was drawn for it, or for one since its last commit that went on without it.
+void check_drawn(test::rounds_world const& world, sampled const& draw, std::uint32_t workers) {
+  for (std::uint32_t w = 0; w < workers; ++w) {
+    std::int64_t next = 0;
+    for (std::int64_t const at : world.made(w)) {
+      bool drawn = false;
+      for (; next <= at; ++next) drawn = drawn || draw.takes_part(worker_id{w}, version_index{next});
+      REQUIRE(drawn);
+    }
   }
 }
 
@@ -71,8 +83,11 @@ TEST_CASE("K-sync in any order: of a round at most M - K updates are left out, a
     test::rounds_world world(each_round{}, quorum{.count = k}, setting, seed);
     REQUIRE(world.run() == "");
     for (std::uint32_t s = 0; s < setting.servers; ++s) {
-      std::uint64_t const left_out_max = setting.workers > k ? setting.workers - k : 0;
-      REQUIRE(world.counters(s).late <= left_out_max * (world.counters(s).rounds + 1));
+      for (auto const& [round, from] : world.folded(s)) {
+        std::size_t const computed = world.computed(s).at(round);  // of these K are in, or all that there were
+        REQUIRE(computed <= setting.workers);
+        if (!setting.losses) REQUIRE(from.size() == std::min<std::size_t>(k, computed));
+      }
       late += world.counters(s).late;
       rounds += world.counters(s).rounds;
     }
@@ -118,7 +133,8 @@ TEST_CASE("FedBuff in any order: each fold but the last has K updates", "[simula
   });
 }
 
-TEST_CASE("Of more workers drawn than a round needs, in any order, nobody waits for ever", "[simulated][rounds]") {
+TEST_CASE("Of more workers drawn than a round needs, in any order, nobody waits for ever, nor takes part undrawn",
+          "[simulated][rounds]") {
   for_each_seed(3000, [&](random_stream& random, std::uint64_t seed) {
     auto const setting = drawn_setting(random, true);
     std::uint32_t const clients = up_to(random, setting.workers), k = up_to(random, clients);
@@ -126,10 +142,12 @@ TEST_CASE("Of more workers drawn than a round needs, in any order, nobody waits 
     if (random.chance(0.5)) {
       test::rounds_world world(draw, quorum{.count = k}, setting, seed);
       REQUIRE(world.run() == "");
+      check_drawn(world, draw, setting.workers);
       if (!setting.losses) check_all_counted(world, setting, true);
     } else {
       test::rounds_world world(draw, buffered{.count = k}, setting, seed);
       REQUIRE(world.run() == "");
+      check_drawn(world, draw, setting.workers);
       if (!setting.losses) check_all_counted(world, setting, true);
     }
   });
@@ -141,13 +159,19 @@ TEST_CASE("FedAvg in any order: a round has the workers that were drawn for it",
     std::uint32_t const clients = up_to(random, setting.workers);
     sampled const draw{{}, clients, setting.workers, seed};
     test::rounds_world world(draw, quorum{.count = clients}, setting, seed);
+    if (!setting.losses)
+      world.on_fold = [&](shard_control const& c, version_index round, std::set<std::uint32_t> const& from) {
+        for (std::uint32_t w = 0; w < setting.workers; ++w)
+          if (c.workers().contains(worker_id{w}) && draw.takes_part(worker_id{w}, round) && !from.contains(w))
+            return "a round goes on without worker " + std::to_string(w);
+        return std::string();
+      };
     REQUIRE(world.run() == "");
     for (std::uint32_t s = 0; s < setting.servers; ++s)
       for (auto const& [round, from] : world.folded(s)) {
         std::set<std::uint32_t> const whom(from.begin(), from.end());
         REQUIRE(whom.size() == from.size());
         for (std::uint32_t const w : whom) REQUIRE(draw.takes_part(worker_id{w}, version_index{round}));
-        if (!setting.losses && !setting.leave) REQUIRE((from.size() == clients || from.size() < clients));
       }
     if (!setting.losses) {
       check_all_counted(world, setting, true);

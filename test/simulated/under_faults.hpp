@@ -318,8 +318,8 @@ class watched_trial {
       }
   }
 
-  /// Each life has a weight of its own to which each of its commits adds 1: worth 1 over the number of commits that have
-  /// the same version.
+  /// Each life has a weight of its own to which each of its commits adds 1: worth 1 over the number of commits that
+  /// have the same version.
   template <class Worker>
   void step_versions(Worker& w, std::uint32_t column, random_stream& draws) {
     if (draws.chance(0.7)) {

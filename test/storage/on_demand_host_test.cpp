@@ -50,7 +50,9 @@ struct elsewhere {
   }
 };
 
-std::unique_ptr<table_host> dense_rows() { return make_host<dense_store<std::int64_t>>(store_shape{.rows = row_count}); }
+std::unique_ptr<table_host> dense_rows() {
+  return make_host<dense_store<std::int64_t>>(store_shape{.rows = row_count});
+}
 
 numbers read(table_host const& h, std::vector<std::uint64_t> const& some) {
   numbers out(some.size());
@@ -164,8 +166,8 @@ TEST_CASE("on_demand_host: it holds what a host holds whose rows were there from
   paging const little{.memory_limit = 64, .chunk_bytes = 32};
   for (int round = 0; round < 100; ++round) {
     elsewhere home;
-    auto const lazy = home.host(round % 2 == 0 ? dense_rows()
-                                               : make_host<paged_store<std::int64_t>>(store_shape{.rows = row_count}, little));
+    auto const lazy = home.host(
+        round % 2 == 0 ? dense_rows() : make_host<paged_store<std::int64_t>>(store_shape{.rows = row_count}, little));
     auto const eager = dense_rows();
     numbers start(row_count);
     std::iota(start.begin(), start.end(), std::int64_t{100});
@@ -175,7 +177,8 @@ TEST_CASE("on_demand_host: it holds what a host holds whose rows were there from
       if (random.chance(0.5)) {
         CHECK(read(*lazy, {row, row_count - 1 - row}) == read(*eager, {row, row_count - 1 - row}));
       } else {
-        update const u = random.chance(0.1) ? whole<std::int64_t>(numbers(row_count, i)) : keyed<std::int64_t>({row}, {i});
+        update const u =
+            random.chance(0.1) ? whole<std::int64_t>(numbers(row_count, i)) : keyed<std::int64_t>({row}, {i});
         add(*lazy, u);
         add(*eager, u);
       }

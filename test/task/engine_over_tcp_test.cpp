@@ -36,8 +36,8 @@ TEST_CASE("engine: stages over TCP have degrees up to the sum of the processes' 
     rb::task t{counts{.rows = 1}, counts{.rows = 2}};
     auto const all = t.stage({.workers = 4, .iterations = 5}, counting{});
     auto const one = t.stage({.workers = 1, .protocol = rb::ssp{.staleness = 1}, .iterations = 3}, counting{});
-    auto const three = t.stage({.workers = 3, .protocol = with(rb::ssp{}, rb::stable_cut{}), .iterations = 4, .where = {1, 2}},
-                               counting{});
+    auto const three = t.stage(
+        {.workers = 3, .protocol = with(rb::ssp{}, rb::stable_cut{}), .iterations = 4, .where = {1, 2}}, counting{});
     auto const anew = t.stage({.workers = 2, .iterations = 7, .cleared = {0}}, counting{});
     auto const searched = t.stage({.workers = rb::automatic, .iterations = 40}, counting{});
     t.repeat(2, all, one, three, anew, searched);

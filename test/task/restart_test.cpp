@@ -115,7 +115,8 @@ TEST_CASE("restart: a machine that is lost between stages, or has none, is not u
   CHECK(r.stages[2].where[0] == 0);
 }
 
-TEST_CASE("restart: a stage whose machine is known to be lost before it begins asks for another one, and spends no attempt") {
+TEST_CASE(
+    "restart: a stage whose machine is known to be lost before it begins asks for another one, and spends no attempt") {
   for (std::uint32_t const restarts : {0U, 1U}) {
     rb::simulated where = on_machines(4, {{.machine = 0, .at = 0ms}, {.machine = 2, .at = 9ms}});
     where.scenario.detection_delay = 0ms;
@@ -227,8 +228,11 @@ TEST_CASE("FLEX-2: over random losses and stages no update is lost or seen twice
     for (std::uint64_t stages = 1 + random.below(5); stages != 0; --stages) {
       auto const workers = static_cast<std::uint32_t>(1 + random.below(2));
       auto const iterations = static_cast<std::int64_t>(1 + random.below(20));
-      rb::stage_options o{.workers = workers, .protocol = rb::ssp{.staleness = static_cast<std::int64_t>(random.below(3))},
-                          .iterations = iterations, .spread = random.chance(0.5), .restarts = 4};
+      rb::stage_options o{.workers = workers,
+                          .protocol = rb::ssp{.staleness = static_cast<std::int64_t>(random.below(3))},
+                          .iterations = iterations,
+                          .spread = random.chance(0.5),
+                          .restarts = 4};
       if (random.chance(0.4)) {
         o.spread = false;
         o.local = rb::single_machine{};

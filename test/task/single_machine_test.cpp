@@ -128,7 +128,8 @@ std::vector<step> without_local(std::vector<step> steps) {
 }  // namespace
 
 TEST_CASE("FLEX-1: under BSP single-machine mode changes no bit, however the parameters come", "[threads]") {
-  parameters const expected = trained(rb::in_process{.workers = 2, .servers = 2}, 1, without_local(some_steps), rb::bsp{});
+  parameters const expected =
+      trained(rb::in_process{.workers = 2, .servers = 2}, 1, without_local(some_steps), rb::bsp{});
   CHECK(trained(four_machines(), 4, without_local(some_steps), rb::bsp{}) == expected);
   CHECK(trained(four_machines(), 4, some_steps, rb::bsp{}) == expected);
   CHECK(trained(rb::in_process{.workers = 2, .servers = 2}, 1, some_steps, rb::bsp{}) == expected);
@@ -158,13 +159,15 @@ TEST_CASE("FLEX-1: over random stages in virtual time") {
                    .chunk_bytes = 1 + static_cast<std::size_t>(random.below(100)),
                    .direct = random.chance(0.5)};
     }
-    REQUIRE(trained(four_machines(), 4, steps, rb::bsp{}) == trained(four_machines(), 4, without_local(steps), rb::bsp{}));
+    REQUIRE(trained(four_machines(), 4, steps, rb::bsp{}) ==
+            trained(four_machines(), 4, without_local(steps), rb::bsp{}));
   }
 }
 
 TEST_CASE("FLEX-2: no update is lost or seen twice in single-machine mode, under any protocol", "[threads]") {
   std::vector<std::int64_t> ends(2);
-  std::vector<rb::rules> const protocols{rb::asp{}, rb::ssp{.staleness = 2}, with(rb::ssp{.staleness = 1}, rb::stable_cut{})};
+  std::vector<rb::rules> const protocols{rb::asp{}, rb::ssp{.staleness = 2},
+                                         with(rb::ssp{.staleness = 1}, rb::stable_cut{})};
   auto const program = [&](auto const& where, std::uint32_t nodes) {
     rb::engine engine{where};
     rb::task t{counts{.rows = 1}};
@@ -172,8 +175,9 @@ TEST_CASE("FLEX-2: no update is lost or seen twice in single-machine mode, under
     for (std::uint32_t i = 0; i < 6; ++i) {
       rb::placement place(nodes);
       place[i / 2 % nodes] = 2;
-      t.run(t.stage({.workers = 2, .protocol = protocols[i % 3], .iterations = 5, .where = place, .local = single_machine{}},
-                    counting{before}));
+      t.run(t.stage(
+          {.workers = 2, .protocol = protocols[i % 3], .iterations = 5, .where = place, .local = single_machine{}},
+          counting{before}));
       before += 2 * 5;
     }
     (void)engine.submit(t).wait();
@@ -290,7 +294,8 @@ TEST_CASE("single_machine: parts of a stage, and stages in one place, stay there
       w.step(1000.0 / w.count());
     }
   };
-  auto const searched = t.stage({.workers = rb::automatic, .protocol = rb::asp{}, .iterations = 40, .local = single_machine{}}, add);
+  auto const searched =
+      t.stage({.workers = rb::automatic, .protocol = rb::asp{}, .iterations = 40, .local = single_machine{}}, add);
   rb::stage_options o{.protocol = rb::asp{}, .where = {1, 0}, .local = single_machine{}};
   auto const one = t.stage(o, add), two = t.stage(o, add);
   o.cleared = {0};
@@ -496,18 +501,20 @@ TEST_CASE("single_machine: over TCP sparse tables go back in messages that serve
   CHECK(ends == std::vector<std::size_t>{rows, rows});
 }
 
-TEST_CASE("single_machine: over TCP a run that is ended elsewhere ends here, whatever its workers wait for", "[threads]") {
+TEST_CASE("single_machine: over TCP a run that is ended elsewhere ends here, whatever its workers wait for",
+          "[threads]") {
   for (preparation const how : {preparation::on_demand, preparation::integral}) {
     std::atomic<bool> begun = false;
     auto const said = processes("ended").run([&](rb::tcp const& where, int worker) {
       rb::engine engine{where};
       rb::task t{counts{.rows = 1}};
-      t.run(t.stage({.workers = 2, .iterations = 1'000'000'000, .where = {0, 2}, .local = single_machine{.prepare = how}},
-                    [&](auto& w, rb::iteration_range todo) {
-                      begun = true;
-                      begun.notify_all();
-                      counting{}(w, todo);
-                    }));
+      t.run(
+          t.stage({.workers = 2, .iterations = 1'000'000'000, .where = {0, 2}, .local = single_machine{.prepare = how}},
+                  [&](auto& w, rb::iteration_range todo) {
+                    begun = true;
+                    begun.notify_all();
+                    counting{}(w, todo);
+                  }));
       auto const submitted = engine.submit(t);
       if (worker != 0) return (void)submitted.wait();
       std::jthread ends([&] {

@@ -112,7 +112,9 @@ TEST_CASE("stage_scheduler: a stage that is to be on one node waits until one ha
 
 TEST_CASE("stage_scheduler: the node that has a stage's tables comes before all others, if it has room") {
   auto s = on_nodes({4, 4, 4});
-  auto const at_home = [](std::uint32_t n) { return rb::stage_demand{.workers = n, .home = node_id{1}, .data = {node_id{2}}}; };
+  auto const at_home = [](std::uint32_t n) {
+    return rb::stage_demand{.workers = n, .home = node_id{1}, .data = {node_id{2}}};
+  };
   for (std::uint32_t t = 0; t < 2; ++t) {
     s.ask(task_id{0}, at_home(3), at(0s));
     CHECK(grants(s).at(0) == placement{0, 3, 0});
@@ -337,7 +339,8 @@ class random_load {
   };
 
   rb::schedule_options options() {
-    return {.free_workers = static_cast<std::uint32_t>(1 + random_.below(3)), .period = 500ms, .aging = 1, .starving = 4};
+    return {
+        .free_workers = static_cast<std::uint32_t>(1 + random_.below(3)), .period = 500ms, .aging = 1, .starving = 4};
   }
   std::uint32_t capacity() const { return std::accumulate(size_.begin(), size_.end(), 0U); }
 

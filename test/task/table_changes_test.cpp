@@ -138,7 +138,8 @@ TEST_CASE("table_change: versions that were alive are copied with what they coun
                     w.step();
                   }
                 }));
-  t.run(t.stage({.workers = 1, .protocol = rb::dyn_sgd{}, .copied = {{.to = 1, .from = 0}}}, [](auto& w) { w.step(); }));
+  t.run(t.stage({.workers = 1, .protocol = rb::dyn_sgd{}, .copied = {{.to = 1, .from = 0}}},
+                [](auto& w) { w.step(); }));
   engine.submit(t).wait();
   CHECK(t.parameters()[0] > 0);
   CHECK(t.parameters<1>() == t.parameters<0>());
@@ -147,10 +148,13 @@ TEST_CASE("table_change: versions that were alive are copied with what they coun
 TEST_CASE("table_change: only the first part of a stage whose degree is searched for changes tables") {
   rb::engine engine{rb::simulated{.workers = 4}};
   rb::task t{doubles{.rows = 3}, doubles{.rows = 3}};
+  auto const one_more = [](std::span<double> w) {
+    for (double& x : w) x += 1;
+  };
   auto const search = t.stage({.workers = rb::automatic,
                                .iterations = 50,
                                .copied = {{.to = 1, .from = 0}},
-                               .applied = {rb::at_servers<double>(0, [](std::span<double> w) { for (double& x : w) x += 1; })}},
+                               .applied = {rb::at_servers<double>(0, one_more)}},
                               [](auto& w, rb::iteration_range todo) {
                                 for ([[maybe_unused]] auto i : todo) {
                                   if (w.rank() == 0) w.push(vec(3, 1.0));
@@ -181,7 +185,8 @@ TEST_CASE("table_change: copies go one after the other, before what begins at ze
 
 TEST_CASE("table_change: what cannot be meant is named before anything runs") {
   auto const refusal_of = [](rb::stage_options o) {
-    rb::task t{doubles{.rows = 4}, rb::dense<float, rb::sum>{.rows = 4}, doubles{.rows = 5}, rb::sparse<double, rb::sum>{.rows = 4},
+    rb::task t{doubles{.rows = 4}, rb::dense<float, rb::sum>{.rows = 4}, doubles{.rows = 5},
+               rb::sparse<double, rb::sum>{.rows = 4},
                rb::dense<double, rb::sum, rb::hash>{.rows = 4}};
     t.run(t.stage(std::move(o), [](auto& w) { w.step(); }));
     rb::engine engine{rb::simulated{.servers = 3}};
@@ -192,7 +197,9 @@ TEST_CASE("table_change: what cannot be meant is named before anything runs") {
     }
     return std::string("none");
   };
-  auto const copy = [&](std::size_t to, std::size_t from) { return refusal_of({.copied = {{.to = to, .from = from}}}); };
+  auto const copy = [&](std::size_t to, std::size_t from) {
+    return refusal_of({.copied = {{.to = to, .from = from}}});
+  };
   CHECK_THAT(copy(9, 0), Contains("no table 9 to copy to") && Contains("below 5"));
   CHECK_THAT(copy(0, 9), Contains("no table 9 to copy,"));
   CHECK_THAT(copy(0, 0), Contains("table 0") && Contains("expected another one"));
@@ -205,7 +212,8 @@ TEST_CASE("table_change: what cannot be meant is named before anything runs") {
   CHECK_THAT(refusal_of({.applied = {rb::at_servers<float>(0, [](std::span<float>) {})}}),
              Contains("function of float") && Contains("expected double"));
   CHECK_THAT(refusal_of({.applied = {rb::at_servers<float>(7, [](std::span<float>) {})}}), Contains("no table 7"));
-  CHECK_THAT(refusal_of({.applied = {{.table = 0, .element = rb::element_type::float64, .change = {}}}}), Contains("empty"));
+  CHECK_THAT(refusal_of({.applied = {{.table = 0, .element = rb::element_type::float64, .change = {}}}}),
+             Contains("empty"));
   CHECK(refusal_of({.applied = {rb::at_servers<float>(1, [](std::span<float>) {})}}) == "none");
 }
 
@@ -219,7 +227,7 @@ TEST_CASE("table_change: a table is not both copied to and cleared") {
 TEST_CASE("table_change: what a function at a server throws ends the task") {
   rb::engine engine{rb::in_process{}};
   rb::task t{doubles{.rows = 4}};
-  t.run(t.stage({.applied = {rb::at_servers<double>(0, [](std::span<double>) { throw std::runtime_error("no scale"); })}},
-                [](auto& w) { w.step(); }));
+  auto const fails = [](std::span<double>) { throw std::runtime_error("no scale"); };
+  t.run(t.stage({.applied = {rb::at_servers<double>(0, fails)}}, [](auto& w) { w.step(); }));
   CHECK_THROWS_WITH(engine.submit(t).wait(), Contains("no scale"));
 }

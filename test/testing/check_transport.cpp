@@ -141,7 +141,8 @@ struct wrapped {
 
 TEST_CASE("check_transport accepts what is shipped", "[testing][threads]") {
   CHECK(testing::check_transport(in_process{.workers = 3, .servers = 2}, briefly) == sentences{});
-  CHECK(testing::check_transport(in_process{.workers = 3, .servers = 2, .process_cache = true}, briefly) == sentences{});
+  CHECK(testing::check_transport(in_process{.workers = 3, .servers = 2, .process_cache = true}, briefly) ==
+        sentences{});
   CHECK(testing::check_transport(three_workers, briefly) == sentences{});
   CHECK(testing::check_transport(wrapped<runtime_decorator>{}, briefly) == sentences{});
   CHECK(check_with<faultless>() == sentences{});

@@ -295,8 +295,9 @@ TEST_CASE("each process has its environment", "[tools][launch]") {
 }
 
 TEST_CASE("peers are started without servers", "[tools][launch]") {
-  auto const result = run({"-n", "2", "-s", "0", "--grace", "30", "--", "sh", "-c",
-                           takes_part + std::string("echo $RUBATO_ROLE $RANK of $WORLD_SIZE, $RUBATO_SERVERS servers")});
+  auto const result =
+      run({"-n", "2", "-s", "0", "--grace", "30", "--", "sh", "-c",
+           takes_part + std::string("echo $RUBATO_ROLE $RANK of $WORLD_SIZE, $RUBATO_SERVERS servers")});
   CHECK(result.exit_code == 0);
   CHECK(sorted(lines_of(result.output)) == words{"[coordinator] coordinator 0 of 2, 0 servers",
                                                  "[worker 0] worker 0 of 2, 0 servers",

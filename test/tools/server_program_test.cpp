@@ -210,7 +210,8 @@ TEST_CASE("rubato-server refuses tables beyond memory at once, by the option's n
   std::string const rows = std::to_string(machine_memory() / 4 + 1);
   test::child refused(here.path() / "server", {RUBATO_SERVER_PROGRAM, "--rows", "10," + rows}, {});
   CHECK(refused.wait() == 2);
-  CHECK_THAT(refused.errors(), Contains("--rows") && Contains("table 1: " + rows + " rows") && Contains("iB of memory"));
+  CHECK_THAT(refused.errors(),
+             Contains("--rows") && Contains("table 1: " + rows + " rows") && Contains("iB of memory"));
 }
 
 TEST_CASE("rubato-server ends by the signal that comes while it asks where its rows are", "[process]") {

@@ -553,7 +553,8 @@ TEST_CASE("limits are options as deployments have them, and formats of the log a
   CHECK(o.place.breaks_max == 4);
   CHECK(o.logs() == net::log_format::json);
   CHECK(parsed({"--rows", "3"}).logs() == net::log_format::text);
-  CHECK_THAT(complaint({"--rows", "3", "--log-format", "xml"}), Contains("--log-format: \"xml\"") && Contains("text, keyvalue or json"));
+  CHECK_THAT(complaint({"--rows", "3", "--log-format", "xml"}),
+             Contains("--log-format: \"xml\"") && Contains("text, keyvalue or json"));
 }
 
 TEST_CASE("a page of metrics whose process has no more files waits for some") {

@@ -1,6 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Protocols whose servers move the parameters element by element, or fold by rounds and ages, those whose workers send a
-// part of what there is to send, and those whose workers renew their copies, whichever way they are carried.
+// Protocols whose servers move the parameters element by element, or fold by rounds and ages, those whose workers send
+// a part of what there is to send, and those whose workers renew their copies, whichever way they are carried.
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
@@ -113,7 +113,8 @@ floats train_over_tcp(rules const& p, int number) {
   return last;
 }
 
-/// Threads, the simulator with as many servers, and processes come to the same parameters, and show the worker the same.
+/// Threads, the simulator with as many servers, and processes come to the same parameters, and show the worker the
+/// same.
 floats same_everywhere(rules const& p, int number) {
   auto const [center, last] = train(in_process{.workers = 1, .servers = 2}, p);
   auto const [simulated_center, simulated_last] = train(simulated{.workers = 1, .servers = 2}, p);

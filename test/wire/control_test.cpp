@@ -183,7 +183,8 @@ TEST_CASE("control messages: fields keep their values and their places") {
   CHECK(w.metrics.staleness == some_metrics().staleness);
   auto const b = std::get<begin_stage>(decode_control(encode(begin_stage{stage, 2, false, recovery::keep})));
   CHECK(b.recover == recovery::keep);
-  auto const r = std::get<ready>(decode_control(encode(ready{.step = 3, .workers = 4, .recover = recovery::restore, .keeper = 7U})));
+  auto const r = std::get<ready>(
+      decode_control(encode(ready{.step = 3, .workers = 4, .recover = recovery::restore, .keeper = 7U})));
   CHECK(r.keeper == 7U);
   CHECK(r.step == 3);
   CHECK(r.recover == recovery::restore);

@@ -10,8 +10,8 @@
 
 namespace rubato::algorithm {
 
-/// Σ (r − mean − u·v)² + λ (Σ n_u |u|² + Σ n_v |v|²) over the ratings by users `of`: how far factors are from what
-/// they are to explain (001 Eq. 1), and their regulariser, in which a line with n ratings counts n times.
+/// Σ (r − mean − u·v)² + λ (Σ n_u |u|² + Σ n_v |v|²) over the ratings by users `of`: how far factors are
+/// from what they are to explain (001 Eq. 1), and their regulariser, in which a line with n ratings counts n times.
 /// Summed in double, by user, then by item. Cost: O(ratings × factors)
 /// @pre a row of as many factors for each user and item
 template <std::floating_point Real>

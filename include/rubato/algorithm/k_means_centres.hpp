@@ -72,8 +72,8 @@ class nearest_centre {
 /// processes that have the same rows come to the same centres.
 /// @return `clusters` × features numbers, centre after centre
 /// @throws option_error unless there are from 1 to rows clusters, and features
-/// Cost: O(stored values × clusters). Source: Arthur and Vassilvitskii, "k-means++: the advantages of careful seeding",
-/// SODA 2007.
+/// Cost: O(stored values × clusters). Source: Arthur and Vassilvitskii, "k-means++: the advantages of careful
+/// seeding", SODA 2007.
 [[nodiscard]] inline std::vector<double> k_means_plus_plus(data::dataset_view rows, std::size_t clusters,
                                                            std::uint64_t seed) {
   detail::expect(clusters >= 1 && clusters <= rows.size(), "k_means: clusters must be from 1 to the number of rows");

@@ -133,7 +133,8 @@ class lasso_descent {
     return sum;
   }
 
-  /// Of −d slope + σ/2n |x_j|² d² + λ |w_j + d| for slope = x_j·r / n, by soft-thresholding: w_j + d, from w_j = `w`.
+  /// Of −d slope + σ/2n |x_j|² d² + λ |w_j + d| for slope = x_j·r / n, by soft-thresholding: w_j + d, from
+  /// w_j = `w`.
   [[nodiscard]] double minimizer(std::size_t j, double w, double slope, double sigma) const {
     double const curvature = sigma * x_.squared_norm(j) / static_cast<double>(x_.rows());
     if (curvature == 0) return options_.lambda == 0 ? w : 0;

@@ -45,8 +45,8 @@ struct lasso_options {
   /// The damping when none is given: 1/σ for σ = 1 + (M − 1)(2s + 1)p, with M workers that own columns, staleness s
   /// and commits of p steps. Under BSP that is 1/M, and the objective does not rise in any clock.
   ///
-  /// Why: F's quadratic term adds (1/n)⟨Xd, Xe⟩ ≤ (1/2n)(|Xd|² + |Xe|²) for each two moves d, e of which one was
-  /// made without seeing the other; there are (M − 1)(2s + 1)p such e for each d (clocks c − s … c + s of the
+  /// Why: F's quadratic term adds (1/n)⟨Xd, Xe⟩ ≤ (1/2n)(|Xd|² + |Xe|²) for each two moves d, e of which one
+  /// was made without seeing the other; there are (M − 1)(2s + 1)p such e for each d (clocks c − s … c + s of the
   /// others). A worker that counts |Xd|² σ times instead of once has paid for all of them beforehand. With s = 0 this
   /// is the safe σ' = K of Ma et al., "Adding vs. averaging in distributed primal-dual optimization", ICML 2015,
   /// applied to the Lasso by Smith et al., "CoCoA: a general framework for communication-efficient distributed

@@ -18,7 +18,8 @@ enum class svrg_snapshot {
 };
 
 /// SVRG and its relatives: an epoch is a full gradient μ at an anchor x̃, then steps
-/// w ← w − η (∇f_batch(w) − ∇f_batch(x̃) + μ), whose variance goes to 0 as w and x̃ come near the optimum.
+/// w ← w − η (∇f_batch(w) − ∇f_batch(x̃) + μ), whose variance goes to 0 as w and x̃ come near the
+/// optimum.
 struct svrg_options {
   std::int64_t epochs = 10;  ///< at least 1
   std::size_t batch = 1;     ///< rows of a step, shared out among the workers; at least 1

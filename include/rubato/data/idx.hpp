@@ -23,9 +23,9 @@ struct idx_options {
 ///
 /// Throws data_error that names the file: one that cannot be opened (with errc::io), is packed otherwise
 /// (bzip2, xz), is no idx file of images or labels, ends too early or goes on too long, holds no images,
-/// images without pixels or of more than 2^24, or has another count than the other file. Nothing is allocated for what a
-/// header promises beyond one image. Throws option_error for a `pool` of 0. Any bytes give a result
-/// or one of these. Cost: O(pixels).
+/// images without pixels or of more than 2^24, or has another count than the other file. Nothing is allocated for what
+/// a header promises beyond one image. Throws option_error for a `pool` of 0. Any bytes give a result or one of these.
+/// Cost: O(pixels).
 [[nodiscard]] dataset read_idx_images(std::string const& images_file,
                                       std::string const& labels_file,
                                       idx_options const& options = {});

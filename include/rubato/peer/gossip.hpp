@@ -15,8 +15,8 @@ namespace rubato {
 /// weights and takes any strongly connected graph. The paper draws among all peers: on `complete`.
 ///
 /// What is under way is weight that its sender does not have: where messages take as long as many steps, a peer that
-/// sends after each one has given nearly all of its weight away when something comes, and its own steps since then hardly
-/// count. So it usually sends after every fourth only.
+/// sends after each one has given nearly all of its weight away when something comes, and its own steps since then
+/// hardly count. So it usually sends after every fourth only.
 ///
 /// A peer that is lost takes its weight with it, and the others go on.
 ///

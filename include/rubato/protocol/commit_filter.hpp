@@ -51,6 +51,12 @@ consteval bool has_send_of_all() {
 template <class P>
 concept filters_elements = has_send_of_all<P>();
 
+/// Whether it sends by how much updates have changed.
+template <class P>
+consteval bool sends_differences() {
+  if constexpr (requires { std::bool_constant<P::differences>{}; }) return P::differences;
+  return false;
+}
 /// How many sums an element filter wants of a whole commit.
 template <class P>
 consteval std::size_t declared_sums() {
@@ -88,18 +94,21 @@ consteval bool measures_as_declared() {
 /// | `P::sums`                     | `std::size_t` | constant, optional: so many sums over the table are made first |
 /// | `p.measure(at, w, u, slots…)` | `std::array<double, sums>` | what an element adds to each |
 /// | `p.decide(at, sums)`          |        | not const: is told them, so that `send` may go by them |
+/// | `P::differences`              | `bool` | constant, optional: it sends by how much updates have changed |
 ///
 /// What `send` leaves in u is carried. One of `takes` and `send`, or both: then `send` is asked for the rows that go.
 /// `at` is a `filter_point`; w is the parameter in this worker's last read of it, not a number (NaN) before the first;
-/// `slots…` are as many `T&`, at first 0. `send` and `measure` are templates, asked for float and double once per element.
-/// All are noexcept, and depend on nothing but their arguments and on what `decide` was told.
+/// `slots…` are as many `T&`, at first 0. `send` and `measure` are templates, asked for float and double once per
+/// element. All are noexcept, and depend on nothing but their arguments and on what `decide` was told.
 ///
-/// What is carried is part of the next commit, and shown by the worker's own reads; the commit that ends a body takes all
-/// of it. With slots a body always ends with one. A row is sent where an entry is not 0, and by `takes` alone if it was
-/// pushed; an empty commit moves the clock as any other. Without slots only rows that were pushed are asked about, with
-/// slots every row in each commit. Values and slots are the worker's memory, a table's each: they live as long as its body
-/// and are no part of checkpoints. So elements are filtered in dense tables of floating point, others are refused; rows of
-/// any table. A table's own `update_filter` must be off, and versions do not go with slots.
+/// What is carried is part of the next commit, and shown by the worker's own reads; the commit that ends a body takes
+/// all of it. With slots a body always ends with one. A row is sent where an entry is not 0, and by `takes` alone if it
+/// was pushed; an empty commit moves the clock as any other. Without slots only rows that were pushed are asked about,
+/// with slots every row in each commit. Values and slots are the worker's memory, a table's each: they live as long as
+/// its body and are no part of checkpoints. So elements are filtered in dense tables of floating point, others are
+/// refused; rows of any table. A table's own `update_filter` must be off, and versions do not go with slots.
+/// Differences mean something where servers keep all that they were sent: to a merge with a `decay()` of 1, under a
+/// visibility that leaves no commit out; with others such a filter is refused.
 /// Models: `significance`, `one_fragment`, `lazy_upload`, and the user's own of
 /// [examples/044](examples/044_what_is_sent.cpp).
 template <class P>

@@ -114,7 +114,8 @@ template <class P>
 concept synchronized_visibility = visibility_policy<P> && detail::declared_synchronized<P>();
 
 /// What a merge is told about a commit that is being folded. The commit itself is not counted yet: of equal workers
-/// the first one to commit at a clock sees c_max == stamp, and all others c_max == stamp + 1, though none of them is late.
+/// the first one to commit at a clock sees c_max == stamp, and all others c_max == stamp + 1, though none of them is
+/// late.
 struct commit_info {
   worker_id from;  ///< who has made it
   clock_index stamp;        ///< the worker's clock before the commit

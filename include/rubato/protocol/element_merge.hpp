@@ -55,8 +55,8 @@ consteval bool has_step_of() {
 }  // namespace detail
 
 /// A merge that says element by element how the parameters move: a server-side optimizer, and whatever reads the
-/// parameters or keeps state beside them. A step's updates are first summed by their weights, d = Σ weight·u; there is
-/// one step per commit, or under a barrier one per clock, on every server.
+/// parameters or keeps state beside them. A step's updates are first summed by their weights, d = Σ weight·u; there
+/// is one step per commit, or under a barrier one per clock, on every server.
 ///
 /// | expression                  | result  | meaning |
 /// |-----------------------------|---------|---------|

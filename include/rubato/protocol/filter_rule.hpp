@@ -62,6 +62,7 @@ class filter_rule {
       : by_row_(detail::filters_rows<P>),
         by_element_(detail::filters_elements<P>),
         sums_(detail::declared_sums<P>()),
+        differences_(detail::sends_differences<P>()),
         fingerprint_(detail::fingerprint_of(policy)),
         type_(&typeid(P)) {
     if constexpr (detail::filters_elements<P>) slots_ = P::slots;
@@ -69,7 +70,8 @@ class filter_rule {
   }
   filter_rule(filter_rule const& other)
       : by_row_(other.by_row_), by_element_(other.by_element_), slots_(other.slots_), sums_(other.sums_),
-        fingerprint_(other.fingerprint_), type_(other.type_), answers_(other.answers_->clone()) {}
+        differences_(other.differences_), fingerprint_(other.fingerprint_), type_(other.type_),
+        answers_(other.answers_->clone()) {}
   filter_rule(filter_rule&&) noexcept = default;
   filter_rule& operator=(filter_rule const& other) { return *this = filter_rule(other); }
   filter_rule& operator=(filter_rule&&) noexcept = default;
@@ -79,6 +81,8 @@ class filter_rule {
   [[nodiscard]] bool by_element() const noexcept { return by_element_; }
   [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
   [[nodiscard]] std::size_t sums() const noexcept { return sums_; }
+  /// Whether it sends by how much updates have changed, so that servers must keep what they were sent.
+  [[nodiscard]] bool differences() const noexcept { return differences_; }
   /// What the policy says of itself, see `fingerprinted_policy`.
   [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
   /// The policy's type, for messages.
@@ -154,6 +158,7 @@ class filter_rule {
   bool by_element_;
   std::size_t slots_ = 0;
   std::size_t sums_;
+  bool differences_;
   std::optional<std::uint64_t> fingerprint_;
   std::type_info const* type_;
   std::unique_ptr<answers> answers_;

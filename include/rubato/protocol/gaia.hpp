@@ -33,10 +33,11 @@ struct significance {
 };
 static_assert(commit_filter<significance>);
 
-/// Gaia's approximate synchronous parallel: workers, which are its data centers, send what is significant only, and none
-/// is more than s clocks ahead of the slowest. What is not sent grows until it is.
+/// Gaia's approximate synchronous parallel: workers, which are its data centers, send what is significant only, and
+/// none is more than s clocks ahead of the slowest. What is not sent grows until it is.
 ///
-/// Guarantee: SSP's, of all but what is carried, of which no entry is above `v/√t` of its parameter. With v = 0 it is SSP.
+/// Guarantee: SSP's, of all but what is carried, of which no entry is above `v/√t` of its parameter. With v = 0 it is
+/// SSP.
 /// Source: Hsieh, Harlap, Vijaykumar, Konomis, Ganger, Gibbons, Mutlu, "Gaia: Geo-Distributed Machine Learning
 /// Approaching LAN Speeds", NSDI 2017, "Approximate Synchronous Parallel" (its mirror clock is the bound s).
 struct gaia {

@@ -14,9 +14,9 @@ namespace rubato {
 /// K-sync SGD, or synchronous SGD with M − K backup workers: the mean of the first K updates that were computed at the
 /// parameters makes the next ones, and what comes later for them is left out. With K = M it is BSP, bit for bit.
 ///
-/// `with(k_sync{K}, unbounded{})` is K-batch-sync: a worker need not wait for the others to compute another update at the
-/// same parameters. A worker is not stopped while it computes what nobody waits for any more, as 2016 has it too; so
-/// one that is slow takes part when it happens to be in time.
+/// `with(k_sync{K}, unbounded{})` is K-batch-sync: a worker need not wait for the others to compute another update at
+/// the same parameters. A worker is not stopped while it computes what nobody waits for any more, as 2016 has it too;
+/// so one that is slow takes part when it happens to be in time.
 ///
 /// Guarantee: each version is made of K updates computed at the one before, with M live workers at most M − K are left
 /// out a round. Sources: Chen et al. 2016, "Revisiting Distributed Synchronous SGD"; Dutta, Joshi,

@@ -23,6 +23,7 @@ struct lazy_upload {
 
   static constexpr std::size_t slots = 2;
   static constexpr std::size_t sums = 2;
+  static constexpr bool differences = true;
 
   template <std::floating_point T>
   [[nodiscard]] constexpr std::array<double, sums> measure(filter_point, T w, T u, T last, T before) const noexcept {

@@ -43,8 +43,8 @@ static_assert(round_admission<each_round> && !sampling_admission<each_round>);
 
 namespace detail {
 
-/// Where `w` comes in an order of 0 … n − 1 that `drawn` decides: four rounds of a Feistel network on the least even number of
-/// bits that holds n, again until the place is below n. O(1) and without memory. @pre w < n
+/// Where `w` comes in an order of 0 … n − 1 that `drawn` decides: four rounds of a Feistel network on the least even
+/// number of bits that holds n, again until the place is below n. O(1) and without memory. @pre w < n
 [[nodiscard]] constexpr std::uint32_t place_in_draw(std::uint64_t drawn, std::uint32_t w, std::uint32_t n) noexcept {
   unsigned half = 1;
   while (half < 16 && (std::uint64_t{1} << (2 * half)) < n) ++half;
@@ -64,8 +64,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// In each round `count` of the workers 0 … of − 1 take part, drawn anew, all subsets alike; the others wait. One with a
-/// greater number, who joined later, draws the lot of its number modulo `of`. O(1).
+/// In each round `count` of the workers 0 … of − 1 take part, drawn anew, all subsets alike; the others wait. One with
+/// a greater number, who joined later, draws the lot of its number modulo `of`. O(1).
 /// Source: McMahan et al., AISTATS 2017, Algorithm 1: "random set of m clients".
 struct sampled : unbounded {
   static constexpr bool by_round = true;

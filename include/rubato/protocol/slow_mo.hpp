@@ -26,8 +26,8 @@ static_assert(velocity_merge<slow_momentum>);
 /// SlowMo: all workers make τ local steps, and the mean of what came of them is a step of a slow momentum. The
 /// workers' learning rate γ must stay the same, else the velocity that is left is to be scaled, too. With β = 0 and
 /// α = 1 it is `fixed_ada_comm`.
-/// Source: Wang, Tantia, Ballas, Rabbat, "SlowMo: Improving Communication-Efficient Distributed SGD with Slow Momentum",
-/// ICLR 2020, Algorithm 1.
+/// Source: Wang, Tantia, Ballas, Rabbat, "SlowMo: Improving Communication-Efficient Distributed SGD with Slow
+/// Momentum", ICLR 2020, Algorithm 1.
 struct slow_mo {
   std::int64_t steps = 12;  ///< τ
   slow_momentum optimizer{};  ///< on the servers

@@ -63,7 +63,7 @@ class table_blueprint {
 
  private:
   void check(std::size_t number) const;
-  void check_filter(std::size_t number, filter_rule const& filter, merge_rule const& merge) const;
+  void check_filter(std::size_t number, rules const& protocol, merge_rule const& merge) const;
 
   table_description description_;
   std::vector<merge_rule> merges_;  ///< by protocol

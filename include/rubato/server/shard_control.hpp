@@ -111,7 +111,8 @@ class shard_control {
   [[nodiscard]] read_stamp stamp_for(worker_id reader) const noexcept {
     clock_index const own = members_[reader.index()].received;
     clock_index const below = holds_back() && !by_rounds() ? folded_below_ : clock_index::highest();
-    return {.server_clock = published_, .included = std::min(own, below), .version = rounds_told_, .folded_below = below};
+    clock_index const included = std::min(own, below);
+    return {.server_clock = published_, .included = included, .version = rounds_told_, .folded_below = below};
   }
   [[nodiscard]] read_stamp stamp_for(worker_id reader, commit_cut const& cut) const noexcept {
     return {.server_clock = cut.c_min(), .included = cut.of(reader)};

@@ -113,12 +113,12 @@ struct transit {
 
 /// When messages arrive: cards of finite bandwidth at both ends, latency in between.
 ///
-/// Each server has a card, and so has each machine with workers, which servers may live on, too. A message holds the sender's
-/// outgoing and the receiver's incoming card from the moment it is sent, each for as long as that
-/// card's bandwidth asks, and is through when the slower of the two is; then comes the latency, and
-/// a delayed server's delay. So transfers overlap as they do when packets stream, a card never
-/// carries more than its bandwidth, and one call settles everything: no events of its own. What
-/// this leaves out: a message queued at its sender holds its place at the receiver already.
+/// Each server has a card, and so has each machine with workers, which servers may live on, too. A message holds the
+/// sender's outgoing and the receiver's incoming card from the moment it is sent, each for as long as that card's
+/// bandwidth asks, and is through when the slower of the two is; then comes the latency, and a delayed server's delay.
+/// So transfers overlap as they do when packets stream, a card never carries more than its bandwidth, and one call
+/// settles everything: no events of its own. What this leaves out: a message queued at its sender holds its place at
+/// the receiver already.
 ///
 /// Between those who live on one machine, and from a worker to itself, a message passes no card. Those of
 /// one sender follow each other at the bandwidth of the local link, whoever gets them; then comes

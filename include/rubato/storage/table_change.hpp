@@ -31,8 +31,8 @@ struct table_function {
 };
 
 /// `f(std::span<T> values)` is called with the rows of the table that a server holds, piece by piece, in whole rows; of
-/// a table that is not bounded with those that have been touched. Servers call it side by side. The parameters are what it
-/// makes of `values`: scaling them for regularisation, for one.
+/// a table that is not bounded with those that have been touched. Servers call it side by side. The parameters are what
+/// it makes of `values`: scaling them for regularisation, for one.
 /// Where servers are processes of their own they need to be started from the same program.
 template <parameter T, class F>
   requires std::invocable<F const&, std::span<T>>

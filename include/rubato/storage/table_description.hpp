@@ -85,7 +85,8 @@ template <table_spec Table>
     static_assert(kind::keeps_versions || versioned_store<store> || !versioned_table<Table>,
                   "a table that keeps versions needs a store that does, see versioned_store");
   }
-  if constexpr (!std::same_as<typename Table::merge_type, merge_of_protocol>) d.merge = static_cast<typename Table::merge_type>(table.merge);
+  if constexpr (!std::same_as<typename Table::merge_type, merge_of_protocol>)
+    d.merge = static_cast<typename Table::merge_type>(table.merge);
   d.init = std::as_bytes(std::span<typename Table::value_type const>(table.init));
   if constexpr (!Table::bounded) d.init_keys = table.init_keys;
   return d;

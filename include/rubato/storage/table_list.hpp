@@ -46,8 +46,8 @@ namespace detail {
 template <class At>
 void expect_table(std::size_t number, std::size_t tables, At description_of, element_type element, bool bounded) {
   if (number >= tables)
-    throw usage_error(errc::bad_option, "table " + std::to_string(number) + ": there is none, expected a number below " +
-                                            std::to_string(tables));
+    throw usage_error(errc::bad_option, "table " + std::to_string(number) +
+                                            ": there is none, expected a number below " + std::to_string(tables));
   auto const text = [](element_type e, bool b) { return std::string(b ? "dense " : "sparse ") + to_string(e); };
   table_description const& is = description_of(number);
   if (is.element != element || is.bounded != bounded)

@@ -99,7 +99,8 @@ class task final : public task_core {
   template <class Body>
     requires std::invocable<Body&, worker_type&, iteration_range> || std::invocable<Body&, worker_type&>
   stage_ref stage(stage_options options, Body body) {
-    return add(std::move(options), [body = std::move(body)](worker_core& w, [[maybe_unused]] iteration_range todo) mutable {
+    return add(std::move(options), [body = std::move(body)](worker_core& w,
+                                                            [[maybe_unused]] iteration_range todo) mutable {
       auto& own = static_cast<worker_type&>(w);
       if constexpr (std::invocable<Body&, worker_type&, iteration_range>) body(own, todo);
       else body(own);

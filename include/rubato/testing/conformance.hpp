@@ -30,10 +30,9 @@ struct search {
 /// Runs a whole protocol in the simulator on random schedules: workers that differ in speed, slow
 /// and jittery links, joins, leaves and losses; and checks the rules after every event: SSP-1 to
 /// SSP-3 at the protocol's own bound, that nobody is forgotten, that every commit counts exactly
-/// once, and PS-1 where reads are synchronized. Before that, its parts one by one; of a protocol by rounds, which may leave
-/// commits out, and of one with a filter, nothing else. Each sentence of
-/// a run names the seed of its schedule; of those that differ in numbers only the first is given, and how many more
-/// there were in up to ten schedules.
+/// once, and PS-1 where reads are synchronized. Before that, its parts one by one; of a protocol by rounds, which may
+/// leave commits out, and of one with a filter, nothing else. Each sentence of a run names the seed of its schedule; of
+/// those that differ in numbers only the first is given, and how many more there were in up to ten schedules.
 template <protocol P>
 [[nodiscard]] sentences check_protocol(P const& p, search const& where = {}) {
   sentences all;

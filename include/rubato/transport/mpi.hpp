@@ -26,8 +26,8 @@ namespace rubato {
 /// `main` returns something else than 0 where `run` throws, so that mpirun does. See `net::mpi_network` for who
 /// initializes MPI, and for its threads.
 struct mpi {
-  /// How many servers there are (of peers none), times and limits. What a rank is follows from its number, and so do the addresses:
-  /// what is said here of these is not used. Keys are refused.
+  /// How many servers there are (of peers none), times and limits. What a rank is follows from its number, and so do
+  /// the addresses: what is said here of these is not used. Keys are refused.
   net::deployment place = {};
   std::uint32_t threads = 1;  ///< workers in this process
   std::uint64_t seed = 1;     ///< of the workers' random streams

@@ -66,11 +66,13 @@ void add_options(CLI::App& app, given_options& o) {
   // What a user adds to a script's own options wins over them.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("-n,--workers", o.result.workers, "worker processes")->required();
-  app.add_option("-s,--servers", o.result.servers, "server processes; 0 for peers, which have none")->capture_default_str();
+  app.add_option("-s,--servers", o.result.servers, "server processes; 0 for peers, which have none")
+      ->capture_default_str();
   app.add_option("--server-command", o.server_command,
                  "what servers and the coordinator run instead of COMMAND: words in one argument, "
                  "quoted with ' or \" where they hold spaces");
-  app.add_option("--on-loss", o.when_lost, "of a worker: the run ends (end) or goes on (go-on); of a peer also its protocol has to let it")
+  app.add_option("--on-loss", o.when_lost,
+                 "of a worker: the run ends (end) or goes on (go-on); of a peer also its protocol has to let it")
       ->envname("RUBATO_ON_LOSS")
       ->capture_default_str();
   app.add_option("--restart", o.result.restarts,

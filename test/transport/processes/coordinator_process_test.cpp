@@ -627,7 +627,8 @@ TEST_CASE("coordinator: who comes in the place of one whose connection is broken
   }
 }
 
-TEST_CASE("coordinator: who was told to come again and did not hear it is told once more, also after the end", "[tcp]") {
+TEST_CASE("coordinator: who was told to come again and did not hear it is told once more, also after the end",
+          "[tcp]") {
   auto const told = [] {
     auto const all = rare_paths();
     return std::ranges::find(all, "a process was told to come again", &rare_count::what)->times;

@@ -46,7 +46,10 @@ class servers_elsewhere final : public test::idle_endpoint {
   local_model::home home() {
     return {rows_,
             [this](std::size_t table, std::byte* out) { ++wholes; servers_.read_whole(table, out); },
-            [this](std::size_t table, auto& keys, raw_array& values) { ++wholes; servers_.read_touched(table, keys, values); },
+            [this](std::size_t table, auto& keys, raw_array& values) {
+              ++wholes;
+              servers_.read_touched(table, keys, values);
+            },
             [this] { if (stopped) throw run_stopped{}; }};
   }
   numbers values() const {
@@ -96,7 +99,9 @@ run_setup setup() {
 /// Adds 1 to these rows, and to key 500 of the other table.
 run_request adding(std::vector<std::uint64_t> const& to, preparation how = preparation::on_demand,
                    std::uint32_t workers = 1) {
-  run_request r{.body = {}, .placement = {workers}, .local = single_machine{.prepare = how, .chunk_bytes = 4 * sizeof(std::int64_t)}};
+  run_request r{.body = {},
+                .placement = {workers},
+                .local = single_machine{.prepare = how, .chunk_bytes = 4 * sizeof(std::int64_t)}};
   r.body = [to](worker_core& core) {
     auto& w = static_cast<worker_type&>(core);
     std::vector<key> keys;
@@ -193,7 +198,8 @@ TEST_CASE("local_model: what a stage has done that is stopped goes back, with wh
   CHECK(home.touched() == std::map<std::uint64_t, std::int64_t>{{500, 2}});
 }
 
-TEST_CASE("local_model: what is here goes to another process, changed or not, and the rest comes from the servers", "[threads]") {
+TEST_CASE("local_model: what is here goes to another process, changed or not, and the rest comes from the servers",
+          "[threads]") {
   servers_elsewhere home(setup());
   local_model first(setup(), 2, 1), second(setup(), 2, 1);
   auto stage = adding({5});

@@ -87,7 +87,8 @@ TEST_CASE("peer links: a message that no peer sends closes the link, with a sent
       {message_frame(+hop_kind::update, 0, size_bytes, 2), "run 2, which has not begun"},
       {std::make_shared<any_frame const>(+wire::kind::commit, std::vector<std::byte>(), std::vector<std::byte>()),
        "which is not for a peer"},
-      {std::make_shared<any_frame const>(+wire::kind::peer_message, std::vector<std::byte>(3), std::vector<std::byte>()),
+      {std::make_shared<any_frame const>(+wire::kind::peer_message, std::vector<std::byte>(3),
+                                         std::vector<std::byte>()),
        "a message ends too early"},
   }));
   auto const of = frame;
@@ -108,7 +109,9 @@ TEST_CASE("peer links: an update that comes twice breaks the protocol", "[tcp][p
 
 TEST_CASE("peer links: who was dialed answers over a link of its own", "[tcp][peers]") {
   ends const e = beside_played(hop(), [](played_peer& self) {
-    self.when_dialed = [](net::link& over) { played_peer::send(over, message_frame(+hop_kind::update, 0, size_bytes)); };
+    self.when_dialed = [](net::link& over) {
+      played_peer::send(over, message_frame(+hop_kind::update, 0, size_bytes));
+    };
   });
   CHECK_THAT(e.played, Contains("sends something over that link"));
   CHECK_THAT(e.real, Contains("peer 1 is lost"));

@@ -447,6 +447,8 @@ TEST_CASE("peers apart: who is lost between runs is missing in the next, from wh
   CHECK(all[1].text() == "");
   for (std::size_t const other : {0U, 2U}) {
     if (has_backup) CHECK(all[other].text() == "");
-    else CHECK_THAT(all[other].text(), Contains("lost: ") && Contains("peer 1 is lost, and peer ") && Contains("has left"));
+    else
+      CHECK_THAT(all[other].text(),
+                 Contains("lost: ") && Contains("peer 1 is lost, and peer ") && Contains("has left"));
   }
 }

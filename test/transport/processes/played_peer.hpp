@@ -100,7 +100,9 @@ class played_peer final : detail::coordinator_user, net::link_user {
     links_.back()->dial(net::address::parse(other.listens), {}, h, 5s);
     return *links_.back();
   }
-  void send(std::shared_ptr<any_frame const> frame) { send(links_.empty() ? dial() : *links_.back(), std::move(frame)); }
+  void send(std::shared_ptr<any_frame const> frame) {
+    send(links_.empty() ? dial() : *links_.back(), std::move(frame));
+  }
   static void send(net::link& over, std::shared_ptr<any_frame const> frame) {
     over.send(std::move(frame));
     over.flush();

@@ -526,7 +526,8 @@ TEST_CASE("process_control: a stage that can be begun again stops when somebody 
 
 TEST_CASE("process_control: a stage whose lost process had ended its workers need not begin again") {
   bench b = gathered(1, 2, net::on_loss::go_on);
-  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{.step = 1, .workers = 2, .recover = recovery::keep});
+  for (std::uint32_t w = 0; w < 2; ++w)
+    b.say(worker(w), wire::ready{.step = 1, .workers = 2, .recover = recovery::keep});
   b.carry_out_all();
   b.ended(0, 0);
   b.carry_out_all();
@@ -541,13 +542,16 @@ TEST_CASE("process_control: a stage whose lost process had ended its workers nee
 }
 
 TEST_CASE("process_control: nobody goes on without the process that keeps the tables after its stage") {
-  process_control::options const o{.workers = 2, .servers = 1, .when_lost = net::on_loss::go_on, .moves_tables = {true}};
+  process_control::options const o{
+      .workers = 2, .servers = 1, .when_lost = net::on_loss::go_on, .moves_tables = {true}};
   for (bool const keeps : {true, false})
     for (int phase = 0; phase < 3; ++phase) {
       INFO("keeps " << keeps << ", phase " << phase);
       bench b(o, asp{}, stand::gathered);
       for (std::uint32_t w = 0; w < 2; ++w)
-        b.say(worker(w), wire::ready{.threads = 1 - w, .step = 1, .workers = 1, .keeper = keeps ? std::optional(0U) : std::nullopt});
+        b.say(
+            worker(w),
+            wire::ready{.threads = 1 - w, .step = 1, .workers = 1, .keeper = keeps ? std::optional(0U) : std::nullopt});
       b.carry_out_all();
       b.ended(0, 0);
       if (phase > 0) b.carry_out_all();
@@ -555,7 +559,8 @@ TEST_CASE("process_control: nobody goes on without the process that keeps the ta
       b.forget();
       b.lose(worker(0));
       CHECK(b.control.is_over() == keeps);
-      if (keeps) CHECK(b.told(worker(1)) == list{"fatal: worker 0 (process 1) was lost: cut off, with the tables of its stage"});
+      if (keeps)
+        CHECK(b.told(worker(1)) == list{"fatal: worker 0 (process 1) was lost: cut off, with the tables of its stage"});
     }
 }
 
@@ -578,7 +583,8 @@ TEST_CASE("process_control: a stage that had workers where somebody was lost bef
 TEST_CASE("process_control: a stage whose workers are not there, as is known, is not taken for run") {
   bench b = gathered(1, 2, net::on_loss::go_on);
   b.lose(worker(1));
-  for (std::uint32_t step = 1; step < 3; ++step) b.say(worker(0), wire::ready{.threads = 1, .step = step, .workers = 2});
+  for (std::uint32_t step = 1; step < 3; ++step)
+    b.say(worker(0), wire::ready{.threads = 1, .step = step, .workers = 2});
   b.carry_out_all();
   list const told = b.told(worker(0));
   REQUIRE(told.size() >= 2);

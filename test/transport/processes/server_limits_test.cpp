@@ -213,7 +213,8 @@ TEST_CASE("server limits: rows that a stage takes out of a table are nobody's", 
   }
 }
 
-TEST_CASE("server limits: of an answer counts what is kept for it, not what is yet to be taken from the table", "[tcp]") {
+TEST_CASE("server limits: of an answer counts what is kept for it, not what is yet to be taken from the table",
+          "[tcp]") {
   constexpr std::size_t rows = 1 << 20;
   bool const streamed = GENERATE(true, false);
   rules const protocol = streamed ? rules(asp{}) : rules(bsp{});

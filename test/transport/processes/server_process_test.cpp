@@ -375,5 +375,6 @@ TEST_CASE("server: values of rows are taken from a process that has the tables, 
   } else {
     REQUIRE(run.until([&] { return run.stats().connections_lost == 2; }));
   }
-  CHECK_THAT(log.warnings(), Contains("worker process 1: values of rows came from a process that does not have the tables"));
+  CHECK_THAT(log.warnings(),
+             Contains("worker process 1: values of rows came from a process that does not have the tables"));
 }

@@ -61,7 +61,8 @@ inline void check_layout(partition_rule const& partition, table_shape shape, std
   double const bytes = probable_runs(partition, shape) * static_cast<double>(run_bytes);
   std::uint64_t const there = machine_memory();
   if (bytes > static_cast<double>(there))
-    throw option_error("partition: it scatters " + std::to_string(shape.rows) + " rows so that to know where they are takes " +
+    throw option_error("partition: it scatters " + std::to_string(shape.rows) +
+                       " rows so that to know where they are takes " +
                        text_of_bytes(static_cast<std::uint64_t>(bytes)) + ", and there are " + text_of_bytes(there) +
                        ": range and range_hash keep neighbors together");
 }

@@ -213,12 +213,13 @@ void table_blueprint::check(std::size_t number, rules const& protocol) const {
   if (merge.elements() != nullptr && description_.keeps_versions)
     refuse("this merge moves the parameters element by element, which multi_version{…} keeps in parts: use a dense "
            "or sparse table without versions");
-  if (protocol.filter) check_filter(number, *protocol.filter, merge);
+  if (protocol.filter) check_filter(number, protocol, merge);
   if (merge.keeps_copies() && !description_.bounded)
     refuse("this merge keeps a copy of the table for each worker, so it needs all of its rows: use a dense table");
 }
 
-void table_blueprint::check_filter(std::size_t number, filter_rule const& filter, merge_rule const& merge) const {
+void table_blueprint::check_filter(std::size_t number, rules const& protocol, merge_rule const& merge) const {
+  filter_rule const& filter = *protocol.filter;
   auto const refuse = [number](std::string const& what) { detail::refuse_table(number, what); };
   if (!description_.filter.off())
     refuse(fmt::format("it leaves entries below {} out of commits, and the protocol has a filter of its own: set "
@@ -233,6 +234,13 @@ void table_blueprint::check_filter(std::size_t number, filter_rule const& filter
   if (filter.slots() != 0 && merge.versioned())
     refuse("the protocol's filter sends what has changed since it sent last, and this merge weighs what is sent by its "
            "version: use another merge or a filter without slots");
+  if (!filter.differences()) return;
+  if (merge.decay() != 1.0)
+    refuse("the protocol's filter sends by how much updates have changed, and this merge does not keep what it was "
+           "sent: use momentum with mu = 1, or another filter");
+  if (auto const& rounds = protocol.visibility.rounds(); rounds && rounds->late == late_commit::drop)
+    refuse("the protocol's filter sends by how much updates have changed, and rounds leave out what comes late, which "
+           "nobody sends again: use buffered, or another filter");
 }
 
 void table_blueprint::check(std::size_t number) const {

@@ -49,7 +49,8 @@ void commit_rounds::skip_empty() noexcept {
 std::size_t commit_rounds::drop(worker_id from, clock_index cut) {
   std::size_t dropped = 0;
   for (auto at = rounds_.begin(); at != rounds_.end();) {
-    dropped += std::erase_if(at->second, [&](held_commit const& c) { return c.info.from == from && c.info.stamp >= cut; });
+    dropped +=
+        std::erase_if(at->second, [&](held_commit const& c) { return c.info.from == from && c.info.stamp >= cut; });
     at = at->second.empty() ? rounds_.erase(at) : std::next(at);
   }
   size_ -= dropped;

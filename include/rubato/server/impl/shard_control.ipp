@@ -213,8 +213,8 @@ std::vector<shard_control::fold_group> shard_control::take_rounds() {
   return groups;
 }
 
-/// As a threshold among the rounds that have been folded. Where admission samples, of the first round that the reader is
-/// drawn for and has made no commit for, over or not: so all servers answer the same, however far each is. Else one
+/// As a threshold among the rounds that have been folded. Where admission samples, of the first round that the reader
+/// is drawn for and has made no commit for, over or not: so all servers answer the same, however far each is. Else one
 /// that a lost worker's last commit has not reached would wait for a worker whom another lets sit out.
 clock_index shard_control::needed_round(worker_id reader) const noexcept {
   std::int64_t const open = rounds_.open().value();

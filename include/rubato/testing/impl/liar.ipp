@@ -169,7 +169,8 @@ class lying_connection final : public net::connection {
       : honest_(std::move(honest)), state_(state), how_(std::move(how)) {}
 
   void attach(net::frame_receiver& owner) override { honest_->attach(owner); }
-  void send(rubato::wire::frame_header header, std::span<std::byte const> meta, std::span<std::byte const> body) override {
+  void send(rubato::wire::frame_header header, std::span<std::byte const> meta,
+            std::span<std::byte const> body) override {
     if (how_.kind == 0) {
       how_.kind = header.kind;
       how_.hello.assign(meta.begin(), meta.end());

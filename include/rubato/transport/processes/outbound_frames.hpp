@@ -29,9 +29,9 @@ class state_body final : public net::body_source {
   std::size_t next_ = 0;
 };
 
-/// The rows of a table that holds every row, each chunk as it is when its turn comes: holds one chunk at a time, however
-/// slow the reader is, or a few where the network has several under way. For eager visibility, where chunks may differ
-/// by commits anyway.
+/// The rows of a table that holds every row, each chunk as it is when its turn comes: holds one chunk at a time,
+/// however slow the reader is, or a few where the network has several under way. For eager visibility, where chunks may
+/// differ by commits anyway.
 class live_body final : public net::body_source {
  public:
   /// @param bytes of all rows @param to_come what is yet to be taken from tables is kept in it, this body's share too

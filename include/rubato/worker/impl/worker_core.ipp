@@ -187,7 +187,8 @@ void worker_core::state::check_progress() {
     throw usage_error(errc::deadlock,
                       "worker " + std::to_string(rank) + ": it pulls and pushes for ever at " +
                           std::to_string(std::chrono::duration<double>(now - time_point{}).count()) +
-                          " s of virtual time, which these do not make pass; end each local step by step() or commit()");
+                          " s of virtual time, which these do not make pass; end each local step by step() or "
+                          "commit()");
   idle_since = now;
   idle_work = 0;
 }

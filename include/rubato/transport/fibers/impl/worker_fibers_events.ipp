@@ -227,7 +227,8 @@ void worker_fibers::mark(shared_cut const& below) {
 }
 
 void worker_fibers::command(worker_id w, conductor::order const& order) {
-  queue_.push(now() + control_latency(), {event::quota, w.value(), 0, under_way_.pace_orders.put(conductor::order(order))});
+  queue_.push(now() + control_latency(),
+              {event::quota, w.value(), 0, under_way_.pace_orders.put(conductor::order(order))});
   ++of_conductor_;
 }
 

@@ -21,7 +21,8 @@ constexpr std::size_t quoted_max = 3;  // sentences on those who have gone, and 
 std::string process_text(std::uint32_t pid) { return " (process " + std::to_string(pid) + ")"; }
 
 /// "workers 3 and 5 (here, but not ready)": the numbers from 0 on that `counts` says, `found` of them in all, and what
-/// of them; nothing if there are none. A run may wait for thousands of millions: those that are told are looked for only.
+/// of them; nothing if there are none. A run may wait for thousands of millions: those that are told are looked for
+/// only.
 template <class Counts>
 std::string listed(char const* role, std::size_t found, Counts counts, char const* what = "") {
   detail::number_list list(found);

@@ -75,7 +75,9 @@ void read_question::begin_all(wire::frame_header const& h, std::uint64_t rows,
     std::size_t const bytes = static_cast<std::size_t>(table_.where().rows_of(server_)) * row;
     expect_length(h, bytes);
     if (!slot_->scattered.empty()) to.insert(to.end(), slot_->scattered.begin(), slot_->scattered.end());
-    else slot_->state.receive(bytes, row, [&](std::byte* chunk, std::size_t n, std::size_t) { to.emplace_back(chunk, n); });
+    else
+      slot_->state.receive(bytes, row,
+                           [&](std::byte* chunk, std::size_t n, std::size_t) { to.emplace_back(chunk, n); });
     return;
   }
   std::uint64_t const bytes =
