@@ -49,7 +49,7 @@ struct comparison {
   std::vector<finish> plain, eager;
 };
 
-std::vector<std::string> row(std::string name, finish const& f) {
+std::vector<std::string> described(std::string name, finish const& f) {
   ages const seen(f.run.staleness_histogram);
   double const busy = f.run.compute_seconds, other = f.run.send_seconds + f.run.wait_seconds;
   return {std::move(name),
@@ -68,9 +68,9 @@ comparison compare(ground const& g, std::span<std::int64_t const> bounds) {
   comparison c;
   for (std::int64_t const s : bounds) {
     c.plain.push_back(g.run([s](double) { return ssp{.staleness = s}; }, 1));
-    table.rows.push_back(row(fmt::format("SSP({})", s), c.plain.back()));
+    table.rows.push_back(described(fmt::format("SSP({})", s), c.plain.back()));
     c.eager.push_back(g.run([s](double) { return essp{.staleness = s}; }, 1));
-    table.rows.push_back(row(fmt::format("ESSP({})", s), c.eager.back()));
+    table.rows.push_back(described(fmt::format("ESSP({})", s), c.eager.back()));
   }
   fmt::print("{}\n", table.to_string());
   return c;

@@ -8,7 +8,10 @@
 #include <vector>
 
 #include <rubato/core/error.hpp>
+#include <rubato/protocol/dc_asgd.hpp>
 #include <rubato/protocol/dssp.hpp>
+#include <rubato/protocol/dyn_sgd.hpp>
+#include <rubato/protocol/easgd.hpp>
 #include <rubato/protocol/essp.hpp>
 #include <rubato/protocol/k_sync.hpp>
 #include <rubato/protocol/protocol.hpp>
@@ -18,6 +21,7 @@
 #include <rubato/protocol/vap.hpp>
 #include <rubato/server/blueprint.hpp>
 #include <rubato/storage/dense.hpp>
+#include <rubato/storage/multi_version.hpp>
 #include <rubato/testing/conformance.hpp>
 
 using namespace rubato;
@@ -62,6 +66,10 @@ TEST_CASE("copies are not renewed where each read asks for itself: refused with 
   CHECK_THROWS_WITH(plan(with(k_sync{.k = 1}, refreshed{})), Contains("its visibility grants each read for itself"));
   for (rules const& p : {rules(psp{.of = 3}), rules(dssp{}), rules(vap{})})
     CHECK_THROWS_WITH(plan(with(p, refreshed{})), Contains("its admission lets in each read for itself"));
+  CHECK_THROWS_WITH(plan(with(dc_asgd{}, refreshed{})), Contains("this merge goes by what a worker has read"));
+  CHECK_THROWS_WITH(blueprint(with(dyn_sgd{}, refreshed{}), 1, {describe(multi_version{dense<float>{.rows = 3}})}),
+                    Contains("this merge goes by what a worker has read"));
+  CHECK_NOTHROW(plan(with(easgd{}, refreshed{})));
 }
 
 TEST_CASE("a protocol that renews copies conforms, and a policy of the user's, too") {

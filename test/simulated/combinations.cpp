@@ -160,6 +160,8 @@ bool makes_sense(rules const& p, kept how, std::uint32_t servers) {
   if (p.admission.limits() && servers != 1) return false;                    // servers that wait for each other
   if (p.renews && (in_rounds || p.visibility.synchronized())) return false;  // reads of a cut or a round
   if (p.renews && (p.admission.heeds_some() || p.admission.extends() || p.admission.limits())) return false;
+  if (p.renews && (p.merge.versioned() || (by_element && p.merge.elements()->copy() == worker_copy::as_read)))
+    return false;                                                            // what was read last is not what counts
   if (in_rounds && p.merge.versioned()) return false;                        // two ways to count versions
   if (p.merge.versioned() && how != kept::versions) return false;            // nowhere to keep them
   if (by_element && how == kept::versions) return false;                     // steps have no parts

@@ -247,7 +247,10 @@ concept pace_policy = std::copyable<P> && requires(P const p, pace_point at) {
 ///
 /// A model is any copyable struct with these member functions; derive nothing, register nothing.
 /// `name()` is what reports print; it may be left out, as may `filter()`, which says what commits send: a
-/// `commit_filter`, see `commit_filter.hpp`.
+/// `commit_filter`, see `commit_filter.hpp`; and `reads()`, which says when copies are renewed: a `read_policy`, see
+/// `read_ahead.hpp`. What else a policy may say has a header of its own: an admission whom a worker waits for
+/// (`heeding_admission`), how far beyond its bound (`extending_admission`), by what value (`limiting_admission`), by rounds
+/// (`round_admission`, with a `round_visibility`); a merge how each element moves (`element_merge`).
 /// Models: `bsp`, `ssp`, `asp`, `con_sgd`, and whatever `with` composes.
 template <class P>
 concept protocol = std::copyable<P> && requires(P const p) {

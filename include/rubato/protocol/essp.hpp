@@ -12,12 +12,13 @@
 
 namespace rubato {
 
-/// Eager SSP: nobody waits for more than under SSP, and what workers read is renewed while they compute, not when it has
-/// become too old.
+/// Eager SSP: reads are let in as under SSP, and what workers read is renewed while they compute, not when it has become
+/// too old.
 ///
-/// Guarantee: SSP's. Where a worker reads one table, and shares what it reads with no other, a read shows all that the
-/// servers had folded when the worker asked for its read before. In the paper servers go on sending what a client has asked
-/// for once; here the worker asks again.
+/// Guarantee: SSP's. Where a worker reads the same rows of one table in each clock, by one pull, and shares what it
+/// reads with no other, a read shows all that the servers had folded when the worker asked for its read before. In the
+/// paper servers go on sending what a client has asked for once, and nobody waits for it; here the worker asks again, and
+/// a commit waits for the answer, which takes time where a clock is shorter than the way to a server and back.
 /// Source: Dai, Kumar, Wei, Ho, Gibson, Xing, "High-Performance Distributed ML at Scale through Parameter Server
 /// Consistency Models", AAAI 2015.
 struct essp {

@@ -22,15 +22,17 @@ struct read_point {
 /// |----------------|--------|---------|
 /// | `p.renews(at)` | `bool` | whether what was read from a copy is asked for again while the worker computes |
 ///
-/// `at` is a `read_point`; noexcept, depends on nothing else. Called when the first read of a table in a clock is answered
-/// by a copy, and the table has the turn: one is renewed per clock, of those that are read the one that was asked for
-/// longest ago. Nothing is promised less: admission says as ever which copies may be read. The worker's commit waits for the
-/// answer, which the next clock reads: no time where a clock is longer than the way to a server and back. Of reads by key
-/// the rows of the first one are renewed; where it lacks some of them, it asks for all. Workers of a process that share what
-/// they read give one another what is newer than they have. Costs the bytes of the answers, a read per clock.
+/// `at` is a `read_point`; noexcept, depends on nothing else. Called when a read has been answered, until copies are
+/// renewed in its clock: those of one table, as a whole or the rows that were read by key in the clock before and since.
+/// Of all tables that were read in the last 8 clocks the one has the turn that was asked for longest ago. Nothing is
+/// promised less: admission says as ever which copies may be read. The worker's commit waits for the answer, which the
+/// next clock reads: no time where a clock is longer than the way to a server and back, but all of it where it is not. A
+/// `prefetch` meanwhile does nothing. Reads by key that lack some of their rows ask for all. Workers of a process that
+/// share what they read give one another what is newer than they have. Costs the bytes of the answers, a read per clock.
 ///
 /// Not with reads that are of a cut or a round (`stable_cut`, `quorum`, `buffered`), nor where admission lets in each read
-/// for itself (PSP, DSSP, VAP): these ask at every clock anyway, and are refused with a sentence.
+/// for itself (PSP, DSSP, VAP): these ask at every clock anyway. Not with merges that go by what a worker has read last
+/// (`revise`, `compensate`). They are refused with a sentence.
 /// Models: `refreshed`, and the user's own.
 template <class P>
 concept read_policy = std::copyable<P> && requires(P const p, read_point at) {

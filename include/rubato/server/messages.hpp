@@ -44,6 +44,7 @@ struct read_header {
   clock_index clock;   ///< the reader's clock
   staleness bound;     ///< the staleness that the read asks for
   shared_cut cut{};    ///< what a synchronized read is to reflect; the coordinator has let it in
+  bool renews = false;  ///< for the clocks after this one: the next commit is of what the reader had before
 };
 
 /// What a server says of the state that it answered from.

@@ -26,7 +26,6 @@ enum class selection : std::uint8_t {
 struct read_slot {
   // Of whole tables first: what a read touches is to be in few cache lines.
   selection asked = selection::nothing;
-  bool renews = false;      ///< what the reader has will do, but something newer is wanted; of a process it asks for that
   bool by_process = false;  ///< no server was asked for it: the reader's process had it, or had asked already
   /// Who answers sends all rows from the table itself: nothing is asked here, but the reader gets them.
   bool streamed = false;

@@ -103,7 +103,7 @@ class shard_control {
   // ---- reads
 
   /// The worker is answered with rows: its next commit is computed at what is folded now, or was before.
-  void note_read(worker_id reader) noexcept;
+  void note_read(read_header const& read) noexcept;
 
   /// Whether the read may go on now; if not it waits, and `publish` will name its worker.
   /// A worker has at most one request waiting.
@@ -195,9 +195,11 @@ class shard_control {
     bool returned = false;   ///< gone because its body has returned
     bool has_read = false;   ///< since its last commit
     std::uint64_t read_at = 0;  ///< how many folds there were when it first read after its last commit
+    std::optional<std::uint64_t> renewed_at{};  ///< and when it asked for what it reads after its next commit
   };
 
   [[nodiscard]] refusal check(membership_order const& o) const noexcept;
+  static void take_renewal(member& m) noexcept;
   void retire(worker_id w);
   [[nodiscard]] clock_index horizon_at(clock_index c_min) const noexcept {
     return visibility_.horizon({.c_min = c_min, .bound = admission_.bound()});

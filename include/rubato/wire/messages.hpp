@@ -73,10 +73,11 @@ struct request_meta {
   bool has_cut = false;
   std::uint64_t cut_size = 0;
   clock_index cut_c_min{};
+  bool renews = false;
 
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & stage & clock & bound & asked & rows & has_cut & cut_size & cut_c_min;
+    ar & stage & clock & bound & asked & rows & has_cut & cut_size & cut_c_min & renews;
   }
 };
 

@@ -71,7 +71,7 @@ class reader {
     if (!missing_.empty() || (synchronized_ && found.mixed))
       return complete_rows(table, keys, out, s, found.oldest);
     enter(s);
-    if (renews(table, found.oldest)) renew_rows(table, keys);
+    if (renews_) note_read(table, keys, found.oldest);
     count_read(found.oldest);
   }
 
@@ -109,10 +109,13 @@ class reader {
     std::vector<server_id> from{};
     missing_rows rows{};
   };
-  /// Of a table, where copies are renewed.
+  /// How a table is read, where copies are renewed.
   struct usage {
     clock_index asked = clock_index::lowest();  ///< when rows were last asked for
-    clock_index read = clock_index::lowest();   ///< when copies were last read
+    clock_index read = clock_index::lowest();   ///< when it was last read
+    clock_index from = clock_index::highest();  ///< the oldest copy's server clock then
+    std::vector<std::uint64_t> rows{};          ///< read by key in that clock
+    std::vector<std::uint64_t> rows_before{};   ///< and in the one before in which it was
   };
 
   [[nodiscard]] read_slot& slot(std::size_t table, server_id s) noexcept {
@@ -160,13 +163,9 @@ class reader {
     if (ahead_ == ahead::prefetch) finish_prefetch();
   }
 
-  /// Whether a read that copies answer, the oldest of servers at clock `from`, is to renew them, see `read_policy`.
-  [[nodiscard]] bool renews(std::size_t table, clock_index from) {
-    return renews_ && use_[table].asked != clock_ && use_[table].read != clock_ && renews_now(table, from);
-  }
-  [[nodiscard]] bool renews_now(std::size_t table, clock_index from);
-  void renew_whole(std::size_t table);
-  void renew_rows(std::size_t table, key_list keys);
+  void note_read(std::size_t table, key_list keys, clock_index from);
+  void renew();
+  void renew(std::size_t table);
 
   [[nodiscard]] std::size_t kept_commits() const noexcept;
   void drop_useless_copies();
@@ -207,6 +206,9 @@ class reader {
   prefetch prefetched_;
   read_rule const& renews_;
   std::vector<usage> use_;  ///< by table
+  clock_index renewed_ = clock_index::lowest();  ///< the last clock in which copies were renewed
+
+  static constexpr std::int64_t lately = 8;  ///< a table is in use that was read in so many clocks
 };
 
 }  // namespace rubato::detail

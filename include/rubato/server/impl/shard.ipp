@@ -173,7 +173,7 @@ void shard::answer(guard_type& guard, std::size_t table, read_header const& head
     return answer_under_lock(table, header, slot);
   }
   slot.stamp = control_.stamp_for(header.from.worker);
-  if (slot.gives_rows()) control_.note_read(header.from.worker);
+  if (slot.gives_rows()) control_.note_read(header);
   guard.unlock();
   detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), {.own = copy_of(table, header.from.worker)});
 }
@@ -187,7 +187,7 @@ void shard::answer_under_lock(std::size_t table, read_header const& header, read
   table_view seen = view.seen();
   seen.own = copy_of(table, reader);
   detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), seen);
-  if (slot.gives_rows()) control_.note_read(reader);
+  if (slot.gives_rows()) control_.note_read(header);
   if (control_.versioned())
     raise_version(table, reader, slot, synchronized ? view.seen_by(reader) : control_.reading(reader));
 }

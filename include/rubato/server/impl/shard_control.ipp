@@ -84,6 +84,7 @@ void shard_control::hold(commit_message message) {
   version_index version{};
   if (versioned_) versions_.receive(message.from.worker, version = message.version);
   commit_info const at_arrival = info(message.from.worker, message.stamp, version);
+  take_renewal(members_[message.from.worker.index()]);
   log_.add({at_arrival, std::move(message)});
 }
 
@@ -92,6 +93,7 @@ void shard_control::complete(sender const& from, clock_index stamp, double chang
   member& m = members_[from.worker.index()];
   if (!serial()) ++folds_;
   m.has_read = false;
+  if (!serial()) take_renewal(m);
   if (m.state == standing::gone) return;  // dropped while it was being folded
   if (limits()) unseen_.fold(from.worker, folds_, change);
   progress_.advance(from.worker, stamp.next());
@@ -227,10 +229,19 @@ clock_index shard_control::needed_round(worker_id reader) const noexcept {
 
 // ---- reads
 
-void shard_control::note_read(worker_id reader) noexcept {
-  member& m = members_[reader.index()];
+void shard_control::note_read(read_header const& read) noexcept {
+  member& m = members_[read.from.worker.index()];
+  if (read.renews) {
+    m.renewed_at = folds_;
+    return;
+  }
   if (!m.has_read) m.read_at = folds_;
   m.has_read = true;
+}
+
+/// Its commit has been looked at; the next one is of what it has renewed since the one before.
+void shard_control::take_renewal(member& m) noexcept {
+  if (m.renewed_at) m.read_at = *std::exchange(m.renewed_at, std::nullopt);
 }
 
 bool shard_control::admit(read_header const& read) {
@@ -322,6 +333,7 @@ clock_index shard_control::enlist(worker_id w, incarnation_id incarnation) {
   if (members_[w.index()].returned) --returned_;
   members_[w.index()] = {standing::live, incarnation, at, at, {}};
   members_[w.index()].read_at = folds_;
+  members_[w.index()].renewed_at.reset();
   if (versioned_) versions_.join(w, {});  // the merge says how far it is
   if (by_rounds()) {
     if (unmade_.contains(w)) unmade_.leave(w);

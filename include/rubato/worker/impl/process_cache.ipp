@@ -189,7 +189,7 @@ std::optional<read_stamp> cached_part::usable(pending const& by, shared_state co
 // ---- from what is here
 
 std::optional<read_stamp> cached_part::cached(pending const& by, shared_state const& seen) {
-  if (by.slot->renews && !seen.is_news(floor_of(by.reader))) return std::nullopt;
+  if (by.read.renews && !seen.is_news(floor_of(by.reader))) return std::nullopt;
   auto const stamp = usable(by, seen, cache_need(by.read));
   return stamp && distance(stamp->included, by.read.clock) <= behind_max ? stamp : std::nullopt;
 }

@@ -83,6 +83,7 @@ void reader::pull_whole(std::size_t table, std::byte* out, std::size_t elements,
     if (!renews_ && link_.scatters() && r.prefers_no_base()) return pull_scattered(table, out, s);
     bring_base(table, s);
   }
+  if (renews_) note_read(table, {}, r.base_clock());
   count_read(r.base_clock());
   time_point const before = link_.now();
   r.read_whole(out);
@@ -95,6 +96,7 @@ void reader::pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, r
   replica& r = replica_of(table);
   staleness const s = check_.allowed(table, asked, bound());
   if (!enter_by_base(table, s)) bring_base(table, s);
+  if (renews_) note_read(table, {}, r.base_clock());
   count_read(r.base_clock());
   time_point const before = link_.now();
   r.read_touched(keys, values);
@@ -104,12 +106,12 @@ void reader::pull_touched(std::size_t table, std::vector<std::uint64_t>& keys, r
 /// Fetches what a read of rows has not found, or all of them where what it has found may not be used. `oldest`
 /// is the least server clock of those found.
 void reader::complete_rows(std::size_t table, key_list keys, std::byte* out, staleness s, clock_index oldest) {
-  bool const found_some = missing_.size() != keys.size();
-  if (found_some && (synchronized_ || renews(table, oldest))) {
-    miss_all(keys);  // PS-1: rows of one read are of one cut
+  if ((synchronized_ || renews_) && missing_.size() != keys.size()) {
+    miss_all(keys);  // PS-1: rows of one read are of one cut; where copies are renewed, one question does
     oldest = clock_index::highest();
   }
   fetch_rows(table, s);
+  if (renews_) note_read(table, keys, known_);
   count_read(std::min(oldest, replica_of(table).accept_rows(missing_, mark_, out)));
 }
 
@@ -122,7 +124,6 @@ bool reader::enter_by_base(std::size_t table, staleness s) {
     return false;
   }
   enter(s);
-  if (renews(table, r.base_clock())) renew_whole(table);
   return true;
 }
 
@@ -212,7 +213,7 @@ void reader::address_others(std::size_t table) {
 // ---- prefetches
 
 void reader::prefetch_whole(std::size_t table) {
-  if (synchronized_) return;
+  if (synchronized_ || ahead_ == ahead::renewal) return;  // not to wait
   end_prefetch();
   replica& r = replica_of(table);
   if (r.base_readable(usable(bound()))) return;
@@ -222,7 +223,7 @@ void reader::prefetch_whole(std::size_t table) {
 }
 
 void reader::prefetch_rows(std::size_t table, key_list keys) {
-  if (synchronized_) return;
+  if (synchronized_ || ahead_ == ahead::renewal) return;
   end_prefetch();
   check_.keys("prefetch", table, keys);
   replica& r = replica_of(table);
@@ -259,26 +260,47 @@ bool reader::finish_prefetch() {
 
 // ---- renewals
 
-/// Of the tables that are read, the one that was asked for longest ago has the turn.
-bool reader::renews_now(std::size_t table, clock_index from) {
-  usage const mine = use_[table];
-  use_[table].read = clock_;
-  if (ahead_ != ahead::nothing) return false;
-  clock_index const lately = clock_ - staleness{1};
-  if (std::ranges::any_of(use_, [&](usage const& u) { return u.read >= lately && u.asked < mine.asked; })) return false;
-  return renews_({clock_, staleness{distance(std::min(from, clock_), clock_)}});
+/// A table has been read from copies, or `keys` have come from the servers. @param from the oldest one's server clock
+void reader::note_read(std::size_t table, key_list keys, clock_index from) {
+  usage& u = use_[table];
+  if (u.read != clock_) {
+    u.rows_before.swap(u.rows);
+    u.rows.clear();
+  }
+  u.read = clock_;
+  u.from = from;
+  u.rows.insert(u.rows.end(), keys.begin(), keys.end());
+  if (ahead_ == ahead::nothing && renewed_ != clock_) renew();
 }
 
-void reader::renew_whole(std::size_t table) {
-  address_all(table);
-  start_prefetch(ahead::renewal, table, selection::all);
+/// Of the tables in use, the one that was asked for longest ago has the turn.
+void reader::renew() {
+  std::size_t turn = use_.size();
+  for (std::size_t t = 0; t < use_.size(); ++t) {
+    usage const& u = use_[t];
+    if (u.asked == clock_ || u.read < clock_ - staleness{lately}) continue;
+    if (!replicas_[t]->has_base() && u.rows.empty() && u.rows_before.empty()) continue;
+    if (turn == use_.size() || u.asked < use_[turn].asked) turn = t;
+  }
+  if (turn == use_.size()) return;
+  clock_index const from = replicas_[turn]->has_base() ? replicas_[turn]->base_clock() : use_[turn].from;
+  if (renews_({clock_, staleness{distance(std::min(from, clock_), clock_)}})) renew(turn);
 }
 
-void reader::renew_rows(std::size_t table, key_list keys) {
-  missing_rows& rows = prefetched_.rows;
-  rows.clear();
-  for (std::size_t i = 0; i < keys.size(); ++i) rows.add(keys[i], i);
-  address_rows(table, rows);
+void reader::renew(std::size_t table) {
+  renewed_ = clock_;
+  if (replicas_[table]->has_base()) {  // rows by themselves would be newer than the rest
+    address_all(table);
+    return start_prefetch(ahead::renewal, table, selection::all);
+  }
+  usage const& u = use_[table];
+  std::vector<std::uint64_t> keys = u.rows;
+  if (u.read == clock_) keys.insert(keys.end(), u.rows_before.begin(), u.rows_before.end());
+  std::ranges::sort(keys);
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  prefetched_.rows.clear();
+  for (std::uint64_t const k : keys) prefetched_.rows.add(k, prefetched_.rows.size());
+  address_rows(table, prefetched_.rows);
   start_prefetch(ahead::renewal, table, selection::rows);
 }
 
@@ -316,10 +338,10 @@ void reader::fetch(std::size_t table, std::span<server_id const> from, staleness
 void reader::request(std::size_t table, std::span<server_id const> from, staleness s, bool renews) {
   header_.clock = clock_;
   header_.bound = s;
+  header_.renews = renews;
   mark_ = {.at = clock_, .need = need(s), .fetch = metrics_.fetches + 1};
   for (server_id const server : from) {
     slot(table, server).by_process = false;
-    slot(table, server).renews = renews;
     link_.request(server, table, header_, slot(table, server));
   }
 }

@@ -128,7 +128,8 @@ void inbound_frames::begin_request(wire::frame_header const& header, std::span<s
   question_.read = {{worker_id{header.sender}, incarnation_id{header.incarnation}, m.stage},
                     m.clock,
                     m.bound,
-                    {}};
+                    {},
+                    m.renews};
   question_.asked = m.asked;
   has_cut_ = m.has_cut;
   cut_c_min_ = m.cut_c_min;

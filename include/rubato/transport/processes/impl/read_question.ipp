@@ -23,7 +23,8 @@ void read_question::renew(read_header const& read, read_slot& slot, inquiry& by)
                                  .rows = slot.asked == selection::rows ? slot.rows.size() : 0,
                                  .has_cut = read.cut != nullptr,
                                  .cut_size = read.cut ? read.cut->size() : 0,
-                                 .cut_c_min = read.cut ? read.cut->c_min() : clock_index{}},
+                                 .cut_c_min = read.cut ? read.cut->c_min() : clock_index{},
+                                 .renews = read.renews},
               meta);
   write_body(read);
 }
