@@ -80,9 +80,9 @@ void add_training_options(CLI::App& command, compare_options& o) {
   command
       .add_option("--protocols", o.protocols,
                   "bsp, ssp, asp, con_sgd, dyn_sgd, fixed_ada_comm, ada_comm, adsp; with optimizers on the servers "
-                  "fed_adam, slow_mo, diloco, dc_asgd, easgd; by rounds k_sync, k_async, fed_avg, fed_buff; "
-                  "staleness_aware; essp, whose copies are renewed; dssp, psp and vap, whose workers wait for something else; "
-                  "with filters gaia, streaming_diloco, lag; "
+                  "fed_adam, slow_mo, diloco, async_diloco, dc_asgd, easgd; by rounds k_sync, k_async, fed_avg, "
+                  "fed_buff; staleness_aware; essp, whose copies are renewed; dssp, psp and vap, whose workers wait "
+                  "for something else; with filters gaia, streaming_diloco, lag; "
                   "without servers hop, hop_backup, hop_stale, hop_hybrid, hop_skip, notify_ack, ad_psgd, "
                   "all_reduce, push_sum, gossip, prague; "
                   "ssp:STALENESS, fixed_ada_comm:STEPS, adsp:RATE, hop_backup:BACKUPS, prague:MEMBERS, …; bsp, ssp, asp, "
@@ -144,9 +144,9 @@ void add_pace_options(CLI::App& command, compare_options& o) {
   auto* const group = "Pace";
   command
       .add_option("--local-steps", o.local_steps,
-                  "between commits: of fixed_ada_comm, fed_adam, slow_mo, diloco, streaming_diloco and easgd, and of ada_comm "
-                  "in the beginning; unless given a pass over the data, or twice as many as a clock's where that is "
-                  "more, for with as many fixed_ada_comm is bsp")
+                  "between commits: of fixed_ada_comm, fed_adam, slow_mo, diloco, async_diloco, streaming_diloco and "
+                  "easgd, and of ada_comm in the beginning; unless given a pass over the data, or twice as many as a "
+                  "clock's where that is more, for with as many fixed_ada_comm is bsp")
       ->group(group);
   command
       .add_option("--check-period", o.check_period,

@@ -5,6 +5,7 @@
 #include "bench/train/pacing.hpp"
 #include "bench/train/protocols.hpp"
 #include "bench/train/run.hpp"
+#include "rubato/protocol/async_diloco.hpp"
 #include "rubato/protocol/dc_asgd.hpp"
 #include "rubato/protocol/diloco.hpp"
 #include "rubato/protocol/easgd.hpp"
@@ -33,6 +34,10 @@ run_result run_slow_mo(training const& job, protocol_parameters const& with) {
 
 run_result run_diloco(training const& job, protocol_parameters const& with) {
   return run_local_steps<diloco>(job, with);
+}
+
+run_result run_async_diloco(training const& job, protocol_parameters const& with) {
+  return run_local_steps<async_diloco>(job, with);
 }
 
 run_result run_easgd(training const& job, protocol_parameters const& with) {

@@ -142,6 +142,7 @@ struct protocol_choice {
 [[nodiscard]] run_result run_fed_adam(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_slow_mo(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_diloco(training const& job, protocol_parameters const& with);
+[[nodiscard]] run_result run_async_diloco(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_dc_asgd(training const& job, protocol_parameters const& with);
 [[nodiscard]] run_result run_easgd(training const& job, protocol_parameters const& with);
 // In round_protocols.cpp.

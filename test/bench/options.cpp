@@ -160,7 +160,7 @@ TEST_CASE("across processes all protocols run, and of one that does not fit the 
   CHECK(s.job.workers == 4);
   CHECK(s.job.servers == 1);
   CHECK(s.protocols.size() == known_protocols().size() - 1);
-  CHECK(std::ranges::count_if(s.protocols, [](auto const& p) { return p.has_servers(); }) == 25);
+  CHECK(std::ranges::count_if(s.protocols, [](auto const& p) { return p.has_servers(); }) == 26);
   REQUIRE(s.left_out.size() == 1);
   CHECK_THAT(s.left_out[0], Contains("ad_psgd") && Contains("is not bipartite"));
 }

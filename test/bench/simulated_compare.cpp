@@ -101,7 +101,7 @@ TEST_CASE("the books of every protocol with servers balance, in each transport")
       if (r.pace_changes.empty()) {
         // Local steps per commit are twice the job's, where there are any.
         std::set<std::string> const in_steps{"fixed_ada_comm", "fed_adam", "slow_mo", "diloco",
-                                             "easgd",          "fed_avg",  "fed_buff"};
+                                             "async_diloco",   "easgd",    "fed_avg", "fed_buff"};
         // Four fragments are four commits. At its end a worker takes back what lag sent.
         std::map<std::string, std::uint64_t> const others{{"streaming_diloco", 96}, {"lag", 54}};
         auto const other = others.find(r.protocol);
