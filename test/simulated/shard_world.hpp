@@ -262,7 +262,7 @@ class shard_world {
   void answer(std::uint32_t s, std::uint32_t w, bool waited) {
     let_in(s, w, waited);
     shard_control& of = servers_[s].control;
-    of.note_read({.from = {.worker = worker_id{w}}, .clock = {}, .bound = {}});
+    of.note_read({{worker_id{w}, {}, {}}, {}, {}, {}, false});
     worker& me = workers_[w];
     if (me.now != state::reading) return;
     me.version = std::max(me.version, of.stamp_for(worker_id{w}).version.value());
