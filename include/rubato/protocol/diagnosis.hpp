@@ -163,8 +163,7 @@ consteval bool diagnose_filter() {
     static_assert(filters_rows<P> || filters_elements<P>,
                   "a commit_filter needs takes(filter_point, key) const noexcept, which gives a bool, or a static "
                   "constexpr std::size_t slots and a template send(filter_point, T w, T& u, T&... slots) const "
-                  "noexcept, "
-                  "which gives a T");
+                  "noexcept, which gives a T");
     static_assert(measures_as_declared<P>(),
                   "a commit_filter with sums needs a template measure(filter_point, T w, T u, T... slots) const "
                   "noexcept, which gives a std::array<double, sums>, and decide(filter_point, that) noexcept");

@@ -37,8 +37,7 @@ struct scale {
 };
 static_assert(merge_policy<scale>);
 
-/// `w_{t+1} = w_t + η·u + μ(w_t − w_{t−1})`; η is 1/M unless set, with M as `average` has it. Source: 003
-/// Eq. 1.
+/// `w_{t+1} = w_t + η·u + μ(w_t − w_{t−1})`; η is 1/M unless set, with M as `average` has it. Source: 003 Eq. 1.
 struct momentum {
   double mu = 0.9;  ///< μ: what is left of the last step
   std::optional<double> eta{};  ///< η; none: 1/M

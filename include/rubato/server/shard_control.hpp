@@ -102,7 +102,8 @@ class shard_control {
 
   // ---- reads
 
-  /// The worker is answered with rows: its next commit is computed at what is folded now, or was before.
+  /// The worker is answered with rows: its next commit is computed at what is folded now, or was before; if it renews
+  /// copies, the one after that.
   void note_read(read_header const& read) noexcept;
 
   /// Whether the read may go on now; if not it waits, and `publish` will name its worker.

@@ -205,7 +205,8 @@ void table_blueprint::check(std::size_t number, rules const& protocol) const {
   if (protocol.admission.limits() && (merge.versioned() || merge.decay() || merge.elements() != nullptr))
     refuse("its updates change more than their weight says, which this admission limits: use sum, average, scale or "
            "another merge by weight");
-  if (protocol.renews && (merge.versioned() || (merge.elements() != nullptr && merge.elements()->copy() == worker_copy::as_read)))
+  bool const compares_with_read = merge.elements() != nullptr && merge.elements()->copy() == worker_copy::as_read;
+  if (protocol.renews && (merge.versioned() || compares_with_read))
     refuse("this merge goes by what a worker has read, which is not what it renews ahead of time: leave reads() out");
   if (protocol.visibility.rounds() && merge.versioned())
     refuse("this merge counts versions of its own, which rounds do, too: use eager, strict or stable_cut with it");

@@ -333,7 +333,6 @@ clock_index shard_control::enlist(worker_id w, incarnation_id incarnation) {
   if (members_[w.index()].returned) --returned_;
   members_[w.index()] = {standing::live, incarnation, at, at, {}};
   members_[w.index()].read_at = folds_;
-  members_[w.index()].renewed_at.reset();
   if (versioned_) versions_.join(w, {});  // the merge says how far it is
   if (by_rounds()) {
     if (unmade_.contains(w)) unmade_.leave(w);
