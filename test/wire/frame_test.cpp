@@ -32,7 +32,7 @@ bytes encoded(wire::frame_header const& h) {
 
 TEST_CASE("a header is laid out as documented", "[wire]") {
   auto const out = encoded(example());
-  std::array<unsigned, 40> const expected{'R', 'B', 'T', 'O', 5, 7,
+  std::array<unsigned, 40> const expected{'R', 'B', 'T', 'O', 6, 7,
                                           1, 2,                             // table
                                           3, 4, 5, 6,                       // sender
                                           7, 8, 9, 10,                      // incarnation
@@ -59,7 +59,7 @@ TEST_CASE("what is no header is refused, with what was expected", "[wire]") {
   }
   SECTION("version") {
     out[4] = std::byte{1};
-    CHECK_THROWS_WITH(wire::decode(out), Contains("version 1, expected 5"));
+    CHECK_THROWS_WITH(wire::decode(out), Contains("version 1, expected " + std::to_string(wire::frame_version)));
   }
   SECTION("reserved") {
     out[31] = std::byte{1};
