@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "bench/processes/shared_parameters.hpp"
 #include "bench/processes/shared_progress.hpp"
+#include "bench/processes/slow_down.hpp"
 #include "bench/train/peer_body.hpp"
 #include "bench/train/recorder.hpp"
 #include "bench/train/timing.hpp"
@@ -67,7 +67,7 @@ class peer_trainer {
  private:
   template <class Look>
   void live(peer<float>& self, Look look) {
-    double const slowness = slowness_[self.rank()];
+    slow_motion slowed(slowness_[self.rank()]);
     auto began = std::chrono::steady_clock::now();
     train_peer(
         self, job_,
@@ -77,8 +77,7 @@ class peer_trainer {
           began = std::chrono::steady_clock::now();
         },
         [&] {
-          std::chrono::duration<double> const busy = std::chrono::steady_clock::now() - began;
-          if (slowness > 1) std::this_thread::sleep_for(busy * (slowness - 1));
+          slow_down(slowed, began);
         });
   }
 

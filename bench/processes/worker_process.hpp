@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/processes/shared_progress.hpp"
+#include "bench/processes/slow_down.hpp"
 #include "bench/result/json.hpp"
 #include "bench/train/body.hpp"
 #include "bench/train/recorder.hpp"
@@ -27,7 +28,7 @@ namespace rubato::bench {
 /// A worker that takes so many times as long for its steps, and sleeps for the difference.
 class slowed_worker {
  public:
-  slowed_worker(training_worker& w, double slowness) : worker_(w), slowness_(slowness) {}
+  slowed_worker(training_worker& w, double slowness) : worker_(w), slowed_(slowness) {}
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return worker_.rank(); }
   [[nodiscard]] clock_index clock() const noexcept { return worker_.clock(); }
@@ -42,14 +43,13 @@ class slowed_worker {
   }
   void push(std::span<float const> delta) { worker_.push(delta); }
   bool step(double work) {
-    std::chrono::duration<double> const busy = std::chrono::steady_clock::now() - pulled_;
-    if (slowness_ > 1) std::this_thread::sleep_for(busy * (slowness_ - 1));
+    slow_down(slowed_, pulled_);
     return worker_.step(work);
   }
 
  private:
   training_worker& worker_;
-  double slowness_;
+  slow_motion slowed_;
   std::chrono::steady_clock::time_point pulled_{};
 };
 

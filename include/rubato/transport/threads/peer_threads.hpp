@@ -12,6 +12,7 @@
 
 #include "rubato/run/peer_run.hpp"
 #include "rubato/transport/in_process.hpp"
+#include "rubato/transport/threads/slow_motion.hpp"
 
 namespace rubato::detail {
 
@@ -56,7 +57,7 @@ class peer_threads final : public peer_runtime, peer_run {
 
   mutable std::deque<peer_mailbox> boxes_;  // by node
   std::uint64_t seed_;
-  std::vector<double> slowness_;
+  std::vector<slow_motion> slowed_;  // by rank
   std::vector<std::unique_ptr<peer_thread>> participants_;
   std::atomic<std::chrono::steady_clock::time_point> began_{};
 };

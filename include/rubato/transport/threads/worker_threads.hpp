@@ -18,6 +18,7 @@
 #include "rubato/server/read_slot.hpp"
 #include "rubato/server/server_group.hpp"
 #include "rubato/transport/in_process.hpp"
+#include "rubato/transport/threads/slow_motion.hpp"
 #include "rubato/transport/threads/thread_process.hpp"
 #include "rubato/worker/endpoint.hpp"
 
@@ -72,7 +73,7 @@ class thread_endpoint final : public endpoint {
 
   worker_threads& run_;
   worker_id self_;
-  double slowness_;
+  slow_motion slowed_;
   time_point idle_until_;
   std::vector<waiting> pending_;
   inquiry asked_;              ///< of the process, where it shares what it fetches

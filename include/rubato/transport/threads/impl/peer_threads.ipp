@@ -36,12 +36,13 @@ class peer_threads::own_endpoint final : public peer_endpoint {
   [[nodiscard]] time_point now() const override { return run_.now(); }
   /// Computing has taken its own time already; a slowed peer sleeps for the rest.
   void charge(double) override {
-    double const slowness = run_.slowness_[rank_];
-    if (slowness > 1) {
-      duration const busy = now() - idle_until_;
-      std::unique_lock guard(mine_.lock);
-      mine_.awake.wait_for(guard, seconds(to_seconds(busy) * (slowness - 1)),
-                           [&] { return run_.stopping(); });
+    if (slow_motion& slowed = run_.slowed_[rank_]) {
+      time_point const ended = now();
+      {
+        std::unique_lock guard(mine_.lock);
+        mine_.awake.wait_for(guard, slowed.pause_after(ended - idle_until_), [&] { return run_.stopping(); });
+      }
+      slowed.paused_for(now() - ended);
     }
     idle_until_ = now();
     checkpoint();
@@ -71,11 +72,11 @@ peer_threads::peer_threads(in_process const& options, peer_setup setup)
     : peer_run(std::move(setup)),
       boxes_(count()),
       seed_(options.seed),
-      slowness_((options.check(), options.slowness)) {
-  if (slowness_.size() > count())
-    throw option_error("in_process: slowness has " + std::to_string(slowness_.size()) +
+      slowed_((options.check(), options.slowness.begin()), options.slowness.end()) {
+  if (slowed_.size() > count())
+    throw option_error("in_process: slowness has " + std::to_string(slowed_.size()) +
                        " entries, but there are " + std::to_string(count()) + " peers");
-  slowness_.resize(count(), 1.0);
+  slowed_.resize(count());
 }
 
 peer_report peer_threads::run(body_type body) {

@@ -34,7 +34,7 @@ struct worker_threads::worker_thread final : worker_participant {
 // ---- a worker's end
 
 thread_endpoint::thread_endpoint(worker_threads& run, worker_id self, double slowness)
-    : run_(run), self_(self), slowness_(slowness), idle_until_(run.now()) {}
+    : run_(run), self_(self), slowed_(slowness), idle_until_(run.now()) {}
 
 time_point thread_endpoint::now() const { return run_.now(); }
 
@@ -142,10 +142,13 @@ void thread_endpoint::wait_for_process() {
 }
 
 void thread_endpoint::charge(double) {
-  if (slowness_ > 1) {
-    duration const busy = now() - idle_until_;
-    std::unique_lock guard(lock_);
-    awake_.wait_for(guard, seconds(to_seconds(busy) * (slowness_ - 1)), [&] { return run_.stopping(); });
+  if (slowed_) {
+    time_point const ended = now();
+    {
+      std::unique_lock guard(lock_);
+      awake_.wait_for(guard, slowed_.pause_after(ended - idle_until_), [&] { return run_.stopping(); });
+    }
+    slowed_.paused_for(now() - ended);
   }
   idle_until_ = now();
   checkpoint();
