@@ -14,12 +14,14 @@ shared_update accumulator::take() {
 }
 
 committed_update accumulator::take_indexed(clock_index stamp) {
+  if (!indexed_) index();
   auto slots = std::move(slots_);
   return {stamp, take(), std::move(slots)};
 }
 
 std::pair<std::byte*, bool> accumulator::row_of(std::uint64_t row) {
   if (!current_) begin(false);
+  if (!indexed_) index();
   update& u = *current_;
   if (u.whole) return {u.values.data() + static_cast<std::size_t>(row) * row_bytes_, false};
   std::size_t const slot = u.rows.size();
@@ -30,11 +32,20 @@ std::pair<std::byte*, bool> accumulator::row_of(std::uint64_t row) {
       make_whole(true);
       return row_of(row);
     }
-    u.rows.push_back(row);
-    return {u.values.extend(row_bytes_), true};
+    return {new_row(row), true};
   } catch (...) {  // no entry points to values that are not there
-    u.rows.resize(slot);
     slots_->erase(row);
+    throw;
+  }
+}
+
+std::byte* accumulator::new_row(std::uint64_t row) {
+  update& u = *current_;
+  u.rows.push_back(row);
+  try {
+    return u.values.extend(row_bytes_);
+  } catch (...) {
+    u.rows.pop_back();
     throw;
   }
 }
@@ -71,7 +82,9 @@ void accumulator::start_with(update_buffer carried) {
 
 void accumulator::index() {
   clear_slots();
+  indexed_ = false;  // until all are
   for (std::size_t slot = 0; slot < current_->rows.size(); ++slot) slots().emplace(current_->rows[slot], slot);
+  indexed_ = true;
 }
 
 }  // namespace rubato
