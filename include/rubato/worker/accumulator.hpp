@@ -113,7 +113,7 @@ class accumulator {
   void reuse(committed_update&& over) noexcept {
     if (slots_ || !over.slots) return;
     slots_ = std::move(over.slots);
-    clear_slots();
+    detail::clear(*slots_);  // rows that have been appended since are still to be indexed
   }
 
   // ---- for a filter that splits it elsewhere
@@ -161,7 +161,16 @@ class accumulator {
   std::pair<std::byte*, bool> row_of(std::uint64_t row);
   void begin(bool whole);
   /// Room for a row's values, behind the others'.
-  [[nodiscard]] std::byte* new_row(std::uint64_t row);
+  [[nodiscard]] std::byte* new_row(std::uint64_t row) {
+    update& u = *current_;
+    u.rows.push_back(row);
+    try {
+      return u.values.extend(row_bytes_);
+    } catch (...) {
+      u.rows.pop_back();
+      throw;
+    }
+  }
   /// Spreads the keyed rows over a whole update; its other elements are zero where `keep` says that
   /// they will not all be overwritten.
   void make_whole(bool keep);

@@ -200,6 +200,8 @@ class replica {
       if (auto const* u = own.current()) f(*u);
     }
 
+    [[nodiscard]] bool has_own() const noexcept { return !committed.empty() || !own.empty(); }
+
     accumulator own;
     std::vector<committed_update> committed;  // oldest first
     table_state base{};

@@ -39,17 +39,6 @@ std::pair<std::byte*, bool> accumulator::row_of(std::uint64_t row) {
   }
 }
 
-std::byte* accumulator::new_row(std::uint64_t row) {
-  update& u = *current_;
-  u.rows.push_back(row);
-  try {
-    return u.values.extend(row_bytes_);
-  } catch (...) {
-    u.rows.pop_back();
-    throw;
-  }
-}
-
 void accumulator::begin(bool whole) {
   current_ = pool_.take();
   current_->whole = whole;

@@ -240,7 +240,7 @@ class replica_of final : public replica {
       std::size_t const at = fetched.index(i);
       read_stamp const& stamp = p.slot.row_stamps.empty() ? p.slot.stamp : p.slot.row_stamps[at];
       std::byte* const row = p.slot.values.data() + at * row_bytes_;
-      add_own(p, stamp.included, p.slot.rows[at], row);
+      if (p.has_own()) add_own(p, stamp.included, p.slot.rows[at], row);
       std::byte const* seen = row;
       if (stays) copy_row(row, recent_.set(i, stamp.server_clock, row_bytes_));
       else seen = rows_.put(fetched.keys()[i], mark, stamp.server_clock, row);
