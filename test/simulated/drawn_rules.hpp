@@ -40,10 +40,9 @@ struct renewed_from {
 };
 static_assert(read_policy<renewed_from>);
 
-/// Has copies renewed in some of the trials whose protocol allows it; says whether.
+/// Has copies renewed where the protocol allows it; says whether.
 inline bool renew_copies(drawn_rules& r, random_stream& random) {
   if (r.by_rounds || r.versioned || r.protocol->visibility.synchronized()) return false;
-  if (!random.chance(0.4)) return false;
   std::int64_t const age = random.chance(0.6) ? 0 : static_cast<std::int64_t>(random.below(4));
   r.protocol = with(*std::move(r.protocol), renewed_from{age});
   return r.renews = true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -15,15 +16,17 @@
 
 namespace rubato::test {
 
-/// How one life of a worker reads two counting tables where its copies are renewed: as a whole and by key, all rows and
-/// some, now and then asked for ahead of time; some lives at a staleness of their own. The others never see a row of the
-/// dense table go back, however they read it. (Rows that one read wants fresher than the next are newer than a copy of
-/// all, and so are rows of a sparse table, which are not read from such a copy.)
+/// How one life of a worker reads two counting tables where its copies are renewed: as a whole and by key, some lives in
+/// one way only; now and then asked for ahead of time; and some lives at a staleness of their own. The others never see
+/// a row of the dense table go back, however they read it. (Rows that one read wants fresher than the next are newer
+/// than a copy of all, and so are rows of a sparse table, which are not read from such a copy.)
 class reads_of_all_kinds {
  public:
   reads_of_all_kinds(testing::observer& o, std::uint32_t column, std::uint32_t columns, staleness bound,
                      random_stream& draws)
       : observer_(o), column_(column), columns_(columns), bound_(bound), at_bound_(draws.chance(0.6)) {
+    constexpr std::array chances{0.0, 0.2, 0.5, 1.0};
+    whole_ = chances[static_cast<std::size_t>(draws.below(chances.size()))];
     seen_.resize(rows * columns);
   }
 
@@ -34,7 +37,7 @@ class reads_of_all_kinds {
     if (!at_bound_ && draws.chance(0.4)) s = std::min(s, staleness(static_cast<std::int64_t>(draws.below(4))));
     if (draws.chance(0.15)) ask_ahead(w, draws);
     std::size_t const table = draws.chance(0.5) ? 0 : 1;
-    if (draws.chance(0.4)) return read_whole(w, table, s, counts);
+    if (draws.chance(whole_)) return read_whole(w, table, s, counts);
     std::vector<std::uint64_t> some;
     for (std::uint64_t row = 0; row < rows; ++row)
       if (draws.chance(0.6)) some.push_back(row);
@@ -101,6 +104,7 @@ class reads_of_all_kinds {
   std::size_t columns_;
   staleness bound_;
   bool at_bound_;
+  double whole_ = 0;  ///< how often it reads all
   std::vector<std::int64_t> seen_;  ///< of the dense table
 };
 

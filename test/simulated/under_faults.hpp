@@ -26,7 +26,8 @@ namespace rubato::test {
 /// the faults.
 class watched_trial {
  public:
-  explicit watched_trial(std::uint64_t seed) : random_(seed, 0xfa17) {
+  /// `renews`: workers renew their copies wherever the protocol allows it.
+  explicit watched_trial(std::uint64_t seed, bool renews = false) : random_(seed, 0xfa17) {
     draw_protocol(seed);
     options_.workers = 1 + static_cast<std::uint32_t>(random_.below(3));
     options_.servers = 1 + static_cast<std::uint32_t>(random_.below(2));
@@ -78,7 +79,7 @@ class watched_trial {
       runs_ = 2;  // who comes in between would be watched in the second one
       options_.without = {testing::fault::joiners, testing::fault::restarts};
     }
-    draw_renewals(seed);
+    draw_renewals(seed, renews ? 1 : 0.4);
     schedule_ = {.seed = seed, .workers = columns, .servers = options_.servers};
     // Who begins anew after all others were lost begins another run, which has all of the last one from its start.
     rules_.expected.newest = [this, newest = rules_.expected.newest](clock_index c) {
@@ -106,9 +107,9 @@ class watched_trial {
   }
 
   /// Copies that are renewed while workers compute: by workers that share what they read, too.
-  void draw_renewals(std::uint64_t seed) {
+  void draw_renewals(std::uint64_t seed, double chance) {
     random_stream draws(seed, 0xe55b);
-    if (!renew_copies(rules_, draws)) return;
+    if (!draws.chance(chance) || !renew_copies(rules_, draws)) return;
     if (options_.workers < 3 && draws.chance(0.3)) threads_ = 2;
   }
 
