@@ -16,10 +16,10 @@
 
 namespace rubato::test {
 
-/// How one life of a worker reads two counting tables where its copies are renewed: as a whole and by key, some lives in
-/// one way only; now and then asked for ahead of time; and some lives at a staleness of their own. The others never see
-/// a row of the dense table go back, however they read it. (Rows that one read wants fresher than the next are newer
-/// than a copy of all, and so are rows of a sparse table, which are not read from such a copy.)
+/// How one life of a worker reads two counting tables where its copies are renewed: as a whole and by key, some lives
+/// in one way only; now and then asked for ahead of time; and some lives at a staleness of their own. The others never
+/// see a row of the dense table go back, however they read it. (Rows that one read wants fresher than the next are
+/// newer than a copy of all, and so are rows of a sparse table, which are not read from such a copy.)
 class reads_of_all_kinds {
  public:
   reads_of_all_kinds(testing::observer& o, std::uint32_t column, std::uint32_t columns, staleness bound,

@@ -132,6 +132,14 @@ TEST_CASE("world: bytes take the time that the path says", "[world]") {
   CHECK(there->since_start() < 2ms * 8 + 10ms);
 }
 
+TEST_CASE("world: a slow line brings by and by what keeps it busy for long", "[world]") {
+  conversation c({.bandwidth = 100'000}, {.silence = 100ms});
+  c.says = {50'000};
+  c.stays = 700ms;
+  REQUIRE(c.w.run(2s));
+  CHECK(c.heard.lengths == std::vector<std::size_t>{50'000});  // nobody has heard nothing for 0.1 s
+}
+
 TEST_CASE("world: what does not fit into a connection waits, until there is room", "[world]") {
   conversation c({.latency = 1ms, .room = 4000});
   c.says = {300'000, 300'000};

@@ -19,6 +19,8 @@ struct sender {
   worker_id worker;
   incarnation_id incarnation;
   stage_id stage;
+
+  friend bool operator==(sender const&, sender const&) = default;
 };
 
 /// One worker's commit for one server: the updates that it pushed since its last commit, one part for

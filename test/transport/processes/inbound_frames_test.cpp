@@ -165,6 +165,16 @@ TEST_CASE("inbound_frames: a commit that was refused when it began is so when it
   CHECK(here.at.refused() == refusal::none);
 }
 
+TEST_CASE("inbound_frames: a commit that breaks off comes again as it was, or not at all", "[tcp]") {
+  arriving_at here(asp{});
+  sender other = identity;
+  SECTION("of another worker") { other.worker = worker_id{7}; }
+  SECTION("of another life") { other.incarnation = incarnation_id{3}; }
+  here.begin(other, false, 2);  // refused, which is not to be so of an honest one
+  CHECK_THROWS_WITH(here.begin(identity, true), "a commit that had broken off came again as another one");
+  CHECK_NOTHROW(here.begin(identity, true, 1000, 2));
+}
+
 TEST_CASE("inbound_frames: a commit that is refused in the middle stays as it is, in part", "[tcp]") {
   arriving_at here(asp{});
   here.begin(identity, true, 3);

@@ -67,6 +67,7 @@ struct wire : std::enable_shared_from_this<wire> {
   std::array<way, 2> ways;  ///< from that end
 
   void send(std::size_t i, std::vector<std::byte> bytes, bool last);
+  void leave(way& w, std::vector<std::byte> bytes, duration travel, bool last);
   void pump_at(std::size_t i, time_point t);
   void pump(std::size_t i);
   void arrive(std::size_t i, piece p);

@@ -53,13 +53,26 @@ void wire::send(std::size_t i, std::vector<std::byte> bytes, bool last) {
   way& w = ways[i];
   world.mix(std::span<std::byte const>(bytes));
   if (w.vanishes) return;
-  time_point leaves = std::max(world.now(), w.free);
+  duration const travel = world.travel(w.how);
+  // Of what keeps a slow line busy for long the first part is there before the last one leaves, as from a system's
+  // buffers: or the other end would hear nothing meanwhile.
+  auto const in_10_ms = static_cast<std::ptrdiff_t>(1 + w.how.bandwidth / 100);
+  if (w.how.bandwidth != 0 && std::ssize(bytes) > in_10_ms) {
+    auto from = bytes.begin();
+    for (; bytes.end() - from > in_10_ms; from += in_10_ms) leave(w, {from, from + in_10_ms}, travel, false);
+    bytes.erase(bytes.begin(), from);
+  }
+  leave(w, std::move(bytes), travel, last);
+  if (!w.pumping) pump_at(i, w.under_way.front().at);
+}
+
+/// A piece that the line takes when it has sent those before it.
+void wire::leave(way& w, std::vector<std::byte> bytes, duration travel, bool last) {
+  w.free = std::max(world.now(), w.free);
   if (w.how.bandwidth != 0)
-    leaves += seconds(static_cast<double>(bytes.size()) / static_cast<double>(w.how.bandwidth));
-  w.free = leaves;
-  w.latest = std::max(w.latest, leaves + world.travel(w.how));
+    w.free += seconds(static_cast<double>(bytes.size()) / static_cast<double>(w.how.bandwidth));
+  w.latest = std::max(w.latest, w.free + travel);
   w.under_way.push_back({w.latest, std::move(bytes), last});
-  if (!w.pumping) pump_at(i, w.latest);
 }
 
 void wire::pump_at(std::size_t i, time_point t) {

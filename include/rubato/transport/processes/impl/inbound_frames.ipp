@@ -33,8 +33,12 @@ void inbound_frames::begin_commit(wire::frame_header const& header, std::span<st
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < m.parts.size(); ++i) total += check(i, m.parts[i]);
   expect_length(header, total);
+  sender const from{worker_id{header.sender}, incarnation_id{header.incarnation}, m.stage};
+  // What has been decided of it, or folded, would be another one's.
+  if (decided_ == header.sequence && (commit_.from != from || commit_.stamp != m.stamp || commit_.version != m.version))
+    throw wire::frame_error("a commit that had broken off came again as another one");
   commit_ = {};
-  commit_.from = {worker_id{header.sender}, incarnation_id{header.incarnation}, m.stage};
+  commit_.from = from;
   commit_.stamp = m.stamp;
   commit_.version = m.version;
   windows_.begin(header.sequence);
