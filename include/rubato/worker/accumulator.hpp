@@ -113,6 +113,13 @@ class accumulator {
     clear_slots();
     return std::exchange(current_, {});
   }
+  /// The same in two.
+  template <parameter T>
+  [[nodiscard]] divided_update divide(update_filter const& filter) {
+    if (filter.off() || empty()) return {release(), {}};
+    update_buffer carried = split<T>(filter);
+    return {release(), std::move(carried)};
+  }
   /// What was released, or a part of it. @pre nothing is there
   void put(update_buffer part) { start_with(std::move(part)); }
   /// Every row is there, zero where nothing was pushed. @pre rows are bounded

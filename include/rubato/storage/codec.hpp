@@ -1,0 +1,110 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+
+#include "rubato/protocol/concepts.hpp"
+
+namespace rubato {
+
+/// How floating-point values are written in fewer bytes. A table names one for each direction:
+/// `.codec = {.updates = bfloat16{}, .answers = bfloat16{}}`.
+///
+/// | expression             | result        | meaning |
+/// |------------------------|---------------|---------|
+/// | `c.bytes(n)`           | `std::size_t` | what n values take; of n alone, and at least 1 of one value or more |
+/// | `c.encode(values, to)` |               | n values, a span of `float const`, into a span of `c.bytes(n)` bytes |
+/// | `c.decode(from, to)`   |               | the other way; any bytes whatever give some n values |
+///
+/// All are noexcept, and depend on nothing but their arguments. Law: what has been rounded once is rounded no more,
+/// `decode(encode(y))` is y bit for bit for each y that `decode` has made of what `encode` wrote. So updates and
+/// answers are what they will be at the other end before they leave, whichever way they go: in process, in virtual time
+/// and over a network the results are the same. Values are coded in pieces of whole rows that take up to 64 KiB
+/// uncoded, or of one row where that is longer. Doubles are made floats first. `testing::check_codec` checks the law.
+/// Models: `bfloat16`, `int8_blocks`, and the user's own of [examples/048](examples/048_codec_of_ones_own.cpp).
+template <class C>
+concept codec = std::copyable<C> && requires(C const c, std::size_t n, std::span<float const> values,
+                                             std::span<std::byte> to, std::span<std::byte const> from,
+                                             std::span<float> decoded) {
+  { c.bytes(n) } noexcept -> std::same_as<std::size_t>;
+  { c.encode(values, to) } noexcept;
+  { c.decode(from, decoded) } noexcept;
+};
+
+/// A codec as a value, or none. Immutable, so copies share it.
+/// Thread safety: any thread.
+class codec_rule {
+ public:
+  codec_rule() = default;
+  /// Any codec converts.
+  template <class C>
+    requires(!std::same_as<C, codec_rule> && codec<C>)
+  codec_rule(C policy)  // NOLINT: policies are meant to convert
+      : fingerprint_(detail::fingerprint_of(policy)),
+        type_(&typeid(C)),
+        calls_(std::make_shared<model<C> const>(std::move(policy))) {}
+
+  /// Whether there is one.
+  [[nodiscard]] explicit operator bool() const noexcept { return calls_ != nullptr; }
+  /// What the codec says of itself, see `fingerprinted_policy`.
+  [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
+  /// Its type, for messages. @pre there is one
+  [[nodiscard]] std::type_info const& type() const noexcept { return *type_; }
+
+  // ---- as the codec itself; @pre there is one
+
+  [[nodiscard]] std::size_t bytes(std::size_t n) const noexcept { return calls_->bytes(n); }
+  void encode(std::span<float const> values, std::span<std::byte> to) const noexcept { calls_->encode(values, to); }
+  void decode(std::span<std::byte const> from, std::span<float> to) const noexcept { calls_->decode(from, to); }
+
+ private:
+  struct calls {
+    virtual ~calls() = default;
+    [[nodiscard]] virtual std::size_t bytes(std::size_t n) const noexcept = 0;
+    virtual void encode(std::span<float const> values, std::span<std::byte> to) const noexcept = 0;
+    virtual void decode(std::span<std::byte const> from, std::span<float> to) const noexcept = 0;
+  };
+  template <class C>
+  struct model final : calls {
+    explicit model(C c) : policy(std::move(c)) {}
+    [[nodiscard]] std::size_t bytes(std::size_t n) const noexcept override { return policy.bytes(n); }
+    void encode(std::span<float const> values, std::span<std::byte> to) const noexcept override {
+      policy.encode(values, to);
+    }
+    void decode(std::span<std::byte const> from, std::span<float> to) const noexcept override {
+      policy.decode(from, to);
+    }
+    C policy;
+  };
+
+  std::optional<std::uint64_t> fingerprint_{};
+  std::type_info const* type_ = nullptr;
+  std::shared_ptr<calls const> calls_{};
+};
+
+/// How a table's values go over a wire.
+///
+/// *Updates*, with error feedback: what rounding takes away from a commit is kept beside, and added to the same rows
+/// where the worker commits them again. Never does it make a row go by itself, so keyed commits stay as short as they
+/// are; only the commit that ends a worker's body sends all of it, and what that one rounds away is lost, as is what a
+/// commit right before the end has left. The worker's own reads show it, as they show all of its pushes. It takes as
+/// much memory as the rows that the worker has pushed. Filters come first, and do not see it. Merges get what has been
+/// rounded. Source: Seide et al., "1-bit stochastic gradient descent", Interspeech 2014, §2; Karimireddy et al., "Error
+/// feedback fixes SignSGD and other gradient compression schemes", ICML 2019, Algorithm 2.
+///
+/// *Answers* to workers' reads: servers keep all digits, and so do observers (`cluster.parameters()`), checkpoints,
+/// what is moved between processes, and the copies that a merge keeps of what a worker has read.
+struct table_codec {
+  codec_rule updates{};  ///< what workers commit
+  codec_rule answers{};  ///< what workers read
+};
+
+}  // namespace rubato

@@ -1,0 +1,65 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "rubato/storage/arithmetic.hpp"
+#include "rubato/storage/coding.hpp"
+#include "rubato/worker/accumulator.hpp"
+
+namespace rubato::detail {
+
+/// Adds to a part of a commit all of what rounding has taken away before, and keeps nothing.
+template <std::floating_point T>
+void add_all_left(accumulator& left, accumulator& part, std::size_t row_bytes) {
+  update const* const u = left.current();
+  if (u == nullptr) return;
+  T const* from = u->values.template as<T>().data();
+  if (u->whole) part.add_whole<T>([&](auto add) { add(0, from, u->values.template as<T>().size()); });
+  for (std::uint64_t const row : u->rows) {
+    part.add_row(row, from);
+    from += row_bytes / sizeof(T);
+  }
+  (void)left.release();
+}
+
+/// Rounds a part of a commit to what the server will get of it (see `table_codec`). What rounding takes away stays in
+/// `left`, and is added where the same rows are committed again: a row goes only where it is pushed. What is no finite
+/// number, or becomes none, leaves nothing behind.
+/// @param last no commit comes after it: all that is left goes, and nothing stays
+template <std::floating_point T>
+void round_with_feedback(coding const& codec, accumulator& left, accumulator& part, std::size_t row_bytes, bool last) {
+  std::size_t const width = row_bytes / sizeof(T);
+  if (last) add_all_left<T>(left, part, row_bytes);
+  if (part.empty()) return;
+  update& u = part.all();
+  std::size_t const rows = u.values.size_bytes() / row_bytes;
+  auto const row_at = [&u](std::size_t i) { return u.whole ? i : u.rows[i]; };
+  T* const values = u.values.template as<T>().data();
+  if (u.whole && !last) left.fill();
+  if (!left.empty())
+    for (std::size_t i = 0; i < rows; ++i)
+      if (std::byte const* const before = std::as_const(left).find(row_at(i)))
+        add_row(values + i * width, reinterpret_cast<T const*>(before), width);
+  std::vector<T> lost(values, values + rows * width);
+  codec.round(u.values.bytes());
+  u.coded = codec.bytes(u.values.size_bytes());
+  if (last) return;
+  for (std::size_t i = 0; i < lost.size(); ++i) {
+    T const away = lost[i] - values[i];
+    lost[i] = std::isfinite(away) ? away : T{};
+  }
+  for (std::size_t i = 0; i < rows; ++i) {
+    T const* const row = lost.data() + i * width;
+    if (std::byte* const before = left.find(row_at(i))) std::copy_n(row, width, reinterpret_cast<T*>(before));
+    else if (std::any_of(row, row + width, [](T x) { return x != T{}; })) left.add_row(row_at(i), row);
+  }
+}
+
+}  // namespace rubato::detail
