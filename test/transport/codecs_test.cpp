@@ -82,7 +82,9 @@ void run_one(Transport transport, rules const& p, Table const& table, codec_outc
       return all.values;
     }
   };
-  auto const report = c.run([&](auto& worker) { wander<T, Table::bounded>(worker, read_all, table.rows, table.width, out.read[worker.rank()]); });
+  auto const report = c.run([&](auto& worker) {
+    wander<T, Table::bounded>(worker, read_all, table.rows, table.width, out.read[worker.rank()]);
+  });
   out.sent = report.total().bytes_sent;
   out.received = report.total().bytes_received;
   if constexpr (Table::bounded) {
@@ -173,7 +175,7 @@ TEST_CASE("codecs: of one worker all transports make the same, bit for bit, wher
     table.width = 100;
     same_everywhere(ssp{.staleness = 1}, table, number++, 1);
   }
-  same_everywhere(ssp{.staleness = 1}, sparse_with<float>({.updates = int8_blocks{}, .answers = bfloat16{}}), number++, 1);
-  same_everywhere(dyn_sgd{}, multi_version(dense_with<float>({.updates = int8_blocks{}, .answers = bfloat16{}})), number++,
-                  1);
+  table_codec const mixed{.updates = int8_blocks{}, .answers = bfloat16{}};
+  same_everywhere(ssp{.staleness = 1}, sparse_with<float>(mixed), number++, 1);
+  same_everywhere(dyn_sgd{}, multi_version(dense_with<float>(mixed)), number++, 1);
 }

@@ -97,8 +97,9 @@ class codec_rule {
 /// are; only the commit that ends a worker's body sends all of it, and what that one rounds away is lost, as is what a
 /// commit right before the end has left. The worker's own reads show it, as they show all of its pushes. It takes as
 /// much memory as the rows that the worker has pushed. Filters come first, and do not see it. Merges get what has been
-/// rounded. Source: Seide et al., "1-bit stochastic gradient descent", Interspeech 2014, §2; Karimireddy et al., "Error
-/// feedback fixes SignSGD and other gradient compression schemes", ICML 2019, Algorithm 2.
+/// rounded. Source: Seide et al., "1-bit stochastic gradient descent and its application to data-parallel distributed
+/// training of speech DNNs", Interspeech 2014, §3; Karimireddy et al., "Error feedback fixes SignSGD and other gradient
+/// compression schemes", ICML 2019, Algorithm 2.
 ///
 /// *Answers* to workers' reads: servers keep all digits, and so do observers (`cluster.parameters()`), checkpoints,
 /// what is moved between processes, and the copies that a merge keeps of what a worker has read.

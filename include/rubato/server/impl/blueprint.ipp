@@ -230,6 +230,9 @@ void table_blueprint::check(std::size_t number, rules const& protocol) const {
 void table_blueprint::check_filter(std::size_t number, rules const& protocol, merge_rule const& merge) const {
   filter_rule const& filter = *protocol.filter;
   auto const refuse = [number](std::string const& what) { detail::refuse_table(number, what); };
+  if (description_.filter.largest != 1)
+    refuse("it sends the largest entries of commits, and the protocol has a filter of its own: leave .filter.largest "
+           "out");
   if (!description_.filter.off())
     refuse(fmt::format("it leaves entries below {} out of commits, and the protocol has a filter of its own: set "
                        ".filter = {{.threshold = 0}}",
@@ -245,8 +248,8 @@ void table_blueprint::check_filter(std::size_t number, rules const& protocol, me
            "version: use another merge or a filter without slots");
   if (!filter.differences()) return;
   if (updates_)
-    refuse("the protocol's filter sends by how much updates have changed, and a codec carries a part of that to the next "
-           "one: leave .codec.updates out");
+    refuse("the protocol's filter sends by how much updates have changed, and a codec carries a part of that to the "
+           "next one: leave .codec.updates out");
   if (merge.decay() != 1.0)
     refuse("the protocol's filter sends by how much updates have changed, and this merge does not keep what it was "
            "sent: use momentum with mu = 1, or another filter");

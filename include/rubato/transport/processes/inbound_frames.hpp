@@ -35,7 +35,12 @@ class inbound_frames {
   /// Rows of sparse tables in one frame take at most `sparse_max` bytes. `finite`: values that are not finite are
   /// refused, by a wire::frame_error.
   inbound_frames(blueprint const& plan, server_id self, std::uint64_t sparse_max, bool finite = false)
-      : plan_(plan), self_(self), sparse_max_(sparse_max), finite_(finite), parts_(plan.tables().size()), coded_(parts_.size()) {}
+      : plan_(plan),
+        self_(self),
+        sparse_max_(sparse_max),
+        finite_(finite),
+        parts_(plan.tables().size()),
+        coded_(parts_.size()) {}
 
   /// Bytes of memory that are there for what arrives, but for the window of large commits: for observers.
   [[nodiscard]] std::uint64_t room() const noexcept;
