@@ -29,7 +29,7 @@ namespace rubato {
 /// answers are what they will be at the other end before they leave, whichever way they go: in process, in virtual time
 /// and over a network the results are the same. Values are coded in pieces of whole rows that take up to 64 KiB
 /// uncoded, or of one row where that is longer. Doubles are made floats first. `testing::check_codec` checks the law.
-/// Models: `bfloat16`, `int8_blocks`, and the user's own of [examples/048](examples/048_codec_of_ones_own.cpp).
+/// Models: `bfloat16`, `int8_blocks`, and the user's own of [examples/056](examples/056_a_codec_of_your_own.cpp).
 template <class C>
 concept codec = std::copyable<C> && requires(C const c, std::size_t n, std::span<float const> values,
                                              std::span<std::byte> to, std::span<std::byte const> from,
@@ -98,7 +98,7 @@ class codec_rule {
 /// commit right before the end has left. The worker's own reads show it, as they show all of its pushes. It takes as
 /// much memory as the rows that the worker has pushed. Filters come first, and do not see it. Merges get what has been
 /// rounded. Source: Seide et al., "1-bit stochastic gradient descent and its application to data-parallel distributed
-/// training of speech DNNs", Interspeech 2014, §3; Karimireddy et al., "Error feedback fixes SignSGD and other gradient
+/// training of speech DNNs", Interspeech 2014; Karimireddy et al., "Error feedback fixes SignSGD and other gradient
 /// compression schemes", ICML 2019, Algorithm 2.
 ///
 /// *Answers* to workers' reads: servers keep all digits, and so do observers (`cluster.parameters()`), checkpoints,

@@ -14,7 +14,7 @@
 namespace rubato {
 
 /// 33 bytes for 32 values, which share a power of two: MXINT8 of the OCP Microscaling Formats (MX) Specification v1.0,
-/// §5.2 and §6.3. Beside a value much greater than it a small one is rounded to zero; error feedback sends it later.
+/// 2023. Beside a value much greater than it a small one is rounded to zero; error feedback sends it later.
 ///
 /// With X the power of two at or below the greatest magnitude of the block, and 2^-127 at least, values are multiples
 /// of X/64 up to 127 X/64. Rounds to the nearest, ties to even: by at most X/128, and by X/64 above 127 X/64. That X is
