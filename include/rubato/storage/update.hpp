@@ -43,6 +43,10 @@ struct update {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return rows.size() * sizeof(std::uint64_t) + (coded != 0 ? static_cast<std::size_t>(coded) : values.size_bytes());
   }
+  /// What it takes in memory.
+  [[nodiscard]] std::size_t held_bytes() const noexcept {
+    return rows.size() * sizeof(std::uint64_t) + values.size_bytes();
+  }
   /// For those who compute. @pre its elements are of type T
   template <parameter T>
   [[nodiscard]] row_values<T> as() const noexcept {

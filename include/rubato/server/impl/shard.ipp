@@ -401,7 +401,7 @@ shard_memory shard::memory() const {
     m.parameters += h->bytes();
     m.versions += h->live_versions();
   }
-  control_.for_each_held([&](held_commit const& h) { m.log += h.message.bytes(); });
+  control_.for_each_held([&](held_commit const& h) { m.log += h.message.held_bytes(); });
   return m;
 }
 

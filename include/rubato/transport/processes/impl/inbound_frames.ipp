@@ -18,7 +18,7 @@ namespace rubato::detail {
 std::uint64_t inbound_frames::room() const noexcept {
   std::uint64_t all = 0;
   for (update_buffer const& part : parts_)
-    if (part) all += part->bytes();
+    if (part) all += part->held_bytes();
   for (raw_array const& values : coded_) all += values.size_bytes();
   return all;
 }

@@ -353,7 +353,7 @@ std::uint64_t server_process::held_of(session const& s, std::uint64_t overhead) 
   std::uint64_t held = 0;
   shard_->inspect([&](auto const& control) {
     control.for_each_held([&](held_commit const& h) {
-      if (speaks_for(s, h.info.from.value())) held += h.message.bytes() + overhead;
+      if (speaks_for(s, h.info.from.value())) held += h.message.held_bytes() + overhead;
     });
   });
   return held;
