@@ -15,8 +15,10 @@ namespace rubato {
 /// even: by at most 1/256 of the value, and to infinity above the greatest that there is. What is not a number stays
 /// none, infinities stay. Cost: O(1) per value, without branches.
 struct bfloat16 {
+  /// What n values take.
   [[nodiscard]] static constexpr std::size_t bytes(std::size_t n) noexcept { return 2 * n; }
 
+  /// Writes values. @pre `to` has `bytes(values.size())`
   static void encode(std::span<float const> values, std::span<std::byte> to) noexcept {
     std::byte* out = to.data();
     for (float const x : values) {
@@ -26,6 +28,7 @@ struct bfloat16 {
     }
   }
 
+  /// Reads them back. @pre `from` has `bytes(to.size())`
   static void decode(std::span<std::byte const> from, std::span<float> to) noexcept {
     std::byte const* in = from.data();
     for (float& x : to) {

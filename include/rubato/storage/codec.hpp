@@ -59,10 +59,13 @@ class codec_rule {
   /// Its type, for messages. @pre there is one
   [[nodiscard]] std::type_info const& type() const noexcept { return *type_; }
 
-  // ---- as the codec itself; @pre there is one
+  // ---- what the codec itself does; @pre there is one
 
+  /// What n values take.
   [[nodiscard]] std::size_t bytes(std::size_t n) const noexcept { return calls_->bytes(n); }
+  /// Writes values. @pre `to` has `bytes(values.size())`
   void encode(std::span<float const> values, std::span<std::byte> to) const noexcept { calls_->encode(values, to); }
+  /// Reads them back. @pre `from` has `bytes(to.size())`
   void decode(std::span<std::byte const> from, std::span<float> to) const noexcept { calls_->decode(from, to); }
 
  private:

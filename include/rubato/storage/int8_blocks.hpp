@@ -23,8 +23,10 @@ namespace rubato {
 struct int8_blocks {
   static constexpr std::size_t block = 32;  ///< values with one scale; the last block may have fewer
 
+  /// What n values take.
   [[nodiscard]] static constexpr std::size_t bytes(std::size_t n) noexcept { return n + (n + block - 1) / block; }
 
+  /// Writes values. @pre `to` has `bytes(values.size())`
   static void encode(std::span<float const> values, std::span<std::byte> to) noexcept {
     for (; !values.empty(); values = values.subspan(std::min(block, values.size()))) {
       auto const some = values.first(std::min(block, values.size()));
@@ -33,6 +35,7 @@ struct int8_blocks {
     }
   }
 
+  /// Reads them back. @pre `from` has `bytes(to.size())`
   static void decode(std::span<std::byte const> from, std::span<float> to) noexcept {
     for (; !to.empty(); to = to.subspan(std::min(block, to.size()))) {
       auto const some = to.first(std::min(block, to.size()));

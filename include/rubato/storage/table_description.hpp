@@ -37,7 +37,7 @@ struct table_description {
   std::size_t width = 1;  ///< elements in a row
   bool check_finite = false;  ///< pushes of NaN or infinity are refused
   update_filter filter{};
-  table_codec codec{};
+  table_codec codec{};  ///< how values go over wires in fewer bytes
   std::uint64_t cached_rows = 0;  ///< how many fetched rows a worker keeps; 0: no limit
   partition_rule partition;
   std::optional<merge_rule> merge{};  ///< none: the protocol's
