@@ -6,9 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <rubato/cluster/cluster.hpp>
+#include <rubato/core/error.hpp>
 #include <rubato/core/optional_mutex.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/server/blueprint.hpp>
@@ -20,6 +23,8 @@
 #include <rubato/transport/processes/inbound_frames.hpp>
 #include <rubato/transport/processes/read_question.hpp>
 #include <rubato/worker/inquiry.hpp>
+
+#include "transport/processes/serving.hpp"
 
 using namespace rubato;
 using namespace rubato::detail;
@@ -139,4 +144,26 @@ TEST_CASE("coded frames: an answer is as long as its codec says, and observers g
     CHECK(answered(rows, exact) == exact);
     CHECK(slot.reply_bytes() == exact);
   }
+}
+
+TEST_CASE("tcp: a process whose table has another codec is refused, with the names of both", "[tcp]") {
+  test::silence_in_log const quiet;
+  dense<float> agreed{.rows = 10}, other{.rows = 10}, plain{.rows = 10};
+  agreed.codec.updates = bfloat16{};
+  other.codec.updates = int8_blocks{};
+  net::deployment const shape{.workers = 1, .servers = 1};
+  test::serving const run(shape, asp{}, {describe(agreed)});
+  auto const complaint = [&](dense<float> const& table) -> std::string {
+    try {
+      cluster{run.process(0, 1), asp{}, table};
+    } catch (error const& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK_THAT(complaint(other), Catch::Contains("updates of table 0: int8_blocks") &&
+                                   Catch::Contains("updates of table 0: bfloat16"));
+  CHECK_THAT(complaint(plain), Catch::Contains("updates of table 0: bfloat16"));
+  cluster c{run.process(0, 1), asp{}, agreed};
+  CHECK_NOTHROW(c.run([](auto& w) { w.step(); }));
 }
