@@ -206,6 +206,23 @@ TEST_CASE("coding: values are coded in pieces of whole rows, and doubles as floa
   CHECK(coding{}.bytes(7) == 7);
 }
 
+TEST_CASE("codec_rule: a value that may be copied, moved and given up, and none may be a constant") {
+  static constexpr dense<float> constant{.rows = 3};
+  CHECK_FALSE(constant.codec.updates);
+  codec_rule a = named{};
+  codec_rule b = a;
+  codec_rule const c = std::move(a);
+  CHECK(c.bytes(3) == 6);
+  CHECK(b.fingerprint() == 42);
+  b = int8_blocks{};
+  CHECK(b.type() == typeid(int8_blocks));
+  CHECK_FALSE(b.fingerprint());
+  b = c;
+  CHECK(b.type() == typeid(named));
+  b = codec_rule{};
+  CHECK_FALSE(b);
+}
+
 TEST_CASE("table_codec: a table names its codecs, and what cannot be is refused") {
   CHECK_FALSE(plan_of(dense<float>{.rows = 2}).table(0).updates());
   auto const both = plan_of(sparse<double>{.codec = {.updates = bfloat16{}, .answers = int8_blocks{}}});

@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -39,21 +38,38 @@ concept codec = std::copyable<C> && requires(C const c, std::size_t n, std::span
   { c.decode(from, decoded) } noexcept;
 };
 
-/// A codec as a value, or none. Immutable, so copies share it.
-/// Thread safety: any thread.
+/// A codec as a value, or none. Tables may be constants as long as they have none.
+/// Thread safety: any thread, but for assignment.
 class codec_rule {
  public:
-  codec_rule() = default;
+  constexpr codec_rule() noexcept = default;
   /// Any codec converts.
   template <class C>
     requires(!std::same_as<C, codec_rule> && codec<C>)
   codec_rule(C policy)  // NOLINT: policies are meant to convert
       : fingerprint_(detail::fingerprint_of(policy)),
         type_(&typeid(C)),
-        calls_(std::make_shared<model<C> const>(std::move(policy))) {}
+        calls_(new model<C>(std::move(policy))) {}
+  constexpr codec_rule(codec_rule const& other)
+      : fingerprint_(other.fingerprint_),
+        type_(other.type_),
+        calls_(other.calls_ == nullptr ? nullptr : other.calls_->clone()) {}
+  constexpr codec_rule(codec_rule&& other) noexcept
+      : fingerprint_(other.fingerprint_), type_(other.type_), calls_(std::exchange(other.calls_, nullptr)) {}
+  codec_rule& operator=(codec_rule const& other) { return *this = codec_rule(other); }
+  codec_rule& operator=(codec_rule&& other) noexcept {
+    std::swap(calls_, other.calls_);
+    fingerprint_ = other.fingerprint_;
+    type_ = other.type_;
+    return *this;
+  }
+  // A unique_ptr is none of a constant before C++23.
+  constexpr ~codec_rule() {
+    if (calls_ != nullptr) destroy(calls_);
+  }
 
   /// Whether there is one.
-  [[nodiscard]] explicit operator bool() const noexcept { return calls_ != nullptr; }
+  [[nodiscard]] constexpr explicit operator bool() const noexcept { return calls_ != nullptr; }
   /// What the codec says of itself, see `fingerprinted_policy`.
   [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
   /// Its type, for messages. @pre there is one
@@ -71,6 +87,7 @@ class codec_rule {
  private:
   struct calls {
     virtual ~calls() = default;
+    [[nodiscard]] virtual calls* clone() const = 0;
     [[nodiscard]] virtual std::size_t bytes(std::size_t n) const noexcept = 0;
     virtual void encode(std::span<float const> values, std::span<std::byte> to) const noexcept = 0;
     virtual void decode(std::span<std::byte const> from, std::span<float> to) const noexcept = 0;
@@ -78,6 +95,7 @@ class codec_rule {
   template <class C>
   struct model final : calls {
     explicit model(C c) : policy(std::move(c)) {}
+    [[nodiscard]] calls* clone() const override { return new model(policy); }
     [[nodiscard]] std::size_t bytes(std::size_t n) const noexcept override { return policy.bytes(n); }
     void encode(std::span<float const> values, std::span<std::byte> to) const noexcept override {
       policy.encode(values, to);
@@ -88,9 +106,11 @@ class codec_rule {
     C policy;
   };
 
+  static void destroy(calls const* c) noexcept { delete c; }
+
   std::optional<std::uint64_t> fingerprint_{};
   std::type_info const* type_ = nullptr;
-  std::shared_ptr<calls const> calls_{};
+  calls const* calls_ = nullptr;
 };
 
 /// How a table's values go over a wire.
