@@ -98,7 +98,7 @@ void run_one(Transport transport, rules const& p, Table const& table, codec_outc
 
 /// In processes that this program plays.
 template <class Table>
-codec_outcome run_over_tcp(rules const& p, Table const& table, std::uint32_t workers, int number) {
+codec_outcome run_over_tcp(rules const& p, Table const& table, std::uint32_t how_many, int number) {
   net::deployment place;
   place.coordinator.path = "/tmp/rubato-codecs-" + std::to_string(::getpid()) + "-" + std::to_string(number);
   place.silence = 10s;
@@ -116,17 +116,17 @@ codec_outcome run_over_tcp(rules const& p, Table const& table, std::uint32_t wor
   std::vector<std::thread> others;
   others.push_back(serve(net::role::coordinator, 0));
   for (std::uint32_t s = 0; s < servers; ++s) others.push_back(serve(net::role::server, s));
-  run_one(tcp{.place = place, .threads = workers}, p, table, out);
+  run_one(tcp{.place = place, .threads = how_many}, p, table, out);
   for (auto& t : others) t.join();
   return out;
 }
 
 template <class Table>
-codec_outcome same_everywhere(rules const& p, Table const& table, int number, std::uint32_t workers = 3) {
+codec_outcome same_everywhere(rules const& p, Table const& table, int number, std::uint32_t how_many = 3) {
   codec_outcome here, simulated_one;
-  run_one(in_process{.workers = workers, .servers = servers}, p, table, here);
-  run_one(simulated{.workers = workers, .servers = servers}, p, table, simulated_one);
-  codec_outcome const there = run_over_tcp(p, table, workers, number);
+  run_one(in_process{.workers = how_many, .servers = servers}, p, table, here);
+  run_one(simulated{.workers = how_many, .servers = servers}, p, table, simulated_one);
+  codec_outcome const there = run_over_tcp(p, table, how_many, number);
   CHECK(here.read == simulated_one.read);
   CHECK(here.read == there.read);
   CHECK(here.end == simulated_one.end);
