@@ -121,12 +121,13 @@ void add_training_options(CLI::App& command, compare_options& o) {
       ->group(group);
   command
       .add_option("--codec", o.codec,
-                  "how servers and workers, where there are servers, write parameters and updates: none, as they are; bfloat16, in 2 bytes each; "
-                  "int8, in 33 for 32; what rounding takes from an update goes with the next")
+                  "how servers and workers, where there are servers, write parameters and updates: none, as they are; "
+                  "bfloat16, in 2 bytes each; int8, in 33 for 32; what rounding takes from an update goes with the next")
       ->group(group);
   command
       .add_option("--top-k", o.top_k,
-                  "where there are servers, the share of a commit's entries that is sent, the largest; the others are carried")
+                  "where there are servers, the share of a commit's entries that is sent, the largest; the others are "
+                  "carried to the next")
       ->group(group);
   command
       .add_option("--clocks", o.clocks,

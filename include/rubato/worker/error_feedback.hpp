@@ -40,13 +40,17 @@ void round_with_feedback(coding const& codec, accumulator& left, accumulator& pa
   if (part.empty()) return;
   update& u = part.all();
   std::size_t const rows = u.values.size_bytes() / row_bytes;
-  auto const row_at = [&u](std::size_t i) { return u.whole ? i : u.rows[i]; };
+  // Calls `f(first, count, row)` for elements of rows that lie side by side here and in what is left.
+  auto const for_each_stretch = [&](auto f) {
+    if (u.whole) return f(std::size_t{0}, rows * width, std::uint64_t{0});
+    for (std::size_t i = 0; i < rows; ++i) f(i * width, width, u.rows[i]);
+  };
   T* const values = u.values.template as<T>().data();
   if (u.whole && !last) left.fill();
-  if (!left.empty())
-    for (std::size_t i = 0; i < rows; ++i)
-      if (std::byte const* const before = std::as_const(left).find(row_at(i)))
-        add_row(values + i * width, reinterpret_cast<T const*>(before), width);
+  for_each_stretch([&](std::size_t first, std::size_t n, std::uint64_t row) {
+    if (std::byte const* const before = std::as_const(left).find(row))
+      add_row(values + first, reinterpret_cast<T const*>(before), n);
+  });
   std::vector<T> lost(values, values + rows * width);
   codec.round(u.values.bytes());
   u.coded = codec.bytes(u.values.size_bytes());
@@ -55,11 +59,11 @@ void round_with_feedback(coding const& codec, accumulator& left, accumulator& pa
     T const away = lost[i] - values[i];
     lost[i] = std::isfinite(away) ? away : T{};
   }
-  for (std::size_t i = 0; i < rows; ++i) {
-    T const* const row = lost.data() + i * width;
-    if (std::byte* const before = left.find(row_at(i))) std::copy_n(row, width, reinterpret_cast<T*>(before));
-    else if (std::any_of(row, row + width, [](T x) { return x != T{}; })) left.add_row(row_at(i), row);
-  }
+  for_each_stretch([&](std::size_t first, std::size_t n, std::uint64_t row) {
+    T const* const from = lost.data() + first;
+    if (std::byte* const before = left.find(row)) std::copy_n(from, n, reinterpret_cast<T*>(before));
+    else if (std::any_of(from, from + n, [](T x) { return x != T{}; })) left.add_row(row, from);
+  });
 }
 
 }  // namespace rubato::detail
