@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/micro/keys.hpp"
 #include "bench/micro/raw_sockets.hpp"
 #include "bench/micro/table.hpp"
 #include "bench/micro/tcp_process.hpp"
@@ -178,6 +179,41 @@ void bench_push(benchmark::State& state, placement const& where, std::size_t byt
   });
 }
 
+/// A thousand of ten million rows, each time in a clock of its own. What ends a clock has arrived before the time starts.
+void bench_pull_keys(benchmark::State& state, placement const& where) {
+  auto const batches = batches_of_keys(1);
+  on_worker(state, where, asp{}, rows_to_choose_from, 1, [&](auto& worker) {
+    std::vector<float> row(1), out(keys_in_a_batch);
+    for (auto _ : state) {
+      double seconds = 0;
+      for (auto const& batch : batches) {
+        worker.commit();
+        catch_up(worker, row);
+        seconds += seconds_of([&] { worker.pull(batch, out); });
+      }
+      state.SetIterationTime(seconds / batches_in_a_round);
+    }
+  });
+}
+
+/// The same pushed, a commit each, timed until the server has added them all; `pulls`: and read before, as a step does.
+void bench_push_keys(benchmark::State& state, placement const& where, bool pulls) {
+  auto const batches = batches_of_keys(1);
+  on_worker(state, where, asp{}, rows_to_choose_from, 1, [&](auto& worker) {
+    std::vector<float> row(1), out(keys_in_a_batch, 1e-3F);
+    auto const round = [&] {
+      for (auto const& batch : batches) {
+        if (pulls) worker.pull(batch, out);
+        worker.push(batch, out);
+        worker.commit();
+      }
+      catch_up(worker, row);
+    };
+    round();
+    for (auto _ : state) state.SetIterationTime(seconds_of(round) / batches_in_a_round);
+  });
+}
+
 /// Rows of 100 floats, a commit each. Timed from the first push until the server has added them
 /// all. How many are on their way is left to the protocol, or, under `asp`, to the transport.
 void bench_small_pushes(benchmark::State& state, placement const& where, rules const& p,
@@ -237,6 +273,19 @@ class registration {
     add_once("tcp push of " + size, both, aim, bench_push, bytes, count);
   }
 
+  void keys() {
+    micro_row const rate = counted(1, "times");
+    auto const bytes = [](std::size_t n) { return keys_in_a_batch * n; };
+    std::string const raw_pull = add("raw pull of 4 KB", "", rate, bench_raw_pull, bytes(sizeof(float)));
+    add("tcp pull of 1000 of 10M keys", raw_pull, counted(1, "times", ">= 14.3k/s (ps-lite)"), bench_pull_keys);
+    raw_task const pushes{.what = raw_task::kind::receive,
+                          .bytes = bytes(sizeof(float) + sizeof(std::uint64_t)),
+                          .count = batches_in_a_round};
+    std::string const raw_push = add("raw push of 12 KB", "", rate, bench_raw_push, pushes, false);
+    add("tcp push of 1000 of 10M keys", raw_push, counted(1, "times", ">= 28.5k/s (ps-lite)"), bench_push_keys, false);
+    add("tcp pull and push of 1000 of 10M keys", "", rate, bench_push_keys, true);
+  }
+
   void pushes_of_100_floats() {
     micro_row const rate = counted(1, "pushes");
     micro_row const aim = counted(1, "pushes", where_.here == where_.there ? "" : ">= 800k/s");
@@ -290,6 +339,7 @@ std::vector<micro_row> register_tcp() {
     registration r(where, rows);
     r.pull_of_a_row();
     for (std::size_t const megabytes : {1U, 16U, 64U}) r.transfers(megabytes);
+    r.keys();
     r.pushes_of_100_floats();
   }
   return rows;

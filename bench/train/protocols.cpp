@@ -51,16 +51,16 @@ constexpr std::array entries{
                    .number = none,
                    .run = run_staleness_aware,
                    .family = protocol_family::rounds},
-    protocol_entry{.name = "essp", .number = staleness, .run = run_essp},
-    protocol_entry{.name = "dssp", .number = staleness, .run = run_dssp},
-    protocol_entry{.name = "psp", .number = sample, .run = run_psp},
-    protocol_entry{.name = "vap", .number = none, .run = run_vap},
-    protocol_entry{.name = "gaia", .number = staleness, .run = run_gaia},
+    protocol_entry{.name = "essp", .number = staleness, .run = run_essp, .family = protocol_family::waits},
+    protocol_entry{.name = "dssp", .number = staleness, .run = run_dssp, .family = protocol_family::waits},
+    protocol_entry{.name = "psp", .number = sample, .run = run_psp, .family = protocol_family::waits},
+    protocol_entry{.name = "vap", .number = none, .run = run_vap, .family = protocol_family::waits},
+    protocol_entry{.name = "gaia", .number = staleness, .run = run_gaia, .family = protocol_family::parts},
     protocol_entry{.name = "streaming_diloco",
                    .number = local_steps,
                    .run = run_streaming_diloco,
-                   .family = protocol_family::optimizers},
-    protocol_entry{.name = "lag", .number = none, .run = run_lag},
+                   .family = protocol_family::parts},
+    protocol_entry{.name = "lag", .number = none, .run = run_lag, .family = protocol_family::parts},
     protocol_entry{.name = "hop",
                    .number = none,
                    .run = run_hop,
@@ -265,7 +265,7 @@ std::string name_of(named_merge const& m) {
 std::span<protocol_entry const> known_protocols() { return entries; }
 
 std::string_view name_of(protocol_family f) noexcept {
-  constexpr std::array names = {"clocks", "optimizers", "rounds", "hop", "peers"};
+  constexpr std::array names = {"clocks", "optimizers", "waits", "rounds", "parts", "hop", "peers"};
   return names[static_cast<std::size_t>(f)];
 }
 

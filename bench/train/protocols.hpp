@@ -79,11 +79,13 @@ enum class protocol_number {
   group
 };
 
-/// Protocols that are alike: who holds the parameters, and what servers go by.
+/// Protocols that are alike, as README's table has them: who holds the parameters, and what servers go by.
 enum class protocol_family {
   clocks,      ///< servers, which go by the workers' clocks
   optimizers,  ///< servers that move the parameters element by element, or in a step of their own
+  waits,       ///< servers, with others to wait for than those that are so many clocks behind
   rounds,      ///< servers that fold when enough updates are there, or by their age
+  parts,       ///< servers, to which workers send a part of what there is
   hop,         ///< peers, by the rules of Hop
   peers,       ///< peers, by other rules
 };

@@ -68,7 +68,7 @@ std::vector<std::string> inherited_sockets() {
 
 /// The first bytes of a process that knows the token.
 bytes greeting_by(std::string const& token) {
-  return net::handshake(net::handshake::role::connecting, token).output();
+  return net::handshake(net::handshake::role::connecting, token, {}, net::fresh_secret()).output();
 }
 
 bool is_open(pair_of_ends& ends) {
@@ -401,8 +401,8 @@ using side = net::handshake::role;
 
 TEST_CASE("a proof that was made for one role, or its greeting, is worth nothing for another", "[net]") {
   // In the middle stands somebody who passes on what both say, and changes one role on the way.
-  net::handshake client(side::connecting, "secret", {.mine = wire::role::worker});
-  net::handshake server(side::accepting, "secret", {.mine = wire::role::server});
+  net::handshake client(side::connecting, "secret", {.mine = wire::role::worker}, net::fresh_secret());
+  net::handshake server(side::accepting, "secret", {.mine = wire::role::server}, net::fresh_secret());
   bytes hail = client.output();
   SECTION("unchanged, they come together") {
     bytes const proof = answer_of(server, hail);
@@ -423,9 +423,10 @@ TEST_CASE("a proof that was made for one role, or its greeting, is worth nothing
 
 TEST_CASE("an end whose certificate is not for what it says, or is not understood, hears so", "[net]") {
   bool const connects = GENERATE(true, false);  // whose certificate it is
-  net::handshake other(connects ? side::connecting : side::accepting, "", {.mine = wire::role::server});
+  net::handshake other(connects ? side::connecting : side::accepting, "", {.mine = wire::role::server},
+                       net::fresh_secret());
   net::handshake judge(connects ? side::accepting : side::connecting, "",
-                       {.mine = wire::role::worker, .other = {}, .number = 2});
+                       {.mine = wire::role::worker, .other = {}, .number = 2}, net::fresh_secret());
   std::string why;
   auto const refused = [&](std::vector<std::string> const& uris) {
     try {

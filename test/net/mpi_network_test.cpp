@@ -4,14 +4,19 @@
 //
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <rubato/core/element.hpp>
 #include <rubato/core/error.hpp>
 #include <rubato/testing/check_network.hpp>
 
@@ -248,6 +253,28 @@ TEST_CASE("mpi_network: who waits long sleeps most of the time, and is woken at 
   network.run_one(now() + 60s);
   CHECK(now() - begin < 30s);
   other.join();
+}
+
+TEST_CASE("mpi_network: sums for which there is no memory are refused before anybody waits for them", "[mpi]") {
+  net::mpi_network network;
+  if (net::this_mpi_rank().number == 0) {
+    CHECK_THROWS_AS(network.join_others(element_type::float64, 3), option_error);
+    return;
+  }
+  std::size_t const many = std::size_t{1} << 50;
+  CHECK_THROWS_WITH(network.join_others(element_type::float64, many),
+                    "MPI: there is no memory for sums of " + std::to_string(many) + " numbers");
+  CHECK_THROWS_AS(network.join_others(element_type::float64, many), error);
+  auto const sums = network.join_others(element_type::float64, 3);  // for which those have left no gap
+  sums->begin();
+  std::vector<double> const mine{1, 2.5, -3};
+  bool done = false;
+  sums->sum(std::as_bytes(std::span(mine)), [&] { done = true; });
+  auto const end = network.now() + std::chrono::seconds(10);
+  while (!done && network.now() < end) network.run_one(end);
+  REQUIRE(done);
+  auto const total = sums->result().total;  // of this rank alone
+  CHECK(std::ranges::equal(total, std::as_bytes(std::span(mine))));
 }
 
 TEST_CASE("mpi_network: 64 MB go from one rank to another, and the first to close ends it for both", "[mpi]") {

@@ -14,6 +14,8 @@
 #include <rubato/protocol/k_async.hpp>
 #include <rubato/protocol/k_sync.hpp>
 #include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/read_ahead.hpp>
+#include <rubato/protocol/rules.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/testing/expectations.hpp>
 
@@ -28,7 +30,23 @@ struct drawn_rules {
   bool by_pace = false;    ///< the pace says when to commit, and follows what the coordinator orders
   bool by_rounds = false;  ///< a commit may be seen by nobody for long, not even by its worker
   bool drops = false;      ///< and by nobody at all, when it is late
+  bool renews = false;     ///< workers renew what they have read while they compute
 };
+
+/// Renews what is at least so old, in clocks.
+struct renewed_from {
+  std::int64_t age = 0;
+  [[nodiscard]] bool renews(read_point at) const noexcept { return at.age.clocks() >= age; }
+};
+static_assert(read_policy<renewed_from>);
+
+/// Has copies renewed where the protocol allows it; says whether.
+inline bool renew_copies(drawn_rules& r, random_stream& random) {
+  if (r.by_rounds || r.versioned || r.protocol->visibility.synchronized()) return false;
+  std::int64_t const age = random.chance(0.6) ? 0 : static_cast<std::int64_t>(random.below(4));
+  r.protocol = with(*std::move(r.protocol), renewed_from{age});
+  return r.renews = true;
+}
 
 /// Those whose commits are all seen, in the order in which they are made.
 [[nodiscard]] inline drawn_rules draw_rules_by_clocks(random_stream& random) {

@@ -49,6 +49,15 @@ TEST_CASE("runs of several processes keep their rules under faults, and all that
   }
 }
 
+TEST_CASE("runs whose workers renew their copies keep their rules under faults", "[simulated][processes][essp]") {
+  for (std::uint64_t i = 0; i < test::seed_count(400); ++i) {
+    std::uint64_t const seed = test::first_seed() + i;
+    INFO("repeat with --seed " << seed);
+    testing::trial_result const r = test::watched_trial(seed, true).run();
+    if (!r.found.empty()) FAIL(r.text());
+  }
+}
+
 TEST_CASE("a run of several processes under faults is decided by its seed", "[simulated][processes]") {
   for (std::uint64_t seed = test::first_seed(); seed < test::first_seed() + 20; ++seed) {
     testing::trial_result const once = test::watched_trial(seed).run();

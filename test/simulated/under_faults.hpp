@@ -17,6 +17,7 @@
 
 #include "simulated/drawn_rules.hpp"
 #include "simulated/held_places.hpp"
+#include "simulated/reads_of_all_kinds.hpp"
 #include "simulated/sequential.hpp"
 
 namespace rubato::test {
@@ -25,7 +26,8 @@ namespace rubato::test {
 /// the faults.
 class watched_trial {
  public:
-  explicit watched_trial(std::uint64_t seed) : random_(seed, 0xfa17) {
+  /// `renews`: workers renew their copies wherever the protocol allows it.
+  explicit watched_trial(std::uint64_t seed, bool renews = false) : random_(seed, 0xfa17) {
     draw_protocol(seed);
     options_.workers = 1 + static_cast<std::uint32_t>(random_.below(3));
     options_.servers = 1 + static_cast<std::uint32_t>(random_.below(2));
@@ -77,6 +79,7 @@ class watched_trial {
       runs_ = 2;  // who comes in between would be watched in the second one
       options_.without = {testing::fault::joiners, testing::fault::restarts};
     }
+    draw_renewals(seed, renews ? 1 : 0.4);
     schedule_ = {.seed = seed, .workers = columns, .servers = options_.servers};
     // Who begins anew after all others were lost begins another run, which has all of the last one from its start.
     rules_.expected.newest = [this, newest = rules_.expected.newest](clock_index c) {
@@ -101,6 +104,13 @@ class watched_trial {
   void draw_protocol(std::uint64_t seed) {
     rules_ = draw_rules_by_clocks(random_);
     if (random_stream others(seed, 0x07e5); others.chance(0.35)) rules_ = draw_other_rules(others);
+  }
+
+  /// Copies that are renewed while workers compute: by workers that share what they read, too.
+  void draw_renewals(std::uint64_t seed, double chance) {
+    random_stream draws(seed, 0xe55b);
+    if (!draws.chance(chance) || !renew_copies(rules_, draws)) return;
+    if (options_.workers < 3 && draws.chance(0.3)) threads_ = 2;
   }
 
   /// That the run begins with.
@@ -210,15 +220,22 @@ class watched_trial {
     testing::presence present(*observer_, column, w.clock());
     if (me.is_killed() || is_in_danger(me.number())) observer_->crashed(column);
     random_stream draws(schedule_.seed, 0xb0d1 + column);
+    std::optional<reads_of_all_kinds> any;
+    if (rules_.renews) any.emplace(*observer_, column, columns, rules_.expected.bound, draws);
+    auto const read = [&] {
+      if (any) any->read(w, draws, is_judged(me.number()));
+      else read_either(w, me.number(), column, draws);
+    };
     for (std::int64_t clock = 0; clock < clocks_; ++clock) {
-      if (draws.chance(0.7)) read(w, me.number(), column, draws);
+      if (draws.chance(0.7)) read();
       me.work(stretch(std::chrono::milliseconds(3), draws.uniform()));
       push(w, column, draws);
       if (rules_.is_bsp) step_weights(w, clock);
       if (rules_.versioned) step_versions(w, column, draws);
-      if (draws.chance(0.4)) read(w, me.number(), column, draws);
+      if (draws.chance(0.4)) read();
       commit(w, column, clock + 1 == clocks_);
     }
+    if (any && draws.chance(0.5)) read();  // and what is renewed then nobody reads
     if (!me.is_killed() && !is_in_danger(me.number())) present.leave();
   }
 
@@ -286,13 +303,18 @@ class watched_trial {
                         expected);
   }
 
+  /// A liar reads what does not have what it has committed, and rounds fold late.
+  [[nodiscard]] bool is_judged(testing::process_number process) const {
+    return (!is_a_liar_there_ || !is_in_danger(process)) && !rules_.by_rounds;
+  }
+
   template <class Worker>
-  void read(Worker& w, testing::process_number process, std::uint32_t column, random_stream& draws) {
+  void read_either(Worker& w, testing::process_number process, std::uint32_t column, random_stream& draws) {
     std::vector<std::uint64_t> const at = all_rows();
     std::vector<std::int64_t> out(rows * columns);
     staleness const s = rules_.expected.bound;
     observer_->asking(column, s);
-    bool const counts = (!is_a_liar_there_ || !is_in_danger(process)) && !rules_.by_rounds;
+    bool const counts = is_judged(process);
     if (draws.chance(0.5)) {
       w.pull(out, s);
       if (rules_.by_rounds) check_rounds(out);
@@ -368,7 +390,7 @@ class watched_trial {
 
   random_stream random_;
   testing::trial_options options_;
-  bool is_a_liar_there_ = false;  ///< what it reads does not have what it has committed
+  bool is_a_liar_there_ = false;
   drawn_rules rules_;
   std::size_t wide_rows_ = 4;
   std::uint32_t threads_ = 1;  ///< workers of a process

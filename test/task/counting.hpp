@@ -14,19 +14,19 @@ namespace rubato::test {
 using counts = dense<std::int64_t, sum>;
 
 /// A stage's body that adds 1 in each iteration; from its beginning on a worker sees all that earlier stages
-/// wrote.
+/// wrote, and no less from one iteration to the next, its own update included.
 struct counting {
   std::int64_t before = 0;  ///< what earlier stages have written
   template <class Worker>
   void operator()(Worker& w, iteration_range todo) const {
     std::vector<std::int64_t> seen(1);
     std::vector<std::int64_t> const one{1};
-    bool first = true;
+    std::int64_t least = before;
     for (std::int64_t i : todo) {
       (void)i;
       w.pull(seen);
-      if (first && seen[0] < before) throw std::runtime_error("an update of an earlier stage is missing");
-      first = false;
+      if (seen[0] < least) throw std::runtime_error("an update that has been seen is missing, or one's own");
+      least = seen[0] + 1;
       w.push(one);
       w.step();
     }

@@ -224,6 +224,7 @@ TEST_CASE("FLEX-2: over random losses and stages no update is lost or seen twice
     where.scenario.one_process_per_machine = random.chance(0.5);
     rb::engine engine{where};
     rb::task t{counts{.rows = 1}};
+    rb::random_stream renewals(seed, 0xe55b);
     std::int64_t at_least = 0;
     for (std::uint64_t stages = 1 + random.below(5); stages != 0; --stages) {
       auto const workers = static_cast<std::uint32_t>(1 + random.below(2));
@@ -239,6 +240,7 @@ TEST_CASE("FLEX-2: over random losses and stages no update is lost or seen twice
       }
       bool const searched = random.chance(0.3);  // in parts, between which tables may stay where they are
       if (searched) o.workers = rb::automatic;
+      if (renewals.chance(0.4)) o.protocol = with(o.protocol, rb::refreshed{});
       t.run(t.stage(o, counting{at_least}));
       at_least += searched ? iterations : workers * iterations;
     }

@@ -382,7 +382,7 @@ TEST_CASE("world: who waits for what never comes has not ended", "[world]") {
 }
 
 TEST_CASE("world: the same seed is the same world", "[world]") {
-  auto const hash_of = [](std::uint64_t seed) {
+  auto const hash_of = [](std::uint64_t seed, std::byte said = {}) {
     world w(seed, {.latency = 1ms, .jitter = 2ms, .piece_max = 100});
     w.add("listener", [](simulated_process& p) {
       auto const network = p.network()();
@@ -395,7 +395,7 @@ TEST_CASE("world: the same seed is the same world", "[world]") {
           });
       while (!heard.why) network->run_one();
     });
-    w.add("talker", [](simulated_process& p) {
+    w.add("talker", [said](simulated_process& p) {
       auto const network = p.network()();
       ear answers;
       std::unique_ptr<net::connection> other;
@@ -405,12 +405,14 @@ TEST_CASE("world: the same seed is the same world", "[world]") {
       other->attach(answers);
       wire::frame_header h;
       h.kind = 1;
-      other->send(h, {}, std::vector<std::byte>(3000));
+      other->send(h, {}, std::vector<std::byte>(3000, said));
       network->run_one(network->now() + 50ms);
     });
     CHECK(w.run(1s));
     return std::pair(w.hash(), w.events());
   };
-  CHECK(hash_of(1) == hash_of(1));
+  CHECK(hash_of(1) == hash_of(1));  // to the last byte, what the two ends prove to each other included
   CHECK(hash_of(1) != hash_of(2));
+  CHECK(hash_of(1, std::byte{7}) != hash_of(1));
+  CHECK(hash_of(1, std::byte{7}).second == hash_of(1).second);
 }

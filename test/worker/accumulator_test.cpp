@@ -38,7 +38,7 @@ void push_whole(accumulator& a, doubles const& values) {
   });
 }
 
-double const* find(accumulator const& a, std::uint64_t row) {
+double const* find(accumulator& a, std::uint64_t row) {
   return reinterpret_cast<double const*>(a.find(row));
 }
 
@@ -94,6 +94,58 @@ TEST_CASE("accumulator: holds only the rows that were pushed, until half of them
   for (std::uint64_t row = 0; row < 40; ++row) a.add_row(row * 2 + 1, &one);
   CHECK(a.current()->whole);
   CHECK(a.current()->values.as<double>().size() == 100);
+}
+
+TEST_CASE("accumulator: rows that are appended are found, and added to, like others") {
+  constexpr std::size_t rows = 40;
+  accumulator a(rows, sizeof(double), {});
+  CHECK(a.may_start(19));
+  CHECK_FALSE(a.may_start(20));
+  double const one = 1.0, two = 2.0;
+  for (std::uint64_t const row : {3U, 7U, 30U}) a.append_row(row, &one);
+  CHECK_FALSE(a.may_start(1));
+  CHECK(a.current()->rows == std::vector<std::uint64_t>{3, 7, 30});
+  SECTION("added to") {
+    a.add_row(7, &two);
+    a.add_row(8, &two);
+    CHECK(*find(a, 7) == 3.0);
+    CHECK(*find(a, 8) == 2.0);
+    CHECK(a.current()->rows.size() == 4);
+  }
+  SECTION("found") {
+    CHECK(*find(a, 30) == 1.0);
+    CHECK(find(a, 4) == nullptr);
+  }
+  SECTION("found once they are committed") {
+    auto const committed = a.take_indexed(clock_index{0});
+    CHECK(committed.find(3, sizeof(double)) != nullptr);
+    CHECK(committed.find(4, sizeof(double)) == nullptr);
+    a.append_row(4, &one);
+    CHECK(find(a, 3) == nullptr);
+  }
+  SECTION("found with the means of an update before") {
+    auto committed = a.take_indexed(clock_index{0});
+    a.append_row(4, &one);
+    a.reuse(std::move(committed));
+    REQUIRE(find(a, 4) != nullptr);
+    CHECK(*find(a, 4) == 1.0);
+    CHECK(find(a, 3) == nullptr);
+  }
+  SECTION("where a filter looks at them") {
+    double const small = 1e-9;
+    a.append_row(31, &small);
+    auto const committed =
+        a.take_indexed<double>(clock_index{0}, {.threshold = 1e-6, .small = small_entries::carry});
+    CHECK(committed.part->rows == std::vector<std::uint64_t>{3, 7, 30});
+    CHECK(committed.find(30, sizeof(double)) != nullptr);
+    CHECK(*find(a, 31) == small);
+    CHECK(find(a, 3) == nullptr);
+  }
+  SECTION("under a whole push") {
+    push_whole(a, doubles(rows, 1.0));
+    CHECK(*find(a, 7) == 2.0);
+    CHECK(*find(a, 8) == 1.0);
+  }
 }
 
 TEST_CASE("accumulator: never becomes whole where any key may occur") {

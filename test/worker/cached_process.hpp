@@ -75,6 +75,7 @@ class hand_driven_network final : public detail::server_fetcher {
   std::size_t asked = 0;
   std::function<void()> on_ask;  ///< before it is asked; may throw
   std::function<void(shadow const&)> heard_shadow;
+  std::function<void(server_fetch const&)> heard_answer;  ///< before the process hears it
 
   void begin_stage(stage_id stage) {
     for (link& l : lines_) l.shard->begin_stage(stage);
@@ -200,6 +201,7 @@ class hand_driven_network final : public detail::server_fetcher {
   }
   void deliver(server_id s, reply& r) {
     if (streams(*r.to)) line(s).shard->host(0).snapshot(r.to->slot.state, {});
+    if (heard_answer) heard_answer(*r.to);
     r.to->done(refusal::none);
   }
 
@@ -297,12 +299,12 @@ class cached_process {
     w.version = version_index{w.version.value() + 1};
   }
   void ask(worker& w, selection what, std::vector<std::uint64_t> some_rows, staleness bound,
-           server_id s) {
+           server_id s, bool renews = false) {
     read_slot& slot = w.slot(s);
     slot.asked = what;
     slot.rows = std::move(some_rows);
     slot.row_stamps.clear();
-    cache.request(w.number, s, 0, {w.self, w.clock, bound, {}}, slot);
+    cache.request(w.number, s, 0, {w.self, w.clock, bound, {}, renews}, slot);
   }
   /// A row that the worker has got.
   [[nodiscard]] counts row(worker const& w, std::size_t index = 0,

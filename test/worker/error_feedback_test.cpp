@@ -47,8 +47,8 @@ struct fed_back {
     detail::round_with_feedback<double>(codec, left, own, row_bytes, last);
     return own.take();
   }
-  [[nodiscard]] double left_of(std::uint64_t row, std::size_t column = 0) const {
-    std::byte const* const at = std::as_const(left).find(row);
+  [[nodiscard]] double left_of(std::uint64_t row, std::size_t column = 0) {
+    std::byte const* const at = left.find(row);
     return at == nullptr ? 0 : reinterpret_cast<double const*>(at)[column];
   }
 
@@ -76,7 +76,7 @@ TEST_CASE("error feedback: what rounding takes away goes when its row is committ
   CHECK(first->coded == 8);
   CHECK(first->bytes() == 24);
   CHECK(f.left_of(3) == 0x1p-10);
-  CHECK(std::as_const(f.left).find(7) == nullptr);  // of which nothing is left
+  CHECK(f.left.find(7) == nullptr);  // of which nothing is left
   f.push(5, 1.0);
   auto const second = f.commit();
   CHECK(second->rows == std::vector<std::uint64_t>{5});

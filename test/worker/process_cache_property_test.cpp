@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -40,10 +41,12 @@ constexpr selection some_rows = selection::rows;
 /// Workers that read and commit at random, while messages and answers travel at random.
 class random_process : public test::cached_process {
  public:
-  random_process(rules const& p, shape const& is, std::uint64_t seed, std::vector<table_description> more)
-      : cached_process(p, is, std::move(more)), random_(seed) {
+  /// @param renews whether workers renew what they have read, now and then
+  random_process(rules const& p, shape const& is, std::uint64_t seed, std::vector<table_description> more, bool renews)
+      : cached_process(p, is, std::move(more)), random_(seed), renewals_(seed), renews_(renews), heard_(plan.servers()) {
     while (notes_.size() < workers.size()) notes_.emplace_back(plan.servers());
     net.heard_shadow = [this](shadow const& s) { check_shadow(s); };
+    net.heard_answer = [this](test::server_fetch const& f) { heard_[f.server.index()].count(f.slot); };
   }
 
   void run(int steps) {
@@ -61,15 +64,29 @@ class random_process : public test::cached_process {
   }
 
  private:
+  /// Answers of one server that hold the whole table, or a row among others.
+  struct answers {
+    std::uint64_t whole = 0;
+    std::map<std::uint64_t, std::uint64_t> rows{};
+
+    void count(read_slot const& of) {
+      if (of.asked == all) ++whole;
+      else if (of.asked == some_rows) for (std::uint64_t const row : of.rows) ++rows[row];
+    }
+  };
   /// What a worker knows of one server.
   struct knowledge {
     clock_index acknowledged = clock_index::lowest();  ///< own commits below it are kept no more
     std::vector<counts> whole;
     std::map<std::uint64_t, counts> rows;
+    answers before{};     ///< that had come when it last asked for the same
+    answers had{};        ///< and the time before
   };
   struct note {
     explicit note(std::size_t servers) : of(servers) {}
     bool reads = false;
+    bool renews = false;  ///< what it has read in this clock
+    clock_index last = clock_index::lowest();  ///< in which it has read
     staleness bound{};
     std::vector<server_id> asked{};
     std::uint64_t serial = 0;
@@ -119,6 +136,9 @@ class random_process : public test::cached_process {
     n.reads = true;
     n.bound = most;
     if (up_to(3) == 0) n.bound = std::min(most, staleness{static_cast<std::int64_t>(up_to(4))});
+    n.renews = renews_ && n.last == w.clock && renewals_() % 2 == 0;
+    if (n.renews) n.bound = most;
+    n.last = w.clock;
     n.due = 0;
     ++n.serial;
     n.asked.clear();
@@ -128,7 +148,9 @@ class random_process : public test::cached_process {
     });
     if (n.asked.empty()) n.asked.push_back(any_server());
     for (server_id const s : n.asked) {
-      ask(w, what, what == some_rows ? any_rows(s) : std::vector<std::uint64_t>{}, n.bound, s);
+      auto some = what == some_rows ? any_rows(s) : std::vector<std::uint64_t>{};
+      note_answers(n.of[s.index()], what, some, s);
+      ask(w, what, std::move(some), n.bound, s, n.renews);
       net.send_shadow(s, {w.self.worker.index(), n.serial, need_of(w, n.bound)});
     }
     end_read(w);
@@ -137,6 +159,13 @@ class random_process : public test::cached_process {
     std::vector<std::uint64_t> some(1 + up_to(3));
     for (auto& row : some) row = up_to(plan.table(0).where().rows_of(s));
     return some;
+  }
+
+  void note_answers(knowledge& k, selection what, std::vector<std::uint64_t> const& some, server_id s) {
+    answers& now = heard_[s.index()];
+    if (what == all) k.had.whole = std::exchange(k.before.whole, now.whole);
+    for (std::uint64_t const row : std::set(some.begin(), some.end()))  // which may be there twice
+      k.had.rows[row] = std::exchange(k.before.rows[row], now.rows[row]);
   }
 
   void end_read(worker& w) {
@@ -161,6 +190,7 @@ class random_process : public test::cached_process {
     REQUIRE(slot.stamp.server_clock >= need);
     REQUIRE(slot.stamp.server_clock <= net.published(s));
     REQUIRE(slot.stamp.included <= w.clock);
+    if (n.renews) check_news(k, slot, heard_[s.index()]);
     if (slot.asked == some_rows) {
       REQUIRE(slot.row_stamps.size() == slot.rows.size());
       for (std::size_t i = 0; i < slot.rows.size(); ++i) {
@@ -182,6 +212,14 @@ class random_process : public test::cached_process {
         k.whole[i] = now;
       }
     }
+  }
+  /// What is renewed is not the copy that the worker has read before.
+  static void check_news(knowledge& k, read_slot const& slot, answers& heard) {
+    bool is_news = slot.asked != all || heard.whole > k.had.whole;
+    if (slot.asked == some_rows)
+      for (std::uint64_t const row : slot.rows) is_news = is_news && heard.rows[row] > k.had.rows[row];
+    INFO("a worker's copy is renewed by itself");
+    REQUIRE(is_news);
   }
   /// What a row holds is what its stamp says.
   void check_state(worker const& w, knowledge const& k, counts const& now, read_stamp const& stamp,
@@ -243,7 +281,9 @@ class random_process : public test::cached_process {
     for (worker& w : workers) REQUIRE_FALSE(w.waits());
   }
 
-  std::mt19937_64 random_;
+  std::mt19937_64 random_, renewals_;
+  bool renews_;
+  std::vector<answers> heard_;
   std::deque<note> notes_;
 };
 
@@ -253,7 +293,7 @@ struct hidden {
   [[nodiscard]] constexpr clock_index horizon(fold_window const& w) const noexcept { return w.c_min; }
 };
 
-void check_at_random(rules const& used, std::vector<table_description> const& more = {}) {
+void check_at_random(rules const& used, std::vector<table_description> const& more = {}, bool may_renew = true) {
   for (std::uint64_t i = 0; i < test::seed_count(100); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
     INFO("repeat with --seed " << seed);
@@ -262,7 +302,7 @@ void check_at_random(rules const& used, std::vector<table_description> const& mo
                    .abroad = static_cast<std::uint32_t>(random() % 3),
                    .servers = 1 + static_cast<std::uint32_t>(random() % 2),
                    .cached_rows = random() % 3};
-    random_process(used, is, seed, more).run(400);
+    random_process(used, is, seed, more, may_renew && random() % 2 == 0).run(400);
   }
 }
 
@@ -285,5 +325,5 @@ TEST_CASE("process cache, at random: asp") {
   check_at_random(with(asp{}, strict{}));
 }
 TEST_CASE("process cache, at random: dyn_sgd") {
-  check_at_random(dyn_sgd{.staleness = 2}, {describe(multi_version(dense<float>{.rows = 2}))});
+  check_at_random(dyn_sgd{.staleness = 2}, {describe(multi_version(dense<float>{.rows = 2}))}, false);
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +13,7 @@
 
 #include "rubato/core/assert.hpp"
 #include "rubato/core/optional_mutex.hpp"
+#include "rubato/core/prefetch.hpp"
 #include "rubato/storage/arithmetic.hpp"
 #include "rubato/storage/block.hpp"
 #include "rubato/storage/concepts.hpp"
@@ -49,19 +52,20 @@ void add_scaled(block_ref& to, T const* from, double weight) {
   return n;
 }
 
-/// Adds keyed values from `u.rows[i]` on to their chunk `to`, as long as they are in the same one;
+/// Adds keyed values from `u.rows[i]` on to their chunk `to`, which is the one of this number, as long as they are in it;
 /// returns the index of the first that is not. Consecutive rows are added in one go.
 template <parameter T>
-std::size_t add_rows_of_chunk(T* to, std::size_t chunk_size, row_values<T> const& u, std::size_t i,
+std::size_t add_rows_of_chunk(T* to, std::size_t chunk, std::size_t chunk_size, row_values<T> const& u, std::size_t i,
                               std::size_t width, double weight) noexcept {
+  std::size_t const begin = chunk * chunk_size;
   auto const element = [&] { return static_cast<std::size_t>(u.rows[i]) * width; };
-  std::size_t const chunk = element() / chunk_size;
-  do {
-    std::size_t const at = element() % chunk_size;
+  for (std::size_t at = element() - begin; at < chunk_size;) {  // an element before the chunk is far behind it
     std::size_t const n = consecutive(u.rows, i, (chunk_size - at) / width);
     add_row(to + at, u.values.data() + i * width, n * width, weight);
     i += n;
-  } while (i < u.rows.size() && element() / chunk_size == chunk);
+    if (i == u.rows.size()) break;
+    at = element() - begin;
+  }
   return i;
 }
 
@@ -83,6 +87,7 @@ class dense_store {
       : width_(s.width),
         elements_(static_cast<std::size_t>(s.rows) * s.width),
         chunk_size_(table_state::chunk_bytes(s.width * sizeof(T)) / sizeof(T)),
+        chunk_shift_(std::has_single_bit(chunk_size_) ? std::countr_zero(chunk_size_) : 0),
         chunk_count_((elements_ + chunk_size_ - 1) / chunk_size_),
         chunks_(std::make_unique<guarded[]>(chunk_count_)) {
     for (std::size_t i = 0; i < chunk_count_; ++i) {
@@ -91,6 +96,7 @@ class dense_store {
       block_ref values(n * sizeof(T));
       std::fill_n(values.mutable_as<T>(), n, T{});
       chunks_[i].values = std::move(values);
+      chunks_[i].note_values();
     }
   }
 
@@ -118,14 +124,19 @@ class dense_store {
   }
 
   void read(std::span<std::uint64_t const> rows, T* out) const {
-    for (std::uint64_t const row : rows) {
-      std::size_t const at = static_cast<std::size_t>(row) * width_;
-      guarded& c = chunks_[at / chunk_size_];
+    for (std::size_t i = 0; i < rows.size();) {
+      std::size_t const chunk = chunk_of(element_of(rows[i]));
+      std::size_t const begin = chunk * chunk_size_;
+      guarded const& c = chunks_[chunk];
       std::lock_guard const guard(c.lock);
-      T const* const from = c.values.template as<T>() + at % chunk_size_;
-      if (width_ == 1) *out = *from;
-      else std::copy_n(from, width_, out);
-      out += width_;
+      T const* const values = c.values.template as<T>();
+      for (std::size_t at = element_of(rows[i]) - begin; at < chunk_size_; at = element_of(rows[i]) - begin) {
+        if (i + rows_ahead < rows.size()) expect(rows[i + rows_ahead]);
+        if (width_ == 1) *out = values[at];
+        else std::copy_n(values + at, width_, out);
+        out += width_;
+        if (++i == rows.size()) break;
+      }
     }
   }
 
@@ -150,16 +161,35 @@ class dense_store {
 
  private:
   struct guarded {
-    optional_mutex lock;
+    /// Under the lock: there are other values.
+    void note_values() noexcept { about.store(values.template as<T>(), std::memory_order_relaxed); }
+
+    mutable optional_mutex lock;
     block_ref values;
+    /// Where they are, or were: for whoever wants them fetched before it has the lock.
+    std::atomic<T const*> about = nullptr;
   };
+
+  static constexpr std::size_t rows_ahead = 8;
+  [[nodiscard]] std::size_t element_of(std::uint64_t row) const noexcept { return static_cast<std::size_t>(row) * width_; }
+  [[nodiscard]] std::size_t chunk_of(std::size_t element) const noexcept {
+    return chunk_shift_ != 0 ? element >> chunk_shift_ : element / chunk_size_;
+  }
+  /// A row is wanted soon: locks would have each wait for the memory of the one before.
+  void expect(std::uint64_t row) const noexcept {
+    std::size_t const at = element_of(row);
+    std::size_t const chunk = chunk_of(at);
+    detail::prefetch(chunks_[chunk].about.load(std::memory_order_relaxed) + (at - chunk * chunk_size_), 0, sizeof(T));
+  }
 
   void assign_run(std::size_t at, std::span<T const> values) {
     for (std::size_t done = 0; done < values.size();) {
-      block_ref& c = chunks_[(at + done) / chunk_size_].values;
+      guarded& chunk = chunks_[(at + done) / chunk_size_];
+      block_ref& c = chunk.values;
       std::size_t const within = (at + done) % chunk_size_;
       std::size_t const n = std::min(values.size() - done, c.size<T>() - within);
       std::copy_n(values.data() + done, n, detail::writable<T>(c) + within);
+      chunk.note_values();
       done += n;
     }
   }
@@ -171,6 +201,7 @@ class dense_store {
       std::lock_guard const guard(c.lock);
       for (auto const& u : step)
         detail::add_scaled(c.values, u.values.data() + i * chunk_size_, u.weight);
+      c.note_values();
     }
   }
 
@@ -183,22 +214,28 @@ class dense_store {
       std::size_t const n = std::min(values.size(), c.values.template size<T>() - within);
       if (n == c.values.template size<T>()) detail::add_scaled(c.values, values.data(), u.weight);
       else detail::add_scaled(detail::writable<T>(c.values) + within, values.data(), n, u.weight);
+      c.note_values();
       values = values.subspan(n);
       at += n;
     }
   }
 
   void fold_keyed(weighted_update<T> const& u) {
+    std::size_t expected = 0;
     for (std::size_t i = 0; i < u.rows.size();) {
-      guarded& c = chunks_[static_cast<std::size_t>(u.rows[i]) * width_ / chunk_size_];
+      for (; expected < std::min(i + rows_ahead, u.rows.size()); ++expected) expect(u.rows[expected]);
+      std::size_t const chunk = chunk_of(element_of(u.rows[i]));
+      guarded& c = chunks_[chunk];
       std::lock_guard const guard(c.lock);  // shared by neighbors
-      i = detail::add_rows_of_chunk(detail::writable<T>(c.values), chunk_size_, u, i, width_, u.weight);
+      i = detail::add_rows_of_chunk(detail::writable<T>(c.values), chunk, chunk_size_, u, i, width_, u.weight);
+      c.note_values();
     }
   }
 
   std::size_t width_;
   std::size_t elements_;
   std::size_t chunk_size_;  ///< in elements, whole rows
+  int chunk_shift_;         ///< log2 of it, where it is a power of two: divisions are slow; else 0
   std::size_t chunk_count_;
   std::unique_ptr<guarded[]> chunks_;
 };

@@ -67,8 +67,8 @@ void add_update(table_state& to, row_values<T> const& u, double weight, std::siz
   }
   std::size_t const chunk_size = to.chunk_bytes() / sizeof(T);
   for (std::size_t i = 0; i < u.rows.size();) {
-    block_ref& c = to.chunk(static_cast<std::size_t>(u.rows[i]) * width / chunk_size);
-    i = add_rows_of_chunk(writable<T>(c), chunk_size, u, i, width, weight);
+    std::size_t const chunk = static_cast<std::size_t>(u.rows[i]) * width / chunk_size;
+    i = add_rows_of_chunk(writable<T>(to.chunk(chunk)), chunk, chunk_size, u, i, width, weight);
   }
 }
 

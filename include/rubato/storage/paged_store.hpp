@@ -107,10 +107,12 @@ class paged_store {
   }
 
   void fold_keyed(weighted_update<T> const& u) {
-    for (std::size_t i = 0; i < u.rows.size();)
-      chunks_.write(chunk_of(u.rows[i]), [&](std::byte* to) {
-        i = detail::add_rows_of_chunk(reinterpret_cast<T*>(to), chunk_size_, u, i, width_, u.weight);
+    for (std::size_t i = 0; i < u.rows.size();) {
+      std::size_t const chunk = chunk_of(u.rows[i]);
+      chunks_.write(chunk, [&](std::byte* to) {
+        i = detail::add_rows_of_chunk(reinterpret_cast<T*>(to), chunk, chunk_size_, u, i, width_, u.weight);
       });
+    }
   }
 
   std::size_t width_;

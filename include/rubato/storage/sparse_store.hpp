@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
-#include <tuple>
 #include <vector>
 
 #include "rubato/core/optional_mutex.hpp"
@@ -32,28 +31,26 @@ class sparse_store {
   }
 
   void assign(row_values<T> const& u) {
-    for_each_row(u, [&](stripe& s, std::uint64_t row, T const* from) {
-      std::copy_n(from, width_, touch(s, row));
+    for_each_row(u.rows, [&](stripe& s, std::size_t i) {
+      std::copy_n(u.values.data() + i * width_, width_, touch(s, u.rows[i]));
     });
   }
 
   void fold(std::span<weighted_update<T> const> step) {
     for (auto const& u : step)
-      for_each_row(u, [&](stripe& s, std::uint64_t row, T const* from) {
-        std::lock_guard const guard(s.lock);
-        detail::add_row(touch(s, row), from, width_, u.weight);
+      for_each_row(u.rows, [&](stripe& s, std::size_t i) {
+        detail::add_row(touch(s, u.rows[i]), u.values.data() + i * width_, width_, u.weight);
       });
   }
 
   void read(std::span<std::uint64_t const> rows, T* out) const {
-    for (std::uint64_t const row : rows) {
-      stripe& s = stripe_of(row);
-      std::lock_guard const guard(s.lock);
-      auto const found = s.slots.find(row);
-      if (found == s.slots.end()) std::fill_n(out, width_, T{});
-      else std::copy_n(s.values.data() + found->second * width_, width_, out);
-      out += width_;
-    }
+    for_each_row(rows, [&](stripe const& s, std::size_t i) {
+      auto const found = s.slots.find(rows[i]);
+      T* const to = out + i * width_;
+      if (found == s.slots.end()) std::fill_n(to, width_, T{});
+      else if (width_ == 1) *to = s.values[found->second];
+      else std::copy_n(s.values.data() + found->second * width_, width_, to);
+    });
   }
 
   void collect(std::vector<std::uint64_t>& keys, std::vector<T>& values) const {
@@ -82,10 +79,11 @@ class sparse_store {
     std::vector<T> values;
   };
 
-  [[nodiscard]] stripe& stripe_of(std::uint64_t row) const noexcept {
+  static constexpr std::size_t stripes = 32;
+  [[nodiscard]] static std::size_t stripe_of(std::uint64_t row) noexcept {
     // By the upper bits: the stripe's own table goes by the lower ones of the same hash.
-    static_assert(std::tuple_size_v<decltype(stripes_)> == 32);
-    return stripes_[detail::mix64(row) >> 59];
+    static_assert(stripes == std::size_t{1} << (64 - 59));
+    return detail::mix64(row) >> 59;
   }
 
   /// The row's values, made zero when it is touched for the first time.
@@ -98,17 +96,36 @@ class sparse_store {
     return s.values.data() + slot * width_;
   }
 
+  /// Calls `f(stripe, i)` for each row under its stripe's lock.
   template <class F>
-  void for_each_row(row_values<T> const& u, F f) {
-    T const* from = u.values.data();
-    for (std::uint64_t const row : u.rows) {
-      f(stripe_of(row), row, from);
-      from += width_;
+  void for_each_row(std::span<std::uint64_t const> rows, F f) const {
+    constexpr std::size_t many = 4 * stripes;
+    if (rows.size() >= many) return for_each_by_stripe(rows, f);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      stripe& s = stripes_[stripe_of(rows[i])];
+      std::lock_guard const guard(s.lock);
+      f(s, i);
+    }
+  }
+  /// The same, stripe by stripe: with a lock for each row, each would wait for the memory of the one before.
+  template <class F>
+  void for_each_by_stripe(std::span<std::uint64_t const> rows, F f) const {
+    std::array<std::size_t, stripes + 1> ends{};
+    for (std::uint64_t const row : rows) ++ends[stripe_of(row) + 1];
+    for (std::size_t s = 0; s < stripes; ++s) ends[s + 1] += ends[s];
+    std::vector<std::size_t> order(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) order[ends[stripe_of(rows[i])]++] = i;
+    auto at = order.begin();
+    for (std::size_t s = 0; s < stripes; ++s) {
+      auto const end = order.begin() + static_cast<std::ptrdiff_t>(ends[s]);
+      if (at == end) continue;
+      std::lock_guard const guard(stripes_[s].lock);
+      for (; at != end; ++at) f(stripes_[s], *at);
     }
   }
 
   std::size_t width_;
-  mutable std::array<stripe, 32> stripes_;
+  mutable std::array<stripe, stripes> stripes_;
 };
 
 static_assert(concurrent_store<sparse_store<float>>);

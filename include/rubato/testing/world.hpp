@@ -145,7 +145,7 @@ class world {
   void on_log(std::function<void(std::string const& who, std::string const& line)> f);
   /// How many events there were.
   [[nodiscard]] std::uint64_t events() const noexcept;
-  /// A hash of what has happened when: worlds of one seed have the same.
+  /// A hash of what has happened when, and of each byte that was sent: worlds of one seed have the same.
   [[nodiscard]] std::uint64_t hash() const noexcept;
 
   // ---- what came of it

@@ -86,11 +86,21 @@ class accumulator {
       detail::add_row(to, from, width);
   }
 
-  /// The sum for a row; nullptr where nothing was pushed.
-  [[nodiscard]] std::byte const* find(std::uint64_t row) const noexcept {
-    return empty() ? nullptr : detail::find_row(std::as_const(*current_), slots_.get(), row, row_bytes_);
+  /// Whether `append_row` may be called for up to so many rows: nothing is there, and these are fewer than half.
+  [[nodiscard]] bool may_start(std::size_t count) const noexcept { return empty() && (rows_ == 0 || 2 * count < rows_); }
+  /// Adds a row that is not there. Such rows are indexed once one is looked for, which most often none is.
+  /// @pre `may_start`, or only this function has been called since
+  template <parameter T>
+  void append_row(std::uint64_t row, T const* from) {
+    if (!current_) begin(false);
+    indexed_ = false;
+    auto* const to = reinterpret_cast<T*>(new_row(row));
+    for (std::size_t i = 0; i < row_bytes_ / sizeof(T); ++i) to[i] = T{} + from[i];
   }
-  [[nodiscard]] std::byte* find(std::uint64_t row) noexcept {
+
+  /// The sum for a row; nullptr where nothing was pushed.
+  [[nodiscard]] std::byte* find(std::uint64_t row) {
+    if (!indexed_) index();
     return empty() ? nullptr : detail::find_row(*current_, slots_.get(), row, row_bytes_);
   }
 
@@ -104,7 +114,7 @@ class accumulator {
   void reuse(committed_update&& over) noexcept {
     if (slots_ || !over.slots) return;
     slots_ = std::move(over.slots);
-    clear_slots();
+    detail::clear(*slots_);  // rows that have been appended since are still to be indexed
   }
 
   // ---- for a filter that splits it elsewhere
@@ -144,6 +154,7 @@ class accumulator {
   template <parameter T>
   [[nodiscard]] committed_update take_indexed(clock_index stamp, update_filter const& filter) {
     if (filter.off() || empty()) return take_indexed(stamp);
+    if (!indexed_) index();
     update_buffer carried = split<T>(filter);
     // Rows that stay keep their order: if all did, their places are the same.
     if (empty()) clear_slots();
@@ -157,6 +168,17 @@ class accumulator {
   /// Where a row's sum is, and whether there is none yet: it is pushed for the first time.
   std::pair<std::byte*, bool> row_of(std::uint64_t row);
   void begin(bool whole);
+  /// Room for a row's values, behind the others'.
+  [[nodiscard]] std::byte* new_row(std::uint64_t row) {
+    update& u = *current_;
+    u.rows.push_back(row);
+    try {
+      return u.values.extend(row_bytes_);
+    } catch (...) {
+      u.rows.pop_back();
+      throw;
+    }
+  }
   /// Spreads the keyed rows over a whole update; its other elements are zero where `keep` says that
   /// they will not all be overwritten.
   void make_whole(bool keep);
@@ -248,6 +270,7 @@ class accumulator {
     return *slots_;
   }
   void clear_slots() noexcept {
+    indexed_ = true;
     if (slots_) detail::clear(*slots_);
   }
 
@@ -256,6 +279,7 @@ class accumulator {
   update_pool pool_;
   update_buffer current_;
   std::unique_ptr<detail::row_slots> slots_;  ///< apart: who pushes whole tables has none
+  bool indexed_ = true;                       ///< whether `slots_` know the rows of a keyed update
 };
 
 }  // namespace rubato

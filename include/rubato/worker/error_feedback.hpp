@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "rubato/storage/arithmetic.hpp"
@@ -48,7 +47,7 @@ void round_with_feedback(coding const& codec, accumulator& left, accumulator& pa
   T* const values = u.values.template as<T>().data();
   if (u.whole && !last) left.fill();
   for_each_stretch([&](std::size_t first, std::size_t n, std::uint64_t row) {
-    if (std::byte const* const before = std::as_const(left).find(row))
+    if (std::byte const* const before = left.find(row))
       add_row(values + first, reinterpret_cast<T const*>(before), n);
   });
   std::vector<T> lost(values, values + rows * width);

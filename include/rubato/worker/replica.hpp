@@ -15,6 +15,7 @@
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/read_slot.hpp"
 #include "rubato/worker/accumulator.hpp"
+#include "rubato/worker/recent_fetch.hpp"
 #include "rubato/worker/row_cache.hpp"
 
 namespace rubato {
@@ -145,9 +146,15 @@ class replica {
 
   /// Gives up the base; stores need not keep that state for this worker any more.
   void drop_base() noexcept;
-  void drop_rows() { rows_.clear(); }
+  void drop_rows() {
+    recent_.clear();
+    rows_.clear();
+  }
   /// Gives up the fetched rows once none is from this server clock or later.
-  void drop_rows_unless_from(clock_index server_clock) { rows_.clear_unless_from(server_clock); }
+  void drop_rows_unless_from(clock_index server_clock) {
+    recent_.clear_unless_from(server_clock);
+    rows_.clear_unless_from(server_clock);
+  }
   void drop_committed() noexcept;
 
   /// The whole table has been fetched into the slots that ask for all; other servers have no rows of it.
@@ -198,6 +205,10 @@ class replica {
       if (auto const* u = left->current()) f(*u);
     }
 
+    [[nodiscard]] bool has_own() const noexcept {
+      return !committed.empty() || !own.empty() || (left && !left->empty());
+    }
+
     accumulator own;
     std::vector<committed_update> committed;  // oldest first
     table_state base{};
@@ -212,6 +223,12 @@ class replica {
   [[nodiscard]] bool marks_allowed(freshness const& f) const;
   void mark_fetched(fetch_mark const& mark);
   void forget_committed(part& p, clock_index included) noexcept;
+  /// Has what was fetched last found by key.
+  void index_recent() {
+    if (!recent_.empty()) recent_.move_to(rows_, row_bytes_);
+  }
+  /// Whether a fetch of these rows may stay as it comes.
+  [[nodiscard]] bool may_stay(std::span<std::uint64_t const> keys) const noexcept;
   template <class F>
   void for_each_run(std::uint32_t server, F f) const {
     layout const& rows = where_.rows();
@@ -231,6 +248,7 @@ class replica {
   bool pushed_ = false;     ///< since `take_pushed`
   bool filtered_ = false;
   bool answers_coded_;
+  recent_fetch recent_;  ///< rows that are not in `rows_`; only where that has no capacity
   row_cache<> rows_;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <list>
+#include <span>
 #include <utility>
 
 #include "rubato/core/clock.hpp"
@@ -55,6 +56,11 @@ class row_cache {
       : row_bytes_(row_bytes), capacity_(capacity) {}
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+  [[nodiscard]] bool limited() const noexcept { return capacity_ != 0; }
+  /// O(rows that are here · log keys). @pre the keys ascend
+  [[nodiscard]] bool has_none_of(std::span<std::uint64_t const> keys) const noexcept {
+    return std::ranges::none_of(entries_, [&](auto const& e) { return std::ranges::binary_search(keys, e.first); });
+  }
 
   [[nodiscard]] entry const* find(std::uint64_t k) const noexcept {
     if (entries_.empty()) return nullptr;

@@ -49,7 +49,8 @@ class handshake {
  public:
   enum class role { connecting, accepting };
 
-  handshake(role mine, std::string token, parties who = {});
+  /// @param nonce bytes that nobody can foretell, and that no other handshake has
+  handshake(role mine, std::string token, parties who, proof const& nonce);
 
   /// Whether the other end has said a greeting that is fine; where there is a token and the other end connects,
   /// with a tag by it.
@@ -100,7 +101,7 @@ class handshake {
   std::string token_;
   parties who_;  // the other end's role is what it has said, from its greeting on
   std::vector<certified_place> places_;  // that the other end's certificate is for
-  proof my_nonce_ = fresh_secret();
+  proof my_nonce_;
   proof other_nonce_ = {};
   bool greeted_ = false;  // the other end's greeting has come
   part expected_ = part::nothing;

@@ -30,8 +30,8 @@ std::string shown(std::span<std::byte const> bytes) {
 
 }  // namespace
 
-handshake::handshake(role mine, std::string token, parties who)
-    : mine_(mine), token_(std::move(token)), who_(who) {
+handshake::handshake(role mine, std::string token, parties who, proof const& nonce)
+    : mine_(mine), token_(std::move(token)), who_(who), my_nonce_(nonce) {
   if (mine_ == role::accepting) {
     expect(part::head, head_size);
   } else {

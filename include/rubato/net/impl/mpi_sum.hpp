@@ -28,7 +28,7 @@ namespace rubato::net::detail {
 /// which nobody begins another one.
 class mpi_sum final : public mpi_traffic, public mpi_world::lasting, public std::enable_shared_from_this<mpi_sum> {
  public:
-  /// All ranks but the first make it, in the same order as others.
+  /// All ranks but the first make it, in the same order as others. @throws error (errc::io) without memory for it
   mpi_sum(mpi_desk& desk, element_type element, std::size_t size);
   mpi_sum(mpi_sum const&) = delete;
   mpi_sum& operator=(mpi_sum const&) = delete;

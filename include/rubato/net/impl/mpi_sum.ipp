@@ -3,9 +3,12 @@
 
 #include "rubato/net/impl/mpi_sum.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "rubato/core/assert.hpp"
@@ -15,6 +18,14 @@ namespace rubato::net::detail {
 
 mpi_sum::mpi_sum(mpi_desk& desk, element_type element, std::size_t size)
     : desk_(desk), world_(desk.world()), element_(element), size_(size), marks_(world_.others(), takes_part) {
+  // Once and for all: what goes on when its owner has gone has nobody to tell that there is no more.
+  try {
+    std::size_t const all = (size_ + marks_.size()) * size_of(element_);
+    mine_.reserve_bytes(all);
+    total_.reserve_bytes(all);
+  } catch (std::bad_alloc const&) {
+    throw error(errc::io, fmt::format("MPI: there is no memory for sums of {} numbers", size_));
+  }
   std::lock_guard const guard(world_.mutex());
   place_ = world_.queue_up();
 }
@@ -32,7 +43,6 @@ void mpi_sum::sum(std::span<std::byte const> mine, std::function<void()> done) {
   RUBATO_ASSERT(!waits_ && !is_under_way() && mine.size() == bytes());
   if (session_over_) return desk_.post(std::move(done));
   mine_.clear();
-  mine_.reserve_bytes(bytes() + marks_.size() * size_of(element_));
   mine_.append(mine);
   done_ = std::move(done);
   waits_ = true;
@@ -71,11 +81,8 @@ void mpi_sum::part() noexcept {
   waits_ = false;
   parted_ = true;
   mark_ = static_cast<std::uint8_t>(collective::leaving::for_good);
-  try {
-    std::lock_guard const guard(world_.mutex());
-    world_.linger(shared_from_this());
-  } catch (...) {  // no memory for it: others learn it from mpirun
-  }
+  std::lock_guard const guard(world_.mutex());
+  world_.linger(shared_from_this());
 }
 
 // ---- what is under way

@@ -72,6 +72,10 @@ class mpi_world {
 
    protected:
     ~lasting() = default;
+
+   private:
+    friend class mpi_world;
+    std::shared_ptr<lasting> next_;  ///< of those that go on
   };
 
   static constexpr int control_tag = 0;
@@ -124,8 +128,12 @@ class mpi_world {
   void drop(int from, int tag, std::size_t bytes);
   /// Keeps this alive until all are over.
   void linger(std::vector<MPI_Request> requests, std::shared_ptr<void const> what);
-  void linger(std::shared_ptr<lasting> what) { lasting_.push_back(std::move(what)); }
-  [[nodiscard]] bool has_lingering() const noexcept { return !lingering_.empty() || !lasting_.empty(); }
+  /// Lets it go on by itself, which takes no memory.
+  void linger(std::shared_ptr<lasting> what) noexcept {
+    what->next_ = std::exchange(lasting_, nullptr);
+    lasting_ = std::move(what);
+  }
+  [[nodiscard]] bool has_lingering() const noexcept { return !lingering_.empty() || lasting_ != nullptr; }
   /// Gives what has lingered to its end, to be destroyed without the mutex.
   [[nodiscard]] std::vector<std::shared_ptr<void const>> tidy();
 
@@ -185,7 +193,7 @@ class mpi_world {
   std::map<int, known_end> ends_;
   std::map<std::uint16_t, door*> doors_;
   std::list<lingering> lingering_;
-  std::vector<std::shared_ptr<lasting>> lasting_;
+  std::shared_ptr<lasting> lasting_;  ///< the first of them
 };
 
 }  // namespace rubato::net::detail

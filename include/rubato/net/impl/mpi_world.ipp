@@ -171,7 +171,7 @@ void mpi_world::finish_sums() {
   MPI_Request all = MPI_REQUEST_NULL;
   check_mpi(MPI_Iallreduce(mine.data(), most.data(), 2, MPI_INT32_T, MPI_MAX, comm_, &all), "count sums");
   look_until([&] { return test(all); });
-  if (most[0] == -most[1]) look_until([this] { return (void)tidy(), lasting_.empty(); });
+  if (most[0] == -most[1]) look_until([this] { return (void)tidy(), lasting_ == nullptr; });
 }
 
 int mpi_world::add(end& e, int source) {
@@ -297,11 +297,15 @@ std::vector<std::shared_ptr<void const>> mpi_world::tidy() {
     done.push_back(std::move(l.what));
     return true;
   });
-  std::erase_if(lasting_, [&](std::shared_ptr<lasting>& l) {
-    if (!l->ends()) return false;
-    done.push_back(std::move(l));
-    return true;
-  });
+  for (auto* at = &lasting_; *at != nullptr;) {
+    done.push_back(*at);
+    if ((*at)->ends()) {
+      *at = std::exchange((*at)->next_, nullptr);
+    } else {
+      done.pop_back();
+      at = &(*at)->next_;
+    }
+  }
   return done;
 }
 

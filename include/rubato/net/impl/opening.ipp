@@ -15,7 +15,8 @@ opening::opening(std::shared_ptr<stream_host> host, std::unique_ptr<stream> over
     : host_(std::move(host)),
       stream_(std::move(over)),
       handshake_(mine, std::move(token),
-                 {.mine = options.as, .other = options.expected, .number = options.expected_number}),
+                 {.mine = options.as, .other = options.expected, .number = options.expected_number},
+                 host_->secret()),
       done_(std::move(done)) {}
 
 void opening::start(clock::time_point until) {

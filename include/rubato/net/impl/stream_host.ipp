@@ -33,6 +33,7 @@ class host_in_context final : public stream_host {
     return one;
   }
   void post(std::function<void()> f) override { boost::asio::post(context_, std::move(f)); }
+  proof secret() override { return fresh_secret(); }
 
  private:
   boost::asio::io_context& context_;

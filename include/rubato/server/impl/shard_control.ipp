@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rubato/core/assert.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/server/shard_control.hpp"
 
 namespace rubato {
@@ -232,6 +233,7 @@ clock_index shard_control::needed_round(worker_id reader) const noexcept {
 void shard_control::note_read(read_header const& read) noexcept {
   member& m = members_[read.from.worker.index()];
   if (read.renews) {
+    if (m.renewed_at) RUBATO_RARE("copies are renewed again, since the answer was lost in a break");
     m.renewed_at = folds_;
     return;
   }

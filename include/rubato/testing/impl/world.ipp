@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -109,6 +110,13 @@ void world_state::step() {
 
 void world_state::mix(std::uint64_t word) noexcept {
   hash = rubato::detail::mix64(hash ^ word) + 0x9e3779b97f4a7c15u;
+}
+
+void world_state::mix(std::span<std::byte const> bytes) noexcept {
+  for (std::uint64_t word = bytes.size(); !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), sizeof word))) {
+    std::memcpy(&word, bytes.data(), std::min(bytes.size(), sizeof word));
+    mix(word);
+  }
 }
 
 namespace {

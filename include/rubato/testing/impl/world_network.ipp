@@ -326,6 +326,12 @@ void node::post(std::function<void()> f) {
   });
 }
 
+net::proof node::secret() {
+  net::proof p;
+  for (auto& b : p) b = static_cast<std::uint8_t>(world_.secrets.below(256));
+  return p;
+}
+
 void node::close() noexcept {
   closed_ = true;
   auto const unheard = std::exchange(happened_, {});  // it may hold what holds this

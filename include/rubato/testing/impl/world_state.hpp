@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,6 +93,7 @@ class node final : public net::stream_host, public std::enable_shared_from_this<
   [[nodiscard]] clock::time_point now() const override;
   [[nodiscard]] std::shared_ptr<void> at(clock::time_point when, std::function<void()> f) override;
   void post(std::function<void()> f) override;
+  [[nodiscard]] net::proof secret() override;
   /// It has happened now, and is handled when somebody runs the network.
   void deliver(std::function<void()> f);
   void run_one(clock::time_point deadline);
@@ -124,7 +126,8 @@ class world_state : public std::enable_shared_from_this<world_state> {
   using clock = net::network::clock;
   using strand = world_parts::strand;
 
-  world_state(std::uint64_t seed, path_options const& usual) : random(seed, 0x3017), usual_path(usual) {}
+  world_state(std::uint64_t seed, path_options const& usual)
+      : random(seed, 0x3017), secrets(seed, 0x5ec7), usual_path(usual) {}
 
   // time
   [[nodiscard]] time_point now() const noexcept { return queue.now(); }
@@ -162,8 +165,10 @@ class world_state : public std::enable_shared_from_this<world_state> {
   void tell(std::string const& who, std::string const& sentence);
   void log(std::string const& who, std::string const& line);
   void mix(std::uint64_t word) noexcept;
+  void mix(std::span<std::byte const> bytes) noexcept;
 
   random_stream random;
+  random_stream secrets;  ///< of handshakes: their number moves nothing else
   path_options usual_path;
   sim::event_queue<std::function<void()>> queue;
   std::vector<std::unique_ptr<strand>> strands;

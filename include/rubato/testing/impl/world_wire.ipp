@@ -51,6 +51,7 @@ std::size_t wire::write(std::size_t i, buffers_out from, net::error_code& error)
 
 void wire::send(std::size_t i, std::vector<std::byte> bytes, bool last) {
   way& w = ways[i];
+  world.mix(std::span<std::byte const>(bytes));
   if (w.vanishes) return;
   time_point leaves = std::max(world.now(), w.free);
   if (w.how.bandwidth != 0)

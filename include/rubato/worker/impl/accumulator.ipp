@@ -14,12 +14,14 @@ shared_update accumulator::take() {
 }
 
 committed_update accumulator::take_indexed(clock_index stamp) {
+  if (!indexed_) index();
   auto slots = std::move(slots_);
   return {stamp, take(), std::move(slots)};
 }
 
 std::pair<std::byte*, bool> accumulator::row_of(std::uint64_t row) {
   if (!current_) begin(false);
+  if (!indexed_) index();
   update& u = *current_;
   if (u.whole) return {u.values.data() + static_cast<std::size_t>(row) * row_bytes_, false};
   std::size_t const slot = u.rows.size();
@@ -30,10 +32,8 @@ std::pair<std::byte*, bool> accumulator::row_of(std::uint64_t row) {
       make_whole(true);
       return row_of(row);
     }
-    u.rows.push_back(row);
-    return {u.values.extend(row_bytes_), true};
+    return {new_row(row), true};
   } catch (...) {  // no entry points to values that are not there
-    u.rows.resize(slot);
     slots_->erase(row);
     throw;
   }
@@ -66,12 +66,14 @@ void accumulator::make_whole(bool keep) {
 void accumulator::start_with(update_buffer carried) {
   if (!carried) return;
   current_ = std::move(carried);
-  index();
+  indexed_ = false;  // most often nobody looks for a row of it
 }
 
 void accumulator::index() {
   clear_slots();
+  indexed_ = false;  // until all are
   for (std::size_t slot = 0; slot < current_->rows.size(); ++slot) slots().emplace(current_->rows[slot], slot);
+  indexed_ = true;
 }
 
 }  // namespace rubato

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "rubato/core/rare.hpp"
 #include "rubato/core/row_map.hpp"
 #include "rubato/worker/cached_part.hpp"
 #include "rubato/worker/process_cache.hpp"
@@ -239,6 +240,7 @@ bool cached_part::joinable(pending const& by, fetch const& f) {
 bool cached_part::join_whole(std::shared_ptr<pending> const& by) {
   for (auto& f : under_way_)
     if (f->slot.asked == selection::all && joinable(*by, *f)) {
+      if (by->read.renews) RUBATO_RARE("a copy is renewed by what another thread has asked for");
       f->waiting.push_back({by, {}});
       return true;
     }
@@ -257,6 +259,7 @@ void cached_part::join_rows(std::shared_ptr<pending> const& by, wishes& open) {
       return at.has_value();
     });
     if (w.rows.empty()) continue;
+    if (by->read.renews) RUBATO_RARE("a row is renewed by what another thread has asked for");
     ++by->answers_missing;
     f->waiting.push_back(std::move(w));
   }

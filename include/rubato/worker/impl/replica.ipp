@@ -95,9 +95,15 @@ void replica::mark_fetched(fetch_mark const& mark) {
     p.mark.server_clock = has_answered ? p.slot.stamp.server_clock : clock_index::highest();
     p.base_included = p.slot.stamp.included;
   }
-  rows_.clear();
+  drop_rows();
   fetched_ = true;
   base_pays_ = false;
+}
+
+bool replica::may_stay(std::span<std::uint64_t const> keys) const noexcept {
+  constexpr std::size_t worth_looking_for = 16;
+  if (rows_.limited() || rows_.size() * worth_looking_for > keys.size() || !ascend(keys)) return false;
+  return rows_.has_none_of(keys);
 }
 
 namespace detail {
@@ -127,25 +133,23 @@ class replica_of final : public replica {
         });
       });
     }
+    index_recent();
     rows_.add_all(delta);
   }
 
   void push_rows(std::span<std::uint64_t const> keys, std::byte const* bytes) override {
-    auto const* delta = reinterpret_cast<T const*>(bytes);
-    std::size_t const width = this->width();
-    if (where_.bounded()) {
-      layout const& rows = where_.rows();
-      for (std::uint64_t const k : keys) {
-        push_row(k, rows.locate(key{k}), delta);
-        delta += width;
-      }
-      return;
-    }
-    where_.locate(keys, places_);  // many at once: a partition may be the user's
+    auto const* const delta = reinterpret_cast<T const*>(bytes);
+    if (!where_.bounded()) where_.locate(keys, places_);  // many at once: a partition may be the user's
+    bool const first = starts_update(keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      push_row(keys[i], places_[i], delta);
-      delta += width;
+      layout::place const at = where_.bounded() ? where_.rows().locate(key{keys[i]}) : places_[i];
+      accumulator& own = parts_[at.server.index()].own;
+      if (first) own.append_row(at.local, delta + i * width());
+      else own.add_row(at.local, delta + i * width());
     }
+    if (recent_.add(keys, delta)) return;
+    index_recent();
+    for (std::size_t i = 0; i < keys.size(); ++i) rows_.add(keys[i], delta + i * width());
   }
 
   void saw_whole(std::byte const* values) override { filtering_->saw_whole(reinterpret_cast<T const*>(values)); }
@@ -221,6 +225,7 @@ class replica_of final : public replica {
   rows_found read_rows(std::span<std::uint64_t const> keys, freshness const& f, bool base_ok,
                        std::byte* out, missing_rows& missing) override {
     rows_found found;
+    index_recent();
     for (std::size_t i = 0; i < keys.size(); ++i) {
       std::byte* const to = out == nullptr ? nullptr : out + i * row_bytes_;
       if (!read_cached(keys[i], f, to, found) && !(base_ok && read_base(keys[i], to, found)))
@@ -233,13 +238,18 @@ class replica_of final : public replica {
   clock_index accept_rows(missing_rows const& fetched, fetch_mark const& mark,
                           std::byte* out) override {
     clock_index oldest = clock_index::highest();
+    index_recent();
+    bool const stays = may_stay(fetched.keys());
+    if (stays) recent_.start(fetched.keys(), mark, row_bytes_);
     for (std::size_t i = 0; i < fetched.size(); ++i) {
       part& p = parts_[fetched.places[i].server.index()];
       std::size_t const at = fetched.index(i);
       read_stamp const& stamp = p.slot.row_stamps.empty() ? p.slot.stamp : p.slot.row_stamps[at];
       std::byte* const row = p.slot.values.data() + at * row_bytes_;
-      add_own(p, stamp.included, p.slot.rows[at], row);
-      std::byte const* const seen = rows_.put(fetched.keys()[i], mark, stamp.server_clock, row);
+      if (p.has_own()) add_own(p, stamp.included, p.slot.rows[at], row);
+      std::byte const* seen = row;
+      if (stays) copy_row(row, recent_.set(i, stamp.server_clock, row_bytes_));
+      else seen = rows_.put(fetched.keys()[i], mark, stamp.server_clock, row);
       if (out != nullptr) copy_row(seen, out + fetched.position(i) * row_bytes_);
       oldest = std::min(oldest, p.slot.stamp.server_clock);
     }
@@ -263,9 +273,12 @@ class replica_of final : public replica {
     return goes;
   }
 
-  void push_row(std::uint64_t k, layout::place const& at, T const* delta) {
-    parts_[at.server.index()].own.add_row(at.local, delta);
-    rows_.add(k, delta);
+  /// Whether these are the first rows since the last commit, few, and none of them twice.
+  [[nodiscard]] bool starts_update(std::span<std::uint64_t const> keys) const noexcept {
+    if (keys.size() < 2 || !ascend(keys)) return false;
+    for (std::uint32_t s = 0; s < parts_.size(); ++s)
+      if (!parts_[s].own.may_start(keys.size())) return false;
+    return true;
   }
 
   void copy_row(std::byte const* from, std::byte* to) const noexcept {
@@ -284,7 +297,7 @@ class replica_of final : public replica {
   bool read_base(std::uint64_t k, std::byte* out, rows_found& found) {
     if (!where_.bounded()) return false;
     layout::place const at = where_.rows().locate(key{k});
-    part const& p = parts_[at.server.index()];
+    part& p = parts_[at.server.index()];
     // It may be older than what was read of a row that has been evicted since.
     if (p.mark.fetch < rows_.forgotten()) return false;
     if (out != nullptr) {
@@ -296,14 +309,14 @@ class replica_of final : public replica {
   }
 
   /// Adds what the own updates hold of a row that a state including stamps below `included` lacks.
-  void add_own(part const& p, clock_index included, std::uint64_t row, std::byte* to) const noexcept {
+  void add_own(part& p, clock_index included, std::uint64_t row, std::byte* to) const {
     auto const add = [&](std::byte const* from) {
       if (from != nullptr) add_row(reinterpret_cast<T*>(to), reinterpret_cast<T const*>(from), width());
     };
     for (auto const& u : p.committed)
       if (u.stamp >= included) add(u.find(row, row_bytes_));
     add(p.own.find(row));
-    if (p.left) add(std::as_const(*p.left).find(row));
+    if (p.left) add(p.left->find(row));
   }
 
   /// Adds the own updates that one server's part of the last fetch lacks.

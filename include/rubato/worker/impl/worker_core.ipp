@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "rubato/core/rare.hpp"
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/worker/argument_check.hpp"
@@ -231,7 +232,7 @@ void worker_core::start(starting_point const& at, std::uint32_t count) {
 void worker_core::finish() {
   state_->check_stepped();
   if (state_->pushed || (state_->metrics.commits != 0 && state_->reads.ends_with_commit())) state_->commit(true);
-  else state_->reads.end_prefetch();
+  else if (state_->reads.end_prefetch()) RUBATO_RARE("a worker ends while its copies are renewed");
   end();
 }
 

@@ -1,0 +1,76 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "rubato/core/raw_array.hpp"
+#include "rubato/storage/arithmetic.hpp"
+#include "rubato/worker/row_cache.hpp"
+
+namespace rubato {
+
+/// Whether no key occurs twice, as their order shows.
+[[nodiscard]] inline bool ascend(std::span<std::uint64_t const> keys) noexcept {
+  return std::ranges::adjacent_find(keys, [](auto a, auto b) { return a >= b; }) == keys.end();
+}
+
+/// The rows of one fetch as they have come, without the index that a `row_cache` makes of them: most are pushed to once,
+/// by the same list of keys, and given up with the clock. Not synchronized.
+class recent_fetch {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return keys_.empty(); }
+
+  /// For these rows, which ascend; what was here is gone. Then `set` is called for each of them.
+  void start(std::span<std::uint64_t const> keys, fetch_mark const& mark, std::size_t row_bytes) {
+    clear();
+    values_.resize_bytes(keys.size() * row_bytes);
+    clocks_.resize(keys.size());
+    keys_.assign(keys.begin(), keys.end());
+    mark_ = mark;
+  }
+  /// Where the values of the i-th row go, fetched at this server clock.
+  [[nodiscard]] std::byte* set(std::size_t i, clock_index server_clock, std::size_t row_bytes) noexcept {
+    clocks_[i] = server_clock;
+    newest_ = std::max(newest_, server_clock);
+    return values_.data() + i * row_bytes;
+  }
+
+  /// Adds an own push if it is to these rows; whether it is.
+  template <parameter T>
+  [[nodiscard]] bool add(std::span<std::uint64_t const> keys, T const* deltas) noexcept {
+    if (empty() || !std::ranges::equal(keys, keys_)) return false;
+    std::span<T> const values = values_.as<T>();
+    detail::add_scaled(values.data(), deltas, values.size(), 1.0);
+    return true;
+  }
+
+  /// Puts the rows where they are found by key.
+  void move_to(row_cache<>& rows, std::size_t row_bytes) {
+    for (std::size_t i = 0; i < keys_.size(); ++i)
+      rows.put(keys_[i], mark_, clocks_[i], values_.data() + i * row_bytes);
+    clear();
+  }
+
+  void clear() noexcept {
+    keys_.clear();
+    newest_ = clock_index::lowest();
+  }
+  /// Forgets the rows once none of them was fetched at this server clock or later.
+  void clear_unless_from(clock_index server_clock) noexcept {
+    if (newest_ < server_clock) clear();
+  }
+
+ private:
+  std::vector<std::uint64_t> keys_;
+  std::vector<clock_index> clocks_;  // of the servers, by row
+  raw_array values_;
+  fetch_mark mark_{};
+  clock_index newest_ = clock_index::lowest();
+};
+
+}  // namespace rubato
