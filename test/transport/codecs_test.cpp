@@ -22,6 +22,8 @@
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/int8_blocks.hpp>
 #include <rubato/storage/multi_version.hpp>
+#include <rubato/storage/ordered.hpp>
+#include <rubato/storage/paged.hpp>
 #include <rubato/storage/sparse.hpp>
 #include <rubato/transport/in_process.hpp>
 #include <rubato/transport/simulated.hpp>
@@ -162,6 +164,18 @@ TEST_CASE("codecs: threads, virtual time and processes come to the same, bit for
   same_everywhere(bsp{}, dense_with<float>({.updates = int8_blocks{}}), number++);
   same_everywhere(bsp{}, dense_with<float>({.answers = int8_blocks{}}), number++);
   same_everywhere(with(bsp{}, significance{.threshold = 0.01}), dense_with<float>(byte), number++);
+}
+
+TEST_CASE("codecs: what a store keeps its rows in makes no difference") {
+  table_codec const mixed{.updates = int8_blocks{}, .answers = bfloat16{}};
+  auto const simulated_reads = [](auto const& table) {
+    codec_outcome out;
+    run_one(simulated{.workers = 2, .servers = servers}, bsp{}, table, out);
+    return out.read;
+  };
+  dense<float> const plain = dense_with<float>(mixed);
+  CHECK(simulated_reads(paged<float>{plain, {.memory_limit = 1 << 18}}) == simulated_reads(plain));
+  CHECK(simulated_reads(ordered<float>{sparse_with<float>(mixed)}) == simulated_reads(sparse_with<float>(mixed)));
 }
 
 // Then nothing is held back: servers fold updates of over 1 MB while they arrive, and send tables from where they lie.
