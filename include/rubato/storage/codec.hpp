@@ -50,10 +50,12 @@ class codec_rule {
       : fingerprint_(detail::fingerprint_of(policy)),
         type_(&typeid(C)),
         calls_(new model<C>(std::move(policy))) {}
+  /// The same codec, copied.
   constexpr codec_rule(codec_rule const& other)
       : fingerprint_(other.fingerprint_),
         type_(other.type_),
         calls_(other.calls_ == nullptr ? nullptr : other.calls_->clone()) {}
+  /// Takes it; `other` has none.
   constexpr codec_rule(codec_rule&& other) noexcept
       : fingerprint_(other.fingerprint_), type_(other.type_), calls_(std::exchange(other.calls_, nullptr)) {}
   codec_rule& operator=(codec_rule const& other) { return *this = codec_rule(other); }
