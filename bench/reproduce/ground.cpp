@@ -19,7 +19,7 @@ std::vector<std::string> row(std::string name, finish const& f) {
 text_table empty_table() { return {.head = {"", "rate", "time", "updates", "bytes", "loss in the end"}, .rows = {}}; }
 
 ground::ground(reproduce_options const& options, ground_options const& how)
-    : data_(load_data({.rows = 8'000, .features = 500, .nonzeros = 10}, options.seed),
+    : data_(load_data({.rows = 8'000, .features = how.features, .nonzeros = 10}, options.seed),
             {.model = model_kind::lr, .l2 = 1e-4}, how.shards) {
   job_.work = &data_.with_seed(options.seed);
   job_.workers = how.workers;

@@ -44,6 +44,7 @@ struct ground_options {
   double batch = 0.005;       ///< of a worker's rows, in a local step
   row_order shards{};
   std::int64_t steps = 6'000;  ///< at most
+  std::size_t features = 500;
 };
 
 /// Logistic regression on synthetic data, which all protocols of a comparison are given, in virtual time. Prints what

@@ -1,7 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 
 // Not of a paper: BSP and SSP over a slow and narrow network, once with processes, whose
-// connections all pass a proxy, and once in the simulator.
+// connections all pass a proxy, and once in the simulator; and training there with fewer bytes.
 
 #include <chrono>
 #include <cstdint>
@@ -15,6 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/processes/run_processes.hpp"
+#include "bench/reproduce/best_rate.hpp"
+#include "bench/reproduce/ground.hpp"
 #include "bench/reproduce/registry.hpp"
 #include "bench/result/curve.hpp"
 #include "bench/result/text.hpp"
@@ -25,6 +27,8 @@
 #include "rubato/protocol/pace.hpp"
 #include "rubato/protocol/protocol.hpp"
 #include "rubato/protocol/ssp.hpp"
+#include "rubato/storage/bfloat16.hpp"
+#include "rubato/storage/int8_blocks.hpp"
 #include "rubato/transport/simulated.hpp"
 #include "rubato/transport/tcp.hpp"
 #include "src/tools/proxy/proxy.hpp"
@@ -186,6 +190,48 @@ std::pair<double, double> measure_both(text_table& table, scene const& s, std::s
   return {processes.seconds_per_clock, simulator.seconds_per_clock};
 }
 
+/// How updates and answers are written over the slow link.
+struct wire_format {
+  char const* name;
+  table_codec codec{};
+  update_filter filter{};
+};
+
+/// BSP to the same loss, in fewer and fewer bytes, each at its best rate.
+void train_in_fewer_bytes(reproduce_options const& options) {
+  ground const g(options, {.workers = 4,
+                           .link = {.latency = 20ms, .bandwidth = 10'000'000 / 8},
+                           .batch = 0.02,
+                           .steps = 400,
+                           .features = 20'000});
+  auto const largest = [](double share, small_entries others) {
+    return update_filter{.threshold = 0, .largest = share, .small = others};
+  };
+  table_codec const half{.updates = bfloat16{}, .answers = bfloat16{}};
+  table_codec const byte{.updates = int8_blocks{}, .answers = int8_blocks{}};
+  text_table table{.head = {"", "rate", "time", "commits", "sent in each", "received", "all", "of plain"}, .rows = {}};
+  double plain = 0;
+  for (wire_format const& f : {wire_format{"as they are", {}, {}}, wire_format{"bfloat16", half, {}},
+                               wire_format{"int8", byte, {}},
+                               wire_format{"int8, the largest 5%", byte, largest(0.05, small_entries::carry)},
+                               wire_format{"int8, the largest 1%", byte, largest(0.01, small_entries::carry)},
+                               wire_format{"the same, others lost", byte, largest(0.01, small_entries::drop)}}) {
+    training job = g.job();
+    job.codec = f.codec;
+    job.filter = f.filter;
+    finish const to{run_at_best_rate(job, [](double) { return bsp{}; }, 1)};
+    if (plain == 0) plain = to.seconds();
+    auto const each = [&](std::uint64_t bytes) {
+      return fmt::format("{:.3g} kB", static_cast<double>(bytes) / 1e3 / static_cast<double>(to.run.updates));
+    };
+    table.rows.push_back({f.name, fmt::format("{:.3g}", to.run.learning_rate),
+                          to.arrived() ? show_seconds(to.seconds()) : "-", fmt::format("{}", to.run.counted_updates()),
+                          each(to.run.bytes_sent), each(to.run.bytes_received),
+                          fmt::format("{:.3g} MB", to.bytes() / 1e6), show_ratio(to.seconds() / plain)});
+  }
+  fmt::print("{}", table.to_string());
+}
+
 }  // namespace
 
 void reproduce_wide_area(reproduce_options const& options) {
@@ -208,6 +254,8 @@ void reproduce_wide_area(reproduce_options const& options) {
       "MB;\n{} ms and {} Mbit/s on each connection, each way.\n\n{}\n{}",
       s.workers, s.clocks, static_cast<double>(s.floats) * 4 / 1e6, s.delay.count(),
       s.bits_per_second / 1'000'000, table.to_string(), gains);
+  fmt::print("\nBSP over 20 ms and 10 Mbit/s, simulated, with updates and answers in fewer bytes. ");
+  train_in_fewer_bytes(options);
 }
 
 }  // namespace rubato::bench

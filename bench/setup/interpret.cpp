@@ -11,6 +11,8 @@
 #include "bench/train/run.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/peer/topologies.hpp"
+#include "rubato/storage/bfloat16.hpp"
+#include "rubato/storage/int8_blocks.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -181,6 +183,13 @@ void set_clocks(training& job, compare_options const& o) {
   if (!app) job.clocks_at_target = in_a_pass;
 }
 
+table_codec codec_of(std::string const& name) {
+  if (name == "none") return {};
+  if (name == "bfloat16") return {.updates = bfloat16{}, .answers = bfloat16{}};
+  require(name == "int8", "--codec: there is no codec \"" + name + "\", expected none, bfloat16 or int8");
+  return {.updates = int8_blocks{}, .answers = int8_blocks{}};
+}
+
 training job_of(compare_options const& o) {
   training job;
   job.transport = transport_of(o.transport);
@@ -198,6 +207,8 @@ training job_of(compare_options const& o) {
   job.momentum = o.momentum;
   set_clocks(job, o);
   job.shards = parse_row_order(o.shards);
+  job.codec = codec_of(o.codec);
+  if (o.top_k != 1) job.filter = {.threshold = 0, .largest = o.top_k, .small = small_entries::carry};
   job.points = o.points;
   job.stop.at_target = o.stop_at_target;
   return job;
@@ -220,6 +231,7 @@ void check_numbers(compare_options const& o) {
   require(o.batch > 1e-12 && o.batch <= 1, "--batch: must be a fraction above 0 and at most 1");
   require(!o.steps_per_commit || (*o.steps_per_commit >= 1 && *o.steps_per_commit <= steps_max),
           "--steps-per-commit: must be from 1 to 10^6");
+  require(o.top_k > 0 && o.top_k <= 1, "--top-k: must be a fraction above 0 and at most 1");
   require(!o.local_steps || *o.local_steps >= 1, "--local-steps: must be 1 or more");
   require(!o.commit_rate || *o.commit_rate >= 1, "--commit-rate: must be 1 or more");
   require(!o.gap_max || *o.gap_max >= 1, "--max-gap: must be 1 or more");
@@ -251,6 +263,8 @@ void check_application(compare_options const& o, compare_settings const& s) {
   if (!s.app) return;
   std::string const only = ": is for --workload lr, svm, mlp and svr, not " + o.workload;
   require(o.momentum == 0, "--momentum" + only);
+  require(o.codec == "none", "--codec" + only);
+  require(o.top_k == 1, "--top-k" + only);
   require(!o.global_momentum, "--global-momentum" + only);
   row_order::kind const shards = s.data.shards.how;
   bool const has_order = s.app->kind == application_kind::lasso || s.app->kind == application_kind::k_means;

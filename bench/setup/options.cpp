@@ -120,6 +120,16 @@ void add_training_options(CLI::App& command, compare_options& o) {
       .add_option("--steps-per-commit", o.steps_per_commit, "mini-batches from commit to commit, in place of --clock")
       ->group(group);
   command
+      .add_option("--codec", o.codec,
+                  "how servers and workers, where there are servers, write parameters and updates: none, as they are; "
+                  "bfloat16, in 2 bytes each; int8, in 33 for 32; what rounding takes from an update goes with the next")
+      ->group(group);
+  command
+      .add_option("--top-k", o.top_k,
+                  "where there are servers, the share of a commit's entries that is sent, the largest; the others are "
+                  "carried to the next")
+      ->group(group);
+  command
       .add_option("--clocks", o.clocks,
                   "commits of each worker, and a fast one then leaves; as many as 100 passes over its data unless "
                   "given, of an application 100, of mf and lda rounded up to whole sweeps over the data; "

@@ -55,6 +55,8 @@ struct compare_options {
   double batch = 0.1;
   std::string clock = "batch";
   std::optional<std::int64_t> steps_per_commit{};
+  std::string codec = "none";
+  double top_k = 1;
   std::optional<std::int64_t> clocks{};
   std::string target = "auto";
   bool stop_at_target = false;

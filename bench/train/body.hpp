@@ -26,7 +26,7 @@ using training_worker = worker<table_handle<float, true>>;
 
 /// The model's parameters, in one copy. Valid as long as the workload is.
 [[nodiscard]] inline dense<float> dense_table(training const& job) {
-  return {.rows = job.work->parameters(), .init = job.start()};
+  return {.rows = job.work->parameters(), .init = job.start(), .filter = job.filter, .codec = job.codec};
 }
 
 /// Where a worker's time went so far: what was neither sending nor waiting was computing.

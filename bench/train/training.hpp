@@ -12,6 +12,8 @@
 #include "bench/train/row_order.hpp"
 #include "bench/train/workload.hpp"
 #include "rubato/sim/scenario.hpp"
+#include "rubato/storage/codec.hpp"
+#include "rubato/storage/update_filter.hpp"
 
 namespace rubato::bench {
 
@@ -78,6 +80,8 @@ struct training {
   std::uint64_t seed = 1;
   timeline_recorder* watcher = nullptr;  ///< what workers do is told it; simulator only, and not of applications
   reassignment* reassigned = nullptr;    ///< whose rows mini-batches are of, where that changes; simulator only
+  table_codec codec{};     ///< of the parameters on their way, where there are servers
+  update_filter filter{};  ///< of commits
   std::span<float const> goes_on_from{};  ///< instead of the workload's initial parameters
 
   [[nodiscard]] std::span<float const> start() const noexcept {

@@ -191,6 +191,8 @@ TEST_CASE("an application refuses what it cannot be run with, and names the opti
   CHECK_THAT(bad_option("--workload lda --transport tcp"), Contains("--transport"));
   CHECK_THAT(bad_option("--workload lda --learning-rate 1"), Contains("--learning-rate"));
   CHECK_THAT(bad_option("--workload mf --momentum 0.5"), Contains("--momentum"));
+  CHECK_THAT(bad_option("--workload mf --codec int8"), Contains("--codec"));
+  CHECK_THAT(bad_option("--workload mf --top-k 0.5"), Contains("--top-k"));
   CHECK_THAT(bad_option("--workload mf --global-momentum 0.5"), Contains("--global-momentum"));
   CHECK_THAT(bad_option("--workload kmeans --batch-tune"), Contains("--batch-tune"));
   CHECK_THAT(bad_option("--workload mf --synthetic url"), Contains("--synthetic"));

@@ -7,11 +7,14 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "rubato/core/error.hpp"
+#include "rubato/storage/bfloat16.hpp"
+#include "rubato/storage/int8_blocks.hpp"
 
 using namespace rubato;
 using namespace rubato::bench;
@@ -82,6 +85,18 @@ TEST_CASE("paces are told their numbers, one by one or behind a colon") {
   CHECK(tuned.protocols[0].label() == "bsp+batch_tune");
   CHECK(tuned.protocols[1].label() == "ssp(3)");
   CHECK(tuned.protocols[2].label() == "fixed_ada_comm+batch_tune");
+}
+
+TEST_CASE("how values are written may be said, and what share of a commit is sent") {
+  compare_settings const plain = parse("");
+  CHECK_FALSE(plain.job.codec.updates);
+  CHECK(plain.job.filter.off());
+  compare_settings const s = parse("--codec int8 --top-k 0.05");
+  CHECK(s.job.codec.updates.type() == typeid(int8_blocks));
+  CHECK(s.job.codec.answers.type() == typeid(int8_blocks));
+  CHECK(s.job.filter.largest == 0.05);
+  CHECK(s.job.filter.small == small_entries::carry);
+  CHECK(parse("--codec bfloat16").job.codec.answers.type() == typeid(bfloat16));
 }
 
 TEST_CASE("a clock is a mini-batch, a pass or what is said, and a curve that has arrived stays for a pass") {
@@ -189,6 +204,9 @@ TEST_CASE("a bad option is an error that names it") {
                                   {"--probe-period -1s", "--probe-period"},
                                   {"--commit-rate 0", "--commit-rate"},
                                   {"--momentum 1", "--momentum"},
+                                  {"--codec float16", "--codec"},
+                                  {"--top-k 0", "--top-k"},
+                                  {"--top-k 1.5", "--top-k"},
                                   {"--global-momentum -0.1", "--global-momentum"},
                                   {"--transport pigeon", "--transport"},
                                   {"--transport tcp --bandwidth 1", "--bandwidth"},

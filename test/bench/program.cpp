@@ -90,6 +90,7 @@ TEST_CASE("the wide-area figure sets processes beside the simulator") {
   if (o.output.find("not available in builds with sanitizers") != std::string::npos) return;
   CHECK(o.status == 0);
   CHECK_THAT(o.output, Contains("BSP, processes") && Contains("SSP(2), simulator"));
+  CHECK_THAT(o.output, Contains("bfloat16") && Contains("int8, the largest 1%"));
 }
 
 TEST_CASE("table 3 is printed in both readings, and says what lies outside the paper's") {

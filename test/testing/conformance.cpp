@@ -3,6 +3,8 @@
 //
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <rubato/partition/hash.hpp>
@@ -19,6 +21,9 @@
 #include <rubato/protocol/nesterov.hpp>
 #include <rubato/protocol/pace.hpp>
 #include <rubato/protocol/visibility.hpp>
+#include <rubato/storage/bfloat16.hpp>
+#include <rubato/storage/int8_blocks.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,6 +86,46 @@ struct false_sum {
 struct counting_merge {
   std::shared_ptr<int> calls = std::make_shared<int>(0);
   [[nodiscard]] double weight(commit_info const&) const noexcept { return ++*calls; }
+};
+
+struct in_no_bytes : bfloat16 {
+  static std::size_t bytes(std::size_t) noexcept { return 0; }
+};
+
+/// Writes tenths, and reads seven hundredths for each.
+struct by_tenths {
+  static std::size_t bytes(std::size_t n) noexcept { return n; }
+  static void encode(std::span<float const> values, std::span<std::byte> to) noexcept {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      to[i] = static_cast<std::byte>(std::isfinite(values[i]) && std::abs(values[i]) < 10
+                                         ? static_cast<int>(values[i] * 10) & 127
+                                         : 0);
+  }
+  static void decode(std::span<std::byte const> from, std::span<float> to) noexcept {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = 0.07F * static_cast<float>(from[i]);
+  }
+};
+
+struct one_too_far : bfloat16 {
+  static void encode(std::span<float const> values, std::span<std::byte> to) noexcept {
+    bfloat16::encode(values, to);
+    *(to.data() + to.size()) = std::byte{1};
+  }
+};
+
+struct never_the_same : bfloat16 {
+  void encode(std::span<float const> values, std::span<std::byte> to) const noexcept {
+    bfloat16::encode(values, to);
+    to[0] ^= static_cast<std::byte>(++*calls % 2);
+  }
+  std::shared_ptr<int> calls = std::make_shared<int>(0);
+};
+
+struct never_zero : bfloat16 {
+  static void decode(std::span<std::byte const> from, std::span<float> to) noexcept {
+    bfloat16::decode(from, to);
+    for (float& x : to) x = x == 0 ? 1 : x;
+  }
 };
 
 }  // namespace
@@ -233,4 +278,14 @@ TEST_CASE("check_partition", "[testing]") {
     }
   };
   CHECK(says(testing::check_partition(restless{}), "depend on nothing else"));
+}
+
+TEST_CASE("check_codec: the library's codecs conform, and what does not is found") {
+  CHECK(testing::check_codec(bfloat16{}).empty());
+  CHECK(testing::check_codec(int8_blocks{}).empty());
+  CHECK(says(testing::check_codec(in_no_bytes{}), "take 0 bytes, expected 1 or more"));
+  CHECK(says(testing::check_codec(by_tenths{}), "expected the same bits"));
+  CHECK(says(testing::check_codec(one_too_far{}), "encode writes beyond"));
+  CHECK(says(testing::check_codec(never_the_same{}), "something else when it is asked twice"));
+  CHECK(says(testing::check_codec(never_zero{}), "zeros come back as something else"));
 }

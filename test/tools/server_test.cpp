@@ -39,7 +39,9 @@
 #include "rubato/protocol/protocol.hpp"
 #include "rubato/protocol/ssp.hpp"
 #include "rubato/server/blueprint.hpp"
+#include "rubato/storage/bfloat16.hpp"
 #include "rubato/storage/dense.hpp"
+#include "rubato/storage/int8_blocks.hpp"
 #include "rubato/storage/multi_version.hpp"
 #include "rubato/storage/sparse.hpp"
 #include "src/tools/server/host.hpp"
@@ -188,6 +190,11 @@ TEST_CASE("rubato-server and a program that links the worker side agree") {
   // The partition may be said in the table's type.
   CHECK(hosted_says(words({"--protocol", "asp", "--partition", "range"})) ==
         agreed(asp{}, dense<float, merge_of_protocol, range>{.rows = 100, .width = 3}, 2));
+  dense<float> coded = t;
+  coded.codec = {.updates = int8_blocks{}, .answers = bfloat16{}};
+  CHECK(hosted_says(words({"--protocol", "bsp", "--update-codec", "int8", "--answer-codec", "bfloat16"})) ==
+        agreed(bsp{}, coded, 2));
+  CHECK(hosted_says(words({"--protocol", "bsp", "--update-codec", "int8"})) != agreed(bsp{}, coded, 2));
   // So may the merge, and it may be the protocol's own.
   CHECK(hosted_says(words({"--protocol", "bsp", "--merge", "sum"})) ==
         agreed(bsp{}, dense<float, sum>{.rows = 100, .width = 3}, 2));
@@ -456,6 +463,8 @@ TEST_CASE("what is wrong in rubato-server's lists is named") {
         "multi_version_sparse");
   CHECK(complaint({"--rows", "3", "--partition", "rnage"}) ==
         "--partition: \"rnage\", expected range, hash or range_hash");
+  CHECK(complaint({"--rows", "3", "--update-codec", "float16"}) ==
+        "--update-codec: \"float16\", expected none, bfloat16 or int8");
   CHECK(complaint({"--rows", "3", "--type", "int"}) ==
         "--type: \"int\", expected float, double, int32 or int64");
   CHECK(complaint({"--rows", "3", "--type", "float,int16"}) ==

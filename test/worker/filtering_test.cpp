@@ -111,7 +111,7 @@ TEST_CASE("filtering: sums are of all servers' parts, slots stay from commit to 
     f.measure(0, *one);
     f.measure(1, *two);
     f.decide();
-    std::vector<detail::filtering<double>::halves> both;
+    std::vector<divided_update> both;
     both.push_back(f.split(0, std::move(one)));
     both.push_back(f.split(1, std::move(two)));
     return both;

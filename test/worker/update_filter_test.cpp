@@ -512,6 +512,38 @@ struct setup {
 
 }  // namespace
 
+TEST_CASE("update_filter: the largest entries, as a threshold") {
+  auto const limit = [](double share, doubles const& entries) {
+    return update_filter{.largest = share}.narrowed(std::span<double const>(entries)).limit();
+  };
+  CHECK_FALSE(update_filter{.largest = 0.5}.off());
+  CHECK(limit(0.25, {1, -4, 2, 3}) == 4);
+  CHECK(limit(0.5, {1, -4, 2, 3}) == 3);
+  CHECK(limit(0.51, {1, -4, 2, 3}) == 2);
+  CHECK(limit(0.001, {1, -4, 2, 3}) == 4);  // one at least
+  CHECK(limit(1, {1, -4, 2, 3}) == 0);
+  CHECK(limit(0.5, {0, 0, 0, 3}) > 0);  // zeros are not sent
+  CHECK(limit(0.25, {std::numeric_limits<double>::quiet_NaN(), 1, 2, 3}) == std::numeric_limits<double>::infinity());
+  doubles const small{0.1, 0.2};
+  CHECK(update_filter{.threshold = 0.5, .largest = 0.5}.narrowed(std::span<double const>(small)).limit() == 0.5);
+  for (double const bad : {0.0, -0.5, 1.5, std::numeric_limits<double>::quiet_NaN()})
+    CHECK_THROWS_AS(update_filter{.largest = bad}.check(), option_error);
+}
+
+TEST_CASE("accumulator: the largest entries are sent, and the others wait until they are among these") {
+  constexpr update_filter largest{.largest = 0.25, .small = small_entries::carry};
+  accumulator a(8, sizeof(double), update_pool{});
+  push_whole(a, doubles{1, 2, 3, 4, 5, 6, 7, 8});
+  auto const first = a.take<double>(largest);
+  CHECK(spread<double>(first.get(), 8, 1) == doubles{0, 0, 0, 0, 0, 0, 7, 8});
+  CHECK(first->rows == numbers{6, 7});  // with their numbers they are shorter
+  CHECK(spread<double>(a.current(), 8, 1) == doubles{1, 2, 3, 4, 5, 6, 0, 0});
+  push_whole(a, doubles{9, 0, 0, 0, 0, 0, 1, 1});
+  CHECK(spread<double>(a.take<double>(largest).get(), 8, 1) == doubles{10, 0, 0, 0, 0, 6, 0, 0});
+  for (int i = 0; i < 3; ++i) (void)a.take<double>(largest);
+  CHECK(a.take<double>(largest).empty());  // all has gone, and no zeros follow
+}
+
 TEST_CASE("replica: without a filter everything is sent") {
   setup t(update_filter{});
   t.push(1, 1e-300);

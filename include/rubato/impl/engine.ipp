@@ -9,6 +9,7 @@
 #include "rubato/storage/impl/shared_update.ipp"
 #include "rubato/server/impl/agreement.ipp"
 #include "rubato/server/impl/blueprint.ipp"
+#include "rubato/storage/impl/coding.ipp"
 #include "rubato/server/impl/clock_credits.ipp"
 #include "rubato/server/impl/commit_log.ipp"
 #include "rubato/server/impl/commit_rounds.ipp"

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include "rubato/testing/impl/check_codec.ipp"
 #include "rubato/testing/impl/check_network.ipp"
 #include "rubato/testing/impl/check_policies.ipp"
 #include "rubato/testing/impl/check_store.ipp"

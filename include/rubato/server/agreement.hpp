@@ -5,6 +5,7 @@
 
 #include "rubato/core/clock.hpp"
 #include "rubato/protocol/rules.hpp"
+#include "rubato/storage/codec.hpp"
 
 /// What the processes of a run compare before it begins. A policy is known by its own fingerprint where it
 /// has one (`fingerprinted_policy`); else a copy of it is asked a fixed set of questions, the answers to which
@@ -21,5 +22,7 @@ namespace rubato {
 [[nodiscard]] std::uint64_t fingerprint(merge_rule const& m, staleness bound);
 /// Which of 1024 rows a filter lets through at some clocks, and what it sends of an element along a path, to 3 workers.
 [[nodiscard]] std::uint64_t fingerprint(filter_rule const& f);
+/// What a codec writes for runs of 1 to 100 values of many magnitudes, and what it makes of that. @pre there is one
+[[nodiscard]] std::uint64_t fingerprint(codec_rule const& c);
 
 }  // namespace rubato

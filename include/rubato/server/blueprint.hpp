@@ -14,6 +14,7 @@
 #include "rubato/core/optional_mutex.hpp"
 #include "rubato/partition/locator.hpp"
 #include "rubato/protocol/rules.hpp"
+#include "rubato/storage/coding.hpp"
 #include "rubato/storage/table_change.hpp"
 #include "rubato/storage/table_description.hpp"
 #include "rubato/storage/table_host.hpp"
@@ -46,6 +47,9 @@ class table_blueprint {
   /// Whether updates are kept apart by version.
   [[nodiscard]] bool versioned(std::size_t protocol = 0) const noexcept { return merge(protocol).versioned(); }
   [[nodiscard]] rubato::locator const& where() const noexcept { return where_; }
+  /// How what workers commit goes over a wire, and what they read.
+  [[nodiscard]] coding const& updates() const noexcept { return updates_; }
+  [[nodiscard]] coding const& answers() const noexcept { return answers_; }
   /// Buffers for commits.
   [[nodiscard]] update_pool const& pool() const noexcept { return pool_; }
 
@@ -64,10 +68,13 @@ class table_blueprint {
  private:
   void check(std::size_t number) const;
   void check_filter(std::size_t number, rules const& protocol, merge_rule const& merge) const;
+  void check_codec(std::size_t number) const;
 
   table_description description_;
   std::vector<merge_rule> merges_;  ///< by protocol
   rubato::locator where_;
+  coding updates_;
+  coding answers_;
   update_pool pool_;
 };
 

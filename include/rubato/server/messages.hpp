@@ -38,6 +38,12 @@ struct commit_message {
     for (std::size_t i = 0; i < parts.size(); ++i) total += parts[i]->bytes();
     return total;
   }
+  /// What it takes in memory.
+  [[nodiscard]] std::size_t held_bytes() const noexcept {
+    std::size_t total = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) total += parts[i]->held_bytes();
+    return total;
+  }
 };
 
 /// A read's request for admission.

@@ -9,6 +9,7 @@
 #include "rubato/core/raw_array.hpp"
 #include "rubato/core/time.hpp"
 #include "rubato/server/messages.hpp"
+#include "rubato/storage/coding.hpp"
 #include "rubato/storage/table_state.hpp"
 
 namespace rubato {
@@ -32,6 +33,7 @@ struct read_slot {
   read_stamp stamp{};
   time_point arrived{};     ///< when the request was at the server
   time_point admitted{};    ///< when the protocol let it go on
+  std::uint64_t coded = 0;  ///< what the values take on a wire, where a codec writes them; 0: as they lie
   table_state state{};      ///< for `selection::all`
   /// For `selection::all` of a bounded table: where the elements go instead, in the server's order, if
   /// the transport can write them there (`endpoint::scatters`). Empty: into the state.
@@ -50,8 +52,9 @@ struct read_slot {
   [[nodiscard]] std::size_t reply_bytes() const noexcept {
     switch (asked) {
       case selection::nothing: return 0;
-      case selection::rows: return values.size_bytes();
+      case selection::rows: return coded != 0 ? static_cast<std::size_t>(coded) : values.size_bytes();
       case selection::all: {
+        if (coded != 0) return state.keys().size_bytes() + static_cast<std::size_t>(coded);
         std::size_t bytes = scattered.empty() ? state.bytes() : 0;
         for (auto const piece : scattered) bytes += piece.size_bytes();
         return bytes;
@@ -60,6 +63,16 @@ struct read_slot {
     return 0;
   }
 };
+
+/// What an answer's values take on a wire, as a codec writes them. @pre they are there, and `answers` has a codec
+[[nodiscard]] inline std::uint64_t coded_answer(read_slot const& slot, coding const& answers) noexcept {
+  switch (slot.asked) {
+    case selection::nothing: return 0;
+    case selection::rows: return answers.bytes(slot.values.size_bytes());
+    case selection::all: return answers.bytes(slot.state.bytes() - slot.state.keys().size_bytes());
+  }
+  return 0;
+}
 
 /// A request of a worker to the coordinator, under partition synchronization, and its answer.
 struct cut_slot {

@@ -103,6 +103,12 @@ class shared_update {
   detail::update_node* node_ = nullptr;
 };
 
+/// A part of a commit in two.
+struct divided_update {
+  update_buffer sent{};     ///< none: nothing is sent
+  update_buffer carried{};  ///< none: nothing is carried
+};
+
 /// Gives workers the buffers of their commits, and takes them back from whoever used them last: a
 /// shard's log, a link, a replica. So a steady run allocates no parameters, and the buffer that is
 /// handed out next is the one whose memory is warm. One pool is for one table.

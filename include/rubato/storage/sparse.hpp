@@ -29,6 +29,7 @@ struct sparse {
   Merge merge{};
   std::remove_const_t<Partition> partition{};
   update_filter filter{};              ///< small entries of commits are not sent; off unless set
+  table_codec codec{};                 ///< how values go over wires in fewer bytes; as they are unless set
   /// How many of the rows fetched by key a worker keeps, and so does a process of several workers; the
   /// least recently used go first. 0: no limit. What has been pushed to them is not in there.
   std::uint64_t cached_rows = 0;

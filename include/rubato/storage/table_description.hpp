@@ -13,6 +13,7 @@
 #include "rubato/core/ids.hpp"
 #include "rubato/partition/partition_rule.hpp"
 #include "rubato/protocol/rules.hpp"
+#include "rubato/storage/codec.hpp"
 #include "rubato/storage/concepts.hpp"
 #include "rubato/storage/table_host.hpp"
 #include "rubato/storage/table_spec.hpp"
@@ -36,6 +37,7 @@ struct table_description {
   std::size_t width = 1;  ///< elements in a row
   bool check_finite = false;  ///< pushes of NaN or infinity are refused
   update_filter filter{};
+  table_codec codec{};  ///< how values go over wires in fewer bytes
   std::uint64_t cached_rows = 0;  ///< how many fetched rows a worker keeps; 0: no limit
   partition_rule partition;
   std::optional<merge_rule> merge{};  ///< none: the protocol's
@@ -89,6 +91,7 @@ template <table_spec Table>
     d.merge = static_cast<typename Table::merge_type>(table.merge);
   d.init = std::as_bytes(std::span<typename Table::value_type const>(table.init));
   if constexpr (!Table::bounded) d.init_keys = table.init_keys;
+  if constexpr (requires { table.codec; }) d.codec = table.codec;
   return d;
 }
 

@@ -11,6 +11,7 @@
 #include "rubato/core/ids.hpp"
 #include "rubato/partition/concepts.hpp"
 #include "rubato/protocol/concepts.hpp"
+#include "rubato/storage/codec.hpp"
 #include "rubato/storage/update_filter.hpp"
 
 namespace rubato {
@@ -37,6 +38,7 @@ struct merge_of_protocol {};
 /// | `t.partition`      | a `partition_policy` |
 /// | `t.filter`         | an `update_filter` |
 /// | `t.cached_rows`    | how many rows fetched by key a worker keeps; 0: all |
+/// | `t.codec`          | optional: a `table_codec` |
 /// | `t.store_options`  | optional: what the store is made with beside its shape, `store(shape, t.store_options)`; copied |
 ///
 /// The shortest table of one's own derives from `dense` or `sparse` and names another store:

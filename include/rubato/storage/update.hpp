@@ -36,10 +36,15 @@ struct update {
   bool whole = false;  ///< whether every element of the server's part has a value
   std::vector<std::uint64_t> rows;  ///< keyed: the rows that have values
   raw_array values;  ///< width for each row
+  std::uint64_t coded = 0;  ///< what the values take on a wire, where a codec writes them; 0: as they lie
 
   [[nodiscard]] bool empty() const noexcept { return values.empty(); }
   /// What it takes on a wire, without framing.
   [[nodiscard]] std::size_t bytes() const noexcept {
+    return rows.size() * sizeof(std::uint64_t) + (coded != 0 ? static_cast<std::size_t>(coded) : values.size_bytes());
+  }
+  /// What it takes in memory.
+  [[nodiscard]] std::size_t held_bytes() const noexcept {
     return rows.size() * sizeof(std::uint64_t) + values.size_bytes();
   }
   /// For those who compute. @pre its elements are of type T

@@ -39,7 +39,7 @@ enum class kind : std::uint8_t {
 /// Who asks without being a worker: for the folded state, at once.
 inline constexpr std::uint32_t observer = ~std::uint32_t{0};
 
-/// What a commit's body holds of one table: row numbers, then values.
+/// What a commit's body holds of one table: row numbers, then values, as the table's codec writes them if it has one.
 struct part_size {
   bool whole = false;
   std::uint64_t rows = 0;
@@ -81,7 +81,8 @@ struct request_meta {
   }
 };
 
-/// The body holds the rows' values; of all rows of a sparse table first their numbers.
+/// The body holds the rows' values, to workers as the table's codec writes them if it has one; of all rows of a sparse
+/// table first their numbers.
 struct reply_meta {
   clock_index server_clock{};
   clock_index included{};

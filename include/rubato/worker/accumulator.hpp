@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,13 @@ class accumulator {
     clear_slots();
     return std::exchange(current_, {});
   }
+  /// The same in two.
+  template <parameter T>
+  [[nodiscard]] divided_update divide(update_filter const& filter) {
+    if (filter.off() || empty()) return {release(), {}};
+    update_buffer carried = split<T>(filter);
+    return {release(), std::move(carried)};
+  }
   /// What was released, or a part of it. @pre nothing is there
   void put(update_buffer part) { start_with(std::move(part)); }
   /// Every row is there, zero where nothing was pushed. @pre rows are bounded
@@ -180,7 +188,8 @@ class accumulator {
   /// Leaves in `current_` what is to be sent, if anything, and returns what is to be carried, if
   /// anything. `slots_` are still those from before. @pre there is a current update
   template <parameter T>
-  [[nodiscard]] update_buffer split(update_filter const& filter) {
+  [[nodiscard]] update_buffer split(update_filter const& given) {
+    update_filter const filter = given.narrowed(std::span<T const>(current_->values.as<T>()));
     auto const sent = [filter](T x) { return filter.sends(x); };
     auto const small = [filter](T x) { return x != T{} && !filter.sends(x); };
     update& all = *current_;

@@ -21,12 +21,6 @@ namespace rubato::detail {
 template <parameter T>
 class filtering {
  public:
-  /// A part of a commit in two.
-  struct halves {
-    update_buffer sent;     ///< none: nothing is sent
-    update_buffer carried;  ///< none: nothing is carried
-  };
-
   filtering(locator const& where, std::size_t width, filter_rule filter, worker_id self, update_pool pool)
       : where_(where), width_(width), filter_(std::move(filter)), point_{{}, self}, pool_(std::move(pool)) {}
 
@@ -73,7 +67,7 @@ class filtering {
   }
 
   /// @param all whole or keyed, not empty
-  [[nodiscard]] halves split(std::uint32_t server, update_buffer all) {
+  [[nodiscard]] divided_update split(std::uint32_t server, update_buffer all) {
     if (!filter_.by_element() && point_.last) return {std::move(all), {}};
     ask_rows(server, *all);
     if (!filter_.by_element()) return split_rows(*all);
@@ -165,7 +159,7 @@ class filtering {
     }
   }
 
-  [[nodiscard]] halves split_rows(update const& all) const {
+  [[nodiscard]] divided_update split_rows(update const& all) const {
     return {pick(all, [this](std::size_t row) { return taken_[row] != 0; }),
             pick(all, [this](std::size_t row) { return taken_[row] == 0; })};
   }

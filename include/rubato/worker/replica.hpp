@@ -112,6 +112,9 @@ class replica {
   /// Whether a worker that ends has to commit, pushed or not.
   [[nodiscard]] virtual bool ends_with_commit() const noexcept { return false; }
 
+  /// Whether the whole table may be written where the user wants it as it comes: not where it comes coded.
+  [[nodiscard]] bool may_scatter() const noexcept { return !answers_coded_; }
+
   /// Whether a filter looks at what is committed; then it is told what the body has read.
   [[nodiscard]] bool filtered() const noexcept { return filtered_; }
   virtual void saw_whole(std::byte const*) {}
@@ -198,9 +201,13 @@ class replica {
       for (auto const& u : committed)
         if (u.stamp >= included) f(*u.part);
       if (auto const* u = own.current()) f(*u);
+      if (left == nullptr) return;
+      if (auto const* u = left->current()) f(*u);
     }
 
-    [[nodiscard]] bool has_own() const noexcept { return !committed.empty() || !own.empty(); }
+    [[nodiscard]] bool has_own() const noexcept {
+      return !committed.empty() || !own.empty() || (left && !left->empty());
+    }
 
     accumulator own;
     std::vector<committed_update> committed;  // oldest first
@@ -208,6 +215,7 @@ class replica {
     clock_index base_included = clock_index::lowest();
     fetch_mark mark{};
     read_slot slot{};
+    std::unique_ptr<accumulator> left;  ///< where updates are coded: what rounding has taken away
   };
 
   replica(table_blueprint const& table, std::uint32_t servers, bool asks_all);
@@ -230,6 +238,7 @@ class replica {
   // What all replicas of the table have in common is the plan's, whose memory is warm where workers are many.
   locator const& where_;
   update_filter const& filter_;
+  coding const& updates_;
   std::size_t row_bytes_;
   std::vector<part> parts_;
   bool asks_all_;  ///< in whole reads, servers without rows, too
@@ -238,6 +247,7 @@ class replica {
   bool base_pays_ = false;  ///< since then it has been read again, or would have been
   bool pushed_ = false;     ///< since `take_pushed`
   bool filtered_ = false;
+  bool answers_coded_;
   recent_fetch recent_;  ///< rows that are not in `rows_`; only where that has no capacity
   row_cache<> rows_;
 };

@@ -140,6 +140,13 @@ void add_tables(CLI::App& app, texts& t) {
                  "which server holds which rows: by range, hash or range_hash")
       ->type_name("LIST")
       ->capture_default_str();
+  app.add_option("--update-codec", t.tables.update_codec,
+                 "how workers write what they commit, as their program says: none, bfloat16 or int8")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app.add_option("--answer-codec", t.tables.answer_codec, "how the server writes what they read: none, bfloat16 or int8")
+      ->type_name("LIST")
+      ->capture_default_str();
 }
 
 staleness staleness_from(std::string const& text) {

@@ -12,7 +12,9 @@
 #include "rubato/partition/range.hpp"
 #include "rubato/partition/range_hash.hpp"
 #include "rubato/protocol/merge.hpp"
+#include "rubato/storage/bfloat16.hpp"
 #include "rubato/storage/dense.hpp"
+#include "rubato/storage/int8_blocks.hpp"
 #include "rubato/storage/multi_version.hpp"
 #include "rubato/storage/sparse.hpp"
 
@@ -80,6 +82,12 @@ partition_rule partition_from(std::string_view name) {
   return range_hash{};
 }
 
+codec_rule codec_from(std::string_view name) {
+  if (name == "bfloat16") return bfloat16{};
+  if (name == "int8") return int8_blocks{};
+  return {};
+}
+
 template <class T>
 table_description description_of_elements(table_options const& o) {
   auto const versioned_or_not = [&](auto table) {
@@ -97,9 +105,11 @@ std::vector<table_options> tables_from(table_texts const& t) {
   value_list const types("--type", t.type);
   value_list const merges("--merge", t.merge);
   value_list const partitions("--partition", t.partition);
+  value_list const update_codecs("--update-codec", t.update_codec);
+  value_list const answer_codecs("--answer-codec", t.answer_codec);
   value_list const rows("--rows", t.rows);
   value_list const widths("--width", t.width);
-  auto const lists = {&storages, &types, &merges, &partitions, &rows, &widths};
+  auto const lists = {&storages, &types, &merges, &partitions, &update_codecs, &answer_codecs, &rows, &widths};
   std::size_t count = 1;
   for (auto const* list : lists) count = std::max(count, list->size());
   for (auto const* list : lists) list->check_size(count);
@@ -110,6 +120,8 @@ std::vector<table_options> tables_from(table_texts const& t) {
         .type = types.one_of({"float", "double", "int32", "int64"}, i),
         .merge = merges.one_of({"protocol", "sum", "average"}, i),
         .partition = partitions.one_of({"range", "hash", "range_hash"}, i),
+        .update_codec = update_codecs.one_of({"none", "bfloat16", "int8"}, i),
+        .answer_codec = answer_codecs.one_of({"none", "bfloat16", "int8"}, i),
         .rows = rows.number<std::uint64_t>(0, i),
         .width = widths.number<std::size_t>(1, i)};
   return tables;
@@ -121,6 +133,7 @@ table_description description_of(table_options const& t) {
            : t.type == "int64" ? description_of_elements<std::int64_t>(t)
                                : description_of_elements<float>(t);
   d.partition = partition_from(t.partition);
+  d.codec = {.updates = codec_from(t.update_codec), .answers = codec_from(t.answer_codec)};
   if (t.merge == "sum") d.merge = sum{};
   if (t.merge == "average") d.merge = average{};
   return d;

@@ -16,6 +16,8 @@ struct table_options {
   std::string type = "float";
   std::string merge = "protocol";
   std::string partition = "range_hash";
+  std::string update_codec = "none";
+  std::string answer_codec = "none";
   std::uint64_t rows = 0;
   std::size_t width = 1;
 
@@ -29,6 +31,8 @@ struct table_texts {
   std::string type = "float";
   std::string merge = "protocol";
   std::string partition = "range_hash";
+  std::string update_codec = "none";
+  std::string answer_codec = "none";
   std::string rows = "0";
   std::string width = "1";
 };

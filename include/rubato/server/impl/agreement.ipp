@@ -157,6 +157,26 @@ std::uint64_t fingerprint(filter_rule const& f) {
   return d.value();
 }
 
+std::uint64_t fingerprint(codec_rule const& c) {
+  if (c.fingerprint()) return *c.fingerprint();
+  detail::digest d;
+  std::vector<float> values, back;
+  std::vector<std::byte> coded;
+  for (std::size_t n = 1; n <= 100; n += n < 4 ? 1 : 32) {
+    values.resize(n);
+    back.resize(n);
+    for (std::size_t i = 0; i < n; ++i)
+      values[i] = std::ldexp(static_cast<float>(i * 37 % 101) - 50.0F, static_cast<int>(i * 13 % 41) - 20);
+    coded.assign(c.bytes(n), std::byte{});
+    c.encode(values, coded);
+    c.decode(coded, back);
+    d.add(std::uint64_t{coded.size()});
+    for (std::byte const b : coded) d.add(std::uint64_t{std::to_integer<std::uint8_t>(b)});
+    for (float const x : back) d.add(double{x});
+  }
+  return d.value();
+}
+
 std::uint64_t fingerprint(admission_rule const& a) {
   if (a.fingerprint()) return *a.fingerprint();
   admission_rule const copy = a.unshared();

@@ -149,6 +149,10 @@ inline std::string text_of_table(table_blueprint const& t) {
   return text + ", placement " + text_of_fingerprint(places_of(t));
 }
 
+inline std::string text_of_codec(codec_rule const& c) {
+  return name_of_type(c.type()) + " (" + text_of_fingerprint(fingerprint(c)) + ")";
+}
+
 /// What parts of a protocol cannot mean together.
 inline void check(rules const& p) {
   auto const& rounds = p.visibility.rounds();
@@ -186,7 +190,9 @@ inline void check(rules const& p) {
 table_blueprint::table_blueprint(std::size_t number, table_description description,
                                  std::span<rules const> protocols, std::uint32_t servers)
     : description_(detail::checked_size(number, std::move(description), servers)),
-      where_(detail::located(number, description_, servers)) {
+      where_(detail::located(number, description_, servers)),
+      updates_(description_.codec.updates, description_.element, row_bytes()),
+      answers_(description_.codec.answers, description_.element, row_bytes()) {
   for (rules const& p : protocols) {
     merges_.push_back(description_.merge.value_or(p.merge));
     check(number, p);
@@ -224,6 +230,9 @@ void table_blueprint::check(std::size_t number, rules const& protocol) const {
 void table_blueprint::check_filter(std::size_t number, rules const& protocol, merge_rule const& merge) const {
   filter_rule const& filter = *protocol.filter;
   auto const refuse = [number](std::string const& what) { detail::refuse_table(number, what); };
+  if (description_.filter.largest != 1)
+    refuse("it sends the largest entries of commits, and the protocol has a filter of its own: leave .filter.largest "
+           "out");
   if (!description_.filter.off())
     refuse(fmt::format("it leaves entries below {} out of commits, and the protocol has a filter of its own: set "
                        ".filter = {{.threshold = 0}}",
@@ -238,6 +247,9 @@ void table_blueprint::check_filter(std::size_t number, rules const& protocol, me
     refuse("the protocol's filter sends what has changed since it sent last, and this merge weighs what is sent by its "
            "version: use another merge or a filter without slots");
   if (!filter.differences()) return;
+  if (updates_)
+    refuse("the protocol's filter sends by how much updates have changed, and a codec carries a part of that to the "
+           "next one: leave .codec.updates out");
   if (merge.decay() != 1.0)
     refuse("the protocol's filter sends by how much updates have changed, and this merge does not keep what it was "
            "sent: use momentum with mu = 1, or another filter");
@@ -250,6 +262,7 @@ void table_blueprint::check(std::size_t number) const {
   auto const refuse = [number](std::string const& what) { detail::refuse_table(number, what); };
   table_description const& d = description_;
   d.filter.check();
+  check_codec(number);
   std::uint64_t const rows = d.bounded ? d.rows : d.init_keys.size();
   for (key const k : d.init_keys)
     if (!where_.contains(k))
@@ -259,6 +272,18 @@ void table_blueprint::check(std::size_t number) const {
   if ((!d.bounded || given != 0) && given != rows * d.width)
     refuse("init has " + std::to_string(given) + " values, expected " +
            std::to_string(rows * d.width) + " (rows x width)");
+}
+
+void table_blueprint::check_codec(std::size_t number) const {
+  for (coding const* c : {&updates_, &answers_}) {
+    if (!*c) continue;
+    std::string const name = detail::name_of_type(c->codec().type());
+    if (is_integral(description_.element))
+      detail::refuse_table(number, "its codec " + name + " writes float and double, and the table is of " +
+                                       to_string(description_.element));
+    if (c->codec().bytes(1) == 0 || c->coded_piece() == 0)
+      detail::refuse_table(number, "its codec " + name + " writes values in no bytes, expected 1 or more");
+  }
 }
 
 update table_blueprint::initial_values(server_id s) const {
@@ -344,8 +369,13 @@ void blueprint::check(table_changes const& c) const {
                                         " is applied to it, expected " + to_string(tables_[f.table].element()));
     if (!f.change) detail::refuse_table(f.table, "a function is applied to it that is empty");
   }
-  if (c.moved)
-    for (std::size_t i = 0; i < tables_.size(); ++i) tables_[i].check(i, *c.moved);
+  if (!c.moved) return;
+  for (std::size_t i = 0; i < tables_.size(); ++i) {
+    tables_[i].check(i, *c.moved);
+    if (tables_[i].answers())
+      detail::refuse_table(i, "a stage brings it to where the workers are, which would round it as answers are: leave "
+                              ".codec.answers out");
+  }
 }
 
 /// Rows are copied where they are, so they must be at the same places.
@@ -403,6 +433,8 @@ std::string blueprint::agreement() const {
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     std::string const name = "table " + std::to_string(i);
     add(name + ": " + detail::text_of_table(tables_[i]));
+    if (coding const& c = tables_[i].updates()) add("updates of " + name + ": " + detail::text_of_codec(c.codec()));
+    if (coding const& c = tables_[i].answers()) add("answers of " + name + ": " + detail::text_of_codec(c.codec()));
     for (std::size_t p = 0; p < protocols_.size(); ++p)
       add(of_protocol(p) + "merge of " + name + ": " +
           detail::text_of_merge(tables_[i].merge(p), protocols_[p].admission.bound()));

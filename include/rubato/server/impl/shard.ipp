@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "rubato/core/error.hpp"
@@ -152,11 +153,28 @@ void shard::read_released(std::size_t table, read_header const& header, read_slo
 }
 
 namespace detail {
-inline void fill(read_slot& slot, table_host const& host, std::size_t row_bytes, table_view const& seen) {
-  if (slot.asked == selection::all) return host.snapshot(slot.state, seen);
-  if (slot.asked != selection::rows) return;
-  slot.values.resize_bytes(slot.rows.size() * row_bytes);
-  host.read(slot.rows, slot.values.data(), seen);
+/// A worker gets what a codec leaves of the values, whether there is a wire or not.
+inline void round(read_slot& slot, coding const& answers) {
+  slot.coded = coded_answer(slot, answers);
+  if (slot.asked == selection::rows) return answers.round(slot.values.bytes());
+  for (std::size_t i = 0; i < slot.state.chunks(); ++i) {
+    block_ref const& kept = slot.state.chunk(i);  // the store's
+    block_ref rounded(kept.size_bytes());
+    std::memcpy(rounded.mutable_data(), kept.data(), kept.size_bytes());
+    answers.round({rounded.mutable_data(), rounded.size_bytes()});
+    slot.state.chunk(i) = std::move(rounded);
+  }
+}
+
+inline void fill(read_slot& slot, table_host const& host, table_blueprint const& table, table_view const& seen) {
+  if (slot.asked == selection::nothing) return;
+  if (slot.asked == selection::all) {
+    host.snapshot(slot.state, seen);
+  } else {
+    slot.values.resize_bytes(slot.rows.size() * table.row_bytes());
+    host.read(slot.rows, slot.values.data(), seen);
+  }
+  if (table.answers()) round(slot, table.answers());
 }
 }  // namespace detail
 
@@ -175,7 +193,7 @@ void shard::answer(guard_type& guard, std::size_t table, read_header const& head
   slot.stamp = control_.stamp_for(header.from.worker);
   if (slot.gives_rows()) control_.note_read(header);
   guard.unlock();
-  detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), {.own = copy_of(table, header.from.worker)});
+  detail::fill(slot, *hosts_[table], plan_.table(table), {.own = copy_of(table, header.from.worker)});
 }
 
 void shard::answer_under_lock(std::size_t table, read_header const& header, read_slot& slot) {
@@ -186,7 +204,7 @@ void shard::answer_under_lock(std::size_t table, read_header const& header, read
   slot.stamp = synchronized ? control_.stamp_for(reader, *header.cut) : control_.stamp_for(reader);
   table_view seen = view.seen();
   seen.own = copy_of(table, reader);
-  detail::fill(slot, *hosts_[table], plan_.table(table).row_bytes(), seen);
+  detail::fill(slot, *hosts_[table], plan_.table(table), seen);
   if (slot.gives_rows()) control_.note_read(header);
   if (control_.versioned())
     raise_version(table, reader, slot, synchronized ? view.seen_by(reader) : control_.reading(reader));
@@ -383,7 +401,7 @@ shard_memory shard::memory() const {
     m.parameters += h->bytes();
     m.versions += h->live_versions();
   }
-  control_.for_each_held([&](held_commit const& h) { m.log += h.message.bytes(); });
+  control_.for_each_held([&](held_commit const& h) { m.log += h.message.held_bytes(); });
   return m;
 }
 

@@ -25,6 +25,7 @@ update_node* update_shelf::take() {
 void update_shelf::put(update_node* node) noexcept {
   std::unique_ptr<update_node> n(node);
   n->value.rows.clear();
+  n->value.coded = 0;
   if (!n->value.whole) n->value.values.clear();  // a whole one keeps its size: it will be overwritten
   bool last;
   {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "rubato/core/raw_array.hpp"
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/server/read_slot.hpp"
@@ -34,7 +35,12 @@ class inbound_frames {
   /// Rows of sparse tables in one frame take at most `sparse_max` bytes. `finite`: values that are not finite are
   /// refused, by a wire::frame_error.
   inbound_frames(blueprint const& plan, server_id self, std::uint64_t sparse_max, bool finite = false)
-      : plan_(plan), self_(self), sparse_max_(sparse_max), finite_(finite), parts_(plan.tables().size()) {}
+      : plan_(plan),
+        self_(self),
+        sparse_max_(sparse_max),
+        finite_(finite),
+        parts_(plan.tables().size()),
+        coded_(parts_.size()) {}
 
   /// Bytes of memory that are there for what arrives, but for the window of large commits: for observers.
   [[nodiscard]] std::uint64_t room() const noexcept;
@@ -84,12 +90,14 @@ class inbound_frames {
     return sizeof(std::uint64_t) + plan_.table(table).row_bytes();
   }
   [[nodiscard]] std::uint64_t rows_max(std::size_t table) const;
-  [[nodiscard]] std::uint64_t check(std::size_t table, wire::part_size const& p) const;
-  void prepare(std::size_t table, wire::part_size const& p, destinations& body);
+  [[nodiscard]] std::uint64_t check(std::size_t table, wire::part_size const& p, coding const& by) const;
+  void prepare(std::size_t table, wire::part_size const& p, bool coded, destinations& body);
   void decide(std::uint64_t sequence, shard const& server, bool takes);
   void read_over(std::uint64_t bytes);
   void prepare_part(std::size_t table, wire::part_size const& p, shard const& server);
   void fold_window(shard& server);
+  void fold_coded(shard& server, std::size_t table, std::size_t first, std::span<std::byte const> bytes, double weight);
+  void decode(std::size_t table);
   void check_rows(std::size_t table, std::vector<std::uint64_t> const& rows, bool once) const;
   void check_finite(std::size_t table, std::span<std::byte const> values);
   [[nodiscard]] bool holds(std::size_t table, std::uint64_t row) const;
@@ -104,6 +112,8 @@ class inbound_frames {
   refusal refused_ = refusal::none;
   windowed_body windows_;
   std::vector<update_buffer> parts_;  ///< by table
+  std::vector<raw_array> coded_;      ///< by table: values that a codec has written
+  std::vector<std::byte> piece_;      ///< of such, as they are folded
   asked_read question_;
   bool has_cut_ = false;
   clock_index cut_c_min_{};

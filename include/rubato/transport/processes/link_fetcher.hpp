@@ -30,6 +30,7 @@ class link_fetcher final : public server_fetcher {
       renew(f.read, f.slot, by.asked_);
     }
     void done(refusal why) override {
+      if (why == refusal::none) decode();
       asker->missing.fetch_sub(1, std::memory_order_relaxed);
       fetch.done(why);  // this is gone with it
     }

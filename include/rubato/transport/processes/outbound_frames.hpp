@@ -8,8 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "rubato/core/raw_array.hpp"
 #include "rubato/net/link.hpp"
+#include "rubato/server/blueprint.hpp"
 #include "rubato/server/messages.hpp"
+#include "rubato/storage/coding.hpp"
 #include "rubato/storage/table_host.hpp"
 #include "rubato/storage/table_state.hpp"
 #include "rubato/storage/update.hpp"
@@ -49,17 +52,46 @@ class live_body final : public net::body_source {
   std::size_t next_ = 0;
 };
 
+/// An answer's values as a codec writes them, a piece at a time: of a frozen state, or of a table's chunks, each as it
+/// is when its turn comes.
+class coded_body final : public net::body_source {
+ public:
+  /// Takes the state.
+  coded_body(table_state& state, coding const& answers);
+  /// As `live_body`; what is yet to be taken is counted as it will be written.
+  coded_body(table_host const& host, std::uint64_t bytes, coding const& answers,
+             std::shared_ptr<std::uint64_t> to_come);
+  ~coded_body() override;
+  [[nodiscard]] std::span<std::byte const> next() override;
+
+ private:
+  coding const& answers_;
+  table_state state_{};
+  table_host const* host_ = nullptr;  ///< none: it is of a state
+  std::uint64_t bytes_ = 0;           ///< of the table's, yet to be taken
+  std::shared_ptr<std::uint64_t> to_come_{};
+  std::vector<std::byte> coded_;  ///< the piece that was given last
+  bool keys_given_ = false;
+  std::size_t chunk_ = 0;
+};
+
 /// A commit under way: kept until the server has it.
 class commit_frame final : public net::reliable_frame {
  public:
-  explicit commit_frame(commit_message&& m);
+  /// Parts are written as their tables say, and as they lie where there are none.
+  explicit commit_frame(commit_message&& m, std::span<table_blueprint const> tables = {});
 
   [[nodiscard]] wire::frame_header header() const override;
   [[nodiscard]] std::span<std::byte const> meta() const override { return meta_; }
   void gather(std::vector<std::span<std::byte const>>& body) const override;
 
  private:
+  [[nodiscard]] std::span<std::byte const> values_of(std::size_t part) const noexcept {
+    return part < coded_.size() && !coded_[part].empty() ? coded_[part].bytes() : message_.parts[part]->values.bytes();
+  }
+
   commit_message message_;
+  std::vector<raw_array> coded_;  ///< by part, of those that a codec writes; none where no table has one
   std::vector<std::byte> meta_;
 };
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "rubato/core/raw_array.hpp"
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/read_slot.hpp"
 #include "rubato/transport/processes/question.hpp"
@@ -27,17 +28,29 @@ class read_question : public question {
 
   void begin(wire::frame_header const& h, std::span<std::byte const> said,
              std::vector<std::span<std::byte>>& to) override;
+  void done(refusal why) override {
+    if (why == refusal::none) decode();
+    question::done(why);
+  }
+
+ protected:
+  /// An answer that a codec has written is there.
+  void decode();
 
  private:
   void write_body(read_header const& read);
   void begin_all(wire::frame_header const& h, std::uint64_t rows, std::vector<std::span<std::byte>>& to);
+  [[nodiscard]] std::uint64_t values_length(std::uint64_t bytes) const noexcept;
+  void await_coded(std::uint64_t bytes, std::vector<std::span<std::byte>>& to);
   [[noreturn]] void refuse(std::uint64_t bytes) const;
 
   table_blueprint const& table_;
   std::size_t number_;
   server_id server_;
   std::uint64_t sparse_max_;
+  bool coded_answer_ = false;  ///< observers get all digits
   read_slot* slot_ = nullptr;
+  raw_array coded_;  ///< what is to be decoded
 };
 
 /// The questions of one worker, one for each table and server.

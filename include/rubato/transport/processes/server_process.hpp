@@ -117,6 +117,8 @@ class server_process final : coordinator_user {
   void answer(session& s, asked_read const& asked, read_slot& slot, duration held);
   [[nodiscard]] std::uint64_t send_answer(session& s, wire::frame_header const& h, wire::reply_meta& meta,
                                           std::size_t table, read_slot& slot);
+  [[nodiscard]] std::uint64_t send_coded(session& s, wire::frame_header const& h, wire::reply_meta& meta,
+                                         std::size_t table, read_slot& slot);
   [[nodiscard]] std::span<std::byte const> written(wire::reply_meta const& meta);
   void prepare(read_slot& slot, std::size_t table, selection asked) const noexcept;
   void release();
@@ -170,7 +172,8 @@ class server_process final : coordinator_user {
   std::map<worker_id, waiting_read> waiting_;
   std::vector<worker_id> released_;
   std::vector<session*> touched_;
-  std::vector<std::byte> meta_;  ///< of the reply that is being sent
+  std::vector<std::byte> meta_;   ///< of the reply that is being sent
+  std::vector<std::byte> coded_;  ///< its values
 
   net::doorkeeper door_;
   std::unique_ptr<net::listener> listener_;

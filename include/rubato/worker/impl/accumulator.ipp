@@ -66,7 +66,7 @@ void accumulator::make_whole(bool keep) {
 void accumulator::start_with(update_buffer carried) {
   if (!carried) return;
   current_ = std::move(carried);
-  index();
+  indexed_ = false;  // most often nobody looks for a row of it
 }
 
 void accumulator::index() {

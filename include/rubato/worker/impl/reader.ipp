@@ -80,7 +80,7 @@ void reader::pull_whole(std::size_t table, std::byte* out, std::size_t elements,
   check_.whole("pull", table, elements);
   staleness const s = check_.allowed(table, asked, bound());
   if (!enter_by_base(table, s)) {
-    if (!renews_ && link_.scatters() && r.prefers_no_base()) return pull_scattered(table, out, s);
+    if (!renews_ && link_.scatters() && r.may_scatter() && r.prefers_no_base()) return pull_scattered(table, out, s);
     bring_base(table, s);
   }
   if (renews_) note_read(table, {}, r.base_clock());

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "rubato/storage/arithmetic.hpp"
+#include "rubato/worker/error_feedback.hpp"
 #include "rubato/worker/filtering.hpp"
 #include "rubato/worker/replica.hpp"
 
@@ -14,12 +15,17 @@ namespace rubato {
 replica::replica(table_blueprint const& table, std::uint32_t servers, bool asks_all)
     : where_(table.where()),
       filter_(table.description().filter),
+      updates_(table.updates()),
       row_bytes_(table.row_bytes()),
       asks_all_(asks_all),
+      answers_coded_(table.answers()),
       rows_(row_bytes_, static_cast<std::size_t>(table.description().cached_rows)) {
   parts_.reserve(servers);
-  for (std::uint32_t s = 0; s < servers; ++s)
-    parts_.emplace_back(where_.rows_of(server_id{s}), row_bytes_, table.pool());
+  for (std::uint32_t s = 0; s < servers; ++s) {
+    std::uint64_t const rows = where_.rows_of(server_id{s});
+    parts_.emplace_back(rows, row_bytes_, table.pool());
+    if (updates_) parts_.back().left = std::make_unique<accumulator>(rows, row_bytes_, table.pool());
+  }
 }
 
 clock_index replica::base_clock() const noexcept {
@@ -166,9 +172,9 @@ class replica_of final : public replica {
 
   shared_update commit(server_id s, clock_index stamp, bool keep, bool flush) override {
     part& p = parts_[s.index()];
-    if (filtering_) return commit_filtered(s, stamp, keep);
     static constexpr update_filter none{};
     update_filter const& filter = flush && filter_.small == small_entries::carry ? none : filter_;
+    if (filtering_ || p.left) return commit_divided(s, stamp, keep, flush, filter);
     if (!keep || p.own.empty()) return p.own.template take<T>(filter);
     auto committed = p.own.template take_indexed<T>(stamp, filter);
     auto sent = committed.part;
@@ -251,11 +257,15 @@ class replica_of final : public replica {
   }
 
  private:
-  shared_update commit_filtered(server_id s, clock_index stamp, bool keep) {
+  shared_update commit_divided(server_id s, clock_index stamp, bool keep, bool flush, update_filter const& filter) {
     part& p = parts_[s.index()];
-    if (p.own.empty()) return {};
-    auto [sent, carried] = filtering_->split(s.value(), p.own.release());
+    divided_update halves;
+    if (filtering_ && !p.own.empty()) halves = filtering_->split(s.value(), p.own.release());
+    else halves = p.own.template divide<T>(filter);
+    auto& [sent, carried] = halves;
     p.own.put(std::move(sent));
+    if constexpr (std::floating_point<T>)
+      if (p.left) round_with_feedback<T>(updates_, *p.left, p.own, row_bytes_, flush);
     bool const kept = keep && !p.own.empty();
     if (kept) p.committed.push_back(p.own.take_indexed(stamp));
     shared_update goes = kept ? p.committed.back().part : p.own.take();
@@ -306,6 +316,7 @@ class replica_of final : public replica {
     for (auto const& u : p.committed)
       if (u.stamp >= included) add(u.find(row, row_bytes_));
     add(p.own.find(row));
+    if (p.left) add(p.left->find(row));
   }
 
   /// Adds the own updates that one server's part of the last fetch lacks.

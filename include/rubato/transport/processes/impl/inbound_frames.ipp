@@ -18,7 +18,8 @@ namespace rubato::detail {
 std::uint64_t inbound_frames::room() const noexcept {
   std::uint64_t all = 0;
   for (update_buffer const& part : parts_)
-    if (part) all += part->bytes();
+    if (part) all += part->held_bytes();
+  for (raw_array const& values : coded_) all += values.size_bytes();
   return all;
 }
 
@@ -31,7 +32,7 @@ void inbound_frames::begin_commit(wire::frame_header const& header, std::span<st
     throw wire::frame_error("a commit of " + std::to_string(m.parts.size()) + " tables, expected " +
                             std::to_string(parts_.size()));
   std::uint64_t total = 0;
-  for (std::size_t i = 0; i < m.parts.size(); ++i) total += check(i, m.parts[i]);
+  for (std::size_t i = 0; i < m.parts.size(); ++i) total += check(i, m.parts[i], plan_.table(i).updates());
   expect_length(header, total);
   sender const from{worker_id{header.sender}, incarnation_id{header.incarnation}, m.stage};
   // What has been decided of it, or folded, would be another one's.
@@ -59,6 +60,7 @@ commit_message inbound_frames::take_commit(shard& server) {
   fold_window(server);
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     if (parts_[i]) {
+      decode(i);
       check_rows(i, parts_[i]->rows, true);
       check_finite(i, parts_[i]->values.bytes());
     }
@@ -77,6 +79,7 @@ void inbound_frames::decide(std::uint64_t sequence, shard const& server, bool ta
 
 void inbound_frames::read_over(std::uint64_t bytes) {
   for (update_buffer& part : parts_) part = {};
+  for (raw_array& values : coded_) values.clear();
   windows_.add({.room = {}, .bytes = static_cast<std::size_t>(bytes)});
 }
 
@@ -84,10 +87,13 @@ void inbound_frames::read_over(std::uint64_t bytes) {
 /// parameters.
 void inbound_frames::prepare_part(std::size_t table, wire::part_size const& p, shard const& server) {
   // Between windows others may read: each chunk of the store is changed as a whole.
-  std::size_t const unit = table_state::chunk_bytes(plan_.table(table).row_bytes());
+  coding const& codec = plan_.table(table).updates();
+  std::size_t const unit =
+      codec ? codec.coded_piece() : table_state::chunk_bytes(plan_.table(table).row_bytes());
   if (server.folds_runs(table) && p.whole && p.bytes > windowed_body::window_size &&
       unit <= windowed_body::window_size) {
     parts_[table] = {};
+    coded_[table].clear();
     windows_.add({.room = {},
                   .table = table,
                   .bytes = static_cast<std::size_t>(p.bytes),
@@ -96,15 +102,45 @@ void inbound_frames::prepare_part(std::size_t table, wire::part_size const& p, s
     return;
   }
   destinations room;
-  prepare(table, p, room);
+  prepare(table, p, static_cast<bool>(codec), room);
   for (auto const one : room) windows_.add({.room = one});
 }
 
 void inbound_frames::fold_window(shard& server) {
   windows_.take([&](std::size_t table, std::size_t first, std::span<std::byte const> bytes, double weight) {
+    if (plan_.table(table).updates()) return fold_coded(server, table, first, bytes, weight);
     check_finite(table, bytes);
     server.fold_run(table, first / plan_.table(table).row_bytes(), bytes, weight);
   });
+}
+
+/// Whole pieces, but for the last of all. @param first of the bytes, in the part
+void inbound_frames::fold_coded(shard& server, std::size_t table, std::size_t first, std::span<std::byte const> bytes,
+                                double weight) {
+  table_blueprint const& t = plan_.table(table);
+  coding const& codec = t.updates();
+  std::size_t at = first / codec.coded_piece() * codec.piece_bytes();  // of the values
+  auto const all = static_cast<std::size_t>(rows_here(table)) * t.row_bytes();
+  for (std::size_t done = 0; done < bytes.size();) {
+    piece_.resize(std::min(codec.piece_bytes(), all - at));
+    auto const coded = bytes.subspan(done, static_cast<std::size_t>(codec.bytes(piece_.size())));
+    codec.decode(coded, piece_);
+    check_finite(table, piece_);
+    server.fold_run(table, at / t.row_bytes(), piece_, weight);
+    at += piece_.size();
+    done += coded.size();
+  }
+}
+
+/// Only what has arrived takes memory as numbers.
+void inbound_frames::decode(std::size_t table) {
+  table_blueprint const& t = plan_.table(table);
+  if (!t.updates()) return;
+  update& u = *parts_[table];
+  std::uint64_t const rows = u.whole ? rows_here(table) : u.rows.size();
+  u.values.resize_bytes(static_cast<std::size_t>(rows) * t.row_bytes());
+  t.updates().decode(coded_[table].bytes(), u.values.bytes());
+  coded_[table] = {};
 }
 
 // ---- requests
@@ -160,8 +196,8 @@ void inbound_frames::begin_values(wire::frame_header const& header, std::span<st
   auto const m = wire::from_bytes<wire::part_size>(meta);
   if (header.table >= parts_.size())
     throw wire::frame_error("values of table " + std::to_string(header.table) + ", which there is not");
-  expect_length(header, check(header.table, m));
-  prepare(header.table, m, body);
+  expect_length(header, check(header.table, m, {}));
+  prepare(header.table, m, false, body);
 }
 
 void inbound_frames::take_values(std::uint16_t table, shard& server, bool initial) {
@@ -183,11 +219,11 @@ std::uint64_t inbound_frames::rows_max(std::size_t table) const {
 }
 
 /// The bytes of a part that fits its table.
-std::uint64_t inbound_frames::check(std::size_t table, wire::part_size const& p) const {
+std::uint64_t inbound_frames::check(std::size_t table, wire::part_size const& p, coding const& by) const {
   table_blueprint const& t = plan_.table(table);
   std::uint64_t const most = t.bounded() ? rows_here(table) : sparse_max_ / row_bytes(table);
   std::uint64_t const rows = p.whole ? rows_here(table) : p.rows;
-  if ((p.whole && (!t.bounded() || p.rows != 0)) || rows > most || p.bytes != rows * t.row_bytes())
+  if ((p.whole && (!t.bounded() || p.rows != 0)) || rows > most || p.bytes != by.bytes(rows * t.row_bytes()))
     throw wire::frame_error("an update of table " + std::to_string(table) + " with " +
                             std::to_string(p.rows) + " rows and " + std::to_string(p.bytes) +
                             " bytes of values, expected at most " + std::to_string(most) + " rows of " +
@@ -195,14 +231,15 @@ std::uint64_t inbound_frames::check(std::size_t table, wire::part_size const& p)
   return p.rows * sizeof(std::uint64_t) + p.bytes;
 }
 
-void inbound_frames::prepare(std::size_t table, wire::part_size const& p, destinations& body) {
+void inbound_frames::prepare(std::size_t table, wire::part_size const& p, bool coded, destinations& body) {
   update_buffer& part = parts_[table];
   part = plan_.table(table).pool().take();
   part->whole = p.whole;
   part->rows.resize(static_cast<std::size_t>(p.rows));
-  part->values.resize_bytes(static_cast<std::size_t>(p.bytes));
+  raw_array& values = coded ? coded_[table] : part->values;
+  values.resize_bytes(static_cast<std::size_t>(p.bytes));
   body.push_back(wire::bytes_of(part->rows));
-  body.push_back(part->values.bytes());
+  body.push_back(values.bytes());
 }
 
 void inbound_frames::check_rows(std::size_t table, std::vector<std::uint64_t> const& rows,

@@ -49,12 +49,47 @@ std::span<std::byte const> live_body::next_beside() {
   return {chunk.data(), chunk.size_bytes()};
 }
 
-commit_frame::commit_frame(commit_message&& m) : message_(std::move(m)) {
+coded_body::coded_body(table_state& state, coding const& answers) : answers_(answers) {
+  swap(state_, state);
+  state.clear();
+}
+
+coded_body::coded_body(table_host const& host, std::uint64_t bytes, coding const& answers,
+                       std::shared_ptr<std::uint64_t> to_come)
+    : answers_(answers), host_(&host), bytes_(bytes), to_come_(std::move(to_come)) {
+  *to_come_ += bytes_;
+}
+
+coded_body::~coded_body() {
+  if (to_come_) *to_come_ -= bytes_;
+}
+
+std::span<std::byte const> coded_body::next() {
+  if (!std::exchange(keys_given_, true))
+    if (auto const keys = std::as_bytes(state_.keys()); !keys.empty()) return keys;
+  if (chunk_ == (host_ != nullptr ? host_->chunks() : state_.chunks())) return {};
+  block_ref const chunk = host_ != nullptr ? host_->chunk(chunk_) : state_.chunk(chunk_);
+  ++chunk_;
+  coded_.resize(answers_.bytes(chunk.size_bytes()));
+  answers_.encode({chunk.data(), chunk.size_bytes()}, coded_);
+  std::uint64_t const taken = std::min<std::uint64_t>(bytes_, coded_.size());
+  bytes_ -= taken;
+  if (to_come_) *to_come_ -= taken;
+  return coded_;
+}
+
+commit_frame::commit_frame(commit_message&& m, std::span<table_blueprint const> tables) : message_(std::move(m)) {
   wire::commit_meta meta{
       .stage = message_.from.stage, .stamp = message_.stamp, .version = message_.version, .parts = {}};
   for (std::size_t i = 0; i < message_.parts.size(); ++i) {
     update const& u = *message_.parts[i];
-    meta.parts.push_back({u.whole, u.rows.size(), u.values.size_bytes()});
+    if (i < tables.size() && tables[i].updates() && !u.empty()) {
+      coding const& updates = tables[i].updates();
+      coded_.resize(message_.parts.size());
+      coded_[i].resize_bytes(static_cast<std::size_t>(updates.bytes(u.values.size_bytes())));
+      updates.encode(u.values.bytes(), coded_[i].bytes());
+    }
+    meta.parts.push_back({u.whole, u.rows.size(), values_of(i).size()});
   }
   meta_ = wire::to_bytes(meta);
 }
@@ -70,7 +105,7 @@ wire::frame_header commit_frame::header() const {
 void commit_frame::gather(std::vector<std::span<std::byte const>>& body) const {
   for (std::size_t i = 0; i < message_.parts.size(); ++i) {
     body.push_back(wire::bytes_of(message_.parts[i]->rows));
-    body.push_back(message_.parts[i]->values.bytes());
+    body.push_back(values_of(i));
   }
 }
 

@@ -12,6 +12,7 @@ namespace rubato::detail {
 void read_question::renew(read_header const& read, read_slot& slot, inquiry& by) {
   slot_ = &slot;
   asker = &by;
+  coded_answer_ = static_cast<bool>(table_.answers());
   header.kind = +wire::kind::request;
   header.table = static_cast<std::uint16_t>(number_);
   header.sender = read.from.worker.value();
@@ -33,6 +34,7 @@ void read_question::renew_observation(read_slot& slot, inquiry& by) {
   slot.asked = selection::all;
   renew(read_header{}, slot, by);
   header.sender = wire::observer;
+  coded_answer_ = false;
 }
 
 void read_question::write_body(read_header const& read) {
@@ -56,16 +58,42 @@ void read_question::begin(wire::frame_header const& h, std::span<std::byte const
     throw wire::frame_error("an answer to another question");
   slot_->stamp = {m.server_clock, m.included, m.version, m.folded_below};
   slot_->admitted = slot_->arrived + m.held;
+  slot_->coded = 0;
   switch (slot_->asked) {
     case selection::nothing: return expect_length(h, 0);
     case selection::rows: {
       std::size_t const bytes = slot_->rows.size() * table_.row_bytes();
-      expect_length(h, bytes);
+      expect_length(h, values_length(bytes));
       slot_->values.resize_bytes(bytes);
+      if (coded_answer_) return await_coded(bytes, to);
       to.push_back(slot_->values.bytes());
       return;
     }
     case selection::all: return begin_all(h, m.rows, to);
+  }
+}
+
+std::uint64_t read_question::values_length(std::uint64_t bytes) const noexcept {
+  return coded_answer_ ? table_.answers().bytes(bytes) : bytes;
+}
+
+/// Values of so many bytes come as a codec has written them, and wait beside for the rest.
+void read_question::await_coded(std::uint64_t bytes, std::vector<std::span<std::byte>>& to) {
+  slot_->coded = values_length(bytes);
+  coded_.resize_bytes(static_cast<std::size_t>(slot_->coded));
+  to.push_back(coded_.bytes());
+}
+
+void read_question::decode() {
+  if (!coded_answer_ || slot_->coded == 0) return;
+  coding const& answers = table_.answers();
+  if (slot_->asked == selection::rows) return answers.decode(coded_.bytes(), slot_->values.bytes());
+  std::span<std::byte const> left = coded_.bytes();
+  for (std::size_t i = 0; i < slot_->state.chunks(); ++i) {
+    block_ref& chunk = slot_->state.chunk(i);
+    auto const n = static_cast<std::size_t>(answers.bytes(chunk.size_bytes()));
+    answers.decode(left.first(n), {chunk.mutable_data(), chunk.size_bytes()});
+    left = left.subspan(n);
   }
 }
 
@@ -74,7 +102,11 @@ void read_question::begin_all(wire::frame_header const& h, std::uint64_t rows,
   std::size_t const row = table_.row_bytes();
   if (table_.bounded()) {
     std::size_t const bytes = static_cast<std::size_t>(table_.where().rows_of(server_)) * row;
-    expect_length(h, bytes);
+    expect_length(h, values_length(bytes));
+    if (coded_answer_) {
+      slot_->state.receive(bytes, row, [](std::byte*, std::size_t, std::size_t) {});
+      return await_coded(bytes, to);
+    }
     if (!slot_->scattered.empty()) to.insert(to.end(), slot_->scattered.begin(), slot_->scattered.end());
     else
       slot_->state.receive(bytes, row,
@@ -83,13 +115,15 @@ void read_question::begin_all(wire::frame_header const& h, std::uint64_t rows,
   }
   std::uint64_t const bytes =
       bytes_for(rows, sizeof(std::uint64_t) + row, std::numeric_limits<std::uint64_t>::max());
-  expect_length(h, bytes);
+  std::uint64_t const key_bytes = rows * sizeof(std::uint64_t), value_bytes = rows * row;
+  expect_length(h, key_bytes + values_length(value_bytes));
   if (bytes > sparse_max_) refuse(bytes);
   slot_->state.receive_rows(static_cast<std::size_t>(rows), row,
                             [&](std::span<std::uint64_t> keys, std::byte* values) {
                               to.push_back(std::as_writable_bytes(keys));
-                              to.emplace_back(values, keys.size() * row);
+                              if (!coded_answer_) to.emplace_back(values, keys.size() * row);
                             });
+  if (coded_answer_) await_coded(value_bytes, to);
 }
 
 void read_question::refuse(std::uint64_t bytes) const {

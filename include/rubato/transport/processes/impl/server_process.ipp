@@ -353,7 +353,7 @@ std::uint64_t server_process::held_of(session const& s, std::uint64_t overhead) 
   std::uint64_t held = 0;
   shard_->inspect([&](auto const& control) {
     control.for_each_held([&](held_commit const& h) {
-      if (speaks_for(s, h.info.from.value())) held += h.message.bytes() + overhead;
+      if (speaks_for(s, h.info.from.value())) held += h.message.held_bytes() + overhead;
     });
   });
   return held;
@@ -439,6 +439,8 @@ std::uint64_t server_process::send_answer(session& s, wire::frame_header const& 
     s.link.send(h, written(meta));
     return 0;
   }
+  coding const& codec = plan_.table(table).answers();
+  if (codec && h.sender != wire::observer) return send_coded(s, h, meta, table, slot);
   if (meta.asked == selection::rows) {
     s.link.send(h, written(meta), slot.values.bytes());
     return slot.values.size_bytes();
@@ -452,6 +454,29 @@ std::uint64_t server_process::send_answer(session& s, wire::frame_header const& 
   meta.rows = slot.state.keys().size();
   std::uint64_t const bytes = slot.state.bytes();
   s.link.send(h, written(meta), bytes, std::make_unique<state_body>(slot.state));
+  return bytes;
+}
+
+/// The shard has rounded what is in the slot, so that it is written as it is; tables that are streamed are rounded here.
+std::uint64_t server_process::send_coded(session& s, wire::frame_header const& h, wire::reply_meta& meta,
+                                         std::size_t table, read_slot& slot) {
+  table_blueprint const& t = plan_.table(table);
+  if (meta.asked == selection::rows) {
+    coded_.resize(static_cast<std::size_t>(t.answers().bytes(slot.values.size_bytes())));
+    t.answers().encode(slot.values.bytes(), coded_);
+    s.link.send(h, written(meta), coded_);
+    return coded_.size();
+  }
+  if (shard_->streams(table)) {
+    std::uint64_t const bytes = t.answers().bytes(t.where().rows_of(*self_) * t.row_bytes());
+    s.link.send(h, written(meta), bytes,
+                std::make_unique<coded_body>(shard_->host(table), bytes, t.answers(), s.to_come));
+    return bytes;
+  }
+  meta.rows = slot.state.keys().size();
+  std::uint64_t const keys = slot.state.keys().size_bytes();
+  std::uint64_t const bytes = keys + t.answers().bytes(slot.state.bytes() - keys);
+  s.link.send(h, written(meta), bytes, std::make_unique<coded_body>(slot.state, t.answers()));
   return bytes;
 }
 

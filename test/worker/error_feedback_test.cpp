@@ -1,0 +1,177 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <rubato/worker/error_feedback.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <rubato/core/random.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/server/blueprint.hpp>
+#include <rubato/storage/bfloat16.hpp>
+#include <rubato/storage/dense.hpp>
+#include <rubato/storage/int8_blocks.hpp>
+#include <rubato/storage/sparse.hpp>
+#include <rubato/worker/replica.hpp>
+
+using namespace rubato;
+
+namespace {
+
+constexpr std::uint64_t rows = 40;
+constexpr std::size_t width = 2, row_bytes = width * sizeof(double);
+
+/// A worker's part of a table on one server, and what it has to do with it.
+struct fed_back {
+  explicit fed_back(codec_rule c, std::uint64_t of_rows = rows)
+      : codec(std::move(c), element_type::float64, row_bytes),
+        own(of_rows, row_bytes, update_pool{}),
+        left(of_rows, row_bytes, update_pool{}) {}
+
+  void push(std::uint64_t row, double x) {
+    std::vector<double> const values{x, -x};
+    own.add_row(row, values.data());
+  }
+  void push_all(std::vector<double> const& values) {
+    own.add_whole<double>([&](auto add) { add(0, values.data(), values.size()); });
+  }
+  shared_update commit(bool last = false) {
+    detail::round_with_feedback<double>(codec, left, own, row_bytes, last);
+    return own.take();
+  }
+  [[nodiscard]] double left_of(std::uint64_t row, std::size_t column = 0) {
+    std::byte const* const at = left.find(row);
+    return at == nullptr ? 0 : reinterpret_cast<double const*>(at)[column];
+  }
+
+  coding codec;
+  accumulator own;
+  accumulator left;
+};
+
+double value_of(shared_update const& u, std::uint64_t row, std::size_t column = 0) {
+  auto const values = u->values.as<double>();
+  if (u->whole) return values[row * width + column];
+  auto const at = std::ranges::find(u->rows, row);
+  return at == u->rows.end() ? 0 : values[static_cast<std::size_t>(at - u->rows.begin()) * width + column];
+}
+
+}  // namespace
+
+TEST_CASE("error feedback: what rounding takes away goes when its row is committed again, and with no other") {
+  fed_back f(bfloat16{});
+  f.push(3, 1 + 0x1p-10);
+  f.push(7, 2.0);
+  auto const first = f.commit();
+  CHECK(value_of(first, 3) == 1);
+  CHECK(value_of(first, 3, 1) == -1);
+  CHECK(first->coded == 8);
+  CHECK(first->bytes() == 24);
+  CHECK(f.left_of(3) == 0x1p-10);
+  CHECK(f.left.find(7) == nullptr);  // of which nothing is left
+  f.push(5, 1.0);
+  auto const second = f.commit();
+  CHECK(second->rows == std::vector<std::uint64_t>{5});
+  CHECK(f.left_of(3) == 0x1p-10);
+  f.push(3, 0);
+  CHECK(value_of(f.commit(), 3) == 0x1p-10);
+  CHECK(f.left_of(3) == 0);
+  CHECK(f.commit().empty());
+}
+
+TEST_CASE("error feedback: the commit that ends a body sends all that is left") {
+  for (bool const bounded : {true, false}) {
+    fed_back f(bfloat16{}, bounded ? rows : 0);
+    f.push(3, 1 + 0x1p-10);
+    f.push(8, 4 + 0x1p-8);
+    (void)f.commit();
+    f.push(5, 1.0);
+    auto const last = f.commit(true);
+    CHECK(value_of(last, 3) == 0x1p-10);
+    CHECK(value_of(last, 8) == 0x1p-8);
+    CHECK(value_of(last, 5) == 1);
+    CHECK(f.left.empty());
+  }
+}
+
+TEST_CASE("error feedback: what is no number, or too great for one, leaves nothing behind") {
+  fed_back f(bfloat16{});
+  for (double const x : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 1e300}) {
+    f.push(1, x);
+    CHECK_FALSE(std::isfinite(value_of(f.commit(), 1)));
+    CHECK(f.left_of(1) == 0);
+  }
+}
+
+TEMPLATE_TEST_CASE("error feedback: what was sent and what is left is what was pushed, exactly", "", bfloat16,
+                   int8_blocks) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    random_stream random(seed, 4);
+    fed_back f(TestType{}, seed % 3 == 0 ? 0 : rows);
+    std::vector<double> pushed(rows * width), sent(rows * width);
+    for (int n = 0; n < 40; ++n) {
+      std::vector<bool> touched(rows);
+      if (seed % 3 != 0 && random.chance(0.2)) {
+        std::vector<double> all(rows * width);
+        for (double& x : all) x = std::floor(random.uniform() * 8192 - 4096) / 64;
+        for (std::size_t i = 0; i < all.size(); ++i) pushed[i] += all[i];
+        f.push_all(all);
+        touched.assign(rows, true);
+      } else {
+        for (std::uint64_t row = 0; row < rows; ++row) {
+          if (!random.chance(0.2)) continue;
+          double const x = std::floor(random.uniform() * 8192 - 4096) / 64;
+          f.push(row, x);
+          pushed[row * width] += x;
+          pushed[row * width + 1] -= x;
+          touched[row] = true;
+        }
+      }
+      auto const u = f.commit();
+      if (!u->whole) REQUIRE(u->rows.size() == static_cast<std::size_t>(std::ranges::count(touched, true)));
+      for (std::uint64_t row = 0; row < rows; ++row)
+        for (std::size_t c = 0; c < width; ++c) {
+          sent[row * width + c] += value_of(u, row, c);
+          REQUIRE(sent[row * width + c] + f.left_of(row, c) == pushed[row * width + c]);
+        }
+    }
+    f.push(0, 0);
+    auto const last = f.commit(true);
+    for (std::uint64_t row = 0; row < rows; ++row)
+      REQUIRE(std::abs(sent[row * width] + value_of(last, row) - pushed[row * width]) <= 0.25);
+  }
+}
+
+TEST_CASE("error feedback: a worker's own reads show all that it has pushed") {
+  blueprint const plan(ssp{}, 2, {describe(dense<double>{.rows = 8, .codec = {.updates = bfloat16{}}})});
+  auto const own = make_replica(plan.table(0), 2, false);
+  double const fine = 1 + 0x1p-10;
+  for (std::uint64_t k = 0; k < 8; ++k) own->push_rows({&k, 1}, reinterpret_cast<std::byte const*>(&fine));
+  std::vector<double> server(8);
+  for (std::uint32_t s = 0; s < 2; ++s) {
+    auto const u = own->commit(server_id{s}, clock_index{0}, false, false);
+    REQUIRE(!u.empty());
+    for (double const x : u->values.as<double>()) CHECK(x == 1);
+  }
+  for (std::uint32_t s = 0; s < 2; ++s) {
+    read_slot& slot = own->slot(server_id{s});
+    slot.asked = selection::all;
+    slot.stamp = {clock_index{1}, clock_index{1}};
+    std::size_t const bytes = static_cast<std::size_t>(plan.table(0).where().rows_of(server_id{s})) * sizeof(double);
+    slot.state.receive(bytes, sizeof(double), [](std::byte* to, std::size_t n, std::size_t) {
+      std::fill_n(reinterpret_cast<double*>(to), n / sizeof(double), 1.0);
+    });
+  }
+  own->accept_base({.at = clock_index{1}, .need = clock_index{1}, .fetch = 1});
+  std::vector<double> seen(8);
+  own->read_whole(reinterpret_cast<std::byte*>(seen.data()));
+  CHECK(seen == std::vector<double>(8, fine));
+}
