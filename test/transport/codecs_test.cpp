@@ -49,7 +49,8 @@ template <class T, bool bounded, class Read>
 void wander(auto& worker, Read read_all, std::size_t rows, std::size_t width, std::vector<double>& seen) {
   std::vector<T> values;
   std::vector<key> some;
-  for (std::uint64_t k = worker.rank(); k < 500; k += 7) some.push_back(key{k * 11 % 500});
+  // Some rows are others', too, in other company.
+  for (std::uint64_t k = worker.rank(); k < 500; k += 5 + 2 * worker.rank()) some.push_back(key{k * 11 % 500});
   for (int clock = 0; clock < 6; ++clock) {
     if (clock % 2 == 0) {
       values = read_all(worker);

@@ -18,11 +18,13 @@ constexpr std::size_t row_bytes = sizeof(float);
 /// Row k with the value k, fetched at these servers' clocks.
 recent_fetch fetched(keys const& rows, std::vector<std::int64_t> const& clocks) {
   recent_fetch f;
-  f.start(rows, {.at = clock_index{5}, .need = clock_index{2}, .fetch = 9}, row_bytes);
+  f.start(rows.size(), {.at = clock_index{5}, .need = clock_index{2}, .fetch = 9}, row_bytes);
+  CHECK(f.empty());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     auto const value = static_cast<float>(rows[i]);
     std::memcpy(f.set(i, clock_index{clocks[i]}, row_bytes), &value, row_bytes);
   }
+  f.keep(rows);
   return f;
 }
 
@@ -59,15 +61,17 @@ TEST_CASE("recent_fetch: rows move to where they are found by key, as they were 
 TEST_CASE("recent_fetch: own pushes to the same rows are added, others are left to the caller (SSP-2)") {
   recent_fetch f = fetched({2, 3, 8}, {4, 4, 4});
   std::vector<float> const deltas{10, 20, 30};
-  CHECK(f.add(keys{2, 3, 8}, deltas.data()));
-  CHECK_FALSE(f.add(keys{2, 3}, deltas.data()));
-  CHECK_FALSE(f.add(keys{2, 3, 9}, deltas.data()));
+  CHECK_FALSE(f.is_of(keys{2, 3}));
+  CHECK_FALSE(f.is_of(keys{2, 3, 9}));
+  REQUIRE(f.is_of(keys{2, 3, 8}));
+  f.add(deltas.data());
   row_cache<> rows(row_bytes);
   f.move_to(rows, row_bytes);
   CHECK(value_of(rows, 2) == 12.0F);
   CHECK(value_of(rows, 3) == 23.0F);
   CHECK(value_of(rows, 8) == 38.0F);
-  CHECK_FALSE(f.add(keys{2, 3, 8}, deltas.data()));
+  CHECK_FALSE(f.is_of(keys{2, 3, 8}));
+  CHECK_FALSE(f.is_of(keys{}));
 }
 
 TEST_CASE("recent_fetch: is given up once no row is from a clock that will do") {

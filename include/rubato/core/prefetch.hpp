@@ -15,4 +15,10 @@ inline void prefetch(void const* at, std::ptrdiff_t from, std::ptrdiff_t to) noe
   __asm__ volatile("");
 }
 
+/// The same of one line that is going to be read: others may keep it.
+inline void prefetch_to_read(void const* at) noexcept {
+  __builtin_prefetch(at, 0);
+  __asm__ volatile("");
+}
+
 }  // namespace rubato::detail

@@ -47,9 +47,11 @@ class table_blueprint {
   /// Whether updates are kept apart by version.
   [[nodiscard]] bool versioned(std::size_t protocol = 0) const noexcept { return merge(protocol).versioned(); }
   [[nodiscard]] rubato::locator const& where() const noexcept { return where_; }
-  /// How what workers commit goes over a wire, and what they read.
+  /// How what workers commit goes over a wire, and what they read. A row that is read by key is coded by itself, or it
+  /// would depend on those that it is read with, and caches on who has read what before.
   [[nodiscard]] coding const& updates() const noexcept { return updates_; }
   [[nodiscard]] coding const& answers() const noexcept { return answers_; }
+  [[nodiscard]] coding const& answers_by_key() const noexcept { return answers_by_key_; }
   /// Buffers for commits.
   [[nodiscard]] update_pool const& pool() const noexcept { return pool_; }
 
@@ -75,6 +77,7 @@ class table_blueprint {
   rubato::locator where_;
   coding updates_;
   coding answers_;
+  coding answers_by_key_;
   update_pool pool_;
 };
 

@@ -12,8 +12,8 @@
 namespace rubato {
 
 /// 2 bytes for a value: the upper half of a float, so its range and 8 significant bits. Rounds to the nearest, ties to
-/// even: by at most 1/256 of the value, and to infinity above the greatest that there is. What is not a number stays
-/// none, infinities stay. Cost: O(1) per value, without branches.
+/// even: by at most 1/256 of the value; what is finite stays so, at the greatest that there is. What is not a number stays
+/// none, infinities stay. Cost: O(1) per value.
 struct bfloat16 {
   /// What n values take.
   [[nodiscard]] static constexpr std::size_t bytes(std::size_t n) noexcept { return 2 * n; }
@@ -41,10 +41,13 @@ struct bfloat16 {
 
  private:
   [[nodiscard]] static constexpr std::uint16_t upper_half(std::uint32_t bits) noexcept {
-    constexpr std::uint32_t infinity = 0x7F80'0000, sign = 0x8000'0000, quiet = 0x40;
+    constexpr std::uint32_t infinity = 0x7F80'0000, sign = 0x8000'0000, quiet = 0x40, greatest = 0x7F7F'0000;
+    std::uint32_t const magnitude = bits & ~sign;
     std::uint32_t const nearest = (bits + 0x7FFF + ((bits >> 16U) & 1U)) >> 16U;
-    // Rounding could make infinity of what is not a number.
-    return static_cast<std::uint16_t>((bits & ~sign) > infinity ? (bits >> 16U) | quiet : nearest);
+    // Rounding could make infinity of what is finite, or not a number.
+    if (magnitude > greatest && magnitude != infinity)
+      return static_cast<std::uint16_t>(magnitude < infinity ? ((bits & sign) | greatest) >> 16U : (bits >> 16U) | quiet);
+    return static_cast<std::uint16_t>(nearest);
   }
 };
 static_assert(codec<bfloat16>);

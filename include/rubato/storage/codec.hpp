@@ -27,7 +27,8 @@ namespace rubato {
 /// `decode(encode(y))` is y bit for bit for each y that `decode` has made of what `encode` wrote. So updates and
 /// answers are what they will be at the other end before they leave, whichever way they go: in process, in virtual time
 /// and over a network the results are the same. Values are coded in pieces of whole rows that take up to 64 KiB
-/// uncoded, or of one row where that is longer. Doubles are made floats first. `testing::check_codec` checks the law.
+/// uncoded, or of one row where that is longer; answers to reads by key row by row. Doubles are made floats first, the
+/// nearest that are finite where they are. `testing::check_codec` checks the law.
 /// Models: `bfloat16`, `int8_blocks`, and the user's own of [examples/056](examples/056_a_codec_of_your_own.cpp).
 template <class C>
 concept codec = std::copyable<C> && requires(C const c, std::size_t n, std::span<float const> values,
@@ -126,7 +127,8 @@ class codec_rule {
 /// training of speech DNNs", Interspeech 2014; Karimireddy et al., "Error feedback fixes SignSGD and other gradient
 /// compression schemes", ICML 2019, Algorithm 2.
 ///
-/// *Answers* to workers' reads: servers keep all digits, and so do observers (`cluster.parameters()`), checkpoints,
+/// *Answers* to workers' reads, which are rounded anew each time: a worker's reads show its own pushes, and do not go
+/// back, up to what rounding takes away. Servers keep all digits, and so do observers (`cluster.parameters()`), checkpoints,
 /// what is moved between processes, and the copies that a merge keeps of what a worker has read.
 struct table_codec {
   codec_rule updates{};  ///< what workers commit

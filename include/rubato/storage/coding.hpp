@@ -23,6 +23,12 @@ class coding {
   coding() = default;
   coding(codec_rule codec, element_type element, std::size_t row_bytes)
       : codec_(std::move(codec)), element_(element), piece_bytes_(table_state::chunk_bytes(row_bytes)) {}
+  /// With each row a piece of its own.
+  [[nodiscard]] static coding by_row(codec_rule codec, element_type element, std::size_t row_bytes) {
+    coding c(std::move(codec), element, row_bytes);
+    c.piece_bytes_ = row_bytes;
+    return c;
+  }
 
   /// Whether there is a codec; what follows is for such only, but for `bytes`.
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(codec_); }

@@ -131,7 +131,7 @@ class dense_store {
       std::lock_guard const guard(c.lock);
       T const* const values = c.values.template as<T>();
       for (std::size_t at = element_of(rows[i]) - begin; at < chunk_size_; at = element_of(rows[i]) - begin) {
-        if (i + rows_ahead < rows.size()) expect(rows[i + rows_ahead]);
+        if (i + rows_ahead < rows.size()) detail::prefetch_to_read(about(rows[i + rows_ahead]));
         if (width_ == 1) *out = values[at];
         else std::copy_n(values + at, width_, out);
         out += width_;
@@ -175,11 +175,11 @@ class dense_store {
   [[nodiscard]] std::size_t chunk_of(std::size_t element) const noexcept {
     return chunk_shift_ != 0 ? element >> chunk_shift_ : element / chunk_size_;
   }
-  /// A row is wanted soon: locks would have each wait for the memory of the one before.
-  void expect(std::uint64_t row) const noexcept {
+  /// Where a row begins, or began, for whoever wants it soon: locks would have each wait for the memory of the one before.
+  [[nodiscard]] T const* about(std::uint64_t row) const noexcept {
     std::size_t const at = element_of(row);
     std::size_t const chunk = chunk_of(at);
-    detail::prefetch(chunks_[chunk].about.load(std::memory_order_relaxed) + (at - chunk * chunk_size_), 0, sizeof(T));
+    return chunks_[chunk].about.load(std::memory_order_relaxed) + (at - chunk * chunk_size_);
   }
 
   void assign_run(std::size_t at, std::span<T const> values) {
@@ -223,7 +223,8 @@ class dense_store {
   void fold_keyed(weighted_update<T> const& u) {
     std::size_t expected = 0;
     for (std::size_t i = 0; i < u.rows.size();) {
-      for (; expected < std::min(i + rows_ahead, u.rows.size()); ++expected) expect(u.rows[expected]);
+      for (; expected < std::min(i + rows_ahead, u.rows.size()); ++expected)
+        detail::prefetch(about(u.rows[expected]), 0, sizeof(T));
       std::size_t const chunk = chunk_of(element_of(u.rows[i]));
       guarded& c = chunks_[chunk];
       std::lock_guard const guard(c.lock);  // shared by neighbors

@@ -14,12 +14,14 @@
 namespace rubato {
 
 /// 33 bytes for 32 values, which share a power of two: MXINT8 of the OCP Microscaling Formats (MX) Specification v1.0,
-/// 2023. Beside a value much greater than it a small one is rounded to zero; error feedback sends it later.
+/// 2023. Beside a value much greater than it a small one is rounded to zero; error feedback sends it
+/// later, where it is of an update.
 ///
 /// With X the power of two at or below the greatest magnitude of the block, and 2^-127 at least, values are multiples
 /// of X/64 up to 127 X/64. Rounds to the nearest, ties to even: by at most X/128, and by X/64 above 127 X/64. That X is
 /// a power of two keeps what is rounded once (the greatest stays in [X, 2X)). A block with a value that is infinite or
-/// not a number comes back as values that are not numbers. Cost: O(1) per value.
+/// not a number comes back as values that are not numbers.
+/// Answers to reads by key are blocks within a row, of one value where rows have one. Cost: O(1) per value.
 struct int8_blocks {
   static constexpr std::size_t block = 32;  ///< values with one scale; the last block may have fewer
 
@@ -48,6 +50,16 @@ struct int8_blocks {
   static constexpr int bias = 127, fraction = 6;  // of scales as they are written; of values, in bits
   static constexpr std::byte no_numbers{255};     // such a scale
 
+  /// The nearest one, ties to even. @pre its magnitude is small
+  static double whole_number(double x) noexcept {
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)  // what follows would be x
+    return std::nearbyint(x);
+#else
+    constexpr double no_bits_below_1 = 6755399441055744.0;  // 1.5 · 2^52
+    return (x + no_bits_below_1) - no_bits_below_1;
+#endif
+  }
+
   static void encode_block(std::span<float const> values, std::byte* to) noexcept {
     std::uint32_t greatest = 0;  // magnitudes are in the order of their bits, and what is not finite is the greatest
     for (float const x : values) greatest = std::max(greatest, std::bit_cast<std::uint32_t>(x) & 0x7FFF'FFFFU);
@@ -55,9 +67,8 @@ struct int8_blocks {
     *to++ = static_cast<std::byte>(scale);
     if (scale == 255) return void(std::fill_n(to, values.size(), std::byte{}));
     double const factor = std::ldexp(1.0, fraction + bias - static_cast<int>(scale));
-    constexpr double round = 6755399441055744.0;  // 1.5 · 2^52: adding it leaves no bits below 1
     for (float const x : values) {
-      double const nearest = (double{x} * factor + round) - round;
+      double const nearest = whole_number(double{x} * factor);
       *to++ = static_cast<std::byte>(static_cast<std::int8_t>(std::clamp(nearest, -127.0, 127.0)));
     }
   }

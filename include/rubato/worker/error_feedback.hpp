@@ -30,7 +30,7 @@ void add_all_left(accumulator& left, accumulator& part, std::size_t row_bytes) {
 
 /// Rounds a part of a commit to what the server will get of it (see `table_codec`). What rounding takes away stays in
 /// `left`, and is added where the same rows are committed again: a row goes only where it is pushed. What is no finite
-/// number, or becomes none, leaves nothing behind.
+/// number leaves nothing behind.
 /// @param last no commit comes after it: all that is left goes, and nothing stays
 template <std::floating_point T>
 void round_with_feedback(coding const& codec, accumulator& left, accumulator& part, std::size_t row_bytes, bool last) {

@@ -25,12 +25,12 @@ class recent_fetch {
  public:
   [[nodiscard]] bool empty() const noexcept { return keys_.empty(); }
 
-  /// For these rows, which ascend; what was here is gone. Then `set` is called for each of them.
-  void start(std::span<std::uint64_t const> keys, fetch_mark const& mark, std::size_t row_bytes) {
+  /// For so many rows; what was here is gone. Then `set` is called for each of them, and `keep`.
+  void start(std::size_t count, fetch_mark const& mark, std::size_t row_bytes) {
     clear();
-    values_.resize_bytes(keys.size() * row_bytes);
-    clocks_.resize(keys.size());
-    keys_.assign(keys.begin(), keys.end());
+    values_.resize_bytes(count * row_bytes);
+    clocks_.resize(count);
+    keys_.reserve(count);
     mark_ = mark;
   }
   /// Where the values of the i-th row go, fetched at this server clock.
@@ -40,13 +40,18 @@ class recent_fetch {
     return values_.data() + i * row_bytes;
   }
 
-  /// Adds an own push if it is to these rows; whether it is.
+  /// They are these, which ascend. Until then there are none: something may fail in between.
+  void keep(std::span<std::uint64_t const> keys) noexcept { keys_.assign(keys.begin(), keys.end()); }
+
+  /// Whether a push to this list of rows is to all that are here, and nothing else.
+  [[nodiscard]] bool is_of(std::span<std::uint64_t const> keys) const noexcept {
+    return !empty() && std::ranges::equal(keys, keys_);
+  }
+  /// Adds such an own push.
   template <parameter T>
-  [[nodiscard]] bool add(std::span<std::uint64_t const> keys, T const* deltas) noexcept {
-    if (empty() || !std::ranges::equal(keys, keys_)) return false;
+  void add(T const* deltas) noexcept {
     std::span<T> const values = values_.as<T>();
     detail::add_scaled(values.data(), deltas, values.size(), 1.0);
-    return true;
   }
 
   /// Puts the rows where they are found by key.

@@ -192,7 +192,8 @@ table_blueprint::table_blueprint(std::size_t number, table_description descripti
     : description_(detail::checked_size(number, std::move(description), servers)),
       where_(detail::located(number, description_, servers)),
       updates_(description_.codec.updates, description_.element, row_bytes()),
-      answers_(description_.codec.answers, description_.element, row_bytes()) {
+      answers_(description_.codec.answers, description_.element, row_bytes()),
+      answers_by_key_(coding::by_row(description_.codec.answers, description_.element, row_bytes())) {
   for (rules const& p : protocols) {
     merges_.push_back(description_.merge.value_or(p.merge));
     check(number, p);
@@ -211,6 +212,9 @@ void table_blueprint::check(std::size_t number, rules const& protocol) const {
   if (protocol.admission.limits() && (merge.versioned() || merge.decay() || merge.elements() != nullptr))
     refuse("its updates change more than their weight says, which this admission limits: use sum, average, scale or "
            "another merge by weight");
+  if (protocol.admission.limits() && updates_)
+    refuse("a codec carries a part of its updates to later commits, which this admission does not count: leave "
+           ".codec.updates out");
   bool const compares_with_read = merge.elements() != nullptr && merge.elements()->copy() == worker_copy::as_read;
   if (protocol.renews && (merge.versioned() || compares_with_read))
     refuse("this merge goes by what a worker has read, which is not what it renews ahead of time: leave reads() out");

@@ -174,7 +174,8 @@ inline void fill(read_slot& slot, table_host const& host, table_blueprint const&
     slot.values.resize_bytes(slot.rows.size() * table.row_bytes());
     host.read(slot.rows, slot.values.data(), seen);
   }
-  if (table.answers()) round(slot, table.answers());
+  if (coding const& answers = slot.asked == selection::rows ? table.answers_by_key() : table.answers())
+    round(slot, answers);
 }
 }  // namespace detail
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "rubato/storage/coding.hpp"
@@ -26,7 +28,7 @@ class float_piece {
     if (!wide_) return {reinterpret_cast<float const*>(values), bytes / sizeof(float)};
     auto const* const from = reinterpret_cast<double const*>(values);
     floats_.resize(bytes / sizeof(double));
-    std::transform(from, from + floats_.size(), floats_.begin(), [](double x) { return static_cast<float>(x); });
+    std::transform(from, from + floats_.size(), floats_.begin(), [](double x) { return nearest(x); });
     return floats_;
   }
   /// Calls `write` with where floats go, and brings them to where values are.
@@ -39,6 +41,12 @@ class float_piece {
   }
 
  private:
+  /// Finite where it is finite.
+  [[nodiscard]] static float nearest(double x) noexcept {
+    constexpr double greatest = std::numeric_limits<float>::max();
+    return static_cast<float>(std::isfinite(x) ? std::clamp(x, -greatest, greatest) : x);
+  }
+
   bool wide_;
   std::vector<float> floats_;
 };

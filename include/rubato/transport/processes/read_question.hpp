@@ -40,6 +40,7 @@ class read_question : public question {
  private:
   void write_body(read_header const& read);
   void begin_all(wire::frame_header const& h, std::uint64_t rows, std::vector<std::span<std::byte>>& to);
+  [[nodiscard]] coding const& answers() const noexcept;
   [[nodiscard]] std::uint64_t values_length(std::uint64_t bytes) const noexcept;
   void await_coded(std::uint64_t bytes, std::vector<std::span<std::byte>>& to);
   [[noreturn]] void refuse(std::uint64_t bytes) const;

@@ -381,7 +381,9 @@ void cached_part::finish(pending& by) {
     }
   }
   slot.admitted = slot.arrived + by.held;
-  if (coding const& answers = cache_.plan_.table(table_).answers()) slot.coded = coded_answer(slot, answers);
+  table_blueprint const& table = cache_.plan_.table(table_);
+  if (coding const& answers = slot.asked == selection::rows ? table.answers_by_key() : table.answers())
+    slot.coded = coded_answer(slot, answers);
   auto& reader = state().readers[by.reader];
   reader.known_in = std::max(reader.known_in, slot.stamp.included);
   cache_.inquiries_[by.reader]->missing.fetch_sub(1, std::memory_order_release);

@@ -123,23 +123,45 @@ class replica_of final : public replica {
 
   void push_whole(std::byte const* bytes) override {
     auto const* const delta = reinterpret_cast<T const*>(bytes);
-    for (std::uint32_t s = 0; s < parts_.size(); ++s) {
-      if (where_.rows_of(server_id{s}) == 0) continue;
-      parts_[s].own.template add_whole<T>([&](auto add) {
-        for_each_run(s, [&](layout::run const& run) {
-          add(static_cast<std::size_t>(run.local_first) * width(),
-              delta + static_cast<std::size_t>(run.first) * width(),
-              static_cast<std::size_t>(run.rows) * width());
-        });
-      });
-    }
     index_recent();
+    fetched_rows_see([&] {
+      for (std::uint32_t s = 0; s < parts_.size(); ++s) {
+        if (where_.rows_of(server_id{s}) == 0) continue;
+        parts_[s].own.template add_whole<T>([&](auto add) {
+          for_each_run(s, [&](layout::run const& run) {
+            add(static_cast<std::size_t>(run.local_first) * width(),
+                delta + static_cast<std::size_t>(run.first) * width(),
+                static_cast<std::size_t>(run.rows) * width());
+          });
+        });
+      }
+    });
     rows_.add_all(delta);
   }
 
   void push_rows(std::span<std::uint64_t const> keys, std::byte const* bytes) override {
     auto const* const delta = reinterpret_cast<T const*>(bytes);
     if (!where_.bounded()) where_.locate(keys, places_);  // many at once: a partition may be the user's
+    bool const to_recent = recent_.is_of(keys);
+    if (!to_recent) index_recent();
+    fetched_rows_see([&] { push_to_own(keys, delta); });
+    if (to_recent) return recent_.add(delta);
+    for (std::size_t i = 0; i < keys.size(); ++i) rows_.add(keys[i], delta + i * width());
+  }
+
+  /// Adds a push to what is to be committed. Where that fails in its middle, for want of memory, fetched rows would lack
+  /// what will be sent of it, so that they are given up.
+  template <class Add>
+  void fetched_rows_see(Add add) {
+    try {
+      add();
+    } catch (...) {
+      drop_rows();
+      throw;
+    }
+  }
+  /// Adds to what is to be committed. @pre they have been located
+  void push_to_own(std::span<std::uint64_t const> keys, T const* delta) {
     bool const first = starts_update(keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       layout::place const at = where_.bounded() ? where_.rows().locate(key{keys[i]}) : places_[i];
@@ -147,9 +169,6 @@ class replica_of final : public replica {
       if (first) own.append_row(at.local, delta + i * width());
       else own.add_row(at.local, delta + i * width());
     }
-    if (recent_.add(keys, delta)) return;
-    index_recent();
-    for (std::size_t i = 0; i < keys.size(); ++i) rows_.add(keys[i], delta + i * width());
   }
 
   void saw_whole(std::byte const* values) override { filtering_->saw_whole(reinterpret_cast<T const*>(values)); }
@@ -240,7 +259,7 @@ class replica_of final : public replica {
     clock_index oldest = clock_index::highest();
     index_recent();
     bool const stays = may_stay(fetched.keys());
-    if (stays) recent_.start(fetched.keys(), mark, row_bytes_);
+    if (stays) recent_.start(fetched.size(), mark, row_bytes_);
     for (std::size_t i = 0; i < fetched.size(); ++i) {
       part& p = parts_[fetched.places[i].server.index()];
       std::size_t const at = fetched.index(i);
@@ -253,6 +272,7 @@ class replica_of final : public replica {
       if (out != nullptr) copy_row(seen, out + fetched.position(i) * row_bytes_);
       oldest = std::min(oldest, p.slot.stamp.server_clock);
     }
+    if (stays) recent_.keep(fetched.keys());
     return oldest;
   }
 

@@ -73,8 +73,12 @@ void read_question::begin(wire::frame_header const& h, std::span<std::byte const
   }
 }
 
+coding const& read_question::answers() const noexcept {
+  return slot_->asked == selection::rows ? table_.answers_by_key() : table_.answers();
+}
+
 std::uint64_t read_question::values_length(std::uint64_t bytes) const noexcept {
-  return coded_answer_ ? table_.answers().bytes(bytes) : bytes;
+  return coded_answer_ ? answers().bytes(bytes) : bytes;
 }
 
 /// Values of so many bytes come as a codec has written them, and wait beside for the rest.
@@ -86,7 +90,7 @@ void read_question::await_coded(std::uint64_t bytes, std::vector<std::span<std::
 
 void read_question::decode() {
   if (!coded_answer_ || slot_->coded == 0) return;
-  coding const& answers = table_.answers();
+  coding const& answers = this->answers();
   if (slot_->asked == selection::rows) return answers.decode(coded_.bytes(), slot_->values.bytes());
   std::span<std::byte const> left = coded_.bytes();
   for (std::size_t i = 0; i < slot_->state.chunks(); ++i) {

@@ -462,8 +462,9 @@ std::uint64_t server_process::send_coded(session& s, wire::frame_header const& h
                                          std::size_t table, read_slot& slot) {
   table_blueprint const& t = plan_.table(table);
   if (meta.asked == selection::rows) {
-    coded_.resize(static_cast<std::size_t>(t.answers().bytes(slot.values.size_bytes())));
-    t.answers().encode(slot.values.bytes(), coded_);
+    coding const& by_key = t.answers_by_key();
+    coded_.resize(static_cast<std::size_t>(by_key.bytes(slot.values.size_bytes())));
+    by_key.encode(slot.values.bytes(), coded_);
     s.link.send(h, written(meta), coded_);
     return coded_.size();
   }
