@@ -43,7 +43,11 @@ class random_process : public test::cached_process {
  public:
   /// @param renews whether workers renew what they have read, now and then
   random_process(rules const& p, shape const& is, std::uint64_t seed, std::vector<table_description> more, bool renews)
-      : cached_process(p, is, std::move(more)), random_(seed), renewals_(seed), renews_(renews), heard_(plan.servers()) {
+      : cached_process(p, is, std::move(more)),
+        random_(seed),
+        renewals_(seed),
+        renews_(renews),
+        heard_(plan.servers()) {
     while (notes_.size() < workers.size()) notes_.emplace_back(plan.servers());
     net.heard_shadow = [this](shadow const& s) { check_shadow(s); };
     net.heard_answer = [this](test::server_fetch const& f) { heard_[f.server.index()].count(f.slot); };

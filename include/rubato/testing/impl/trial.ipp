@@ -353,11 +353,14 @@ class trial {
     std::string const worker = net::to_string(net::role::worker);
     if (name.starts_with(worker)) name = name_of(net::role::worker) + name.substr(worker.size());
     let_in_[name].push_back(world_.now());
+    lets_in_.push_back(world_.now());
   }
 
   /// A process may go on for a moment after it has left its place.
   [[nodiscard]] bool came_after(std::string const& name, process_end const& first, process_end const& second) const {
     if (second.began >= first.at) return true;
+    if (name == names_[coordinator_])  // it may have stood still until then
+      return std::ranges::any_of(lets_in_, [&](time_point t) { return t >= first.at && t < second.at; });
     auto const at = let_in_.find(name);
     if (at == let_in_.end()) return false;
     return std::ranges::any_of(at->second, [&](time_point t) {
@@ -450,6 +453,7 @@ class trial {
   std::optional<process_number> liar_;
   std::uint64_t lies_left_ = 0;
   std::map<std::string, std::vector<time_point>> let_in_;  ///< by place, as its coordinator says
+  std::vector<time_point> lets_in_;  ///< the same of whomever
   std::ptrdiff_t places_taken_ = 0;  ///< by those who came late, at most
   std::set<process_number> in_danger_;
   std::set<process_number> killed_;
