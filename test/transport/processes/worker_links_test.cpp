@@ -220,6 +220,39 @@ TEST_CASE("worker_links: an answer that is too large may be withdrawn, or break 
 
 // ---- who waits longer
 
+TEST_CASE("worker_links: whose commit was refused is woken by who runs the network", "[tcp]") {
+  std::atomic<int> requests = 0;
+  played_run const at(1, [&](net::connection& from, wire::frame_header const& header) {
+    if (header.kind == +wire::kind::count) return answer_count(from, header.sequence);
+    if (header.kind != +wire::kind::request || ++requests != 2) return;
+    wire::frame_header h;
+    h.kind = +wire::kind::refused;
+    from.send(h, wire::to_bytes(wire::refused_meta{stage_id{}, refusal::order}));
+    from.flush();
+  });
+  process self(at);
+  std::atomic<bool> over = false;
+  auto const waits_until = [&](auto const& stop) {
+    detail::inquiry asked;
+    large_question q(asked);
+    self.links.ask(the_server, q);
+    (void)self.links.wait_for(asked, stop);
+    self.links.withdraw(asked);
+  };
+  std::jthread const in_turn([&] { waits_until([&] { return over.load(); }); });
+  REQUIRE(comes_to_hold([&] { return requests == 1; }));
+  std::this_thread::sleep_for(20ms);  // until it runs the network
+  std::atomic<bool> woken = false;
+  std::jthread const refused([&] {
+    waits_until([&] { return self.was_refused || over; });
+    woken = self.was_refused && !over;
+  });
+  bool const in_time = comes_to_hold([&] { return woken.load(); });
+  over = true;
+  CHECK(is_answered(self.links));  // whose answer makes all look again
+  CHECK(in_time);
+}
+
 TEST_CASE("worker_links: a server may come back later than the coordinator waits for it", "[tcp]") {
   test::log_capture const log;
   std::atomic<int> questions = 0;
