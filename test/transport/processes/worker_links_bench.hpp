@@ -194,12 +194,16 @@ class process final : detail::worker_links::user {
 
  private:
   void told(wire::control_message const&) override {}
-  void commit_refused(worker_id, stage_id, server_id, refusal) override { was_refused = true; }
+  void commit_refused(worker_id, stage_id, server_id, refusal) override {
+    told_by = std::this_thread::get_id();
+    was_refused = true;
+  }
   void broken(std::string const&) override { is_broken = true; }
 
  public:
   std::atomic<bool> is_broken = false;
   std::atomic<bool> was_refused = false;
+  std::thread::id told_by;  ///< who ran the network then
   detail::worker_links links;
 };
 

@@ -181,6 +181,7 @@ void worker_links::server::note(bool waits_for_sending) noexcept {
   arrived.store(link.sent() - link.unacknowledged(), std::memory_order_release);
 }
 
+// Also whose commit was refused may wait for it to be counted.
 void worker_links::drained(net::link& from) {
   server_of(from).note(!in_background_);
   turn_.stir();
@@ -329,7 +330,6 @@ void worker_links::end(net::link& from, wire::frame_header const& header) {
                     std::exchange(s.too_large, false) ? refusal::size : refusal::none);
   if (header.sequence != 0) return answered(s, header, refused_.reason);
   user_.commit_refused(worker_id{header.sender}, refused_.stage, s.id, refused_.reason);
-  turn_.stir();  // the worker may wait for what it will never be answered
 }
 
 void worker_links::answered(server& s, wire::frame_header const& header, refusal why) {
