@@ -183,6 +183,28 @@ TEST_CASE("local_parameters: the mean of a sum is stepped by as the same gradien
   }
 }
 
+TEST_CASE("local_parameters: a gradient that comes in pieces is stepped by as one that comes at once",
+          "[peer][local_parameters]") {
+  std::size_t const n = 9000;  // of several blocks
+  auto const fresh_of = [&] {
+    return local_parameters(test::setup_of(alone(), worker_id{0}, std::vector<double>(n, 1.0),
+                                           sgd{.rate = 0.5, .momentum = 0.5, .decay = 0.25}));
+  };
+  std::vector<double> gradient(n);
+  for (std::size_t i = 0; i < n; ++i) gradient[i] = static_cast<double>(i) - 7;
+  auto in_pieces = fresh_of(), usual = fresh_of();
+  shared_update const base = usual.initial(bytes_of(std::vector<double>(n, 2.0)));
+  shared_update const x = usual.initial(bytes_of(std::vector<double>(n, -4.0)));
+  for (int steps = 0; steps < 2; ++steps) {
+    update_buffer next = in_pieces.fresh();
+    for (auto const& [first, count] : {std::pair<std::size_t, std::size_t>{6000, 3000}, {1, 5999}, {0, 1}})
+      in_pieces.step_into(*next, base, x, first, std::as_bytes(std::span(gradient).subspan(first, count)));
+    shared_update const found = std::move(next);
+    CHECK(difference(values_of<double>(found), values_of<double>(usual.stepped(base, x, bytes_of(gradient)))) ==
+          std::nullopt);
+  }
+}
+
 TEST_CASE("local_parameters: only parameters of their size could be some peer's",
           "[peer][local_parameters]") {
   auto const local = make_parameters<float>(4);

@@ -213,6 +213,46 @@ TEST_CASE("all_reduce: costs 2(n - 1) messages of an n-th, one after the other",
   CHECK(r.peers[2].bytes_sent == 5 * 6 * (100 * sizeof(double) + 1) + 1);  // a goodbye as well
 }
 
+TEST_CASE("all_reduce: a large chunk goes in pieces, which others send on while the next are on their way", "[peer]") {
+  std::uint32_t const peers = GENERATE(2U, 3U);
+  constexpr std::size_t piece = (std::size_t{1} << 20) / sizeof(double);
+  std::size_t const pieces = peers == 2 ? 10 : 3;  // ten are not sent all at once
+  // The last chunk is shorter than the others, and the last piece of each.
+  std::size_t const size = peers * ((pieces - 1) * piece + 5) - 1;
+  simulated cluster = slow_first(1);
+  cluster.scenario.network.header_bytes = 0;
+  cluster.scenario.network.worker_link = {.latency = 1us, .bandwidth = 1'000'000'000};
+  auto const gradient = [](std::uint32_t rank, std::int64_t k, std::size_t i) {
+    return static_cast<double>((rank * 7 + static_cast<std::size_t>(k) * 3 + i) % 16);  // sums are exact
+  };
+  peer_group group{cluster, ring(peers), all_reduce{}, sgd{.rate = 0.125, .momentum = 0.5}, std::vector<double>(size)};
+  peer_report const r = group.run([&](auto& peer) {
+    std::vector<double> g(size);
+    for (auto k : peer.iterations(2)) {
+      for (std::size_t i = 0; i < size; ++i) g[i] = gradient(peer.rank(), k, i);
+      peer.step(g);
+    }
+  });
+  std::vector<double> x(size), v(size);
+  for (std::int64_t k = 0; k < 2; ++k)
+    for (std::size_t i = 0; i < size; ++i) {
+      double mean = 0;
+      for (std::uint32_t p = 0; p < peers; ++p) mean += gradient(p, k, i);
+      v[i] = 0.5 * v[i] + mean / peers;
+      x[i] -= 0.125 * v[i];
+    }
+  for (std::uint32_t i = 0; i < peers; ++i) CHECK((group.parameters(i) == x));
+  std::uint64_t const rounds = 2 * 2 * (peers - 1);
+  CHECK(r.peers[0].updates_sent == rounds);  // whatever the pieces
+  std::uint64_t bytes = 0;
+  for (peer_metrics const& p : r.peers) bytes += p.bytes_sent;
+  CHECK(bytes == rounds * size * sizeof(double) + peers * (rounds * pieces + 1));  // a goodbye as well
+  // All that a peer sends takes so long, and of what waits for it a piece, not a chunk, for each round.
+  duration const sending = sim::transfer_time(2 * (peers - 1) * (size / peers + 1) * sizeof(double), 1'000'000'000);
+  duration const of_piece = sim::transfer_time(piece * sizeof(double), 1'000'000'000);
+  CHECK(r.elapsed - 2 * 10ms < 2 * (sending + 2 * (peers - 1) * (of_piece + 10us)));
+}
+
 TEST_CASE("all_reduce: a dead peer ends the run", "[peer]") {
   simulated cluster = slow_first(1);
   cluster.scenario.crashes = {{.worker = worker_id{2}, .at = 25ms}};
@@ -224,15 +264,17 @@ TEST_CASE("all_reduce: chunks that cannot be are refused", "[peer]") {
   auto const mixing = mixing_matrix::uniform(ring(4));
   std::vector<double> const initial(8);
   auto const node = all_reduce{}.make_node(test::setup_of(mixing, worker_id{1}, initial, plain_step{}));
-  auto const chunk = [](std::vector<double> const& numbers, std::uint8_t kind = 0) {
+  auto const chunk = [](std::vector<double> const& numbers, std::uint8_t kind = 0, std::int64_t round = 0) {
     update u;
     u.values.append(std::as_bytes(std::span(numbers)));
-    return peer_message{.kind = kind, .number = 0, .parameters = shared_update(std::move(u))};
+    return peer_message{.kind = kind, .number = round, .parameters = shared_update(std::move(u))};
   };
   outbox out;
   CHECK_FALSE(node->deliver(worker_id{2}, chunk({1, 2}), out));
   CHECK_FALSE(node->deliver(worker_id{0}, chunk({1, 2, 3, 4}), out));
   CHECK_FALSE(node->deliver(worker_id{0}, chunk({1, 2}, 2), out));
+  CHECK_FALSE(node->deliver(worker_id{0}, chunk({1, 2}, 0, 6), out));
+  CHECK_FALSE(node->deliver(worker_id{0}, chunk({1, 2}, 0, -1), out));
   int taken = 0;
   while (taken < 100 && node->deliver(worker_id{0}, chunk({1, 2}), out)) ++taken;
   CHECK(taken == 8);

@@ -45,15 +45,19 @@ class local_parameters {
   /// The same with the step times `scale`.
   [[nodiscard]] shared_update stepped(shared_update const& base, shared_update const& x,
                                       std::span<std::byte const> gradient, double scale);
-  /// The same with a gradient that lies in pieces, one after another.
-  [[nodiscard]] shared_update stepped(shared_update const& base, shared_update const& x,
-                                      std::span<shared_update const> gradient);
   /// The same with the mean of `peers` gradients, of which this is the sum: in one pass.
   [[nodiscard]] shared_update stepped_by_mean(shared_update const& base, shared_update const& x,
                                               std::span<std::byte const> sum, std::uint32_t peers);
 
- private:
+  // ---- for gradients that come in pieces, in any order
+
+  /// Room for parameters, which mean nothing before they are written.
   [[nodiscard]] update_buffer fresh() const;
+  /// `stepped` for the parameters from number `first` on, as many as the gradient is for.
+  void step_into(update& to, shared_update const& base, shared_update const& x, std::size_t first,
+                 std::span<std::byte const> gradient);
+
+ private:
 
   element_type element_;
   std::size_t size_;

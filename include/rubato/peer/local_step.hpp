@@ -24,7 +24,7 @@ namespace rubato {
 /// | `s.template start<T>(size)`          | what it keeps for `size` parameters of type T, one per peer |
 /// | `state.apply(first, x, gradient, to)`| adds the step to `to`; all three spans have one size and begin at parameter number `first` |
 ///
-/// `x` are the parameters that the gradient was computed at. Blocks of one step come in any size, each
+/// `x` are the parameters that the gradient was computed at. Blocks of one step come in any size and order, each
 /// parameter once. Models: `sgd`, `plain_step`.
 template <class S>
 concept local_step = std::copyable<S> && requires(S const s, std::size_t n, std::span<float const> x,

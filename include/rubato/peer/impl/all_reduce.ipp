@@ -30,7 +30,7 @@ class all_reduce_node final : public peer_node {
         count_(setup.mixing.topology().size()),
         local_(setup),
         current_(local_.initial(setup.initial)),
-        means_(count_) {}
+        taken_(rounds()) {}
 
   // ---- under the transport's guard
 
@@ -40,11 +40,13 @@ class all_reduce_node final : public peer_node {
       lost_ = lost_.value_or(from);
       return true;
     }
-    std::size_t const bytes = m.parameters->values.size_bytes();
-    // A chunk goes through all peers before its sender can be a whole round ahead.
-    if (arrived_.size() >= 2 * std::size_t{count_} || bytes > (local_.size() / count_ + 1) * each())
+    std::size_t const longest = (local_.size() / count_ + 1) * each();
+    if (m.number < 0 || m.number >= static_cast<std::int64_t>(rounds())) return false;
+    // A piece goes through all peers before its sender can be a whole iteration ahead.
+    if (arrived_.size() >= 2 * std::size_t{count_} * pieces_of(longest) ||
+        m.parameters->values.size_bytes() > std::min(longest, piece_bytes()))
       return false;
-    arrived_.push_back(std::move(m.parameters));
+    arrived_.push_back({static_cast<std::size_t>(m.number), std::move(m.parameters)});
     return true;
   }
   void lose(worker_id w) override { lost_ = lost_.value_or(w); }
@@ -59,7 +61,6 @@ class all_reduce_node final : public peer_node {
   void reset() override {
     local_.restart();
     arrived_.clear();
-    std::ranges::fill(means_, shared_update());
     lost_.reset();
     iteration_ = 0;
     ended_ = false;
@@ -96,37 +97,96 @@ class all_reduce_node final : public peer_node {
 
  private:
   enum kind : std::uint8_t {
-    part,  ///< a chunk on its way around the ring
+    part,  ///< a piece of a chunk on its way around the ring; its number is the round
     bye,   ///< no more follow
   };
+  struct arrival {
+    std::size_t round = 0;
+    shared_update numbers{};
+  };
+
+  /// Shorter pieces are warmer when they are sent, but each wakes somebody, which may cost more.
+  static constexpr std::size_t piece_bytes_max = 1024 * 1024;
+  /// Own pieces that are sent before the first of others has come: on a fast line that is long, too, so many are on
+  /// their way at a time. More would only wait here, as copies.
+  static constexpr std::size_t pieces_ahead = 8;
 
   [[nodiscard]] std::size_t each() const noexcept { return size_of(local_.element()); }
   [[nodiscard]] worker_id next() const noexcept { return worker_id{(self_ + 1) % count_}; }
+  /// In the first half chunks are added up, in the second the means go around.
+  [[nodiscard]] std::size_t rounds() const noexcept { return 2 * (std::size_t{count_} - 1); }
+  [[nodiscard]] std::size_t half() const noexcept { return count_ - 1; }
+
+  // ---- chunks and their pieces
 
   /// Chunk number `c mod count`. The first ones are longer where it does not come out even.
-  [[nodiscard]] std::span<std::byte const> chunk(std::span<std::byte const> gradient, std::uint32_t c) const noexcept {
+  [[nodiscard]] std::span<std::byte const> chunk(std::span<std::byte const> gradient, std::size_t c) const noexcept {
     std::size_t const i = c % count_;
     std::size_t const size = local_.size() / count_;
     std::size_t const more = local_.size() % count_;
     return gradient.subspan((i * size + std::min(i, more)) * each(),
                                 (size + (i < more ? 1 : 0)) * each());
   }
+  /// The one that comes in this round.
+  [[nodiscard]] std::span<std::byte const> chunk_of_round(std::span<std::byte const> gradient,
+                                                          std::size_t round) const noexcept {
+    std::size_t const back = round < half() ? round + 1 : round - half();
+    return chunk(gradient, self_ + std::size_t{count_} - back);
+  }
+  [[nodiscard]] std::size_t piece_bytes() const noexcept { return piece_bytes_max / each() * each(); }
+  /// At least one: an empty chunk is a message, too.
+  [[nodiscard]] std::size_t pieces_of(std::size_t bytes) const noexcept {
+    return std::max<std::size_t>(1, (bytes + piece_bytes() - 1) / piece_bytes());
+  }
+  [[nodiscard]] std::span<std::byte const> piece(std::span<std::byte const> of, std::size_t i) const noexcept {
+    std::size_t const at = i * piece_bytes();
+    return of.subspan(at, std::min(piece_bytes(), of.size() - at));
+  }
+
+  // ---- the ring
 
   [[nodiscard]] shared_update after_the_ring(peer_endpoint& e, std::span<std::byte const> gradient) {
-    shared_update going = copy_of(chunk(gradient, self_));
-    for (std::uint32_t r = 0; r + 1 < count_; ++r) {
-      send(e, std::move(going));
-      std::span<std::byte const> const own = chunk(gradient, self_ + count_ - r - 1);
-      going = sum_of(own, receive(e, own.size()), r + 2 == count_);
+    if (count_ == 1) return local_.stepped(current_, current_, gradient);
+    std::span<std::byte const> const own = chunk(gradient, self_);
+    std::size_t const own_pieces = pieces_of(own.size());
+    std::size_t sent = 0;
+    auto const send_own_below = [&](std::size_t end) {
+      for (; sent < std::min(end, own_pieces); ++sent) send(e, 0, sent, copy_of(piece(own, sent)));
+    };
+    std::size_t missing = 0;
+    for (std::size_t r = 0; r < rounds(); ++r) missing += pieces_of(chunk_of_round(gradient, r).size());
+    std::ranges::fill(taken_, 0);
+    update_buffer stepped = local_.fresh();
+    send_own_below(pieces_ahead);
+    for (; missing != 0; --missing) {
+      arrival const a = receive(e);
+      take_piece(e, gradient, a, *stepped);
+      if (a.round == 0) send_own_below(taken_[0] + pieces_ahead);
     }
-    mean(self_ + 1) = std::move(going);
-    for (std::uint32_t r = 0; r + 1 < count_; ++r) {
-      send(e, mean(self_ + 1 + count_ - r));
-      mean(self_ + count_ - r) = receive(e, chunk(gradient, self_ + count_ - r).size());
-    }
-    shared_update stepped = local_.stepped(current_, current_, means_);
-    std::ranges::fill(means_, shared_update());
     return stepped;
+  }
+
+  /// Pieces of a round come in their order.
+  void take_piece(peer_endpoint& e, std::span<std::byte const> gradient, arrival const& a, update& stepped) {
+    std::span<std::byte const> const all = chunk_of_round(gradient, a.round);
+    std::size_t const i = taken_[a.round]++;
+    if (i >= pieces_of(all.size())) throw_unexpected(a, "no more of round " + std::to_string(a.round));
+    std::span<std::byte const> const mine = piece(all, i);
+    if (a.numbers->values.size_bytes() != mine.size()) throw_unexpected(a, std::to_string(mine.size() / each()));
+    if (i == 0) ++counters_.updates_reduced;
+    bool const adds = a.round < half();
+    bool const is_mean = a.round + 1 >= half();
+    shared_update const here = adds ? sum_of(mine, a.numbers, is_mean) : a.numbers;
+    if (a.round + 1 < rounds()) send(e, a.round + 1, i, here);
+    if (!is_mean) return;
+    auto const first = static_cast<std::size_t>(mine.data() - gradient.data()) / each();
+    local_.step_into(stepped, current_, current_, first, here->values.bytes());
+  }
+
+  [[noreturn]] void throw_unexpected(arrival const& a, std::string const& expected) const {
+    throw error(errc::refused, "all_reduce: peer " + std::to_string(self_) + " got a chunk of " +
+                                   std::to_string(a.numbers->values.size_bytes() / each()) + " numbers, expected " +
+                                   expected);
   }
 
   [[nodiscard]] shared_update after_one_sum(peer_endpoint& e, std::span<std::byte const> gradient) {
@@ -147,9 +207,6 @@ class all_reduce_node final : public peer_node {
                      std::to_string(iteration_) + " without it");
   }
 
-  /// Of all peers' chunks number `c mod count`, once it has come around.
-  [[nodiscard]] shared_update& mean(std::uint32_t c) noexcept { return means_[c % count_]; }
-
   [[nodiscard]] shared_update copy_of(std::span<std::byte const> numbers) {
     update_buffer u = chunks_.take();
     u->values.clear();
@@ -157,22 +214,17 @@ class all_reduce_node final : public peer_node {
     return u;
   }
 
-  void send(peer_endpoint& e, shared_update numbers) {
-    ++counters_.updates_sent;
-    e.post(next(), {.kind = part, .number = 0, .parameters = std::move(numbers)});
+  void send(peer_endpoint& e, std::size_t round, std::size_t piece, shared_update numbers) {
+    if (piece == 0) ++counters_.updates_sent;
+    e.post(next(), {.kind = part, .number = static_cast<std::int64_t>(round), .parameters = std::move(numbers)});
   }
 
-  [[nodiscard]] shared_update receive(peer_endpoint& e, std::size_t bytes) {
+  [[nodiscard]] arrival receive(peer_endpoint& e) {
     wait_counting(e, waits_.for_updates);
     return e.guard([&] {
       if (arrived_.empty()) throw_lost();
-      shared_update first = std::move(arrived_.front());
+      arrival first = std::move(arrived_.front());
       arrived_.pop_front();
-      if (std::size_t const got = first->values.size_bytes(); got != bytes)
-        throw error(errc::refused, "all_reduce: peer " + std::to_string(self_) + " got a chunk of " +
-                                       std::to_string(got / each()) + " numbers, expected " +
-                                       std::to_string(bytes / each()));
-      ++counters_.updates_reduced;
       return first;
     });
   }
@@ -198,8 +250,8 @@ class all_reduce_node final : public peer_node {
   local_parameters local_;
   update_pool chunks_;
   shared_update current_;
-  std::vector<shared_update> means_;  ///< by chunk; empty between steps
-  std::deque<shared_update> arrived_;
+  std::vector<std::size_t> taken_;  ///< of each round, pieces in this step
+  std::deque<arrival> arrived_;     ///< those at the end may be of the next step
   std::optional<worker_id> lost_;
   bool at_once_ = false;  ///< the endpoint adds up
   std::int64_t iteration_ = 0;

@@ -70,9 +70,21 @@ shared_update local_parameters::average(std::span<contribution const> parts, sha
 shared_update local_parameters::stepped(shared_update const& base, shared_update const& x,
                                         std::span<std::byte const> gradient) {
   update_buffer next = fresh();
-  std::memcpy(next->values.data(), base->values.data(), size_bytes());
-  step_->apply(0, size_, x->values.data(), gradient.data(), next->values.data());
+  step_into(*next, base, x, 0, gradient);
   return next;
+}
+
+/// Stretch by stretch: what has been copied is still in the first cache when the step is added to it.
+void local_parameters::step_into(update& to, shared_update const& base, shared_update const& x, std::size_t first,
+                                 std::span<std::byte const> gradient) {
+  std::size_t const each = size_of(element_);
+  for (std::size_t done = 0; done < gradient.size();) {
+    std::size_t const n = std::min(detail::stretch, (gradient.size() - done) / each);
+    std::size_t const at = first * each + done;
+    std::memcpy(to.values.data() + at, base->values.data() + at, n * each);
+    step_->apply(at / each, n, x->values.data() + at, gradient.data() + done, to.values.data() + at);
+    done += n * each;
+  }
 }
 
 shared_update local_parameters::stepped(shared_update const& base, shared_update const& x,
@@ -90,19 +102,6 @@ shared_update local_parameters::stepped(shared_update const& base, shared_update
                               reinterpret_cast<T const*>(base->values.data() + at), step.data(), n, scale);
     }
   });
-  return next;
-}
-
-shared_update local_parameters::stepped(shared_update const& base, shared_update const& x,
-                                        std::span<shared_update const> gradient) {
-  update_buffer next = fresh();
-  std::memcpy(next->values.data(), base->values.data(), size_bytes());
-  std::size_t at = 0;  // bytes
-  for (shared_update const& piece : gradient) {
-    step_->apply(at / size_of(element_), piece->values.size_bytes() / size_of(element_), x->values.data() + at,
-                 piece->values.data(), next->values.data() + at);
-    at += piece->values.size_bytes();
-  }
   return next;
 }
 
