@@ -36,7 +36,10 @@ std::vector<micro_row> register_stages();     ///< stages of a task
 std::vector<micro_row> register_simulator();  ///< events per second
 std::vector<micro_row> register_tcp();        ///< pulls and pushes over TCP, beside plain sockets
 std::vector<micro_row> register_tcp_peers();  ///< peers over TCP, beside plain sockets
+std::vector<micro_row> register_tcp_averages();  ///< by workers and a server over TCP
 
+/// Prints what simulations of a hundred thousand workers have taken, if there were any.
+void print_simulator_memory();
 /// Measures the memory of server processes and prints a line for each whose name matches.
 void print_server_memory(std::string const& filter);
 

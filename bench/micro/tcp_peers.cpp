@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -26,6 +27,7 @@
 
 #include "bench/micro/raw_sockets.hpp"
 #include "bench/micro/table.hpp"
+#include "bench/micro/tcp_averages.hpp"
 #include "bench/micro/tcp_process.hpp"
 #include "rubato/cluster/peer_group.hpp"
 #include "rubato/peer/all_reduce.hpp"
@@ -39,8 +41,7 @@ namespace {
 
 using peers_clock = std::chrono::steady_clock;
 
-constexpr std::size_t parameters = 1'000'000;
-constexpr std::int64_t rounds = 40;
+constexpr std::size_t usual_parameters = 1'000'000;
 
 double seconds_from(peers_clock::time_point start) {
   return std::chrono::duration<double>(peers_clock::now() - start).count();
@@ -52,13 +53,18 @@ struct one_of_ring {
   std::uint32_t count = 2;
   std::uint32_t rank = 0;
   std::string folder;
+  std::size_t parameters = usual_parameters;
 
   [[nodiscard]] std::vector<std::string> words(char const* role) const {
-    return {role, what, std::to_string(count), std::to_string(rank), folder};
+    return {role, what, std::to_string(count), std::to_string(rank), folder, std::to_string(parameters)};
   }
   [[nodiscard]] static one_of_ring parse(std::vector<std::string> const& words) {
     return {words.at(1), static_cast<std::uint32_t>(std::stoul(words.at(2))),
-            static_cast<std::uint32_t>(std::stoul(words.at(3))), words.at(4)};
+            static_cast<std::uint32_t>(std::stoul(words.at(3))), words.at(4), std::stoull(words.at(5))};
+  }
+  /// Enough to take about a fifth of a second.
+  [[nodiscard]] std::int64_t rounds() const noexcept {
+    return static_cast<std::int64_t>(std::clamp<std::size_t>(40'000'000 / parameters, 8, 400));
   }
 };
 
@@ -84,13 +90,14 @@ auto group_of(one_of_ring const& one, net::role as) {
   t.place.coordinator.path = one.folder + "/coordinator";  // peers listen on TCP
   t.place.patience = std::chrono::seconds(20);
   if (as == net::role::worker) t.place.rank = one.rank;
-  return peer_group{t, ring(one.count), protocol_named(one.what), plain_step{}, std::vector<float>(parameters)};
+  return peer_group{t, ring(one.count), protocol_named(one.what), plain_step{}, std::vector<float>(one.parameters)};
 }
 
 /// Returns the seconds of a round, without the first one, in which connections are made.
 double run_peer(one_of_ring const& one) {
   auto group = group_of(one, net::role::worker);
-  std::vector<float> const step(parameters, 1e-3F);
+  std::int64_t const rounds = one.rounds();
+  std::vector<float> const step(one.parameters, 1e-3F);
   double seconds = 0;
   group.run([&](auto& peer) {
     peers_clock::time_point start;
@@ -103,11 +110,11 @@ double run_peer(one_of_ring const& one) {
   return seconds;
 }
 
-void bench_peers(benchmark::State& state, std::string const& protocol, std::uint32_t count) {
+void bench_peers(benchmark::State& state, std::string const& protocol, std::uint32_t count, std::size_t parameters) {
   try {
     for (auto _ : state) {
       scratch_directory const meet;
-      one_of_ring const one{protocol, count, 0, meet.path().string()};
+      one_of_ring const one{protocol, count, 0, meet.path().string(), parameters};
       auto const others = start_others(one, "peer");
       state.SetIterationTime(run_peer(one));
       for (auto const& other : others) (void)other->wait();
@@ -177,7 +184,8 @@ struct ring_sockets {
 /// In each round all parameters go to both neighbors, and theirs come, at the same time.
 double run_ring(one_of_ring const& one) {
   ring_sockets const sockets(one);
-  std::vector<std::byte> const mine(parameters * sizeof(float));
+  std::int64_t const rounds = one.rounds();
+  std::vector<std::byte> const mine(one.parameters * sizeof(float));
   std::vector<std::byte> theirs(mine.size());
   peers_clock::time_point start;
   for (std::int64_t k = 0; k <= rounds; ++k) {
@@ -191,11 +199,11 @@ double run_ring(one_of_ring const& one) {
   return seconds_from(start) / static_cast<double>(rounds);
 }
 
-void bench_ring_of_sockets(benchmark::State& state, std::uint32_t count) {
+void bench_ring_of_sockets(benchmark::State& state, std::uint32_t count, std::size_t parameters) {
   try {
     for (auto _ : state) {
       scratch_directory const meet;
-      one_of_ring const one{"sockets", count, 0, meet.path().string()};
+      one_of_ring const one{"sockets", count, 0, meet.path().string(), parameters};
       auto const others = start_others(one, "ring");
       state.SetIterationTime(run_ring(one));
       for (auto const& other : others) (void)other->wait();
@@ -219,15 +227,23 @@ void serve_peer(std::vector<std::string> const& words) {
 void serve_ring(std::vector<std::string> const& words) { (void)run_ring(one_of_ring::parse(words)); }
 
 std::vector<micro_row> register_tcp_peers() {
-  using benchmark::RegisterBenchmark;
-  RegisterBenchmark("raw step of 1M floats, ring of 4", bench_ring_of_sockets, 4U)->UseManualTime()->Iterations(1);
-  RegisterBenchmark("tcp step of 1M floats, ring of 4", bench_peers, "hop", 4U)->UseManualTime()->Iterations(1);
-  RegisterBenchmark("tcp all_reduce of 1M floats, 2 peers", bench_peers, "all_reduce", 2U)
-      ->UseManualTime()
-      ->Iterations(1);
-  return {{"raw step of 1M floats, ring of 4", "", 0, "", ""},
-          {"tcp step of 1M floats, ring of 4", "raw step of 1M floats, ring of 4", 0, "", "<= 1.3"},
-          {"tcp all_reduce of 1M floats, 2 peers", "", 0, "", "<= 3.3 ms"}};
+  std::vector<micro_row> rows;
+  auto const add = [&](micro_row row, auto bench, auto... arguments) {
+    benchmark::RegisterBenchmark(row.name.c_str(), bench, arguments...)->UseManualTime()->Iterations(1);
+    rows.push_back(std::move(row));
+  };
+  std::string const raw_ring = "raw step of 1M floats, ring of 4";
+  add({raw_ring, "", 0, "", ""}, bench_ring_of_sockets, 4U, usual_parameters);
+  add({"tcp step of 1M floats, ring of 4", raw_ring, 0, "", "<= 1.3"}, bench_peers, std::string("hop"), 4U,
+      usual_parameters);
+  // Two peers send each other half of the gradient, and half of the mean: all in all as much as here.
+  for (auto const& [size, count] : sizes_of_averages()) {
+    std::string const raw = "raw exchange of " + size + " floats, 2 processes";
+    add({raw, "", 0, "", ""}, bench_ring_of_sockets, 2U, count);
+    add({"tcp all_reduce of " + size + " floats, 2 peers", raw, 0, "", ""}, bench_peers, std::string("all_reduce"), 2U,
+        count);
+  }
+  return rows;
 }
 
 }  // namespace rubato::bench

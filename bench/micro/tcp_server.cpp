@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "bench/micro/raw_sockets.hpp"
+#include "bench/micro/tcp_averages.hpp"
 #include "bench/micro/tcp_peers.hpp"
 #include "bench/micro/tcp_process.hpp"
 #include "rubato/cluster/cluster.hpp"
@@ -110,6 +111,8 @@ int serve(std::vector<std::string> const& words) {
       serve_peer(words);
     else if (words.front() == "ring")
       serve_ring(words);
+    else if (words.front() == "average")
+      serve_average(words);
     else
       serve_raw(words);
     return 0;
