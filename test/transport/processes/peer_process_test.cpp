@@ -10,6 +10,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <rubato/core/random.hpp>
@@ -102,16 +103,18 @@ TEST_CASE("peers apart: each trajectory is that of a computation in one place, b
 
 TEST_CASE("peers apart: all_reduce keeps all peers alike, as in one process", "[tcp][peers]") {
   constexpr std::uint32_t peers = 3;
-  floats const initial = numbers(1000);
+  auto const [size, iterations] =  // of the large one chunks go in pieces
+      GENERATE(std::pair<std::size_t, std::int64_t>{1000, 9}, std::pair<std::size_t, std::int64_t>{1'100'000, 2});
+  floats const initial = numbers(size);
   auto in_one = make_group(in_process{}, mixing_matrix::automatic(star(peers)), all_reduce{}, initial, with_momentum);
-  in_one.run(training(9));
+  in_one.run(training(iterations));
   in_groups(
       peers_apart(peers),
       [&](tcp const& t) {  // the ring of all_reduce is not the graph
         return make_group(t, mixing_matrix::automatic(star(peers)), all_reduce{}, initial, with_momentum);
       },
-      [&](auto& group, std::uint32_t rank) {
-        group.run(training(9));
+      [&, iterations = iterations](auto& group, std::uint32_t rank) {
+        group.run(training(iterations));
         require_that(test::same_bits<float>(group.parameters(), in_one.parameters()), "not as in one process");
         require_that(test::same_bits<float>(group.parameters(), group.parameters(rank)), "peers are not alike");
         require_that(group.spread() == 0, "peers are apart");
