@@ -32,7 +32,6 @@ fiber_endpoint::fiber_endpoint(worker_fibers& run, worker_id self)
       self_(self),
       speed_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()}),
       link_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()} + 1) {
-  questions_.resize(run.servers_.size());
 }
 
 time_point fiber_endpoint::now() const { return run_.now(); }
@@ -56,7 +55,8 @@ void fiber_endpoint::request(server_id to, std::size_t table, read_header const&
   checkpoint();
   if (auto* const cache = shared()) return cache->request(reader_, to, table, read, slot);
   read_ = read;
-  questions_[to.index()] = {static_cast<std::uint32_t>(table), &slot};
+  if (outstanding_ == 0) questions_.clear();
+  questions_.push_back({&slot, to, static_cast<std::uint32_t>(table)});
   ++outstanding_;
   slot.arrived = slot.admitted = now();
   sim::transit const t = run_.network_.send(station(), to, slot.request_bytes(), now(), link_draws_);
