@@ -18,6 +18,7 @@
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/essp.hpp>
+#include <rubato/protocol/merge.hpp>
 #include <rubato/protocol/pace.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
@@ -203,8 +204,8 @@ TEST_CASE("pull_together: a read that is held back waits once, and what is here 
 
 TEST_CASE("pull_together: only what is missing is asked for") {
   tally t;
-  rb::cluster c{watched(rb::in_process{}, t), rb::ssp{.staleness = 3}, rb::dense<int>{.rows = 8}, rb::dense<int>{.rows = 8},
-                rb::sparse<int>{}};
+  rb::cluster c{watched(rb::in_process{}, t), rb::ssp{.staleness = 3}, rb::dense<int, rb::sum>{.rows = 8}, rb::dense<int, rb::sum>{.rows = 8},
+                rb::sparse<int, rb::sum>{}};
   c.run([&](auto& worker) {
     std::vector<int> a(8), some(3);
     std::vector<std::uint64_t> const first{1, 2, 3}, others{3, 4, 5};
@@ -215,9 +216,9 @@ TEST_CASE("pull_together: only what is missing is asked for") {
     int const before = t.requests;
     worker.pull_together({worker[rb::table<0>].into(a), worker[rb::table<1>].into(first, some)});
     CHECK(t.requests == before);
-    std::vector<int> rare(3);
+    std::vector<int> rare(3), no_rows;
     worker.pull_together({worker[rb::table<1>].into(others, some), worker[rb::table<2>].into(others, rare),
-                          worker[rb::table<0>].into(std::vector<std::uint64_t>{}, std::vector<int>{})});
+                          worker[rb::table<0>].into(std::vector<std::uint64_t>{}, no_rows)});
     CHECK(t.requests == before + 2);
     CHECK(rare == std::vector<int>{0, 0, 7});  // own pushes are in it
     worker.pull_together({});
@@ -235,7 +236,7 @@ TEST_CASE("pull_together: under partition synchronization all tables are of one 
   int older = 0;
   c.run([&](auto& worker) {
     std::vector<std::int64_t> a(4), b(4), before(4), one(4);
-    std::vector<int> const all{0, 1, 2, 3};
+    std::vector<unsigned> const all{0, 1, 2, 3};
     one[worker.rank()] = 1;
     for (int clock = 0; clock < clocks; ++clock) {
       worker.pull(before);  // of a cut of its own
@@ -290,7 +291,7 @@ TEST_CASE("pull_together: own updates, and others' in time, under every kind of 
 
 TEST_CASE("pull_together: what cannot be meant is refused, before anything is read") {
   tally t;
-  rb::cluster c{watched(rb::in_process{}, t), rb::ssp{.staleness = 1}, rb::dense<int>{.rows = 2}, rb::dense<int>{.rows = 2}};
+  rb::cluster c{watched(rb::in_process{}, t), rb::ssp{.staleness = 1}, rb::dense<int, rb::sum>{.rows = 2}, rb::dense<int, rb::sum>{.rows = 2}};
   c.run([&](auto& worker) {
     std::vector<int> a(2, 9), b(2, 9), short_one(1);
     auto const first = worker[rb::table<0>].into(a);
@@ -316,7 +317,7 @@ TEST_CASE("pull_together: what cannot be meant is refused, before anything is re
 }
 
 TEST_CASE("prefetches of several tables are under way together, and each pull takes its own") {
-  rb::cluster c{far_away(2), rb::bsp{}, rb::dense<int>{.rows = 4}, rb::dense<int>{.rows = 4}, rb::sparse<int>{}};
+  rb::cluster c{far_away(2), rb::bsp{}, rb::dense<int, rb::sum>{.rows = 4}, rb::dense<int, rb::sum>{.rows = 4}, rb::sparse<int, rb::sum>{}};
   auto const report = c.run([&](auto& worker) {
     std::vector<int> a(4), b(2), d(1);
     std::vector<std::uint64_t> const two{1, 3}, one{5};

@@ -152,6 +152,7 @@ class reader {
   void end_exchange(time_point before, duration held, duration send_before);
   void note_let_in(staleness s) noexcept;
   void acknowledge(server_id server, clock_index included);
+  void acknowledge(share const& p);
   void count_time(time_point before, duration held);
   void count_read(clock_index server_clock) {
     ++metrics_.pulls;

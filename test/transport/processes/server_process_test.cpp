@@ -246,8 +246,8 @@ struct run_ahead {
     other = run.connected(its_own, second_worker);
     run.commit(run.first(), first_worker, clock_index{0});
   }
-  void ask(std::uint16_t table, std::int64_t clock = 1) {
-    run.first().ask(run.to().identity(first_worker), clock_index{clock}, nullptr, table);
+  void ask(int table, std::int64_t clock = 1) {
+    run.first().ask(run.to().identity(first_worker), clock_index{clock}, nullptr, static_cast<std::uint16_t>(table));
   }
   /// The tickets of the answers that have come since, in their order, and the tables that they are of.
   [[nodiscard]] std::vector<std::pair<std::uint64_t, int>> answers_once_the_other_is_there() {
@@ -276,7 +276,7 @@ using answered = std::vector<std::pair<std::uint64_t, int>>;
 TEST_CASE("server: what a worker asks about several tables waits as one, and is answered when the clock is there",
           "[tcp]") {
   run_ahead r;
-  for (std::uint16_t const table : {2, 0, 1}) r.ask(table);
+  for (int const table : {2, 0, 1}) r.ask(table);
   r.run.settle();
   CHECK(r.run.stats().reads_waiting == 1);
   CHECK(r.answers_once_the_other_is_there() == answered{{1, 2}, {2, 0}, {3, 1}});
@@ -291,7 +291,7 @@ TEST_CASE("server: what a worker asks about several tables waits as one, and is 
 TEST_CASE("server: who asks about a table again, or at another clock, waits for nothing that it asked before", "[tcp]") {
   SECTION("the same table") {
     run_ahead r;
-    for (std::uint16_t const table : {0, 1, 1, 2}) r.ask(table);
+    for (int const table : {0, 1, 1, 2}) r.ask(table);
     CHECK(r.answers_once_the_other_is_there() == answered{{3, 1}, {4, 2}});
   }
   SECTION("another clock") {
@@ -303,7 +303,7 @@ TEST_CASE("server: who asks about a table again, or at another clock, waits for 
   }
   SECTION("a break") {
     run_ahead r;
-    for (std::uint16_t const table : {0, 1, 2}) r.ask(table);
+    for (int const table : {0, 1, 2}) r.ask(table);
     REQUIRE(r.run.until([&] { return r.run.stats().reads_waiting == 1; }));
     test::log_capture const log;
     r.run.first().cut();

@@ -222,6 +222,7 @@ void reader::pull_together(std::span<pull_wish const> wishes, std::optional<stal
   else fetch_together(wishes, s);
   time_point const before = link_.now();
   for (std::size_t i = 0; i < wishes.size(); ++i) take(wishes[i], pulled_[i]);
+  for (std::size_t i = 0; i < wishes.size(); ++i) acknowledge(pulled_[i]);
   metrics_.send += link_.now() - before;
   // Only now, since it may ask for copies, whose answers come where these have been.
   for (std::size_t i = 0; i < wishes.size(); ++i) {
@@ -401,6 +402,7 @@ bool reader::finish_prefetch() {
     if (p.asked == selection::all) r.accept_base(mark_);
     else (void)r.accept_rows(p.rows, mark_, nullptr);
   }
+  for (share const& p : asked) acknowledge(p);
   return true;
 }
 
@@ -502,10 +504,12 @@ void reader::request(std::size_t table, std::span<server_id const> from, stalene
 void reader::collect(std::size_t table, std::span<server_id const> from, time_point before,
                      duration send_before) {
   link_.wait();
+  for (server_id const server : from) acknowledge(server, slot(table, server).stamp.included);
   end_exchange(before, take_answers(table, from), send_before);
 }
 
-/// The same for several tables.
+/// The same for several tables. What they say of own commits is for when all have been accepted: one may lack a commit
+/// that another one includes.
 void reader::collect(std::span<share const> shares, time_point before, duration send_before) {
   link_.wait();
   duration held{};
@@ -522,7 +526,6 @@ duration reader::take_answers(std::size_t table, std::span<server_id const> from
     know(answer.stamp.server_clock);
     version_ = std::max(version_, answer.stamp.version);
     held = std::max(held, answer.admitted - answer.arrived);
-    acknowledge(server, answer.stamp.included);
     ++(answer.by_process ? metrics_.process_hits : metrics_.requests);
     metrics_.bytes_sent += answer.request_bytes();
     metrics_.bytes_received += answer.reply_bytes();
@@ -544,6 +547,12 @@ void reader::know(clock_index c_min) noexcept { known_ = std::max(known_, c_min)
 /// A server's answer, or a cut, includes the own commits with stamps below `included`.
 void reader::acknowledge(server_id server, clock_index included) {
   for (auto const& r : replicas_) r->acknowledge(server, included);
+}
+
+/// The same of all answers about a table, which have been accepted.
+void reader::acknowledge(share const& p) {
+  if (p.asked == selection::nothing) return;
+  for (server_id const server : p.from) acknowledge(server, slot(p.table, server).stamp.included);
 }
 
 /// Of the time since `before`, `held` was spent waiting to be let in.
