@@ -23,11 +23,15 @@
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/protocol/visibility.hpp>
+#include <rubato/server/blueprint.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/sparse.hpp>
 #include <rubato/transport/in_process.hpp>
 #include <rubato/transport/simulated.hpp>
 #include <rubato/worker/endpoint.hpp>
+#include <rubato/worker/reader.hpp>
+
+#include "idle_endpoint.hpp"
 
 namespace rb = rubato;
 using namespace std::chrono_literals;
@@ -344,4 +348,51 @@ TEST_CASE("prefetches of several tables are under way together, and each pull ta
     worker[rb::table<1>].prefetch();  // nothing comes after them
   });
   CHECK(report.workers[0].fetches == 3 * 3 + 2);
+}
+
+namespace {
+
+/// Answers that everything else is in, but of the first table as of before the last own commit.
+class lagging final : public rb::test::idle_endpoint {
+ public:
+  void request(rb::server_id, std::size_t table, rb::read_header const& read, rb::read_slot& slot) override {
+    slot.stamp = {.server_clock = read.clock, .included = table == 0 ? read.clock - rb::staleness{1} : read.clock};
+    slot.values.assign_zeros(slot.rows.size() * sizeof(double));
+  }
+  [[nodiscard]] bool shares_reads() const noexcept override { return true; }
+};
+
+}  // namespace
+
+TEST_CASE("own commits that one answer lacks stay, whatever another one of the same read includes (SSP-2)") {
+  lagging link;
+  rb::blueprint const plan(rb::ssp{.staleness = 3}, 1,
+                           {rb::describe(rb::dense<double>{.rows = 4}), rb::describe(rb::dense<double>{.rows = 4})});
+  rb::sender const self{};
+  rb::detail::argument_check const check(plan, 0);
+  rb::pacer pace(plan.protocol().pace, self.worker);
+  rb::worker_metrics metrics;
+  rb::detail::reader reads(link, plan, 0, self, rb::server_id{0}, check, pace, metrics);
+  reads.start({});
+  std::array<std::uint64_t, 1> const row{2};
+  std::array const one{1.0};
+  reads.replica_of(0).push_rows(row, reinterpret_cast<std::byte const*>(one.data()));
+  reads.prepare_commit(false);
+  for (std::size_t const table : {0U, 1U})
+    (void)reads.replica_of(table).commit(rb::server_id{0}, reads.clock(), reads.keeps_commit(table), false);
+  reads.next_clock();
+  std::array<double, 1> first{}, second{};
+  auto* const out = reinterpret_cast<std::byte*>(first.data());
+  SECTION("asked for ahead") {
+    for (std::size_t const table : {0U, 1U}) reads.prefetch_rows(table, row);
+    reads.pull_rows(0, row, out, 1, std::nullopt);
+  }
+  SECTION("together") {
+    std::array const wishes{rb::pull_wish(1, row, reinterpret_cast<std::byte*>(second.data()), 1),
+                            rb::pull_wish(0, row, out, 1)};
+    reads.pull_together(wishes, std::nullopt);
+  }
+  CHECK(first[0] == 1.0);
+  CHECK(second[0] == 0.0);
+  reads.end();
 }
