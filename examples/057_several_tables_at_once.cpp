@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 double train(bool together) {
   rb::simulated plan{.workers = 2, .scenario = {.speed = {.work_cost = 1ms}}};
   plan.scenario.network.worker_link.latency = 5ms;
-  rb::cluster cluster{plan, rb::bsp{}, rb::sparse<float>{.width = 4}, rb::dense<float>{.rows = 8}, rb::dense<float>{.rows = 3}};
+  rb::cluster cluster{plan, rb::bsp{}, rb::sparse<float>{.width = 4}, rb::dense<float>{.rows = 8},
+                      rb::dense<float>{.rows = 3}};
   auto const report = cluster.run([&](auto& worker) {
     auto const embedding = worker[rb::table<0>];
     auto const hidden = worker[rb::table<1>];
@@ -34,8 +35,8 @@ double train(bool together) {
       worker.step();
     }
   });
-  std::printf("%s: the layers end with %g and %g\n", together ? "together" : "one by one",
-              static_cast<double>(cluster.parameters<1>().front()), static_cast<double>(cluster.parameters<2>().front()));
+  double const weight = cluster.parameters<1>().front(), offset = cluster.parameters<2>().front();
+  std::printf("%s: the layers end with %g and %g\n", together ? "together" : "one by one", weight, offset);
   return rb::to_seconds(report.elapsed);
 }
 

@@ -40,6 +40,9 @@ namespace {
 
 constexpr rb::duration latency = 10ms;
 
+using integers = rb::dense<int, rb::sum>;
+using rare_integers = rb::sparse<int, rb::sum>;
+
 /// What workers ask for, and how often they wait.
 struct tally {
   std::atomic<int> requests = 0, waits = 0, cuts = 0, commits = 0;
@@ -208,8 +211,8 @@ TEST_CASE("pull_together: a read that is held back waits once, and what is here 
 
 TEST_CASE("pull_together: only what is missing is asked for") {
   tally t;
-  rb::cluster c{watched(rb::in_process{}, t), rb::ssp{.staleness = 3}, rb::dense<int, rb::sum>{.rows = 8}, rb::dense<int, rb::sum>{.rows = 8},
-                rb::sparse<int, rb::sum>{}};
+  rb::cluster c{watched(rb::in_process{}, t), rb::ssp{.staleness = 3}, integers{.rows = 8}, integers{.rows = 8},
+                rare_integers{}};
   c.run([&](auto& worker) {
     std::vector<int> a(8), some(3);
     std::vector<std::uint64_t> const first{1, 2, 3}, others{3, 4, 5};
@@ -232,7 +235,9 @@ TEST_CASE("pull_together: only what is missing is asked for") {
 
 TEST_CASE("pull_together: under partition synchronization all tables are of one cut (PS-1)") {
   tally t;
-  rb::simulated place{.workers = 3, .servers = 2, .scenario = {.speed = {.work_cost = 1ms, .slowness = {1.0, 1.7, 1.3}}}};
+  rb::simulated place{.workers = 3,
+                      .servers = 2,
+                      .scenario = {.speed = {.work_cost = 1ms, .slowness = {1.0, 1.7, 1.3}}}};
   place.scenario.server_delay = {rb::duration::zero(), 3ms};
   rb::cluster c{watched(place, t), with(rb::ssp{.staleness = 2}, rb::stable_cut{}, rb::every{3}),
                 rb::dense<std::int64_t, rb::sum>{.rows = 4}, rb::dense<std::int64_t, rb::sum>{.rows = 4}};
@@ -295,7 +300,7 @@ TEST_CASE("pull_together: own updates, and others' in time, under every kind of 
 
 TEST_CASE("pull_together: what cannot be meant is refused, before anything is read") {
   tally t;
-  rb::cluster c{watched(rb::in_process{}, t), rb::ssp{.staleness = 1}, rb::dense<int, rb::sum>{.rows = 2}, rb::dense<int, rb::sum>{.rows = 2}};
+  rb::cluster c{watched(rb::in_process{}, t), rb::ssp{.staleness = 1}, integers{.rows = 2}, integers{.rows = 2}};
   c.run([&](auto& worker) {
     std::vector<int> a(2, 9), b(2, 9), short_one(1);
     auto const first = worker[rb::table<0>].into(a);
@@ -321,7 +326,7 @@ TEST_CASE("pull_together: what cannot be meant is refused, before anything is re
 }
 
 TEST_CASE("prefetches of several tables are under way together, and each pull takes its own") {
-  rb::cluster c{far_away(2), rb::bsp{}, rb::dense<int, rb::sum>{.rows = 4}, rb::dense<int, rb::sum>{.rows = 4}, rb::sparse<int, rb::sum>{}};
+  rb::cluster c{far_away(2), rb::bsp{}, integers{.rows = 4}, integers{.rows = 4}, rare_integers{}};
   auto const report = c.run([&](auto& worker) {
     std::vector<int> a(4), b(2), d(1);
     std::vector<std::uint64_t> const two{1, 3}, one{5};

@@ -9,8 +9,8 @@
 
 namespace rubato {
 
-/// One table's part of a `pull_together`: which rows are wanted, and where they go. Made by `worker_table::into`; what it
-/// was made from must outlive it. Copying costs O(keys) where these are not numbers of 64 bits one beside the other.
+/// One table's part of a `pull_together`: which rows are wanted, and where they go. Made by `worker_table::into`; what
+/// it was made from must outlive it. Copying costs O(keys) where these are not numbers of 64 bits one beside the other.
 class pull_wish {
  public:
   /// The whole table.

@@ -102,8 +102,8 @@ class reader {
   [[nodiscard]] bool keeps_commit(std::size_t table) const noexcept;
 
  private:
-  /// What has been asked for later reads. A server lets in the requests that it has of a worker together, so all of them
-  /// are of one clock.
+  /// What has been asked for later reads. A server lets in the requests that it has of a worker together, so all of
+  /// them are of one clock.
   enum class ahead : std::uint8_t {
     nothing,
     prefetch,

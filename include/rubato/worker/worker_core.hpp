@@ -75,9 +75,9 @@ class worker_core {
 
   // ---- several tables
 
-  /// Pulls from several tables, each named once at most, as one read: what has to be fetched is asked for in one exchange
-  /// with each server, let in once, and under partition synchronization of one cut. Otherwise as if they were pulled one
-  /// after the other; all of it is there when this returns.
+  /// Pulls from several tables, each named once at most, as one read: what has to be fetched is asked for in one
+  /// exchange with each server, let in once, and under partition synchronization of one cut. Otherwise as if they were
+  /// pulled one after the other; all of it is there when this returns. No rows of a sparse table but those named.
   ///
   ///     worker.pull_together({worker[table<0>].into(w), worker[table<1>].into(words, rows)});
   ///

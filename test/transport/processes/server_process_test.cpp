@@ -262,7 +262,8 @@ struct run_ahead {
   }
 
   played_run run{blueprint(bsp{}, 1,
-                           {describe(counting{.rows = 4}), describe(counting{.rows = 8}), describe(counting{.rows = 2})}),
+                           {describe(counting{.rows = 4}), describe(counting{.rows = 8}),
+                            describe(counting{.rows = 2})}),
                  {},
                  1 << 20};
   net::asio_network its_own;
@@ -288,7 +289,8 @@ TEST_CASE("server: what a worker asks about several tables waits as one, and is 
   REQUIRE(r.run.until([&] { return r.run.first().answers().size() == 4; }));
 }
 
-TEST_CASE("server: who asks about a table again, or at another clock, waits for nothing that it asked before", "[tcp]") {
+TEST_CASE("server: who asks about a table again, or at another clock, waits for nothing that it asked before",
+          "[tcp]") {
   SECTION("the same table") {
     run_ahead r;
     for (int const table : {0, 1, 1, 2}) r.ask(table);

@@ -142,7 +142,8 @@ class checking_worker {
     for (std::uint64_t row = random_.below(3); row < is_.rows(); ++row) keys.push_back(rb::key{row});
     some.resize(keys.size());
     std::int64_t const bound = random_.chance(0.3) ? below(is_.s + 1) : is_.s;
-    worker_.pull_together({worker_[rb::table<1>].into(keys, some), worker_[rb::table<0>].into(all)}, rb::staleness{bound});
+    worker_.pull_together({worker_[rb::table<1>].into(keys, some), worker_[rb::table<0>].into(all)},
+                          rb::staleness{bound});
     for (std::uint64_t row = 0; row < all.size(); ++row) check(row, all[row], bound);
     for (std::size_t i = 0; i < keys.size(); ++i) check(keys[i].value(), some[i], bound);
   }

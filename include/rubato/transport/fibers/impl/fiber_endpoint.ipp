@@ -31,8 +31,7 @@ fiber_endpoint::fiber_endpoint(worker_fibers& run, worker_id self)
     : run_(run),
       self_(self),
       speed_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()}),
-      link_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()} + 1) {
-}
+      link_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()} + 1) {}
 
 time_point fiber_endpoint::now() const { return run_.now(); }
 

@@ -398,8 +398,8 @@ void server_process::take_request(session& s, asked_read& asked) {
   waiting_.insert_or_assign(reader, std::move(held));
 }
 
-/// Whether a question waits with others that its worker has asked at the same clock. A worker has no more than one about
-/// each table here, however often it asks.
+/// Whether a question waits with others that its worker has asked at the same clock. However often it asks, no more than
+/// one about each table is here.
 bool server_process::joins(session& s, asked_read& asked) {
   auto const at = waiting_.find(asked.read.from.worker);
   if (at == waiting_.end() || at->second.from != &s) return false;

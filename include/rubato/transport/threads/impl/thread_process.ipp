@@ -74,7 +74,8 @@ void thread_process::ask_server(server_fetch& f) {
   wake();
 }
 
-/// Whether it goes on with what waits at its server in the same name; else the server is asked. @pre its answers are ours
+/// Whether it goes on with what waits at its server in the same name; else the server is asked. @pre the server's
+/// answers are this thread's
 bool thread_process::joins(server_fetch& f) {
   std::lock_guard const guard(lock_);
   tickets& t = tickets_[f.read.from.worker];
