@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <rubato/server/messages.hpp>
+#include <rubato/server/read_slot.hpp>
 #include <rubato/transport/concepts.hpp>
 #include <rubato/transport/in_process.hpp>
 #include <rubato/transport/simulated.hpp>
