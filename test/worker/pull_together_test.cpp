@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
+#include <rubato/core/element.hpp>
 #include <rubato/core/error.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
@@ -314,7 +315,7 @@ TEST_CASE("pull_together: what cannot be meant is refused, before anything is re
       }
     };
     refused(rb::errc::bad_option, {first, worker[rb::table<0>].into(b)});
-    refused(rb::errc::bad_option, {first, rb::pull_wish(2, nullptr, 0)});
+    refused(rb::errc::bad_option, {first, rb::pull_wish(2, rb::element_type::int32, nullptr, 0)});
     refused(rb::errc::wrong_size, {first, worker[rb::table<1>].into(short_one)});
     refused(rb::errc::unknown_key, {first, worker[rb::table<1>].into(std::array{rb::key{2}}, short_one)});
     refused(rb::errc::bad_staleness, {first}, rb::staleness{2});
@@ -322,6 +323,72 @@ TEST_CASE("pull_together: what cannot be meant is refused, before anything is re
     CHECK(a == std::vector<int>(2, 9));
     worker.pull_together({first}, rb::staleness{0});
     CHECK(a == std::vector<int>(2));
+  });
+}
+
+namespace {
+
+/// Goes wrong for one key.
+struct treacherous {
+  rb::server_id server_of(rb::key k, rb::table_shape shape) const {
+    return rb::server_id{k.value() == 13 ? 99 : static_cast<std::uint32_t>(k.value() % shape.servers)};
+  }
+};
+
+/// A worker that reads at a clock that has just begun is let in as the protocol says, also if a read that was to wait
+/// has failed before in its partition.
+template <class Transport>
+void read_after_a_failure(Transport const& where) {
+  tally t;
+  rb::cluster c{watched(where, t), rb::ssp{.staleness = 3}, rb::dense<int, rb::sum>{.rows = 4},
+                rb::sparse<int, rb::sum, treacherous>{}};
+  c.run([&](auto& worker) {
+    std::vector<int> w(4), of_13(1);
+    auto const clock = [&] { worker.push(std::vector<int>(4, 1)), worker.step(worker.rank() == 0 ? 1 : 200); };
+    if (worker.rank() == 0) {
+      clock();
+      int const requests = t.requests;
+      std::vector<std::uint64_t> const rows{13};
+      CHECK_THROWS_AS(worker.pull_together({worker[rb::table<0>].into(w), worker[rb::table<1>].into(rows, of_13)},
+                                           rb::staleness{0}),
+                      rb::option_error);
+      CHECK(t.requests == requests);  // the other worker asks for nothing
+      clock();
+      worker.pull(w, rb::staleness{0});
+      CHECK(w[0] >= 4);  // SSP-1: two own updates, and two of the other worker
+    }
+    while (worker.clock().value() < 4) clock();
+  });
+}
+
+}  // namespace
+
+TEST_CASE("pull_together: one that fails in a user's partition has asked for nothing") {
+  rb::simulated s = far_away(2);
+  s.workers = 2;
+  s.scenario.speed.work_cost = 1ms;
+  read_after_a_failure(s);
+  read_after_a_failure(rb::in_process{.workers = 2, .servers = 2});
+}
+
+TEST_CASE("pull_together: no keys are no read, and elements are the table's") {
+  tally t;
+  rb::cluster c{watched(far_away(), t), rb::bsp{}, integers{.rows = 2}, rare_integers{}};
+  c.run([&](auto& worker) {
+    worker.push(std::vector<int>{1, 1});
+    worker.step();
+    std::vector<std::uint64_t> const none;
+    std::vector<int> rows;
+    worker.pull_together({worker[rb::table<1>].into(none, rows)});
+    worker.pull_together({});
+    CHECK(t.requests == 0);
+    std::vector<float> floats(2);
+    auto* const bytes = reinterpret_cast<std::byte*>(floats.data());
+    CHECK_THROWS_WITH(worker.pull_together({rb::pull_wish(0, rb::element_type::float32, bytes, 2)}),
+                      Catch::EndsWith("table 0: elements are to be float, expected int32"));
+    CHECK_THROWS_WITH(worker.pull_together({rb::pull_wish(1, rb::element_type::int32, nullptr, 0)}),
+                      Catch::EndsWith("table 1: it has no end to be read as a whole, expected keys"));
+    CHECK_THROWS_AS(worker.pull_together({}, rb::staleness{9}), rb::usage_error);
   });
 }
 

@@ -176,7 +176,7 @@ class reader {
   void look_for(pull_wish const& w, share& p, staleness s, rows_found& all);
   void miss(pull_wish const& w, share& p);
   void fetch_together(std::span<pull_wish const> wishes, staleness s);
-  void ask_for(pull_wish const& w, share& p, staleness s);
+  void address(pull_wish const& w, share& p);
   void take(pull_wish const& w, share& p);
 
   [[nodiscard]] share& next_ahead(std::size_t table, selection asked);

@@ -75,9 +75,11 @@ class worker_core {
 
   // ---- several tables
 
-  /// Pulls from several tables, each named once at most, as one read: what has to be fetched is asked for in one
-  /// exchange with each server, let in once, and under partition synchronization of one cut. Otherwise as if they were
-  /// pulled one after the other; all of it is there when this returns. No rows of a sparse table but those named.
+  /// Pulls from several tables, each named once at most: what has to be fetched is asked for in one exchange with each
+  /// server, and where that has to wait it waits once. Otherwise as if they were pulled one after the other: under
+  /// partition synchronization all is of one cut, under a barrier of one clock; else commits may come between what one
+  /// table shows and what another one does. All of it is there when this returns. No rows of a sparse table but those
+  /// named.
   ///
   ///     worker.pull_together({worker[table<0>].into(w), worker[table<1>].into(words, rows)});
   ///

@@ -83,21 +83,21 @@ class worker_table {
   [[nodiscard]] pull_wish into(flat<T> out) const
     requires bounded
   {
-    return {number_, bytes_of(out), out.size()};
+    return {number_, element_type_of<T>(), bytes_of(out), out.size()};
   }
-  /// The rows named by `keys`, the same. Both lists must outlive it.
+  /// The rows named by `keys`, the same. `keys` must outlive it, too, where they are `key`s or 64-bit numbers in an array.
   template <key_range Keys>
   [[nodiscard]] pull_wish into(Keys const& keys, flat<T> out) const {
-    if constexpr (are_numbers<Keys>) return {number_, numbers(keys), bytes_of(out), out.size()};
+    if constexpr (are_numbers<Keys>) return {number_, element_type_of<T>(), numbers(keys), bytes_of(out), out.size()};
     std::vector<std::uint64_t> kept;
     write_numbers(keys, kept);
-    return {number_, std::move(kept), bytes_of(out), out.size()};
+    return {number_, element_type_of<T>(), std::move(kept), bytes_of(out), out.size()};
   }
 
   /// Asks for what the next pull of the whole table will need, and does not wait: that pull does, if it
   /// must. For the time in between: loading data, or computing what needs no parameters. Nothing is
   /// asked for what is cached, and under partition synchronization nothing at all. Several tables may be asked for one
-  /// after the other; any pull that they are not for, and a commit, wait for all the answers first.
+  /// after the other; the next pull, and a commit, wait for all the answers first.
   void prefetch() const { worker_.prefetch_whole(number_); }
   /// The same for rows. O(keys).
   template <key_range Keys>

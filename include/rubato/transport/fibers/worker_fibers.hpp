@@ -68,11 +68,21 @@ class fiber_endpoint final : public endpoint {
     server_id server{};
     std::uint32_t table = 0;
     bool held = false;  ///< it waits at its server, or for one before it that does
+    std::uint32_t next = none;  ///< asked at the same server
   };
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  /// The first one that a server has been asked; `none` where there is none. What is said of a server that was asked
+  /// before `questions_` were cleared shows by who is there now.
+  [[nodiscard]] std::uint32_t first_at(server_id s) const noexcept {
+    std::uint32_t const i = s.index() < first_at_.size() ? first_at_[s.index()] : none;
+    return i < questions_.size() && questions_[i].server == s ? i : none;
+  }
+  /// Returns its number.
+  std::uint32_t add_question(question const& q);
   template <class F>
   void for_each_at(server_id s, F f) {
-    for (std::size_t i = 0; i < questions_.size(); ++i)
-      if (questions_[i].server == s) f(questions_[i]);
+    for (std::uint32_t i = first_at(s); i != none; i = questions_[i].next) f(questions_[i]);
   }
   worker_fibers& run_;
   worker_id self_;
@@ -83,6 +93,7 @@ class fiber_endpoint final : public endpoint {
   random_stream speed_draws_;
   read_header read_{};                   ///< of the last questions
   short_list<question, 1> questions_;    ///< since the last time that none was outstanding
+  short_list<std::uint32_t, 1> first_at_;  ///< by server: see `first_at`
   random_stream link_draws_;
   cut_slot* cut_ = nullptr;
   std::vector<conductor::order> orders_;  ///< have arrived

@@ -70,7 +70,7 @@ class thread_endpoint final : public endpoint {
     std::size_t table;
     read_slot* slot;
   };
-  [[nodiscard]] bool waits_at(server_id s) const noexcept;
+  [[nodiscard]] bool joins(server_id s, read_header const& read) const noexcept;
 
   worker_threads& run_;
   worker_id self_;

@@ -215,6 +215,7 @@ void reader::address_others(std::size_t table) {
 void reader::pull_together(std::span<pull_wish const> wishes, std::optional<staleness> asked) {
   before_read();
   staleness const s = check_together(wishes, asked);
+  if (std::ranges::all_of(wishes, [](pull_wish const& w) { return !w.whole() && w.keys().empty(); })) return;
   if (pulled_.size() < wishes.size()) pulled_.resize(wishes.size());
   bool is_here = look_for(wishes, s);
   if (!is_here && end_prefetch()) is_here = look_for(wishes, s);  // copies may have been renewed
@@ -234,17 +235,16 @@ void reader::pull_together(std::span<pull_wish const> wishes, std::optional<stal
 
 /// All or nothing. @throws usage_error
 staleness reader::check_together(std::span<pull_wish const> wishes, std::optional<staleness> asked) {
-  staleness s = bound();
   wished_.assign(replicas_.size(), false);
   for (pull_wish const& w : wishes) {
     check_.named_once("pull_together", w.table(), w.table() < wished_.size() && wished_[w.table()]);
     wished_[w.table()] = true;
+    check_.kind("pull", w.table(), w.element(), w.whole());
     if (w.whole()) check_.whole("pull", w.table(), w.elements());
     else check_.rows("pull", w.table(), w.keys().size(), w.elements());
-    s = check_.allowed(w.table(), asked, bound());
     check_.keys("pull", w.table(), w.keys());
   }
-  return s;
+  return check_.allowed(wishes.empty() ? 0 : wishes.front().table(), asked, bound());
 }
 
 /// Reads rows that are here, and notes what is to be asked for. Whether that is nothing.
@@ -289,7 +289,8 @@ void reader::miss(pull_wish const& w, share& p) {
   for (std::uint64_t const k : w.keys()) p.rows.add(k, p.rows.size());
 }
 
-/// Sends the requests of all tables, then waits for the answers.
+/// Sends the requests of all tables, then waits for the answers. Rows are looked for before anything is sent: that may
+/// fail in a partition of the user's, and what has been asked for is not to be waited for then.
 void reader::fetch_together(std::span<pull_wish const> wishes, staleness s) {
   RUBATO_ASSERT(ahead_ == ahead::nothing);
   struct ending {
@@ -300,19 +301,25 @@ void reader::fetch_together(std::span<pull_wish const> wishes, staleness s) {
         if (of.pulled_[i].scattered) of.replica_of(of.pulled_[i].table).end_scatter();
     }
   } const at_exit{*this, wishes.size()};
+  for (std::size_t i = 0; i < wishes.size(); ++i)
+    if (pulled_[i].asked != selection::nothing) address(wishes[i], pulled_[i]);
+  auto const mine = std::span<share const>(pulled_).first(wishes.size());
   duration const send_before = metrics_.send;
   if (synchronized_) fetch_cut(s, true);
   time_point const before = link_.now();
-  for (std::size_t i = 0; i < wishes.size(); ++i)
-    if (pulled_[i].asked != selection::nothing) ask_for(wishes[i], pulled_[i], s);
-  auto const mine = std::span<share const>(pulled_).first(wishes.size());
+  for (share const& p : mine) {
+    if (p.asked == selection::nothing) continue;
+    request(p.table, p.from, s);
+    if (renews_) use_[p.table].asked = clock_;
+  }
   collect(mine, before, send_before);
   for (share const& p : mine)
     if (p.asked != selection::nothing) ++metrics_.fetches;
   note_let_in(s);
 }
 
-void reader::ask_for(pull_wish const& w, share& p, staleness s) {
+/// Writes what is to be asked for into the slots of the servers, which are then in `p.from`.
+void reader::address(pull_wish const& w, share& p) {
   replica& r = replica_of(p.table);
   if (p.asked == selection::rows) {
     address_rows(p.table, p.rows);
@@ -322,8 +329,6 @@ void reader::ask_for(pull_wish const& w, share& p, staleness s) {
     address_all(p.table);
   }
   p.from.assign(asked_.begin(), asked_.end());
-  request(p.table, p.from, s);
-  if (renews_) use_[p.table].asked = clock_;
 }
 
 /// The answers are there: what the body wants of them goes to where it wants it.
@@ -382,10 +387,17 @@ reader::share& reader::next_ahead(std::size_t table, selection asked) {
   return p;
 }
 
-/// Asks the servers in `asked_`.
+/// Asks the servers in `asked_`. Where that fails, nothing is under way any more: a transport may have withdrawn what was
+/// asked for before.
 void reader::start_prefetch(ahead what, share& p) {
   p.from.assign(asked_.begin(), asked_.end());
-  request(p.table, p.from, bound(), what == ahead::renewal);
+  try {
+    request(p.table, p.from, bound(), what == ahead::renewal);
+  } catch (...) {
+    prefetches_ = 0;
+    ahead_ = ahead::nothing;
+    throw;
+  }
   ++prefetches_;
   ahead_ = what;
   link_.start();

@@ -42,21 +42,18 @@ void worker_fibers::take_request(event const& e) {
   worker_fiber& p = *participants_[e.worker];
   if (!p.alive) return;
   server_id const s{e.server};
-  fiber_endpoint::question* asked = nullptr;
+  fiber_endpoint::question& asked = p.link.questions_[e.detail];
   bool waits = false;
-  p.link.for_each_at(s, [&](auto& q) {
-    if (q.table == e.detail) asked = &q;
-    waits = waits || q.held;
-  });
-  read_slot& slot = *asked->slot;
+  p.link.for_each_at(s, [&](auto const& q) { waits = waits || q.held; });
+  read_slot& slot = *asked.slot;
   if (local_)
-    if (time_point const there = local_->bring(s, e.detail, slot, now()); there > now()) return queue_.push(there, e);
+    if (time_point const there = local_->bring(s, asked.table, slot, now()); there > now()) return queue_.push(there, e);
   slot.arrived = now();
-  asked->held = waits;  // what lets in the first lets in all
+  asked.held = waits;  // what lets in the first lets in all
   if (waits) return;
   released_.clear();
-  auto const [refused, done] = servers_.server(s).admit(e.detail, p.link.read_, slot, released_);
-  asked->held = !done;
+  auto const [refused, done] = servers_.server(s).admit(asked.table, p.link.read_, slot, released_);
+  asked.held = !done;
   if (done) answer(p, s, slot);
   release(s);
   if (refused != refusal::none) throw refused_read(e.server, e.worker, refused);

@@ -337,7 +337,7 @@ void server_process::check_limits(session& s) {
   std::uint64_t questions = 0;
   for (auto const& [reader, all] : waiting_)
     if (all.from == &s)
-      for (waiting_read const& r : all.reads) questions += r.asked.rows.size() * sizeof(std::uint64_t);
+      for (waiting_read const& r : all.reads) questions += r.asked.bytes();
   std::uint64_t const others = usage_.bytes_of(s.process) + s.unread() + questions;
   if (others + s.weighed + s.since_weighed <= most) return;
   s.weighed = held_of(s, 0);
@@ -376,6 +376,8 @@ void server_process::refuse(session& s, sender const& whom, std::uint64_t ticket
 
 /// A question that has to wait is moved from.
 void server_process::take_request(session& s, asked_read& asked) {
+  if (asked.read.cut && asked.read.from.stage == stage_ && !plan_.synchronized(protocol_))
+    throw wire::frame_error("a request of a cut, which there are none of under this protocol");
   if (asked.by_observer) return observe(s, asked);
   worker_id const reader = asked.read.from.worker;
   if (!speaks_for(s, reader.value())) return refuse(s, asked.read.from, asked.ticket, refusal::stranger);

@@ -50,17 +50,17 @@ void thread_process::ask_server(server_fetch& f) {
   std::vector<server_fetch*> ready;
   {
     std::unique_lock one(answering_[f.server.index()]);
-    if (joins(f)) {
-      one.unlock();
-      std::unique_lock guard(lock_);
-      ready = take_ready(tickets_[asker]);  // it does not wait for itself any more
-      guard.unlock();
-      return read(ready);
-    }
     refusal refused = refusal::none;
     bool done = false;
     std::vector<worker_id> released;  // nobody, where reads are shared
     try {
+      if (joins(f)) {
+        one.unlock();
+        std::unique_lock guard(lock_);
+        ready = take_ready(tickets_[asker]);  // it does not wait for itself any more
+        guard.unlock();
+        return read(ready);
+      }
       std::tie(refused, done) = servers_.server(f.server).admit(f.table, f.read, f.slot, released);
     } catch (...) {
       (void)forget(asker, f);
@@ -82,8 +82,8 @@ bool thread_process::joins(server_fetch& f) {
   bool const joined = std::ranges::any_of(t.at_server, [&](server_fetch const* other) {
     return other->server == f.server && other->read.goes_with(f.read);
   });
-  if (joined) std::erase(t.waiting, &f);
   (joined ? t.beside : t.at_server).push_back(&f);
+  if (joined) std::erase(t.waiting, &f);
   return joined;
 }
 
@@ -110,10 +110,11 @@ void thread_process::released(worker_id w) {
 
 std::vector<server_fetch*> thread_process::take_ready(tickets& t) {
   if (!t.all_released()) return {};
-  t.released = 0;
-  t.at_server.clear();
-  std::vector<server_fetch*> ready = std::exchange(t.waiting, {});
+  std::vector<server_fetch*> ready = t.waiting;
   ready.insert(ready.end(), t.beside.begin(), t.beside.end());
+  t.released = 0;  // from here on nothing fails
+  t.at_server.clear();
+  t.waiting.clear();
   t.beside.clear();
   return ready;
 }

@@ -74,7 +74,7 @@ void thread_endpoint::request(server_id to, std::size_t table, read_header const
   checkpoint();
   if (reader_) return run_.process_->cache().request(*reader_, to, table, read, slot);
   slot.arrived = slot.admitted = time_point::min();
-  if (waits_at(to)) {  // what lets in the first lets in all
+  if (joins(to, read)) {  // what lets in the first lets in all
     slot.arrived = now();
     pending_.push_back({read, to, table, &slot});
     return;
@@ -91,8 +91,8 @@ void thread_endpoint::request(server_id to, std::size_t table, read_header const
   ++tickets_;
 }
 
-bool thread_endpoint::waits_at(server_id s) const noexcept {
-  return std::ranges::find(pending_, s, &waiting::server) != pending_.end();
+bool thread_endpoint::joins(server_id s, read_header const& read) const noexcept {
+  return std::ranges::any_of(pending_, [&](waiting const& w) { return w.server == s && w.read.goes_with(read); });
 }
 
 void thread_endpoint::request_cut(read_header const& read, cut_slot& slot) {
