@@ -34,9 +34,9 @@ void add_options(CLI::App& program, micro_options& o) {
 void run(micro_options const& o) {
   if (!o.serve.empty()) throw CLI::RuntimeError(serve(o.serve));
   std::vector<micro_row> rows;
-  for (auto&& part : {register_memory(), register_rows(), register_keys(), register_caches(), register_topics(), register_versions(),
-                      register_peers(), register_stages(), register_simulator(), register_tcp(), register_tcp_peers(),
-                      register_tcp_averages()})
+  for (auto&& part : {register_memory(), register_rows(), register_keys(), register_tables(), register_caches(),
+                      register_topics(), register_versions(), register_peers(), register_stages(),
+                      register_simulator(), register_tcp(), register_tcp_peers(), register_tcp_averages()})
     rows.insert(rows.end(), part.begin(), part.end());
   run_micro(rows, o.repetitions, o.min_time, o.filter);
   print_simulator_memory();

@@ -27,6 +27,7 @@ int run_micro(std::vector<micro_row> const& rows, int repetitions, double min_ti
 /// Registers benchmarks of a subject and says what each is beside.
 std::vector<micro_row> register_memory();     ///< pulls, pushes and commits in process
 std::vector<micro_row> register_rows();       ///< single rows, sparse tables
+std::vector<micro_row> register_tables();     ///< many tables beside one, in process and over TCP
 std::vector<micro_row> register_keys();       ///< some of many rows
 std::vector<micro_row> register_caches();     ///< of workers and processes
 std::vector<micro_row> register_topics();     ///< LDA, beside a plain sampler

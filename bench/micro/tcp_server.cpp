@@ -36,6 +36,11 @@ std::uint64_t peak_memory_now() {
 }
 
 void serve_as(net::role as, rules const& p, served_table const& t) {
+  if (t.tables != 0) {
+    cluster c{tcp{.place = t.place(as)}, p, list_of_tables(t.tables, t.rows)};
+    c.run([](auto&) {});
+    return;
+  }
   cluster c{tcp{.place = t.place(as)}, p, dense<float>{.rows = t.rows, .width = t.width}};
   c.run([](auto&) {});
 }
@@ -71,7 +76,8 @@ std::vector<std::string> served_table::words() const {
           std::to_string(width),
           coordinator,
           core ? std::to_string(*core) : std::string(any_core),
-          std::to_string(workers)};
+          std::to_string(workers),
+          std::to_string(tables)};
 }
 
 served_table served_table::parse(std::vector<std::string> const& words) {
@@ -80,7 +86,14 @@ served_table served_table::parse(std::vector<std::string> const& words) {
           .width = std::stoull(words.at(3)),
           .coordinator = words.at(4),
           .core = words.at(5) == any_core ? std::nullopt : std::optional(std::stoi(words.at(5))),
-          .workers = static_cast<std::uint32_t>(std::stoul(words.at(6)))};
+          .workers = static_cast<std::uint32_t>(std::stoul(words.at(6))),
+          .tables = static_cast<std::uint32_t>(std::stoul(words.at(7)))};
+}
+
+table_list list_of_tables(std::uint32_t tables, std::uint64_t rows) {
+  table_list all;
+  for (std::uint32_t i = 0; i < tables; ++i) all.add(dense<float>{.rows = rows / tables});
+  return all;
 }
 
 net::deployment served_table::place(net::role as) const {

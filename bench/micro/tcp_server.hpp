@@ -12,6 +12,7 @@
 #include "rubato/protocol/asp.hpp"
 #include "rubato/protocol/bsp.hpp"
 #include "rubato/protocol/ssp.hpp"
+#include "rubato/storage/table_list.hpp"
 
 // What the other process of a measurement of the TCP transport serves.
 namespace rubato::bench {
@@ -28,11 +29,15 @@ struct served_table {
   std::string coordinator;       ///< path of its socket; the server's own is TCP
   std::optional<int> core = {};  ///< that it is pinned to
   std::uint32_t workers = 1;     ///< worker processes
+  std::uint32_t tables = 0;      ///< if not 0: so many tables chosen at run time, which have these rows together
 
   [[nodiscard]] std::vector<std::string> words() const;
   [[nodiscard]] static served_table parse(std::vector<std::string> const& words);
   [[nodiscard]] net::deployment place(net::role as) const;
 };
+
+/// Dense tables of floats that have so many rows together. @pre `tables` divides `rows`
+[[nodiscard]] table_list list_of_tables(std::uint32_t tables, std::uint64_t rows);
 
 /// What a server says when it ends: the most memory that it had, in bytes, before there was a table
 /// and ever.

@@ -222,8 +222,10 @@ class watched_trial {
     random_stream draws(schedule_.seed, 0xb0d1 + column);
     std::optional<reads_of_all_kinds> any;
     if (rules_.renews) any.emplace(*observer_, column, columns, rules_.expected.bound, draws);
+    random_stream groups(schedule_.seed, 0x70c3 + column);
     auto const read = [&] {
-      if (any) any->read(w, draws, is_judged(me.number()));
+      if (groups.chance(0.25)) read_together(w, me.number(), column, groups);
+      else if (any) any->read(w, draws, is_judged(me.number()));
       else read_either(w, me.number(), column, draws);
     };
     for (std::int64_t clock = 0; clock < clocks_; ++clock) {
@@ -325,6 +327,33 @@ class watched_trial {
     for (auto& k : keys) k = testing::detail::sparse_key(k);
     w[table<1>].pull(keys, out, s);
     if (counts) observer_->read(column, s, 1, testing::observer::kind::keyed, at, out);
+  }
+
+  /// Several tables at a time.
+  template <class Worker>
+  void read_together(Worker& w, testing::process_number process, std::uint32_t column, random_stream& draws) {
+    std::vector<std::uint64_t> const at = all_rows();
+    std::vector<std::uint64_t> keys = at;
+    for (auto& k : keys) k = testing::detail::sparse_key(k);
+    std::vector<std::int64_t> counted(rows * columns), keyed(rows * columns);
+    std::vector<std::int32_t> wide(wide_rows_);
+    bool const whole = draws.chance(0.5);
+    std::vector<pull_wish> wishes{whole ? w[table<0>].into(counted) : w[table<0>].into(at, counted),
+                                  w[table<1>].into(keys, keyed)};
+    if (draws.chance(0.5)) wishes.push_back(w[table<3>].into(wide));
+    draws.shuffle(std::span(wishes));
+    if (draws.chance(0.3)) {
+      w[table<0>].prefetch();
+      w[table<1>].prefetch(keys);
+    }
+    staleness const s = rules_.expected.bound;
+    observer_->asking(column, s);
+    w.pull_together(wishes, s);
+    if (rules_.by_rounds) check_rounds(counted);
+    if (!is_judged(process)) return;
+    using kind = testing::observer::kind;
+    observer_->read(column, s, 0, whole ? kind::whole : kind::keyed, at, counted);
+    observer_->read(column, s, 1, kind::keyed, at, keyed);
   }
 
   /// A commit adds 1 to all rows of its worker's column: of each server they hold as many.

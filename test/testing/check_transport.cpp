@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <rubato/server/messages.hpp>
+#include <rubato/server/read_slot.hpp>
 #include <rubato/transport/concepts.hpp>
 #include <rubato/transport/in_process.hpp>
 #include <rubato/transport/simulated.hpp>
 #include <rubato/worker/endpoint.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 using namespace rubato;
 using testing::sentences;
@@ -65,6 +67,21 @@ struct that_reads_too_early : endpoint_decorator {
     laxer.clock = clock_index{0};
     inner().request(to, table, laxer, slot);
   }
+};
+
+/// Of what is asked of a server together, the first two get each other's answers.
+struct that_mixes_up_answers : endpoint_decorator {
+  using endpoint_decorator::endpoint_decorator;
+  void request(server_id to, std::size_t table, read_header const& read, read_slot& slot) override {
+    if (to == server_id{0}) asked.push_back(&slot);
+    inner().request(to, table, read, slot);
+  }
+  void wait() override {
+    inner().wait();
+    if (asked.size() > 1) swap(asked[0]->state, asked[1]->state);
+    asked.clear();
+  }
+  std::vector<read_slot*> asked;
 };
 
 struct whose_time_goes_back : endpoint_decorator {
@@ -152,6 +169,7 @@ TEST_CASE("check_transport catches an endpoint that does not do what it should",
   CHECK(says(check_with<that_loses_commits>(), "two runs"));
   CHECK(says(check_with<that_empties_commits>(), "but has pushed"));
   CHECK(says(check_with<that_reads_too_early>(), "bsp, schedule"));
+  CHECK(says(check_with<that_mixes_up_answers>(), "of tables that were asked for together"));
   CHECK(says(check_with<whose_time_goes_back>(), "now() goes back"));
   CHECK(says(check_with<that_keeps_orders>(), "orders of a conductor reached 0 workers of 3"));
 }

@@ -38,7 +38,7 @@ struct server_limits {
   /// more, about 20 bytes.
   std::uint64_t rows_max = 0;
   /// Bytes that a server keeps for a process at one time: those rows, each with its number; its commits that are held
-  /// back; answers that it has not read; and the numbers of rows in its questions that wait. What it is sending is
+  /// back; answers that it has not read; and the rows and cuts that its waiting questions name. What it is sending is
   /// not counted before it is there. 0: no limit, but what `server_process` sets for commits and answers.
   std::uint64_t bytes_max = 0;
 };

@@ -53,6 +53,11 @@ struct read_header {
   staleness bound;     ///< the staleness that the read asks for
   shared_cut cut{};    ///< what a synchronized read is to reflect; the coordinator has let it in
   bool renews = false;  ///< for the clocks after this one: the next commit is of what the reader had before
+
+  /// Whether a server that lets in the one may answer the other with it.
+  [[nodiscard]] bool goes_with(read_header const& other) const noexcept {
+    return from == other.from && clock == other.clock && bound == other.bound;
+  }
 };
 
 /// What a server says of the state that it answered from.

@@ -63,7 +63,8 @@ struct commit_meta {
   }
 };
 
-/// The body holds the cut's clocks, then the rows.
+/// Of a read of one table. What a worker asks about others at the same clock and bound before it is answered waits with
+/// it, where it waits. The body holds the cut's clocks, then the rows.
 struct request_meta {
   stage_id stage{};
   clock_index clock{};

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "rubato/core/clock.hpp"
+#include "rubato/core/element.hpp"
 #include "rubato/server/blueprint.hpp"
 
 namespace rubato::detail {
@@ -18,6 +19,15 @@ class argument_check {
  public:
   argument_check(blueprint const& plan, std::uint32_t rank) : plan_(plan), rank_(rank) {}
 
+  /// There is such a table, and it has not been named before in the same call.
+  void named_once(char const* call, std::size_t table, bool before) const {
+    if (before || table >= plan_.tables().size()) refuse_table(call, table);
+  }
+  /// The table has such elements, and is asked for as a whole only if it is bounded.
+  void kind(char const* call, std::size_t table, element_type given, bool whole) const {
+    table_blueprint const& t = plan_.table(table);
+    if (given != t.element() || (whole && !t.bounded())) refuse_kind(call, table, given);
+  }
   /// `given` elements are a whole table.
   void whole(char const* call, std::size_t table, std::size_t given) const {
     std::size_t const expected = plan_.table(table).elements();
@@ -52,6 +62,8 @@ class argument_check {
   [[noreturn]] void refuse_size(char const* call, std::size_t table, std::size_t given,
                                 std::size_t expected, char const* of) const;
   [[noreturn]] void refuse_staleness(std::size_t table, staleness asked, staleness bound) const;
+  [[noreturn]] void refuse_table(char const* call, std::size_t table) const;
+  [[noreturn]] void refuse_kind(char const* call, std::size_t table, element_type given) const;
   [[noreturn]] void refuse_key(char const* call, std::size_t table, std::uint64_t k) const;
   [[nodiscard]] std::string where(char const* call, std::size_t table) const;
 

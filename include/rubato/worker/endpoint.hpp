@@ -21,7 +21,7 @@ struct read_slot;
 /// | function                            | what it does |
 /// |-------------------------------------|--------------|
 /// | `post(server, commit)`              | sends; FIFO per pair of worker and server, later requests included; may block while the link is busy |
-/// | `request(server, table, read, slot)`| asks for admission and for what the slot says; may complete before it returns; the slot stays in use until `wait` returns, before which time may pass |
+/// | `request(server, table, read, slot)`| asks for admission and for what the slot says; may complete before it returns; the slot stays in use until `wait` returns, before which time may pass. Requests for several tables may be made before a `wait`, all of one clock, staleness and cut: while one of them waits at a server, those that follow wait there with it, and go on when it does |
 /// | `wait()`                            | returns when all requests since the last one are complete; each slot then holds its answer, `arrived` and `admitted` |
 /// | `now()`                             | time since the run began |
 /// | `charge(work)`                      | the worker has computed `work` units since the last charge; a simulator makes time pass |

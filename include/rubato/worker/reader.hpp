@@ -16,6 +16,7 @@
 #include "rubato/worker/argument_check.hpp"
 #include "rubato/worker/endpoint.hpp"
 #include "rubato/worker/pacer.hpp"
+#include "rubato/worker/pull_wish.hpp"
 #include "rubato/worker/replica.hpp"
 
 namespace rubato::detail {
@@ -75,7 +76,11 @@ class reader {
     count_read(found.oldest);
   }
 
-  // ---- prefetches: the requests of the next pull have been sent, and their answers may have come.
+  /// Several tables, each at most once: what is not here comes in one exchange with the servers, under partition
+  /// synchronization all of it of one cut.
+  void pull_together(std::span<pull_wish const> wishes, std::optional<staleness> asked);
+
+  // ---- prefetches: the requests of the next pulls have been sent, and their answers may have come.
   // Not with synchronized reads, each of which is of a cut of its own.
 
   void prefetch_whole(std::size_t table);
@@ -97,17 +102,22 @@ class reader {
   [[nodiscard]] bool keeps_commit(std::size_t table) const noexcept;
 
  private:
-  /// What has been asked for later reads; servers answer one request of a worker at a time.
+  /// What has been asked for later reads. A server lets in the requests that it has of a worker together, so all of
+  /// them are of one clock.
   enum class ahead : std::uint8_t {
     nothing,
     prefetch,
     renewal  ///< of copies, from which reads go on until the answers are taken
   };
-  struct prefetch {
+  /// A table's part of what is asked for at a time.
+  struct share {
     std::size_t table = 0;
-    selection asked{};  ///< rows or all
+    selection asked{};  ///< rows or all; of a pull also nothing, where all is here
     std::vector<server_id> from{};
     missing_rows rows{};
+    // Of pulls:
+    clock_index oldest = clock_index::highest();  ///< the least server clock of what was here
+    bool scattered = false;                       ///< it is written where the user wants it
   };
   /// How a table is read, where copies are renewed.
   struct usage {
@@ -137,7 +147,12 @@ class reader {
   void fetch(std::size_t table, std::span<server_id const> from, staleness s);
   void request(std::size_t table, std::span<server_id const> from, staleness s, bool renews = false);
   void collect(std::size_t table, std::span<server_id const> from, time_point before, duration send_before);
+  void collect(std::span<share const> shares, time_point before, duration send_before);
+  [[nodiscard]] duration take_answers(std::size_t table, std::span<server_id const> from);
+  void end_exchange(time_point before, duration held, duration send_before);
+  void note_let_in(staleness s) noexcept;
   void acknowledge(server_id server, clock_index included);
+  void acknowledge(share const& p);
   void count_time(time_point before, duration held);
   void count_read(clock_index server_clock) {
     ++metrics_.pulls;
@@ -156,8 +171,18 @@ class reader {
   void address_all(std::size_t table);
   void address_others(std::size_t table);
 
-  void start_prefetch(ahead what, std::size_t table, selection asked);
+  [[nodiscard]] staleness check_together(std::span<pull_wish const> wishes, std::optional<staleness> asked);
+  [[nodiscard]] bool look_for(std::span<pull_wish const> wishes, staleness s);
+  void look_for(pull_wish const& w, share& p, staleness s, rows_found& all);
+  void miss(pull_wish const& w, share& p);
+  void fetch_together(std::span<pull_wish const> wishes, staleness s);
+  void address(pull_wish const& w, share& p);
+  void take(pull_wish const& w, share& p);
+
+  [[nodiscard]] share& next_ahead(std::size_t table, selection asked);
+  void start_prefetch(ahead what, share& p);
   bool finish_prefetch();
+  [[nodiscard]] bool is_ahead(std::size_t table) const noexcept;
   /// Answers that the body has asked for ahead of time come in before a read looks for copies; renewals may wait.
   void before_read() {
     if (ahead_ == ahead::prefetch) finish_prefetch();
@@ -203,7 +228,10 @@ class reader {
 
   cut_slot cut_;
   missing_rows missing_;
-  prefetch prefetched_;
+  std::vector<share> prefetched_;   ///< of which so many have been asked for; the others keep their memory
+  std::size_t prefetches_ = 0;
+  std::vector<share> pulled_;       ///< together, by wish
+  std::vector<bool> wished_;        ///< by table
   read_rule const& renews_;
   std::vector<usage> use_;  ///< by table
   clock_index renewed_ = clock_index::lowest();  ///< the last clock in which copies were renewed

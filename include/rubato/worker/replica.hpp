@@ -136,6 +136,10 @@ class replica {
     base_pays_ = true;
     return has_base_;
   }
+  /// What a read of the base goes by. @pre there is one
+  void note_base(rows_found& found) const noexcept {
+    for (auto const& p : parts_) found.note(p.mark);
+  }
   /// Whether the next fetch of the whole table is best read once and not kept: the last one was not,
   /// or need not have been. A wrong guess costs one fetch more.
   [[nodiscard]] bool prefers_no_base() const noexcept { return fetched_ && !base_pays_; }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <tuple>
+#include <utility>
 
 #include "rubato/core/clock.hpp"
 #include "rubato/core/flat.hpp"
@@ -58,6 +59,14 @@ class worker : public worker_core {
   template <key_range Keys>
   void pull(Keys const& keys, flat<value_type<0>> out, staleness s) {
     (*this)[table<0>].pull(keys, out, s);
+  }
+  /// Every table as a whole, in their order, as one read: see `pull_together`.
+  template <class... Outs>
+    requires(sizeof...(Outs) == sizeof...(Tables) && (Tables::bounded && ...))
+  void pull_all(Outs&&... outs) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      pull_together({(*this)[table<I>].into(std::forward<Outs>(outs))...});
+    }(std::index_sequence_for<Tables...>{});
   }
   /// Asks for what the next pull of the whole table will need, and does not wait.
   void prefetch() { (*this)[table<0>].prefetch(); }

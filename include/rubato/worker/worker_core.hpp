@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +15,7 @@
 #include "rubato/core/raw_array.hpp"
 #include "rubato/core/time.hpp"
 #include "rubato/metrics/worker_metrics.hpp"
+#include "rubato/worker/pull_wish.hpp"
 
 namespace rubato {
 
@@ -70,6 +72,24 @@ class worker_core {
   [[nodiscard]] random_stream& random() noexcept;
   /// What it has measured so far in this run.
   [[nodiscard]] worker_metrics const& metrics() const noexcept;
+
+  // ---- several tables
+
+  /// Pulls from several tables, each named once at most: what has to be fetched is asked for in one exchange with each
+  /// server, and where that has to wait it waits once. Otherwise as if they were pulled one after the other: under
+  /// partition synchronization all is of one cut, under a barrier of one clock; else commits may come between what one
+  /// table shows and what another one does. All of it is there when this returns. No rows of a sparse table but those
+  /// named.
+  ///
+  ///     worker.pull_together({worker[table<0>].into(w), worker[table<1>].into(words, rows)});
+  ///
+  /// @param s at most the protocol's @throws usage_error before anything is read: a size, a key, a table that is named
+  /// twice. O(size)
+  void pull_together(std::span<pull_wish const> wishes, std::optional<staleness> s = std::nullopt);
+  /// The same for a list that is written out.
+  void pull_together(std::initializer_list<pull_wish> wishes, std::optional<staleness> s = std::nullopt) {
+    pull_together(std::span<pull_wish const>(wishes.begin(), wishes.size()), s);
+  }
 
   // ---- clock
 

@@ -7,12 +7,15 @@
 #include <iterator>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "rubato/core/clock.hpp"
 #include "rubato/core/flat.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/core/table.hpp"
 #include "rubato/storage/sparse_snapshot.hpp"
+#include "rubato/worker/pull_wish.hpp"
 #include "rubato/worker/worker_core.hpp"
 
 namespace rubato {
@@ -76,10 +79,25 @@ class worker_table {
     worker_.pull_rows(number_, numbers(keys), bytes_of(out), out.size(), s);
   }
 
+  /// The whole table, into `out`, as a part of a `pull_together`.
+  [[nodiscard]] pull_wish into(flat<T> out) const
+    requires bounded
+  {
+    return {number_, element_type_of<T>(), bytes_of(out), out.size()};
+  }
+  /// The rows named by `keys`, the same. `keys` must outlive it, too, where they are `key`s or 64-bit numbers in an array.
+  template <key_range Keys>
+  [[nodiscard]] pull_wish into(Keys const& keys, flat<T> out) const {
+    if constexpr (are_numbers<Keys>) return {number_, element_type_of<T>(), numbers(keys), bytes_of(out), out.size()};
+    std::vector<std::uint64_t> kept;
+    write_numbers(keys, kept);
+    return {number_, element_type_of<T>(), std::move(kept), bytes_of(out), out.size()};
+  }
+
   /// Asks for what the next pull of the whole table will need, and does not wait: that pull does, if it
   /// must. For the time in between: loading data, or computing what needs no parameters. Nothing is
-  /// asked for what is cached, and under partition synchronization nothing at all. Any other fetch, and
-  /// a commit, wait for the answer first.
+  /// asked for what is cached, and under partition synchronization nothing at all. Several tables may be asked for one
+  /// after the other; the next pull, and a commit, wait for all the answers first.
   void prefetch() const { worker_.prefetch_whole(number_); }
   /// The same for rows. O(keys).
   template <key_range Keys>
@@ -108,19 +126,27 @@ class worker_table {
     return reinterpret_cast<std::byte const*>(values.data());
   }
 
+  /// Whether a list of keys is as the engine has them.
+  template <class Keys>
+  static constexpr bool are_numbers = std::ranges::contiguous_range<Keys const> &&
+                                      sizeof(std::ranges::range_value_t<Keys const>) == sizeof(std::uint64_t);
+
+  template <class Keys>
+  static void write_numbers(Keys const& keys, std::vector<std::uint64_t>& to) {
+    to.clear();
+    for (auto const& k : keys) {
+      if constexpr (std::same_as<std::ranges::range_value_t<Keys const>, key>) to.push_back(k.value());
+      else to.push_back(static_cast<std::uint64_t>(k));
+    }
+  }
+
   /// The keys as the engine has them, in the list itself where they are so already.
   template <class Keys>
   std::span<std::uint64_t const> numbers(Keys const& keys) const {
-    using given = std::ranges::range_value_t<Keys const>;
     static_assert(sizeof(key) == sizeof(std::uint64_t) && std::is_standard_layout_v<key>);
-    if constexpr (!std::ranges::contiguous_range<Keys const> || sizeof(given) != sizeof(std::uint64_t)) {
-      auto& room = worker_.key_room();
-      room.clear();
-      for (auto const& k : keys) {
-        if constexpr (std::same_as<given, key>) room.push_back(k.value());
-        else room.push_back(static_cast<std::uint64_t>(k));
-      }
-      return room;
+    if constexpr (!are_numbers<Keys>) {
+      write_numbers(keys, worker_.key_room());
+      return worker_.key_room();
     } else {
       return {reinterpret_cast<std::uint64_t const*>(std::ranges::data(keys)), std::ranges::size(keys)};
     }

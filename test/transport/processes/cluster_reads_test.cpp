@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +19,10 @@
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/storage/bfloat16.hpp>
+#include <rubato/storage/dense.hpp>
+#include <rubato/storage/sparse.hpp>
+#include <rubato/transport/in_process.hpp>
 #include <rubato/transport/tcp.hpp>
 
 #include "transport/processes/serving.hpp"
@@ -163,6 +169,60 @@ TEST_CASE("tcp: pulls into the user's memory see own pushes once, and others' as
   SECTION("bsp") { check_pulls(bsp{}, 0); }
   SECTION("ssp") { check_pulls(ssp{.staleness = 2}, 2); }
   SECTION("asp") { check_pulls(asp{}, -1); }
+}
+
+// ---- several tables in one read
+
+namespace {
+
+constexpr std::uint32_t readers = 2;
+using reads_of_all = std::array<std::vector<std::uint32_t>, readers>;
+
+dense<float> plain_weights() { return {.rows = 5000}; }
+dense<float> coded_weights() { return {.rows = 900, .width = 3, .codec = {.answers = bfloat16{}}}; }
+sparse<float> embedding() { return {.width = 2}; }
+
+/// A body that reads three tables in each clock, and what it has seen of them, bit for bit.
+template <class Worker>
+void read_three_tables(Worker& w, bool together, std::vector<std::uint32_t>& seen) {
+  std::vector<float> first(5000), second(2700), rows(6);
+  for (unsigned clock = 0; clock < 12; ++clock) {
+    std::vector<unsigned> const keys{clock, 1'000'000 + w.rank(), 7};
+    if (together) {
+      if (clock % 4 == 3) w[table<2>].prefetch(keys);
+      w.pull_together({w[table<1>].into(second), w[table<2>].into(keys, rows), w[table<0>].into(first)});
+    } else {
+      w.pull(first);
+      w[table<1>].pull(second);
+      w[table<2>].pull(keys, rows);
+    }
+    for (auto const* const read : {&first, &second, &rows})
+      for (float const x : *read) seen.push_back(std::bit_cast<std::uint32_t>(x));
+    for (std::size_t i = 0; i < first.size(); ++i) first[i] = 0.3F + 0.1F * first[i] + static_cast<float>(w.rank());
+    for (float& x : second) x = 0.7F - 0.2F * x;
+    for (float& x : rows) x = 1.1F + 0.3F * x;
+    w.push(first);
+    w[table<1>].push(second);
+    w[table<2>].push(keys, rows);
+    w.step();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("tcp: several tables in one read are bit for bit what they are in process, one by one", "[tcp]") {
+  reads_of_all expected;
+  cluster here{in_process{.workers = readers}, bsp{}, plain_weights(), coded_weights(), embedding()};
+  here.run([&](auto& w) { read_three_tables(w, false, expected[w.rank()]); });
+  std::uint32_t const threads = GENERATE(1U, 2U);
+  reads_of_all seen;
+  serving const run({.workers = readers / threads, .servers = 2}, bsp{},
+                    {describe(plain_weights()), describe(coded_weights()), describe(embedding())});
+  in_processes(readers / threads, [&](std::uint32_t rank) {
+    cluster c{run.process(rank, threads), bsp{}, plain_weights(), coded_weights(), embedding()};
+    c.run([&](auto& w) { read_three_tables(w, true, seen[w.rank()]); });
+  });
+  CHECK(seen == expected);
 }
 
 // ---- what threads share

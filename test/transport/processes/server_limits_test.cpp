@@ -15,6 +15,11 @@
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/k_sync.hpp>
+#include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/ssp.hpp>
+#include <rubato/protocol/visibility.hpp>
+#include <rubato/server/commit_cut.hpp>
+#include <rubato/storage/dense.hpp>
 #include <rubato/storage/sparse.hpp>
 
 #include "transport/processes/server_process_bench.hpp"
@@ -144,6 +149,27 @@ TEST_CASE("server limits: bytes of rows and of commits that are held back", "[tc
     CHECK_THAT(l.cut_off(), Contains("bytes that are kept for it: bytes_max of this server is 1000"));
     CHECK(l.run.stats().commits >= 1000 / 100);
     CHECK(l.run.stats().commits <= 1000 / 40 + 1);
+  }
+}
+
+TEST_CASE("server limits: cuts that questions wait for count, and without cuts none are taken", "[tcp]") {
+  auto const cut = [](std::size_t workers, clock_index first) {
+    std::vector<clock_index> below(workers, clock_index{0});
+    below[0] = first;
+    return commit_cut(std::move(below), clock_index{0});
+  };
+  SECTION("they count") {
+    limited_run l(with(ssp{.staleness = 3}, stable_cut{}), describe(dense<float>{.rows = 4}), {.bytes_max = 1000});
+    commit_cut const of_1000 = cut(1000, clock_index{5});  // which nobody has committed up to
+    l.second->ask(l.run.to().identity(second_worker), clock_index{0}, &of_1000);
+    l.second->ask(l.run.to().identity(second_worker), clock_index{0}, &of_1000);
+    CHECK_THAT(l.cut_off(), Contains("8000 bytes that are kept for it: bytes_max of this server is 1000"));
+  }
+  SECTION("none are taken") {
+    limited_run l(bsp{}, describe(dense<float>{.rows = 4}), {});
+    commit_cut const of_two = cut(2, clock_index{0});
+    l.second->ask(l.run.to().identity(second_worker), clock_index{1}, &of_two);
+    CHECK_THAT(l.cut_off(), Contains("a request of a cut, which there are none of under this protocol"));
   }
 }
 

@@ -107,10 +107,11 @@ class worker_peer final : public net::link_user {
     return all;
   }
 
-  /// For the whole of the table.
-  void ask(sender const& from, clock_index clock, commit_cut const* cut = nullptr) {
+  /// For the whole of a table.
+  void ask(sender const& from, clock_index clock, commit_cut const* cut = nullptr, std::uint16_t table = 0) {
     wire::frame_header h;
     h.kind = +wire::kind::request;
+    h.table = table;
     h.sender = from.worker.value();
     h.incarnation = from.incarnation.value();
     h.sequence = ++asked_;
@@ -320,14 +321,18 @@ class played_run {
   [[nodiscard]] std::unique_ptr<worker_peer> dialling(net::network& where, net::hello const& said) {
     return std::make_unique<worker_peer>(where, server_->bound(), said);
   }
-  /// It pushes a one to every element.
+  /// It pushes a one to every element of every table.
   void commit(worker_peer& from, worker_id w, clock_index stamp) {
-    auto part = plan_.table(0).pool().take();
-    part->whole = true;
-    part->rows.clear();
-    part->values.resize_bytes(plan_.table(0).elements() * sizeof(std::int64_t));
-    std::ranges::fill(part->values.as<std::int64_t>(), 1);
-    from.commit({to().identity(w), stamp, version_index{stamp.value()}, {std::move(part)}});
+    commit_message m{.from = to().identity(w), .stamp = stamp, .version = version_index{stamp.value()}, .parts = {}};
+    for (auto const& t : plan_.tables()) {
+      auto part = t.pool().take();
+      part->whole = true;
+      part->rows.clear();
+      part->values.resize_bytes(t.elements() * sizeof(std::int64_t));
+      std::ranges::fill(part->values.as<std::int64_t>(), 1);
+      m.parts.push_back(std::move(part));
+    }
+    from.commit(std::move(m));
   }
 
   [[nodiscard]] blueprint const& plan() const noexcept { return plan_; }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <rubato/net/asio_network.hpp>
@@ -233,6 +234,85 @@ TEST_CASE("server: who asks again while it waits is answered once, for what it a
   run.settle();
   REQUIRE(run.first().answers().size() == 1);
   CHECK(run.first().answers().front().header.sequence == 100);
+}
+
+namespace {
+
+/// A run of two workers on three tables, of which the first one is a clock ahead.
+struct run_ahead {
+  run_ahead() {
+    run.to().join(second_worker);
+    REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
+    other = run.connected(its_own, second_worker);
+    run.commit(run.first(), first_worker, clock_index{0});
+  }
+  void ask(int table, std::int64_t clock = 1) {
+    run.first().ask(run.to().identity(first_worker), clock_index{clock}, nullptr, static_cast<std::uint16_t>(table));
+  }
+  /// The tickets of the answers that have come since, in their order, and the tables that they are of.
+  [[nodiscard]] std::vector<std::pair<std::uint64_t, int>> answers_once_the_other_is_there() {
+    run.settle();
+    CHECK(run.first().answers().empty());
+    run.commit(*other, second_worker, clock_index{0});
+    (void)run.until([&] { return (its_own.poll(), !run.first().answers().empty()); });
+    run.settle();
+    std::vector<std::pair<std::uint64_t, int>> all;
+    for (auto const& a : run.first().answers()) all.emplace_back(a.header.sequence, a.header.table);
+    return all;
+  }
+
+  played_run run{blueprint(bsp{}, 1,
+                           {describe(counting{.rows = 4}), describe(counting{.rows = 8}),
+                            describe(counting{.rows = 2})}),
+                 {},
+                 1 << 20};
+  net::asio_network its_own;
+  std::unique_ptr<worker_peer> other;
+};
+
+using answered = std::vector<std::pair<std::uint64_t, int>>;
+
+}  // namespace
+
+TEST_CASE("server: what a worker asks about several tables waits as one, and is answered when the clock is there",
+          "[tcp]") {
+  run_ahead r;
+  for (int const table : {2, 0, 1}) r.ask(table);
+  r.run.settle();
+  CHECK(r.run.stats().reads_waiting == 1);
+  CHECK(r.answers_once_the_other_is_there() == answered{{1, 2}, {2, 0}, {3, 1}});
+  CHECK(r.run.first().values(0) == std::vector<std::int64_t>(2, 2));  // of both commits
+  CHECK(r.run.first().values(1) == std::vector<std::int64_t>(4, 2));
+  CHECK(r.run.first().values(2) == std::vector<std::int64_t>(8, 2));
+  CHECK(r.run.stats().reads_waiting == 0);
+  r.ask(1);  // and what may go on at once does
+  REQUIRE(r.run.until([&] { return r.run.first().answers().size() == 4; }));
+}
+
+TEST_CASE("server: who asks about a table again, or at another clock, waits for nothing that it asked before",
+          "[tcp]") {
+  SECTION("the same table") {
+    run_ahead r;
+    for (int const table : {0, 1, 1, 2}) r.ask(table);
+    CHECK(r.answers_once_the_other_is_there() == answered{{3, 1}, {4, 2}});
+  }
+  SECTION("another clock") {
+    run_ahead r;
+    r.ask(0, 2);
+    r.ask(1, 1);
+    r.ask(2, 1);
+    CHECK(r.answers_once_the_other_is_there() == answered{{2, 1}, {3, 2}});
+  }
+  SECTION("a break") {
+    run_ahead r;
+    for (int const table : {0, 1, 2}) r.ask(table);
+    REQUIRE(r.run.until([&] { return r.run.stats().reads_waiting == 1; }));
+    test::log_capture const log;
+    r.run.first().cut();
+    REQUIRE(r.run.until([&] { return r.run.stats().reconnects == 1 && r.run.first().is_up(); }));
+    r.ask(1);
+    CHECK(r.answers_once_the_other_is_there() == answered{{4, 1}});
+  }
 }
 
 TEST_CASE("server: who reads the answers may ask on", "[tcp]") {

@@ -134,6 +134,18 @@ class checking_worker {
     if (random_.chance(0.1)) worker_.prefetch();
     if (random_.chance(0.7)) read_rows(worker_[rb::table<0>]);
     if (random_.chance(0.5)) read_rows(worker_[rb::table<1>]);
+    if (random_.chance(0.3)) read_both();
+  }
+  void read_both() {
+    std::vector<std::int64_t> all(is_.rows()), some(is_.rows());
+    std::vector<rb::key> keys;
+    for (std::uint64_t row = random_.below(3); row < is_.rows(); ++row) keys.push_back(rb::key{row});
+    some.resize(keys.size());
+    std::int64_t const bound = random_.chance(0.3) ? below(is_.s + 1) : is_.s;
+    worker_.pull_together({worker_[rb::table<1>].into(keys, some), worker_[rb::table<0>].into(all)},
+                          rb::staleness{bound});
+    for (std::uint64_t row = 0; row < all.size(); ++row) check(row, all[row], bound);
+    for (std::size_t i = 0; i < keys.size(); ++i) check(keys[i].value(), some[i], bound);
   }
   void read_all() {
     std::vector<std::int64_t> all(is_.rows());

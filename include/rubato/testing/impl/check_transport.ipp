@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -51,6 +52,7 @@ class transport_checker {
       check_rules(with(ssp{.staleness = 2}, stable_cut{}), synchronized_rules(2));
     });
     attempt("two runs", [&] { check_two_runs(); });
+    attempt("several tables", [&] { check_several_tables(); });
     attempt("a body that throws", [&] { check_failure(); });
     attempt("stop", [&] { check_stop(); });
     attempt("add_worker", [&] { check_joiner(); });
@@ -132,6 +134,29 @@ class transport_checker {
     std::uint64_t const updates = clocks * how_.workers;
     found_.expect(r.updates == updates, "run ", run, " reports ", r.updates, " updates, expected ", updates);
     found_.expect(r.elapsed >= duration::zero(), "run ", run, " has taken less than no time");
+  }
+
+  /// In each clock all tables are asked for before there is a wait, most often too early.
+  void check_several_tables() {
+    using counts = dense<std::int64_t, sum>;
+    constexpr std::array<std::int64_t, 3> steps{1, 100, 10'000};
+    cluster<opened_transport, rules, counts, counts, counts> c(open_, rules(bsp{}), counts{.rows = 2}, counts{.rows = 2},
+                                                               counts{.rows = 2});
+    std::atomic<std::int64_t> wrong = 0;
+    c.run([&](auto& w) {
+      std::array<std::vector<std::int64_t>, 3> seen;
+      for (auto& s : seen) s.resize(2);
+      for (std::int64_t clock = 0; clock < 20; ++clock) {
+        w.pull_all(seen[0], seen[1], seen[2]);
+        for (std::size_t i = 0; i < steps.size(); ++i)
+          if (seen[i] != std::vector<std::int64_t>(2, steps[i] * clock * how_.workers)) ++wrong;
+        w.push(std::vector<std::int64_t>(2, steps[0]));
+        w[table<1>].push(std::vector<std::int64_t>(2, steps[1]));
+        w[table<2>].push(std::vector<std::int64_t>(2, steps[2]));
+        w.step();
+      }
+    });
+    found_.expect(wrong == 0, "of tables that were asked for together ", wrong.load(), " were not as they are");
   }
 
   /// The others wait for one that throws, and would do so for ever.

@@ -64,9 +64,26 @@ class fiber_endpoint final : public endpoint {
   void sleep_until(time_point t);
 
   struct question {
-    std::uint32_t table = 0;
     read_slot* slot = nullptr;
+    server_id server{};
+    std::uint32_t table = 0;
+    bool held = false;  ///< it waits at its server, or for one before it that does
+    std::uint32_t next = none;  ///< asked at the same server
   };
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  /// The first one that a server has been asked; `none` where there is none. What is said of a server that was asked
+  /// before `questions_` were cleared shows by who is there now.
+  [[nodiscard]] std::uint32_t first_at(server_id s) const noexcept {
+    std::uint32_t const i = s.index() < first_at_.size() ? first_at_[s.index()] : none;
+    return i < questions_.size() && questions_[i].server == s ? i : none;
+  }
+  /// Returns its number.
+  std::uint32_t add_question(question const& q);
+  template <class F>
+  void for_each_at(server_id s, F f) {
+    for (std::uint32_t i = first_at(s); i != none; i = questions_[i].next) f(questions_[i]);
+  }
   worker_fibers& run_;
   worker_id self_;
   std::uint32_t outstanding_ = 0;
@@ -75,13 +92,14 @@ class fiber_endpoint final : public endpoint {
   fiber_process* process_ = nullptr;
   random_stream speed_draws_;
   read_header read_{};                   ///< of the last questions
-  short_list<question, 1> questions_;    ///< by server: the last one
+  short_list<question, 1> questions_;    ///< since the last time that none was outstanding
+  short_list<std::uint32_t, 1> first_at_;  ///< by server: see `first_at`
   random_stream link_draws_;
   cut_slot* cut_ = nullptr;
   std::vector<conductor::order> orders_;  ///< have arrived
   std::size_t reader_ = 0;                ///< of the process's cache
   inquiry asked_;                         ///< of that cache
-  std::vector<server_fetch*> fetches_;    ///< in its name, by server where one waits
+  std::vector<server_fetch*> fetches_;    ///< in its name, of which the first at each server waits there for the others
 };
 
 /// Workers that are fibers in virtual time, and servers between whose events they run. See `simulated`.
@@ -193,6 +211,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
   void take_order(event const& e);
   void take_mark(event const& e);
   void release(server_id s);
+  void release(worker_fiber& p, server_id s);
   void answer(worker_fiber& p, server_id s, read_slot& slot);
   void answer(worker_fiber& p, server_fetch& f);
   void take_reply(event const& e);

@@ -24,6 +24,11 @@ struct asked_read {
   read_header read{};
   selection asked{};
   std::vector<std::uint64_t> rows;
+
+  /// What it takes while it waits.
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return rows.size() * sizeof(std::uint64_t) + (read.cut ? read.cut->bytes() : 0);
+  }
 };
 
 /// What is arriving on one connection of a server: frames are checked against the tables before memory is

@@ -74,12 +74,16 @@ class server_process final : coordinator_user {
   friend struct server_session;
   using session = server_session;
 
-  /// A read that waits. A worker has at most one.
+  /// A read that waits.
   struct waiting_read {
-    session* from;
     asked_read asked;
     net::network::clock::time_point since;
-    bool cut_is_early = false;  ///< it waits for orders that this server has yet to get
+  };
+  /// Of a worker: of one clock, each of another table. The first has been held back, and the others go on when it does.
+  struct waiting_reads {
+    session* from;
+    std::vector<waiting_read> reads;
+    bool cut_is_early = false;  ///< they wait for orders that this server has yet to get
   };
 
   // worker processes
@@ -112,6 +116,7 @@ class server_process final : coordinator_user {
 
   // reads
   void take_request(session& s, asked_read& asked);
+  [[nodiscard]] bool joins(session& s, asked_read& asked);
   void check_debt(session const& s) const;
   void observe(session& s, asked_read const& asked);
   void answer(session& s, asked_read const& asked, read_slot& slot, duration held);
@@ -169,7 +174,7 @@ class server_process final : coordinator_user {
   bool some_are_over_ = false;
   enrolments enrolments_;
   std::map<std::uint32_t, std::vector<worker_id>> workers_of_;  ///< by process, in this stage
-  std::map<worker_id, waiting_read> waiting_;
+  std::map<worker_id, waiting_reads> waiting_;
   std::vector<worker_id> released_;
   std::vector<session*> touched_;
   std::vector<std::byte> meta_;   ///< of the reply that is being sent

@@ -35,7 +35,7 @@ struct server_session final : net::link_user {
   net::link link;
   inbound_frames arriving;
   std::vector<read_slot> answers;    ///< by table: of reads that are answered at once
-  std::uint64_t longest_answer = 0;  ///< so far, in bytes
+  std::vector<std::uint64_t> longest_answers;  ///< so far, in bytes, by table
   std::uint64_t longest_commit = 0;
   std::uint64_t unweighed = 0;       ///< bytes of commits since its part of the log was last weighed
   std::uint64_t weighed = 0;         ///< what is held back of its commits, where that is limited

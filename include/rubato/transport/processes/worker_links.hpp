@@ -101,7 +101,7 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
         : id(s), link(*of.network_, of, server_limits(of.place_, s), std::move(who)) {}
     server_id id;
     net::link link;
-    std::vector<question*> asked;    ///< and not answered; each thread has at most one here
+    std::vector<question*> asked;    ///< and not answered, in the order of asking
     question* answering = nullptr;   ///< its answer is being written
     bool too_large = false;          ///< the answer that is arriving
     clock::time_point posted{};

@@ -48,12 +48,15 @@ class thread_process final : public server_fetcher {
   /// What is asked for in a worker's name, and how many of these reads may go on: a release does not say which.
   struct tickets {
     std::vector<server_fetch*> waiting;
+    std::vector<server_fetch*> at_server;  ///< of these, those that a server has been asked
+    std::vector<server_fetch*> beside;     ///< go on with one of these, which waits at the same server
     std::size_t released = 0;
 
     [[nodiscard]] bool all_released() const noexcept { return !waiting.empty() && released >= waiting.size(); }
   };
 
   void ask_server(server_fetch& f);
+  [[nodiscard]] bool joins(server_fetch& f);
   [[nodiscard]] std::vector<server_fetch*> forget(worker_id asker, server_fetch& f);
   void read(std::vector<server_fetch*> const& ready);
   void ask_later_ones();

@@ -70,12 +70,14 @@ class thread_endpoint final : public endpoint {
     std::size_t table;
     read_slot* slot;
   };
+  [[nodiscard]] bool joins(server_id s, read_header const& read) const noexcept;
 
   worker_threads& run_;
   worker_id self_;
   slow_motion slowed_;
   time_point idle_until_;
   std::vector<waiting> pending_;
+  std::size_t tickets_ = 0;    ///< at servers: of the first of those that wait there
   inquiry asked_;              ///< of the process, where it shares what it fetches
   std::optional<std::size_t> reader_;  ///< of its cache, from its start on
   cut_slot* cut_ = nullptr;    ///< that has been asked for

@@ -10,6 +10,22 @@
 
 namespace rubato::detail {
 
+void argument_check::refuse_table(char const* call, std::size_t table) const {
+  std::size_t const tables = plan_.tables().size();
+  throw usage_error(errc::bad_option,
+                    where(call, table) + (table < tables ? "it is named twice, expected each table once at most"
+                                                         : "there are " + std::to_string(tables) + " tables"));
+}
+
+void argument_check::refuse_kind(char const* call, std::size_t table, element_type given) const {
+  element_type const expected = plan_.table(table).element();
+  throw usage_error(errc::bad_option,
+                    where(call, table) + (given != expected
+                                              ? std::string("elements are to be ") + to_string(given) + ", expected " +
+                                                    to_string(expected)
+                                              : "it has no end to be read as a whole, expected keys"));
+}
+
 void argument_check::refuse_key(char const* call, std::size_t table, std::uint64_t k) const {
   throw usage_error(errc::unknown_key, where(call, table) + "key " + std::to_string(k) +
                                            " is not in the table, expected one below " +

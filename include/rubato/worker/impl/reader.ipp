@@ -210,51 +210,211 @@ void reader::address_others(std::size_t table) {
     }
 }
 
+// ---- pulls of several tables
+
+void reader::pull_together(std::span<pull_wish const> wishes, std::optional<staleness> asked) {
+  before_read();
+  staleness const s = check_together(wishes, asked);
+  if (std::ranges::all_of(wishes, [](pull_wish const& w) { return !w.whole() && w.keys().empty(); })) return;
+  if (pulled_.size() < wishes.size()) pulled_.resize(wishes.size());
+  bool is_here = look_for(wishes, s);
+  if (!is_here && end_prefetch()) is_here = look_for(wishes, s);  // copies may have been renewed
+  if (is_here) enter(s);
+  else fetch_together(wishes, s);
+  time_point const before = link_.now();
+  for (std::size_t i = 0; i < wishes.size(); ++i) take(wishes[i], pulled_[i]);
+  for (std::size_t i = 0; i < wishes.size(); ++i) acknowledge(pulled_[i]);
+  metrics_.send += link_.now() - before;
+  // Only now, since it may ask for copies, whose answers come where these have been.
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    if (!wishes[i].whole() && wishes[i].keys().empty()) continue;
+    if (renews_) note_read(wishes[i].table(), wishes[i].keys(), pulled_[i].oldest);
+    count_read(pulled_[i].oldest);
+  }
+}
+
+/// All or nothing. @throws usage_error
+staleness reader::check_together(std::span<pull_wish const> wishes, std::optional<staleness> asked) {
+  wished_.assign(replicas_.size(), false);
+  for (pull_wish const& w : wishes) {
+    check_.named_once("pull_together", w.table(), w.table() < wished_.size() && wished_[w.table()]);
+    wished_[w.table()] = true;
+    check_.kind("pull", w.table(), w.element(), w.whole());
+    if (w.whole()) check_.whole("pull", w.table(), w.elements());
+    else check_.rows("pull", w.table(), w.keys().size(), w.elements());
+    check_.keys("pull", w.table(), w.keys());
+  }
+  return check_.allowed(wishes.empty() ? 0 : wishes.front().table(), asked, bound());
+}
+
+/// Reads rows that are here, and notes what is to be asked for. Whether that is nothing.
+bool reader::look_for(std::span<pull_wish const> wishes, staleness s) {
+  rows_found all;
+  for (std::size_t i = 0; i < wishes.size(); ++i) look_for(wishes[i], pulled_[i], s, all);
+  auto const mine = std::span<share const>(pulled_).first(wishes.size());
+  bool const is_here = std::ranges::all_of(mine, [](share const& p) { return p.asked == selection::nothing; });
+  if (!synchronized_ || (is_here && !all.mixed)) return is_here;
+  for (std::size_t i = 0; i < wishes.size(); ++i) miss(wishes[i], pulled_[i]);  // PS-1: all of one cut
+  return wishes.empty();
+}
+
+void reader::look_for(pull_wish const& w, share& p, staleness s, rows_found& all) {
+  replica& r = replica_of(w.table());
+  freshness const& fresh = usable(s);
+  p.table = w.table();
+  p.asked = selection::nothing;
+  p.oldest = clock_index::highest();
+  p.scattered = false;
+  p.rows.clear();
+  if (w.whole()) {
+    if (!r.base_readable(fresh)) return miss(w, p);
+    p.oldest = r.base_clock();
+    return r.note_base(all);
+  }
+  rows_found const found = r.read_rows(w.keys(), fresh, r.base_readable(fresh), w.out(), p.rows);
+  p.oldest = found.oldest;
+  all.mixed = all.mixed || found.mixed || (found.fetch != 0 && all.fetch != 0 && found.fetch != all.fetch);
+  if (all.fetch == 0) all.fetch = found.fetch;
+  if (p.rows.empty()) return;
+  if (renews_) return miss(w, p);  // where copies are renewed, one question does
+  p.asked = selection::rows;
+}
+
+/// All of it is to be asked for.
+void reader::miss(pull_wish const& w, share& p) {
+  p.rows.clear();
+  p.oldest = clock_index::highest();
+  p.asked = w.whole() ? selection::all : w.keys().empty() ? selection::nothing : selection::rows;
+  if (w.whole()) return replica_of(w.table()).drop_base();
+  for (std::uint64_t const k : w.keys()) p.rows.add(k, p.rows.size());
+}
+
+/// Sends the requests of all tables, then waits for the answers. Rows are looked for before anything is sent: that may
+/// fail in a partition of the user's, and what has been asked for is not to be waited for then.
+void reader::fetch_together(std::span<pull_wish const> wishes, staleness s) {
+  RUBATO_ASSERT(ahead_ == ahead::nothing);
+  struct ending {
+    reader& of;
+    std::size_t n;
+    ~ending() {
+      for (std::size_t i = 0; i < n; ++i)
+        if (of.pulled_[i].scattered) of.replica_of(of.pulled_[i].table).end_scatter();
+    }
+  } const at_exit{*this, wishes.size()};
+  for (std::size_t i = 0; i < wishes.size(); ++i)
+    if (pulled_[i].asked != selection::nothing) address(wishes[i], pulled_[i]);
+  auto const mine = std::span<share const>(pulled_).first(wishes.size());
+  duration const send_before = metrics_.send;
+  if (synchronized_) fetch_cut(s, true);
+  time_point const before = link_.now();
+  for (share const& p : mine) {
+    if (p.asked == selection::nothing) continue;
+    request(p.table, p.from, s);
+    if (renews_) use_[p.table].asked = clock_;
+  }
+  collect(mine, before, send_before);
+  for (share const& p : mine)
+    if (p.asked != selection::nothing) ++metrics_.fetches;
+  note_let_in(s);
+}
+
+/// Writes what is to be asked for into the slots of the servers, which are then in `p.from`.
+void reader::address(pull_wish const& w, share& p) {
+  replica& r = replica_of(p.table);
+  if (p.asked == selection::rows) {
+    address_rows(p.table, p.rows);
+  } else {
+    p.scattered = !renews_ && link_.scatters() && r.may_scatter() && r.prefers_no_base();
+    if (p.scattered) r.scatter(w.out());
+    address_all(p.table);
+  }
+  p.from.assign(asked_.begin(), asked_.end());
+}
+
+/// The answers are there: what the body wants of them goes to where it wants it.
+void reader::take(pull_wish const& w, share& p) {
+  replica& r = replica_of(p.table);
+  if (p.asked == selection::rows) {
+    p.oldest = std::min(p.oldest, r.accept_rows(p.rows, mark_, w.out()));
+  } else if (p.scattered) {
+    r.accept_scattered(mark_, w.out());
+    p.oldest = r.base_clock();
+  } else if (w.whole()) {
+    if (p.asked == selection::all) r.accept_base(mark_);
+    p.oldest = r.base_clock();
+    r.read_whole(w.out());
+  }
+}
+
 // ---- prefetches
 
 void reader::prefetch_whole(std::size_t table) {
   if (synchronized_ || ahead_ == ahead::renewal) return;  // not to wait
-  end_prefetch();
+  if (is_ahead(table)) end_prefetch();
   replica& r = replica_of(table);
   if (r.base_readable(usable(bound()))) return;
   r.drop_base();
+  share& p = next_ahead(table, selection::all);
   address_all(table);
-  start_prefetch(ahead::prefetch, table, selection::all);
+  start_prefetch(ahead::prefetch, p);
 }
 
 void reader::prefetch_rows(std::size_t table, key_list keys) {
   if (synchronized_ || ahead_ == ahead::renewal) return;
-  end_prefetch();
+  if (is_ahead(table)) end_prefetch();
   check_.keys("prefetch", table, keys);
   replica& r = replica_of(table);
   freshness const fresh = usable(bound());
-  missing_rows& rows = prefetched_.rows;
-  rows.clear();
-  (void)r.read_rows(keys, fresh, r.base_readable(fresh), nullptr, rows);
-  if (rows.empty()) return;
-  address_rows(table, rows);
-  start_prefetch(ahead::prefetch, table, selection::rows);
+  share& p = next_ahead(table, selection::rows);
+  (void)r.read_rows(keys, fresh, r.base_readable(fresh), nullptr, p.rows);
+  if (p.rows.empty()) return;
+  address_rows(table, p.rows);
+  start_prefetch(ahead::prefetch, p);
 }
 
-/// Asks the servers in `asked_`.
-void reader::start_prefetch(ahead what, std::size_t table, selection asked) {
-  prefetched_.table = table;
-  prefetched_.asked = asked;
-  prefetched_.from.assign(asked_.begin(), asked_.end());
-  request(table, prefetched_.from, bound(), what == ahead::renewal);
-  link_.start();
-  if (renews_) use_[table].asked = clock_;
+bool reader::is_ahead(std::size_t table) const noexcept {
+  auto const asked = std::span(prefetched_).first(prefetches_);
+  return std::ranges::find(asked, table, &share::table) != asked.end();
+}
+
+/// Beside those that have been asked for; counts once it is started.
+reader::share& reader::next_ahead(std::size_t table, selection asked) {
+  if (prefetches_ == prefetched_.size()) prefetched_.emplace_back();
+  share& p = prefetched_[prefetches_];
+  p.table = table;
+  p.asked = asked;
+  p.rows.clear();
+  return p;
+}
+
+/// Asks the servers in `asked_`. Where that fails, nothing is under way any more: a transport may have withdrawn what was
+/// asked for before.
+void reader::start_prefetch(ahead what, share& p) {
+  p.from.assign(asked_.begin(), asked_.end());
+  try {
+    request(p.table, p.from, bound(), what == ahead::renewal);
+  } catch (...) {
+    prefetches_ = 0;
+    ahead_ = ahead::nothing;
+    throw;
+  }
+  ++prefetches_;
   ahead_ = what;
+  link_.start();
+  if (renews_) use_[p.table].asked = clock_;
 }
 
 bool reader::finish_prefetch() {
   ahead_ = ahead::nothing;
-  prefetch const& p = prefetched_;
-  collect(p.table, p.from, link_.now(), metrics_.send);
-  ++metrics_.fetches;
-  replica& r = replica_of(p.table);
-  if (p.asked == selection::all) r.accept_base(mark_);
-  else (void)r.accept_rows(p.rows, mark_, nullptr);
+  auto const asked = std::span(prefetched_).first(std::exchange(prefetches_, 0));
+  collect(asked, link_.now(), metrics_.send);
+  metrics_.fetches += asked.size();
+  for (share const& p : asked) {
+    replica& r = replica_of(p.table);
+    if (p.asked == selection::all) r.accept_base(mark_);
+    else (void)r.accept_rows(p.rows, mark_, nullptr);
+  }
+  for (share const& p : asked) acknowledge(p);
   return true;
 }
 
@@ -290,18 +450,19 @@ void reader::renew() {
 void reader::renew(std::size_t table) {
   renewed_ = clock_;
   if (replicas_[table]->has_base()) {  // rows by themselves would be newer than the rest
+    share& all = next_ahead(table, selection::all);
     address_all(table);
-    return start_prefetch(ahead::renewal, table, selection::all);
+    return start_prefetch(ahead::renewal, all);
   }
   usage const& u = use_[table];
   std::vector<std::uint64_t> keys = u.rows;
   if (u.read == clock_) keys.insert(keys.end(), u.rows_before.begin(), u.rows_before.end());
   std::ranges::sort(keys);
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-  prefetched_.rows.clear();
-  for (std::uint64_t const k : keys) prefetched_.rows.add(k, prefetched_.rows.size());
-  address_rows(table, prefetched_.rows);
-  start_prefetch(ahead::renewal, table, selection::rows);
+  share& p = next_ahead(table, selection::rows);
+  for (std::uint64_t const k : keys) p.rows.add(k, p.rows.size());
+  address_rows(table, p.rows);
+  start_prefetch(ahead::renewal, p);
 }
 
 // ---- requests and answers
@@ -330,6 +491,10 @@ void reader::fetch(std::size_t table, std::span<server_id const> from, staleness
   time_point const before = link_.now();
   request(table, from, s);
   collect(table, from, before, send_before);
+  note_let_in(s);
+}
+
+void reader::note_let_in(staleness s) noexcept {
   if (!admission_.lets_in_one_by_one()) return;
   if (!entered_ || s < entered_for_) entered_for_ = s;
   entered_ = true;  // who has answered lets it in, whatever clock it told
@@ -351,17 +516,36 @@ void reader::request(std::size_t table, std::span<server_id const> from, stalene
 void reader::collect(std::size_t table, std::span<server_id const> from, time_point before,
                      duration send_before) {
   link_.wait();
+  for (server_id const server : from) acknowledge(server, slot(table, server).stamp.included);
+  end_exchange(before, take_answers(table, from), send_before);
+}
+
+/// The same for several tables. What they say of own commits is for when all have been accepted: one may lack a commit
+/// that another one includes.
+void reader::collect(std::span<share const> shares, time_point before, duration send_before) {
+  link_.wait();
+  duration held{};
+  for (share const& p : shares)
+    if (p.asked != selection::nothing) held = std::max(held, take_answers(p.table, p.from));
+  end_exchange(before, held, send_before);
+}
+
+/// Returns how long the protocol did not let one go on.
+duration reader::take_answers(std::size_t table, std::span<server_id const> from) {
   duration held{};
   for (server_id const server : from) {
     read_slot& answer = slot(table, server);
     know(answer.stamp.server_clock);
     version_ = std::max(version_, answer.stamp.version);
     held = std::max(held, answer.admitted - answer.arrived);
-    acknowledge(server, answer.stamp.included);
     ++(answer.by_process ? metrics_.process_hits : metrics_.requests);
     metrics_.bytes_sent += answer.request_bytes();
     metrics_.bytes_received += answer.reply_bytes();
   }
+  return held;
+}
+
+void reader::end_exchange(time_point before, duration held, duration send_before) {
   if (synchronized_) {
     header_.cut = nullptr;
     link_.release_cut();
@@ -375,6 +559,12 @@ void reader::know(clock_index c_min) noexcept { known_ = std::max(known_, c_min)
 /// A server's answer, or a cut, includes the own commits with stamps below `included`.
 void reader::acknowledge(server_id server, clock_index included) {
   for (auto const& r : replicas_) r->acknowledge(server, included);
+}
+
+/// The same of all answers about a table, which have been accepted.
+void reader::acknowledge(share const& p) {
+  if (p.asked == selection::nothing) return;
+  for (server_id const server : p.from) acknowledge(server, slot(p.table, server).stamp.included);
 }
 
 /// Of the time since `before`, `held` was spent waiting to be let in.

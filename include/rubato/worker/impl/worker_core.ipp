@@ -284,6 +284,20 @@ void worker_core::pull_rows(std::size_t table, key_list keys, std::byte* out, st
   if (replica& r = state_->reads.replica_of(table); r.filtered()) r.saw_rows(keys, out);
 }
 
+void worker_core::pull_together(std::span<pull_wish const> wishes, std::optional<staleness> s) {
+  state_->check_thread();
+  state_->check_live();
+  state_->reads.pull_together(wishes, s);
+  for (pull_wish const& w : wishes) {
+    if (w.whole()) state_->note_read(w.table(), state::work_of_whole(w.elements()), state::round_of_whole);
+    else state_->note_read(w.table(), w.keys().size() + 1, state::round_of_rows);
+    replica& r = state_->reads.replica_of(w.table());
+    if (!r.filtered()) continue;
+    if (w.whole()) r.saw_whole(w.out());
+    else r.saw_rows(w.keys(), w.out());
+  }
+}
+
 void worker_core::prefetch_whole(std::size_t table) {
   state_->check_thread();
   state_->check_live();

@@ -31,9 +31,7 @@ fiber_endpoint::fiber_endpoint(worker_fibers& run, worker_id self)
     : run_(run),
       self_(self),
       speed_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()}),
-      link_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()} + 1) {
-  questions_.resize(run.servers_.size());
-}
+      link_draws_(~run.options_.scenario.seed, 2 * std::uint64_t{self.value()} + 1) {}
 
 time_point fiber_endpoint::now() const { return run_.now(); }
 
@@ -56,12 +54,25 @@ void fiber_endpoint::request(server_id to, std::size_t table, read_header const&
   checkpoint();
   if (auto* const cache = shared()) return cache->request(reader_, to, table, read, slot);
   read_ = read;
-  questions_[to.index()] = {static_cast<std::uint32_t>(table), &slot};
+  std::uint32_t const number = add_question({&slot, to, static_cast<std::uint32_t>(table)});
   ++outstanding_;
   slot.arrived = slot.admitted = now();
   sim::transit const t = run_.network_.send(station(), to, slot.request_bytes(), now(), link_draws_);
   run_.queue_.push_in_turn(t.delivered, {worker_fibers::event::request, self_.value(), to.value(),
-                                 static_cast<std::uint32_t>(table)});
+                                 number});
+}
+
+std::uint32_t fiber_endpoint::add_question(question const& q) {
+  if (outstanding_ == 0) questions_.clear();
+  if (q.server.index() >= first_at_.size()) first_at_.resize(run_.servers_.size());
+  auto const number = static_cast<std::uint32_t>(questions_.size());
+  std::uint32_t last = first_at(q.server);
+  if (last == none) first_at_[q.server.index()] = number;
+  else
+    while (questions_[last].next != none) last = questions_[last].next;
+  questions_.push_back(q);
+  if (last != none) questions_[last].next = number;
+  return number;
 }
 
 void fiber_endpoint::wait() {

@@ -11,7 +11,6 @@ struct worker_fibers::worker_fiber final : worker_participant {
   worker_fiber(worker_fibers& run, sender const& self)
       : worker_participant(run, self), link(run, self.worker) {
     link.process_ = run.enter_process(self.worker.value());
-    if (link.process_ != nullptr) link.fetches_.resize(run.servers_.size());
     attach(link, run.options_.scenario.seed);
   }
   worker_fiber(worker_fiber const&) = delete;

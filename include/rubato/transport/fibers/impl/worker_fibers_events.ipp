@@ -42,12 +42,18 @@ void worker_fibers::take_request(event const& e) {
   worker_fiber& p = *participants_[e.worker];
   if (!p.alive) return;
   server_id const s{e.server};
-  read_slot& slot = *p.link.questions_[e.server].slot;
+  fiber_endpoint::question& asked = p.link.questions_[e.detail];
+  bool waits = false;
+  p.link.for_each_at(s, [&](auto const& q) { waits = waits || q.held; });
+  read_slot& slot = *asked.slot;
   if (local_)
-    if (time_point const there = local_->bring(s, e.detail, slot, now()); there > now()) return queue_.push(there, e);
+    if (time_point const there = local_->bring(s, asked.table, slot, now()); there > now()) return queue_.push(there, e);
   slot.arrived = now();
+  asked.held = waits;  // what lets in the first lets in all
+  if (waits) return;
   released_.clear();
-  auto const [refused, done] = servers_.server(s).admit(e.detail, p.link.read_, slot, released_);
+  auto const [refused, done] = servers_.server(s).admit(asked.table, p.link.read_, slot, released_);
+  asked.held = !done;
   if (done) answer(p, s, slot);
   release(s);
   if (refused != refusal::none) throw refused_read(e.server, e.worker, refused);
@@ -58,29 +64,45 @@ void worker_fibers::take_fetch(event const& e) {
   worker_fiber& p = *participants_[e.worker];
   if (p.link.dead_) return;
   f->slot.arrived = now();
+  auto& held = p.link.fetches_;
+  if (std::ranges::any_of(held, [f](auto const* o) { return o->server == f->server && o->read.goes_with(f->read); }))
+    return held.push_back(f);
   released_.clear();
   auto const [refused, done] = servers_.server(f->server).admit(f->table, f->read, f->slot, released_);
   if (refused != refusal::none) throw refused_read(e.server, e.worker, refused);
   if (done) answer(p, *f);
-  else p.link.fetches_[e.server] = f;
+  else held.push_back(f);
   release(f->server);
 }
 
 void worker_fibers::release(server_id s) {
   for (worker_id const w : released_) {
     worker_fiber& p = *participants_[w.index()];
-    if (p.link.dead_) continue;
-    if (p.link.process_ != nullptr)
-      if (server_fetch* const f = std::exchange(p.link.fetches_[s.index()], nullptr)) {
+    if (!p.link.dead_) release(p, s);
+  }
+}
+
+/// All that wait for this server in the worker's name.
+void worker_fibers::release(worker_fiber& p, server_id s) {
+  auto& fetches = p.link.fetches_;
+  auto const first = std::ranges::find(fetches, s, &server_fetch::server);
+  if (first != fetches.end()) {
+    read_header const read = (*first)->read;
+    auto const goes = [&](server_fetch const* f) { return f->server == s && f->read.goes_with(read); };
+    for (server_fetch* const f : fetches)
+      if (goes(f)) {
         servers_.server(s).read_released(f->table, f->read, f->slot);
         answer(p, *f);
-        continue;
       }
-    if (!p.alive) continue;
-    auto const [table, slot] = p.link.questions_[s.index()];
-    servers_.server(s).read_released(table, p.link.read_, *slot);
-    answer(p, s, *slot);
+    std::erase_if(fetches, goes);
+    return;
   }
+  if (!p.alive) return;
+  p.link.for_each_at(s, [&](auto& q) {
+    if (!std::exchange(q.held, false)) return;
+    servers_.server(s).read_released(q.table, p.link.read_, *q.slot);
+    answer(p, s, *q.slot);
+  });
 }
 
 void worker_fibers::answer(worker_fiber& p, server_id s, read_slot& slot) {

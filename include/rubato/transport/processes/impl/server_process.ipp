@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -80,7 +81,8 @@ server_session::server_session(server_process& server, net::hello const& said, s
       incarnation(said.incarnation),
       link(*server.network_, *this, link_limits(server.place_), who),
       arriving(server.plan_, *server.self_, server.sparse_max_, server.place_.limits.check_finite),
-      answers(server.plan_.tables().size()) {}
+      answers(server.plan_.tables().size()),
+      longest_answers(answers.size()) {}
 
 void server_session::begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
                            std::vector<std::span<std::byte>>& body) {
@@ -333,8 +335,9 @@ void server_process::check_limits(session& s) {
   std::uint64_t const most = place_.limits.bytes_max;
   if (most == 0) return;
   std::uint64_t questions = 0;
-  for (auto const& [reader, r] : waiting_)
-    if (r.from == &s) questions += r.asked.rows.size() * sizeof(std::uint64_t);
+  for (auto const& [reader, all] : waiting_)
+    if (all.from == &s)
+      for (waiting_read const& r : all.reads) questions += r.asked.bytes();
   std::uint64_t const others = usage_.bytes_of(s.process) + s.unread() + questions;
   if (others + s.weighed + s.since_weighed <= most) return;
   s.weighed = held_of(s, 0);
@@ -373,10 +376,13 @@ void server_process::refuse(session& s, sender const& whom, std::uint64_t ticket
 
 /// A question that has to wait is moved from.
 void server_process::take_request(session& s, asked_read& asked) {
+  if (asked.read.cut && asked.read.from.stage == stage_ && !plan_.synchronized(protocol_))
+    throw wire::frame_error("a request of a cut, which there are none of under this protocol");
   if (asked.by_observer) return observe(s, asked);
   worker_id const reader = asked.read.from.worker;
   if (!speaks_for(s, reader.value())) return refuse(s, asked.read.from, asked.ticket, refusal::stranger);
-  withdraw(reader);  // it waits for this answer only
+  if (joins(s, asked)) return;
+  withdraw(reader);  // it waits for nothing that it has asked before
   read_slot& slot = s.answers[asked.table];
   prepare(slot, asked.table, asked.asked);
   slot.rows.swap(asked.rows);
@@ -384,21 +390,37 @@ void server_process::take_request(session& s, asked_read& asked) {
   auto const [refused, done] = shard_->admit(asked.table, asked.read, slot, released_);
   if (done) answer(s, asked, slot, {});
   slot.rows.swap(asked.rows);
-  release();
-  if (done) return;
+  if (!released_.empty()) release();
+  if (done) return;  // it goes out with what else has been asked for, see `drained`
   // Who waits for a cut waits for orders that are still on their way.
   if (refused != refusal::none && refused != refusal::cut)
     return refuse(s, asked.read.from, asked.ticket, refused);
-  waiting_[reader] = {&s, std::move(asked), network_->now(), refused == refusal::cut};
+  waiting_reads held{.from = &s, .reads = {}, .cut_is_early = refused == refusal::cut};
+  held.reads.push_back({std::move(asked), network_->now()});
+  waiting_.insert_or_assign(reader, std::move(held));
+}
+
+/// Whether a question waits with others that its worker has asked at the same clock. However often it asks, no more than
+/// one about each table is here.
+bool server_process::joins(session& s, asked_read& asked) {
+  auto const at = waiting_.find(asked.read.from.worker);
+  if (at == waiting_.end() || at->second.from != &s) return false;
+  std::vector<waiting_read>& reads = at->second.reads;
+  if (!asked.read.goes_with(reads.front().asked.read)) return false;
+  if (std::ranges::any_of(reads, [&](waiting_read const& r) { return r.asked.table == asked.table; })) return false;
+  RUBATO_RARE("a question waits with others of its worker");
+  reads.push_back({std::move(asked), network_->now()});
+  return true;
 }
 
 /// Whoever goes on without reading the answers is not listened to any more: they take memory here.
 void server_process::check_debt(session const& s) const {
   constexpr std::uint64_t always = 64 * 1024 * 1024;
   if (s.link.unsent() <= always) return;
-  // Each of its workers may have one answer under way, and so may whoever looks on. One more may be given
-  // up already.
-  std::uint64_t const most = always + 2 * (workers_in(s) + 2) * s.longest_answer;
+  // Each of its workers may have one answer about each table under way, and so may whoever looks on. One more may be
+  // given up already.
+  std::uint64_t const answers = std::accumulate(s.longest_answers.begin(), s.longest_answers.end(), std::uint64_t{0});
+  std::uint64_t const most = always + 2 * (workers_in(s) + 2) * answers;
   if (s.link.unsent() > most)
     throw wire::frame_error("more comes, but " + std::to_string(s.link.unsent()) +
                             " bytes of answers have not been read");
@@ -427,7 +449,7 @@ void server_process::answer(session& s, asked_read const& asked, read_slot& slot
                         .asked = asked.asked,
                         .rows = 0};
   std::uint64_t const bytes = send_answer(s, h, meta, asked.table, slot);
-  s.longest_answer = std::max(s.longest_answer, bytes);
+  s.longest_answers[asked.table] = std::max(s.longest_answers[asked.table], bytes);
   touched_.push_back(&s);
   stats_.add(stats_.reads, 1);
   stats_.add(stats_.bytes_sent, bytes);
@@ -497,13 +519,15 @@ void server_process::release() {
   for (worker_id const w : released_) {
     auto entry = waiting_.extract(w);
     if (entry.empty()) continue;
-    waiting_read& r = entry.mapped();
-    duration const held = network_->now() - r.since;
-    read_slot& slot = r.from->answers[r.asked.table];
-    prepare(slot, r.asked.table, r.asked.asked);
-    slot.rows = std::move(r.asked.rows);
-    shard_->read_released(r.asked.table, r.asked.read, slot);
-    answer(*r.from, r.asked, slot, held);
+    session& s = *entry.mapped().from;
+    for (waiting_read& r : entry.mapped().reads) {
+      duration const held = network_->now() - r.since;
+      read_slot& slot = s.answers[r.asked.table];
+      prepare(slot, r.asked.table, r.asked.asked);
+      slot.rows = std::move(r.asked.rows);
+      shard_->read_released(r.asked.table, r.asked.read, slot);
+      answer(s, r.asked, slot, held);
+    }
   }
   flush();
 }
@@ -532,7 +556,7 @@ void server_process::weigh_memory() {
 
 void server_process::retry_early() {
   if (!plan_.synchronized(protocol_)) return;
-  std::vector<waiting_read> again;
+  std::vector<waiting_reads> again;
   for (auto at = waiting_.begin(); at != waiting_.end();)
     if (at->second.cut_is_early) {
       again.push_back(std::move(at->second));
@@ -540,7 +564,8 @@ void server_process::retry_early() {
     } else {
       ++at;
     }
-  for (waiting_read& r : again) take_request(*r.from, r.asked);
+  for (waiting_reads& all : again)
+    for (waiting_read& r : all.reads) take_request(*all.from, r.asked);
   if (!again.empty()) flush();  // nothing else may follow that would
 }
 

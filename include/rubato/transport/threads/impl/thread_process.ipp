@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
@@ -48,11 +49,18 @@ void thread_process::ask_server(server_fetch& f) {
   f.slot.arrived = f.slot.admitted = now_();
   std::vector<server_fetch*> ready;
   {
-    std::lock_guard const one(answering_[f.server.index()]);
+    std::unique_lock one(answering_[f.server.index()]);
     refusal refused = refusal::none;
     bool done = false;
     std::vector<worker_id> released;  // nobody, where reads are shared
     try {
+      if (joins(f)) {
+        one.unlock();
+        std::unique_lock guard(lock_);
+        ready = take_ready(tickets_[asker]);  // it does not wait for itself any more
+        guard.unlock();
+        return read(ready);
+      }
       std::tie(refused, done) = servers_.server(f.server).admit(f.table, f.read, f.slot, released);
     } catch (...) {
       (void)forget(asker, f);
@@ -66,11 +74,25 @@ void thread_process::ask_server(server_fetch& f) {
   wake();
 }
 
+/// Whether it goes on with what waits at its server in the same name; else the server is asked. @pre the server's
+/// answers are this thread's
+bool thread_process::joins(server_fetch& f) {
+  std::lock_guard const guard(lock_);
+  tickets& t = tickets_[f.read.from.worker];
+  bool const joined = std::ranges::any_of(t.at_server, [&](server_fetch const* other) {
+    return other->server == f.server && other->read.goes_with(f.read);
+  });
+  (joined ? t.beside : t.at_server).push_back(&f);
+  if (joined) std::erase(t.waiting, &f);
+  return joined;
+}
+
 /// It was answered at once, so the others may be all that wait.
 std::vector<server_fetch*> thread_process::forget(worker_id asker, server_fetch& f) {
   std::lock_guard const guard(lock_);
   tickets& t = tickets_[asker];
   std::erase(t.waiting, &f);
+  std::erase(t.at_server, &f);
   return take_ready(t);
 }
 
@@ -88,8 +110,13 @@ void thread_process::released(worker_id w) {
 
 std::vector<server_fetch*> thread_process::take_ready(tickets& t) {
   if (!t.all_released()) return {};
-  t.released = 0;
-  return std::exchange(t.waiting, {});
+  std::vector<server_fetch*> ready = t.waiting;
+  ready.insert(ready.end(), t.beside.begin(), t.beside.end());
+  t.released = 0;  // from here on nothing fails
+  t.at_server.clear();
+  t.waiting.clear();
+  t.beside.clear();
+  return ready;
 }
 
 void thread_process::read(std::vector<server_fetch*> const& ready) {
@@ -110,7 +137,7 @@ void thread_process::wait(inquiry const& asked, std::function<bool()> const& sto
 
 void thread_process::settle(worker_id w, std::function<bool()> const& stopping) {
   std::unique_lock guard(lock_);
-  changed_.wait(guard, [&] { return tickets_[w].waiting.empty() || stopping(); });
+  changed_.wait(guard, [&] { return (tickets_[w].waiting.empty() && tickets_[w].beside.empty()) || stopping(); });
 }
 
 void thread_process::wake() {

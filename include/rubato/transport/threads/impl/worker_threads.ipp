@@ -74,6 +74,11 @@ void thread_endpoint::request(server_id to, std::size_t table, read_header const
   checkpoint();
   if (reader_) return run_.process_->cache().request(*reader_, to, table, read, slot);
   slot.arrived = slot.admitted = time_point::min();
+  if (joins(to, read)) {  // what lets in the first lets in all
+    slot.arrived = now();
+    pending_.push_back({read, to, table, &slot});
+    return;
+  }
   released_.clear();
   auto const [refused, done] = run_.servers_.server(to).admit(table, read, slot, released_);
   if (!released_.empty()) run_.release(released_);
@@ -83,6 +88,11 @@ void thread_endpoint::request(server_id to, std::size_t table, read_header const
   if (done) return;
   slot.arrived = now();
   pending_.push_back({read, to, table, &slot});
+  ++tickets_;
+}
+
+bool thread_endpoint::joins(server_id s, read_header const& read) const noexcept {
+  return std::ranges::any_of(pending_, [&](waiting const& w) { return w.server == s && w.read.goes_with(read); });
 }
 
 void thread_endpoint::request_cut(read_header const& read, cut_slot& slot) {
@@ -114,7 +124,7 @@ void thread_endpoint::release_cut() {
 void thread_endpoint::wait() {
   if (reader_) return wait_for_process();
   bool const cut_is_missing = std::exchange(cut_pending_, false);
-  std::size_t const missing = pending_.size() + (cut_is_missing ? 1 : 0);
+  std::size_t const missing = std::exchange(tickets_, 0) + (cut_is_missing ? 1 : 0);
   if (missing == 0) return;
   {
     std::unique_lock guard(lock_);
