@@ -70,7 +70,8 @@ std::vector<std::string> served_table::words() const {
           std::to_string(width),
           coordinator,
           core ? std::to_string(*core) : std::string(any_core),
-          std::to_string(workers)};
+          std::to_string(workers),
+          over_tcp ? "tcp" : "picked"};
 }
 
 served_table served_table::parse(std::vector<std::string> const& words) {
@@ -79,7 +80,8 @@ served_table served_table::parse(std::vector<std::string> const& words) {
           .width = std::stoull(words.at(3)),
           .coordinator = words.at(4),
           .core = words.at(5) == any_core ? std::nullopt : std::optional(std::stoi(words.at(5))),
-          .workers = static_cast<std::uint32_t>(std::stoul(words.at(6)))};
+          .workers = static_cast<std::uint32_t>(std::stoul(words.at(6))),
+          .over_tcp = words.at(7) == "tcp"};
 }
 
 net::deployment served_table::place(net::role as) const {
@@ -87,6 +89,7 @@ net::deployment served_table::place(net::role as) const {
   d.as = as;
   d.workers = workers;
   d.coordinator.path = coordinator;
+  if (over_tcp) d.listen = net::address{.host = "127.0.0.1", .port = 0};
   d.patience = std::chrono::seconds(20);
   return d;
 }

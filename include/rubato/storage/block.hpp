@@ -60,7 +60,9 @@ class block_ref {
     return block_->references.load(std::memory_order_acquire) == 1;
   }
   /// A new array of the same size, uninitialised, from the memory that this one is in. Throws std::bad_alloc.
-  [[nodiscard]] block_ref another() const { return block_ref(block_->bytes, block_->from_elsewhere ? origin() : nullptr); }
+  [[nodiscard]] block_ref another() const {
+    return block_ref(block_->bytes, block_->from_elsewhere ? origin() : nullptr);
+  }
   /// Of the array. @pre there is one
   [[nodiscard]] std::size_t size_bytes() const noexcept { return block_->bytes; }
   [[nodiscard]] std::byte const* data() const noexcept {

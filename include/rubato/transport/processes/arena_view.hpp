@@ -16,8 +16,8 @@ namespace rubato::detail {
 class arena_view {
  public:
   /// Looks at it by way of the system's list of files, which lets in who may look into that process: the same user. Of
-  /// what was told nothing is believed: it must be a file of this user without a name, that cannot become shorter, as
-  /// long as was said and beginning with the key. Nothing, and `why` as a part of a sentence, where it is not to be had.
+  /// what was told nothing is believed: it must be memory of this user that cannot become shorter, as long as was said
+  /// and beginning with the key. Nothing, and `why` as a part of a sentence, where it is not to be had.
   [[nodiscard]] static std::unique_ptr<arena_view> open(wire::memory_meta const& at, std::string& why);
   ~arena_view();
   arena_view(arena_view const&) = delete;
@@ -41,6 +41,7 @@ class arena_view {
 };
 
 /// Copies pieces, one after the other, into the room, which they fill.
-void copy_pieces(std::span<std::span<std::byte const> const> pieces, std::span<std::span<std::byte> const> room) noexcept;
+void copy_pieces(std::span<std::span<std::byte const> const> pieces,
+                 std::span<std::span<std::byte> const> room) noexcept;
 
 }  // namespace rubato::detail

@@ -33,8 +33,9 @@ struct question {
   /// was refused for its size
   virtual void begin(wire::frame_header const& header, std::span<std::byte const> meta,
                      std::vector<std::span<std::byte>>& body) = 0;
-  /// The body is there. What lies in the server's memory is read there; false: it had changed before all of it was read,
-  /// as the connection had broken, and is to be asked for again. @throws wire::frame_error where it cannot lie there
+  /// The body is there. What lies in the server's memory is read there; false: it had changed before all of it was
+  /// read, as the connection had broken, and is to be asked for again. @throws wire::frame_error where it cannot lie
+  /// there
   [[nodiscard]] virtual bool take() { return true; }
   /// It has been answered, or refused. Called in the turn of whoever heard it.
   virtual void done(refusal why) {

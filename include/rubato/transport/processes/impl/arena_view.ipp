@@ -50,7 +50,8 @@ std::unique_ptr<arena_view> arena_view::open(wire::memory_meta const& at, std::s
   open_file const found(::open(name.c_str(), O_PATH | O_CLOEXEC));
   if (found.number < 0) return why = std::strerror(errno), nullptr;
   if (char const* const no = objection(found.number, at)) return why = no, nullptr;
-  open_file const file(::open(("/proc/self/fd/" + std::to_string(found.number)).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::string const again = "/proc/self/fd/" + std::to_string(found.number);
+  open_file const file(::open(again.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number < 0) return why = std::strerror(errno), nullptr;
   if (!cannot_become_shorter(file.number)) return why = "it is no memory that stays", nullptr;
   auto const size = static_cast<std::size_t>(at.bytes);

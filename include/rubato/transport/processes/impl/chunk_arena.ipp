@@ -42,7 +42,8 @@ std::unique_ptr<chunk_arena> chunk_arena::make(std::uint64_t bytes, wire::secret
   if (file < 0) return nullptr;
   void* memory = MAP_FAILED;
   if (::ftruncate(file, static_cast<off_t>(size)) == 0 && ::fallocate(file, 0, 0, arena_head_size) == 0)
-    memory = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    memory = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file,
+                    0);
   bool sealed = false;
   if (memory != MAP_FAILED) {
 #if defined(F_SEAL_FUTURE_WRITE)
