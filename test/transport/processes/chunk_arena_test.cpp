@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -216,6 +217,23 @@ TEST_CASE("arena_view: what is not the memory that was told of is not looked at,
   CHECK(open_files() == before);
   CHECK(seen(where)->where() == where);
   CHECK(open_files() == before);
+}
+
+TEST_CASE("chunk_arena: none is made, and none looked at, where a process may not use many addresses", "[shm]") {
+  auto const arena = arena_of(1 << 20);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
+  REQUIRE(before.rlim_cur == RLIM_INFINITY);
+  rlimit now = before;
+  now.rlim_cur = rlim_t{1} << 46;
+  REQUIRE(::setrlimit(RLIMIT_AS, &now) == 0);
+  auto const other = chunk_arena::make(1 << 20, key_of(1));
+  std::string why;
+  auto const view = arena_view::open(arena->where(), why);
+  REQUIRE(::setrlimit(RLIMIT_AS, &before) == 0);
+  CHECK(other == nullptr);
+  CHECK(view == nullptr);
+  CHECK_THAT(why, Contains("addresses of this process are limited"));
 }
 
 TEST_CASE("arena_view: places beyond the memory are refused", "[shm]") {

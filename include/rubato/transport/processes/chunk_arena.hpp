@@ -29,6 +29,9 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 inline constexpr std::size_t arena_head_size = 4096;
 static_assert(sizeof(arena_head) <= arena_head_size);
 
+/// Whether a limit is set on the addresses that this process may use: such memory takes many of them for what may come.
+[[nodiscard]] bool addresses_are_scarce() noexcept;
+
 /// Memory for a server's chunks that processes of the same user on this machine may look at, and not write: a file
 /// without a name, which no end can make shorter or longer, so that looking at it can never fail. It outlives its owner
 /// for as long as somebody looks at it.

@@ -46,6 +46,7 @@ bool cannot_become_shorter(int file) {
 }  // namespace
 
 std::unique_ptr<arena_view> arena_view::open(wire::memory_meta const& at, std::string& why) {
+  if (addresses_are_scarce()) return why = "the addresses of this process are limited", nullptr;
   std::string const name = "/proc/" + std::to_string(at.process) + "/fd/" + std::to_string(at.file);
   open_file const found(::open(name.c_str(), O_PATH | O_CLOEXEC));
   if (found.number < 0) return why = std::strerror(errno), nullptr;

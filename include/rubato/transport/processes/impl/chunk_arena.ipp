@@ -18,13 +18,16 @@ namespace rubato::detail {
 namespace {
 
 /// Chunks that are read are copied when they have to change: so many states may there be of each.
-constexpr std::uint64_t states = 4;
-constexpr std::size_t slack = 4 * 1024 * 1024;      // for what sizes are rounded up by
-constexpr std::size_t growth = 1024 * 1024;
-constexpr std::uint64_t size_max = std::uint64_t{1} << 46;  // what a process can address
-constexpr std::size_t alignment = 64;
+constexpr std::uint64_t states_of_a_chunk = 4;
+constexpr std::size_t rounding_room = 4 * 1024 * 1024;  // for what sizes are rounded up by
+constexpr std::size_t growth_step = 1024 * 1024;
+constexpr std::uint64_t arena_size_max = std::uint64_t{1} << 46;  // what a process can address
+constexpr std::size_t slot_alignment = 64;
 
-constexpr std::size_t rounded(std::size_t bytes) noexcept { return (bytes + alignment - 1) / alignment * alignment; }
+/// With room for what is written into one that is free.
+constexpr std::size_t slot_size(std::size_t bytes) noexcept {
+  return (std::max(bytes, sizeof(std::byte*)) + slot_alignment - 1) / slot_alignment * slot_alignment;
+}
 
 /// A file beyond this limit would end the process with a signal.
 bool may_be_as_long(std::uint64_t size) {
@@ -34,10 +37,15 @@ bool may_be_as_long(std::uint64_t size) {
 
 }  // namespace
 
+bool addresses_are_scarce() noexcept {
+  rlimit most{};
+  return ::getrlimit(RLIMIT_AS, &most) != 0 || most.rlim_cur != RLIM_INFINITY;
+}
+
 std::unique_ptr<chunk_arena> chunk_arena::make(std::uint64_t bytes, wire::secret const& key) {
-  if (bytes > size_max / states - slack) return nullptr;
-  std::uint64_t const size = arena_head_size + states * bytes + slack;
-  if (!may_be_as_long(size)) return nullptr;
+  if (bytes > arena_size_max / states_of_a_chunk - rounding_room) return nullptr;
+  std::uint64_t const size = arena_head_size + states_of_a_chunk * bytes + rounding_room;
+  if (!may_be_as_long(size) || addresses_are_scarce()) return nullptr;
   int const file = ::memfd_create("rubato-tables", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return nullptr;
   void* memory = MAP_FAILED;
@@ -74,14 +82,14 @@ chunk_arena::~chunk_arena() {
 /// Asks for memory before it is touched: where there is none, that would end the process.
 bool chunk_arena::grow_to(std::size_t end) noexcept {
   if (end <= there_) return true;
-  std::size_t const wanted = std::min(size_, std::max(end, there_ + growth));
+  std::size_t const wanted = std::min(size_, std::max(end, there_ + growth_step));
   if (::fallocate(file_, 0, static_cast<off_t>(there_), static_cast<off_t>(wanted - there_)) != 0) return false;
   there_ = wanted;
   return true;
 }
 
 void* chunk_arena::take(std::size_t bytes) noexcept try {
-  std::size_t const size = rounded(std::max(bytes, sizeof(std::byte*)));
+  std::size_t const size = slot_size(bytes);
   std::lock_guard const guard(lock_);
   std::byte*& first = free_[size];
   std::byte* const at = first;
@@ -98,7 +106,7 @@ void* chunk_arena::take(std::size_t bytes) noexcept try {
 }
 
 void chunk_arena::give(void* at, std::size_t bytes) noexcept {
-  std::size_t const size = rounded(std::max(bytes, sizeof(std::byte*)));
+  std::size_t const size = slot_size(bytes);
   std::lock_guard const guard(lock_);
   std::byte*& first = free_.find(size)->second;
   std::memcpy(at, &first, sizeof first);

@@ -19,8 +19,8 @@ std::optional<chunk_arena::pin> pinned_states::add(table_state& state, std::vect
   std::uint64_t const bytes = state.bytes();
   auto const pin = memory_.add_pin(bytes);
   if (!pin) return std::nullopt;
-  held& h = held_.emplace_back(*pin, bytes, table_state{});
-  swap(h.state, state);
+  held_.push_back({*pin, bytes, {}});
+  swap(held_.back().state, state);
   return pin;
 }
 

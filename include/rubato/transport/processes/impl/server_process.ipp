@@ -386,7 +386,7 @@ void server_process::refuse(session& s, sender const& whom, std::uint64_t ticket
 namespace {
 /// Below it to say where an answer lies takes about as long as to send it.
 constexpr std::uint64_t placed_from = 32 * 1024;
-/// Answers that one process has yet to read: it has to release them before it is sent others so.
+/// Answers that one process has yet to read: it has to release some before it is sent others so.
 constexpr std::size_t pins_of_a_process = 16;
 }  // namespace
 
@@ -418,8 +418,10 @@ void server_process::take_mapped(session& s, std::uint64_t number) {
 /// What is pinned would have to count as kept for the process, where that is limited.
 bool server_process::may_pin(session const& s, std::size_t table) const {
   table_blueprint const& t = plan_.table(table);
+  // Each of its workers may read all tables, and so may whoever looks on.
+  std::size_t const most = (static_cast<std::size_t>(workers_in(s)) + 1) * plan_.tables().size();
   return s.pinned && t.bounded() && place_.limits.bytes_max == 0 &&
-         s.pinned->size() < std::min(pins_of_a_process, static_cast<std::size_t>(workers_in(s)) + 1) &&
+         s.pinned->size() < std::min(pins_of_a_process, most) &&
          t.where().rows_of(*self_) * t.row_bytes() >= placed_from;
 }
 
