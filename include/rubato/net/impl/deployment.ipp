@@ -372,7 +372,7 @@ address deployment::listening() const {
   // Whoever reaches the coordinator's socket reaches one beside it: it is on this machine, and of this user.
   constexpr std::size_t longest = 107 - 28;  // of a path, and of what is put for the `*`
   if (coordinator.is_unix() && !announce && coordinator.path.size() <= longest)
-    return {.host = {}, .port = 0, .path = coordinator.path + ".*"};
+    return {.host = {}, .port = 0, .path = coordinator.path + "." + to_string(as) + "-*"};
   if (!keys.beyond_loopback || coordinator.is_loopback()) return {.host = "127.0.0.1", .port = 0};
   bool const by_ipv6 = coordinator.host.find(':') != std::string::npos;
   return {.host = by_ipv6 ? "::" : "0.0.0.0", .port = 0};
