@@ -97,14 +97,15 @@ void bench_raw_push(benchmark::State& state, placement const& where, raw_task co
 /// Runs the measurement on the one worker of a cluster whose server is another process.
 template <class F>
 void on_worker(benchmark::State& state, placement const& where, rules const& p, std::uint64_t rows,
-               std::size_t width, F measure) {
+               std::size_t width, F measure, bool over_tcp = true) {
   try {
     scratch_directory const scratch;
     served_table const t{.protocol = p.name,
                          .rows = rows,
                          .width = width,
                          .coordinator = scratch.path() / "coordinator",
-                         .core = where.there};
+                         .core = where.there,
+                         .over_tcp = over_tcp};
     pinned const here(where.here);
     other_process server(t.words());
     {
@@ -145,9 +146,9 @@ void bench_pull_row(benchmark::State& state, placement const& where) {
 
 /// The whole table each time, in a clock of its own, so that each is fetched. What ends a clock has
 /// arrived before the time starts.
-void bench_pull(benchmark::State& state, placement const& where, std::size_t bytes) {
+void bench_pull(benchmark::State& state, placement const& where, std::size_t bytes, bool over_tcp) {
   std::size_t const n = bytes / sizeof(float);
-  on_worker(state, where, asp{}, n, 1, [&](auto& worker) {
+  auto const measure = [&](auto& worker) {
     std::vector<float> row(1), w(n);
     auto const seconds_of_pull = [&] {
       worker.commit();
@@ -156,7 +157,30 @@ void bench_pull(benchmark::State& state, placement const& where, std::size_t byt
     };
     for (int i = 0; i < 2; ++i) seconds_of_pull();  // the replica takes fresh memory twice
     for (auto _ : state) state.SetIterationTime(seconds_of_pull());
-  });
+  };
+  on_worker(state, where, asp{}, n, 1, measure, over_tcp);
+}
+
+/// A training step of a worker alone: pulls the whole table, pushes as much and commits. Timed until the server has
+/// added them all.
+void bench_steps(benchmark::State& state, placement const& where, std::size_t bytes, bool over_tcp) {
+  std::size_t const n = bytes / sizeof(float);
+  constexpr int steps = 4;
+  auto const measure = [&](auto& worker) {
+    std::vector<float> row(1), w(n);
+    std::vector<float> const u(n, 1e-3F);
+    auto const step = [&] {
+      for (int i = 0; i < steps; ++i) {
+        worker.pull(w);
+        worker.push(u);
+        worker.commit();
+      }
+      catch_up(worker, row);
+    };
+    step();
+    for (auto _ : state) state.SetIterationTime(seconds_of(step) / steps);
+  };
+  on_worker(state, where, asp{}, n, 1, measure, over_tcp);
 }
 
 /// `count` times the whole table, a commit each. Timed from the first push until the server has
@@ -266,11 +290,22 @@ class registration {
     raw_task const pushes{.what = raw_task::kind::receive, .bytes = bytes, .count = count};
 
     std::string const raw_pull = add("raw pull of " + size, "", rate, bench_raw_pull, bytes);
-    add("tcp pull of " + size, raw_pull, aim, bench_pull, bytes);
+    add("tcp pull of " + size, raw_pull, aim, bench_pull, bytes, true);
     add_once("raw push of " + size, "", rate, bench_raw_push, pushes, false);
     std::string const both =
         add_once("raw push of " + size + ", axpy", "", rate, bench_raw_push, pushes, true);
     add_once("tcp push of " + size, both, aim, bench_push, bytes, count);
+  }
+
+  /// Beside the same over loopback.
+  void one_machine(std::string const& size, std::size_t bytes, std::string const& bound) {
+    micro_row const rate = counted(static_cast<double>(bytes), "B");
+    std::string const pull = "tcp pull of " + size;
+    std::string const over_tcp = is_there(pull) ? name_of(pull) : add(pull, "", rate, bench_pull, bytes, true);
+    add("one machine: pull of " + size, over_tcp, counted(static_cast<double>(bytes), "B", bound), bench_pull, bytes,
+        false);
+    std::string const step = add("tcp step of " + size, "", rate, bench_steps, bytes, true);
+    add("one machine: step of " + size, step, rate, bench_steps, bytes, false);
   }
 
   void keys() {
@@ -298,6 +333,10 @@ class registration {
   }
 
  private:
+  [[nodiscard]] std::string name_of(std::string const& name) const { return name + ", " + where_.name; }
+  [[nodiscard]] bool is_there(std::string const& name) const {
+    return std::ranges::find(rows_, name_of(name), &micro_row::name) != rows_.end();
+  }
   template <class F, class... Arguments>
   std::string add(std::string const& name, std::string const& baseline, micro_row row, F f,
                   Arguments const&... arguments) {
@@ -316,7 +355,7 @@ class registration {
                                                                  std::string const& baseline,
                                                                  micro_row row, F f,
                                                                  Arguments const&... arguments) {
-    row.name = name + ", " + where_.name;
+    row.name = name_of(name);
     row.baseline = baseline;
     auto* const made =
         benchmark::RegisterBenchmark(row.name.c_str(), f, where_, arguments...)->UseManualTime();
@@ -339,6 +378,9 @@ std::vector<micro_row> register_tcp() {
     registration r(where, rows);
     r.pull_of_a_row();
     for (std::size_t const megabytes : {1U, 16U, 64U}) r.transfers(megabytes);
+    r.one_machine("64 KB", 64 << 10, "");
+    r.one_machine("1 MB", 1 << 20, "");
+    r.one_machine("16 MB", 16 << 20, "<= 1/3");
     r.keys();
     r.pushes_of_100_floats();
   }

@@ -87,7 +87,8 @@ auto group_of(one_of_ring const& one, net::role as) {
   t.place.as = as;
   t.place.workers = one.count;
   t.place.servers = 0;
-  t.place.coordinator.path = one.folder + "/coordinator";  // peers listen on TCP
+  t.place.coordinator.path = one.folder + "/coordinator";
+  t.place.listen = net::address{.host = "127.0.0.1", .port = 0};
   t.place.patience = std::chrono::seconds(20);
   if (as == net::role::worker) t.place.rank = one.rank;
   return peer_group{t, ring(one.count), protocol_named(one.what), plain_step{}, std::vector<float>(one.parameters)};

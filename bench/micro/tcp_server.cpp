@@ -77,7 +77,8 @@ std::vector<std::string> served_table::words() const {
           coordinator,
           core ? std::to_string(*core) : std::string(any_core),
           std::to_string(workers),
-          std::to_string(tables)};
+          std::to_string(tables),
+          over_tcp ? "tcp" : "picked"};
 }
 
 served_table served_table::parse(std::vector<std::string> const& words) {
@@ -87,7 +88,8 @@ served_table served_table::parse(std::vector<std::string> const& words) {
           .coordinator = words.at(4),
           .core = words.at(5) == any_core ? std::nullopt : std::optional(std::stoi(words.at(5))),
           .workers = static_cast<std::uint32_t>(std::stoul(words.at(6))),
-          .tables = static_cast<std::uint32_t>(std::stoul(words.at(7)))};
+          .tables = static_cast<std::uint32_t>(std::stoul(words.at(7))),
+          .over_tcp = words.at(8) == "tcp"};
 }
 
 table_list list_of_tables(std::uint32_t tables, std::uint64_t rows) {
@@ -101,6 +103,7 @@ net::deployment served_table::place(net::role as) const {
   d.as = as;
   d.workers = workers;
   d.coordinator.path = coordinator;
+  if (over_tcp) d.listen = net::address{.host = "127.0.0.1", .port = 0};
   d.patience = std::chrono::seconds(20);
   return d;
 }

@@ -26,10 +26,11 @@ struct served_table {
   std::string protocol;
   std::uint64_t rows = 1;
   std::size_t width = 1;
-  std::string coordinator;       ///< path of its socket; the server's own is TCP
+  std::string coordinator;       ///< path of its socket
   std::optional<int> core = {};  ///< that it is pinned to
   std::uint32_t workers = 1;     ///< worker processes
   std::uint32_t tables = 0;      ///< if not 0: so many tables chosen at run time, which have these rows together
+  bool over_tcp = true;          ///< the server's own socket; else what is picked by itself on one machine
 
   [[nodiscard]] std::vector<std::string> words() const;
   [[nodiscard]] static served_table parse(std::vector<std::string> const& words);

@@ -89,6 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   auto const all = std::as_bytes(std::span(data, size));
   fuzz::control_there_and_back(all);
   fuzz::each_meta<wire::commit_meta, wire::request_meta, wire::reply_meta,
-                  wire::refused_meta, wire::part_size, wire::peer_meta, wire::parameters_meta, std::uint64_t>(all);
+                  wire::refused_meta, wire::part_size, wire::peer_meta, wire::parameters_meta, wire::memory_meta,
+                  std::uint64_t>(all);
   return 0;
 }

@@ -204,7 +204,10 @@ class run {
       };
     for (worker_end* const w : {&good_, &strangers_[0], &strangers_[1]})
       w->on_connect = [this](net::hello const& h) { coordinator_.admit(h.number, h.incarnation); };
-    good_.on_frame = [this](frame const& f) { replies_.push_back(f); };
+    good_.on_frame = [this](frame const& f) {
+      if (f.header.kind == +wire::kind::memory) memory_ = wire::from_bytes<wire::memory_meta>(f.meta);
+      else replies_.push_back(f);
+    };
     coordinator_.settle();
     good_.connect();
   }
@@ -249,7 +252,7 @@ class run {
 
   void happen(std::uint8_t what) {
     worker_end& s = stranger(what & 1);
-    switch (what / 2 % 24) {
+    switch (what / 2 % 27) {
       case 0: case 1: case 2: case 3: case 4: return commit(s);
       case 5: case 6: case 7: case 8: return request(s);
       case 9: return count(s);
@@ -265,6 +268,8 @@ class run {
       case 20: return lose(s);
       case 21: return s.restart(s.self().incarnation + static_cast<std::uint32_t>(from_.below(2)));
       case 22: return next_stage();
+      case 23: return mapped(s);
+      case 24: return released(s);
       default: return read_guarded();
     }
   }
@@ -394,6 +399,18 @@ class run {
     f.header.sequence = from_.number();
     send(s, std::move(f));
   }
+  /// It sees the server's memory, most often the right one.
+  void mapped(worker_end& s) {
+    frame f = make_frame(wire::kind::mapped, 1, s.self().incarnation);
+    f.header.sequence = from_.below(4) == 3 ? from_.number() : memory_.number;
+    send(s, std::move(f));
+  }
+  /// One of the first answers that were read there, or any.
+  void released(worker_end& s) {
+    frame f = make_frame(wire::kind::released, 1, s.self().incarnation);
+    f.header.sequence = from_.below(4) == 3 ? from_.number() : 1 + from_.below(8);
+    send(s, std::move(f));
+  }
   void initial() {
     frame f = make_frame(wire::kind::values, 1, 0);
     f.header.table = static_cast<std::uint16_t>(from_.below(5));
@@ -516,6 +533,7 @@ class run {
   std::int64_t pushes_ = 0;
   std::uint64_t ticket_ = 0;
   std::vector<frame> replies_;
+  wire::memory_meta memory_{};  ///< as the server has told of it
 };
 
 }  // namespace

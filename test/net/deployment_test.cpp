@@ -210,6 +210,14 @@ TEST_CASE("the coordinator's address comes from the first that says it", "[net][
   CHECK(from(set).coordinator == net::address{.host = "far", .port = 80});
 }
 
+TEST_CASE("memory is shared unless the environment says no", "[net][deployment]") {
+  CHECK(from({}).share_memory);
+  CHECK(from({{"RUBATO_SHARE_MEMORY", "1"}}).share_memory);
+  CHECK_FALSE(from({{"RUBATO_SHARE_MEMORY", "0"}}).share_memory);
+  CHECK_THROWS_WITH(from({{"RUBATO_SHARE_MEMORY", "no"}}),
+                    Catch::Contains("RUBATO_SHARE_MEMORY is 'no', but must be 0 or 1"));
+}
+
 TEST_CASE("the first host of a Slurm list", "[net][deployment]") {
   CHECK(first_host("node7") == "node7");
   CHECK(first_host("node[01-04,9]") == "node01");
@@ -401,10 +409,18 @@ TEST_CASE("a server listens where the coordinator can be reached from", "[net][d
   CHECK_THROWS_WITH(server.check(), Catch::Contains("deployment::listen is 0.0.0.0:0, which"));
   server.coordinator.host = "2001:db8::1";
   CHECK(server.listening().text() == "[::]:0");
-  for (char const* near : {"127.0.0.1:1", "unix:/tmp/somewhere"}) {
-    server.coordinator = net::address::parse(near);
-    CHECK(server.listening().text() == "127.0.0.1:0");
-  }
+  server.coordinator = net::address::parse("127.0.0.1:1");
+  CHECK(server.listening().text() == "127.0.0.1:0");
+  server.coordinator = net::address::parse("unix:/tmp/somewhere");
+  CHECK(server.listening().text() == "unix:/tmp/somewhere.server-*");
+  CHECK_NOTHROW(server.check());
+  server.announce = net::address::parse("127.0.0.1:7");  // a forwarder, which must know where to forward to
+  CHECK(server.listening().text() == "127.0.0.1:0");
+  server.announce.reset();
+  server.coordinator.path = "/" + std::string(78, 'x');
+  CHECK(server.listening().text() == "unix:" + server.coordinator.path + ".server-*");
+  server.coordinator.path += "x";  // which would be too long with a number after it
+  CHECK(server.listening().text() == "127.0.0.1:0");
   server.listen = net::address::parse("far:7");
   CHECK(server.listening().text() == "far:7");
 }

@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
@@ -230,6 +231,22 @@ class raw_socket {
   void send(std::span<std::byte const> what) const {
     REQUIRE(::send(fd_, what.data(), what.size(), MSG_NOSIGNAL) ==
             static_cast<ssize_t>(what.size()));
+  }
+  /// The same, and with it a file of this process's.
+  void send_with_file(std::span<std::byte const> what, int file) const {
+    iovec piece{const_cast<std::byte*>(what.data()), what.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof file)> beside{};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = beside.data();
+    message.msg_controllen = beside.size();
+    cmsghdr* const head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof file);
+    std::memcpy(CMSG_DATA(head), &file, sizeof file);
+    REQUIRE(::sendmsg(fd_, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(what.size()));
   }
   /// What has come by now, up to so many bytes.
   [[nodiscard]] bytes read(std::size_t at_most = 1 << 16) {

@@ -680,6 +680,34 @@ TEST_CASE("an address that is taken is an error", "[net]") {
   CHECK_THROWS_WITH(others.listen(taken), Contains(taken) && Contains("in use"));
 }
 
+TEST_CASE("what a Unix-domain socket carries stays on the machine, of TCP nobody knows", "[net]") {
+  temporary_folder const folder;
+  bool const local = GENERATE(true, false);
+  pair_of_ends ends;
+  ends.open(local ? "unix:" + folder.file("socket") : "127.0.0.1:0");
+  CHECK(ends.client->is_local() == local);
+  CHECK(ends.server().is_local() == local);
+}
+
+TEST_CASE("files that come with bytes are not kept, asked for or not", "[net]") {
+  temporary_folder const folder;
+  auto const open_files = [] {
+    using std::filesystem::directory_iterator;
+    return std::distance(directory_iterator("/proc/self/fd"), directory_iterator());
+  };
+  pair_of_ends ends;
+  ends.listen("unix:" + folder.file("socket"));
+  raw_socket const stranger(ends.listener->bound());
+  (void)ends.until([] { return false; }, 20ms);  // it is let in
+  auto const before = open_files();
+  std::array<std::byte, 1> const first{std::byte{'R'}};
+  for (int i = 0; i < 3; ++i) {
+    stranger.send_with_file(first, STDERR_FILENO);
+    (void)ends.until([] { return false; }, 10ms);
+    CHECK(open_files() == before);
+  }
+}
+
 TEST_CASE("a Unix-domain socket's file", "[net]") {
   temporary_folder const folder;
   std::string const path = folder.file("socket");
@@ -727,6 +755,21 @@ TEST_CASE("a Unix-domain socket's file", "[net]") {
     std::ofstream(path) << "data";
     CHECK_THROWS_WITH(ends.listen(at), Contains("no socket"));
     CHECK(std::filesystem::exists(path));
+  }
+  SECTION("has a name that the network chooses, where that is left to it") {
+    ends.open(at + ".*");
+    pair_of_ends others;
+    others.open(at + ".*");
+    std::string const one = ends.listener->bound().path, other = others.listener->bound().path;
+    CHECK_THAT(one, Catch::StartsWith(path + "."));
+    CHECK(one.back() != '*');
+    CHECK(one != other);
+    CHECK(std::filesystem::exists(one));
+    check_open(ends);
+    check_open(others);
+    ends.listener.reset();
+    others.listener.reset();
+    CHECK(std::filesystem::is_empty(std::filesystem::path(path).parent_path()));
   }
   SECTION("has a path that fits") {
     CHECK_THROWS_AS(ends.listen("unix:/tmp/" + std::string(200, 'x')), option_error);

@@ -56,7 +56,7 @@ std::unique_ptr<child> process_run::start(std::string const& role,
   if (given) all["RANK"] = std::to_string(rank);
   std::string const name = role + "-" + std::to_string(rank);
   if (given) all["RUBATO_PLACE_KEY"] = name;  // as rubato-launch does
-  if (plan_.unix_sockets && role == "server")
+  if (plan_.unix_sockets && !plan_.leaves_sockets && role == "server")
     all["RUBATO_LISTEN"] = "unix:" + (folder() / name).string();
   for (auto const& [key, value] : plan_.settings) all[key] = value;
   if (plan_.own_settings)

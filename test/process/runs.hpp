@@ -20,6 +20,7 @@ struct run_plan {
   variables settings = {};  ///< beside those that say a process's place
   std::string program = "train";
   bool unix_sockets = false;
+  bool leaves_sockets = false;  ///< to the servers, where they listen
   /// What servers and workers have beside `settings`.
   std::function<variables(std::string const& role, std::uint32_t rank)> own_settings = {};
 };

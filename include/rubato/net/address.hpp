@@ -11,7 +11,8 @@ namespace rubato::net {
 struct address {
   std::string host;        ///< a name or number; empty for a Unix-domain socket
   std::uint16_t port = 0;  ///< 0: the system picks a free one
-  std::string path = {};   ///< of a Unix-domain socket
+  /// Of a Unix-domain socket. Where somebody listens, a `*` at its end is for the network to choose, as port 0 is.
+  std::string path = {};
 
   /// @throws option_error that shows the text and the forms expected
   [[nodiscard]] static address parse(std::string_view text);

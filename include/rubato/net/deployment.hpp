@@ -70,6 +70,10 @@ struct deployment {
   /// take about four seconds. A worker that waits for parameters may wait through as many breaks as it likes before
   /// these begin to come.
   std::uint32_t breaks_max = 20;
+  /// Whether processes on one machine share memory: workers of the same user that reach a server through a Unix-domain
+  /// socket read its dense tables where they lie. Where one end does not want to, or the system does not let it,
+  /// parameters come through the socket.
+  bool share_memory = true;
   /// Of a server: what one worker process may make it hold.
   server_limits limits{};
   /// How long all of a start may take: until the coordinator answers, until all are there, and, from when one of
@@ -101,6 +105,7 @@ struct deployment {
   /// | `RUBATO_ON_LOSS` | `end` or `go-on` |
   /// | `RUBATO_SILENCE`, `RUBATO_RECONNECT`, `RUBATO_PATIENCE` | seconds, fractions allowed |
   /// | `RUBATO_BREAKS_MAX` | breaks in a row that are of no use |
+  /// | `RUBATO_SHARE_MEMORY` | `0`: see `share_memory` |
   /// | `RUBATO_LOG_FORMAT` | `text`, `keyvalue` or `json` |
   /// | `RUBATO_CHECK_FINITE`, `RUBATO_ROWS_MAX`, `RUBATO_BYTES_MAX` | of servers: see `server_limits` |
   ///
@@ -113,7 +118,9 @@ struct deployment {
   [[nodiscard]] static deployment from_environment();
 
   /// Where this server, or peer, listens if nobody says: on a free port of the loopback network; of all networks
-  /// where the coordinator is beyond this machine's loopback and `security::beyond_loopback` allows it.
+  /// where the coordinator is beyond this machine's loopback and `security::beyond_loopback` allows it; where the
+  /// coordinator has a Unix-domain socket, on another one beside that, unless its path is too long, or others reach
+  /// this process elsewhere (`announce`).
   [[nodiscard]] address listening() const;
 
   /// @throws option_error for what cannot be meant, and where other machines could reach this

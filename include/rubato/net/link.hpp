@@ -125,6 +125,8 @@ class link final : public frame_receiver {
     return connection_ ? connection_->unsent() : 0;
   }
   [[nodiscard]] std::string const& who() const noexcept { return who_; }
+  /// As `connection::is_local`, of the one that there is now.
+  [[nodiscard]] bool is_local() const { return connection_ && connection_->is_local(); }
   /// Breaks the connection, as a failing network would, and makes another: what is being received
   /// is to come no further. The other end is told, as far as the system takes what is left at once.
   void cut();

@@ -58,8 +58,8 @@ class table_blueprint {
   /// Whether runs may follow this protocol. @throws option_error naming the table and what was expected
   void check(std::size_t number, rules const& protocol) const;
 
-  /// A server's part, with its part of the initial values.
-  [[nodiscard]] std::unique_ptr<table_host> make_host(server_id s, threading t) const;
+  /// A server's part, with its part of the initial values. @param memory see `store_shape::memory`
+  [[nodiscard]] std::unique_ptr<table_host> make_host(server_id s, threading t, block_memory* memory = nullptr) const;
   /// A server's part of the initial values; empty where there are none.
   [[nodiscard]] update initial_values(server_id s) const;
   void forget_initial_values() noexcept;

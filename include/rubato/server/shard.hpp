@@ -39,8 +39,8 @@ struct shard_memory {
 /// them: the thread that waits reads for itself in process, the server answers over a network.
 class shard {
  public:
-  /// @param plan what all agree on; must outlive the shard
-  shard(blueprint const& plan, server_id self, threading t);
+  /// @param plan what all agree on; must outlive the shard @param memory see `store_shape::memory`
+  shard(blueprint const& plan, server_id self, threading t, block_memory* memory = nullptr);
 
   /// Versions that the stage before left live stay in the parameters with what they count, and so
   /// does what observers under synchronized reads have been shown of the log.

@@ -11,18 +11,28 @@
 
 namespace rubato {
 
+/// Memory for arrays from elsewhere than the heap, which outlives them.
+class block_memory {
+ public:
+  virtual ~block_memory() = default;
+  /// So many bytes, at a multiple of 64; nullptr where there are no more. Any thread.
+  [[nodiscard]] virtual void* take(std::size_t bytes) noexcept = 0;
+  /// They are free again. Any thread.
+  virtual void give(void* at, std::size_t bytes) noexcept = 0;
+};
+
 /// A counted reference to an array of parameters.
 ///
 /// The array may be written only while `unique()` holds; whoever shares it sees it frozen. That is
 /// how a pull costs no copy of its own: a store that has to fold into a shared block puts a new one
-/// in its place. Counter and array are one allocation.
+/// in its place. Counter and array are one allocation, on the heap unless other memory is named and
+/// has room.
 /// Thread safety: distinct references may be used concurrently, one reference may not.
 class block_ref {
  public:
   block_ref() noexcept = default;
   /// A new array of so many bytes, uninitialised. Throws std::bad_alloc.
-  explicit block_ref(std::size_t bytes)
-      : block_(::new (allocate(bytes)) header(bytes)) {}
+  explicit block_ref(std::size_t bytes, block_memory* from = nullptr) : block_(make(bytes, from)) {}
 
   /// Refers to the same array.
   block_ref(block_ref const& other) noexcept : block_(other.block_) {
@@ -48,6 +58,10 @@ class block_ref {
   /// so their reads are over before the caller writes.
   [[nodiscard]] bool unique() const noexcept {
     return block_->references.load(std::memory_order_acquire) == 1;
+  }
+  /// A new array of the same size, uninitialised, from the memory that this one is in. Throws std::bad_alloc.
+  [[nodiscard]] block_ref another() const {
+    return block_ref(block_->bytes, block_->from_elsewhere ? origin() : nullptr);
   }
   /// Of the array. @pre there is one
   [[nodiscard]] std::size_t size_bytes() const noexcept { return block_->bytes; }
@@ -79,20 +93,42 @@ class block_ref {
   // Small ones, of which simulations have many, are not worth a cache line of their own.
   static constexpr std::align_val_t alignment{64};
   static constexpr std::size_t aligned_from = 1024;
+  /// In memory from elsewhere: where that is, and the header, which ends where the array begins.
+  static constexpr std::size_t front = 64;
 
   struct alignas(16) header {
-    explicit header(std::size_t n) noexcept : bytes(n) {}
+    header(std::size_t n, bool elsewhere) noexcept : bytes(n), from_elsewhere(elsewhere) {}
     std::size_t bytes;
     std::atomic<std::uint32_t> references{1};
+    bool from_elsewhere;
   };
+  static_assert(sizeof(header) == 16);
 
+  static header* make(std::size_t bytes, block_memory* from) {
+    if (from != nullptr)
+      if (auto* const at = static_cast<std::byte*>(from->take(front + bytes))) {
+        ::new (at) block_memory*(from);
+        return ::new (at + front - sizeof(header)) header(bytes, true);
+      }
+    return ::new (allocate(bytes)) header(bytes, false);
+  }
   static void* allocate(std::size_t bytes) {
     std::size_t const total = sizeof(header) + bytes;
     return bytes < aligned_from ? ::operator new(total) : ::operator new(total, alignment);
   }
   static void release(header* h) noexcept {
-    if (h->bytes < aligned_from) ::operator delete(h);
-    else ::operator delete(h, alignment);
+    if (h->from_elsewhere) {
+      std::byte* const at = reinterpret_cast<std::byte*>(h + 1) - front;
+      (*reinterpret_cast<block_memory**>(at))->give(at, front + h->bytes);
+    } else if (h->bytes < aligned_from) {
+      ::operator delete(h);
+    } else {
+      ::operator delete(h, alignment);
+    }
+  }
+  /// Whose memory it is. @pre it is from elsewhere
+  [[nodiscard]] block_memory* origin() const noexcept {
+    return *reinterpret_cast<block_memory* const*>(data() - front);
   }
 
   header* block_ = nullptr;

@@ -24,6 +24,8 @@ struct store_shape {
   std::uint64_t rows = 0;  ///< of this server, if the store is bounded
   std::size_t width = 1;   ///< elements in a row
   threading threads = threading::multiple;  ///< who calls; of interest to concurrent stores only
+  /// Where a store that shares its chunks takes them from, if it likes; outlives it, and them. None: the heap.
+  block_memory* memory = nullptr;
 };
 
 /// What a store is made with that needs to know its shape only.

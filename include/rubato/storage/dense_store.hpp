@@ -27,7 +27,7 @@ namespace detail {
 template <parameter T>
 T* writable(block_ref& values) {
   if (!values.unique()) {
-    block_ref copy(values.size_bytes());
+    block_ref copy = values.another();
     std::copy_n(values.as<T>(), values.size<T>(), copy.mutable_as<T>());
     values = std::move(copy);
   }
@@ -38,7 +38,7 @@ T* writable(block_ref& values) {
 template <parameter T>
 void add_scaled(block_ref& to, T const* from, double weight) {
   if (to.unique()) return add_scaled(to.mutable_as<T>(), from, to.size<T>(), weight);
-  block_ref next(to.size_bytes());
+  block_ref next = to.another();
   add_scaled_into(next.mutable_as<T>(), to.as<T>(), from, to.size<T>(), weight);
   to = std::move(next);
 }
@@ -93,7 +93,7 @@ class dense_store {
     for (std::size_t i = 0; i < chunk_count_; ++i) {
       chunks_[i].lock.set(s.threads);
       std::size_t const n = std::min(chunk_size_, elements_ - i * chunk_size_);
-      block_ref values(n * sizeof(T));
+      block_ref values(n * sizeof(T), s.memory);
       std::fill_n(values.mutable_as<T>(), n, T{});
       chunks_[i].values = std::move(values);
       chunks_[i].note_values();

@@ -13,6 +13,7 @@
 #include "rubato/server/read_slot.hpp"
 #include "rubato/wire/archive.hpp"
 #include "rubato/wire/frame.hpp"
+#include "rubato/wire/secret.hpp"
 
 namespace rubato::wire {
 
@@ -23,6 +24,9 @@ enum class kind : std::uint8_t {
   refused,                    ///< a read, or with ticket 0 a commit
   count,                      ///< how many commits have been counted? with a ticket
   counted,
+  memory,    ///< from a server, to a process on the same machine: where the chunks of its tables lie
+  mapped,    ///< that process can read them; sequence is the number of that memory
+  released,  ///< it has read an answer there; sequence is the answer's pin
   control = reliable_bit | first_user_kind,
   commit,
   values,   ///< of rows of a table: before any run, or of what a stage has had with it
@@ -82,8 +86,23 @@ struct request_meta {
   }
 };
 
+/// Memory of a server's that others may look at: a file without a name, which `file` of `process` refers to.
+struct memory_meta {
+  std::uint64_t number = 0;
+  std::uint32_t process = 0;
+  std::uint32_t file = 0;
+  std::uint64_t bytes = 0;
+  secret key{};  ///< which it begins with
+
+  template <class Archive>
+  void serialize(Archive& ar, unsigned) {
+    ar & number & process & file & bytes & key;
+  }
+  friend bool operator==(memory_meta const&, memory_meta const&) = default;
+};
+
 /// The body holds the rows' values, to workers as the table's codec writes them if it has one; of all rows of a sparse
-/// table first their numbers.
+/// table first their numbers. Where the answer is pinned, it holds where in the server's memory each chunk lies.
 struct reply_meta {
   clock_index server_clock{};
   clock_index included{};
@@ -92,10 +111,12 @@ struct reply_meta {
   duration held{};  ///< how long the protocol did not let the read go on
   selection asked{};
   std::uint64_t rows = 0;  ///< numbers in the body
+  std::uint64_t pin = 0;   ///< what keeps the chunks as they are until it is released; 0: they are in the body
+  std::uint32_t slot = 0;  ///< where in the memory it stands for as long as it holds
 
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & server_clock & included & version & folded_below & held & asked & rows;
+    ar & server_clock & included & version & folded_below & held & asked & rows & pin & slot;
   }
 };
 

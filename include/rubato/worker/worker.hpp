@@ -60,7 +60,7 @@ class worker : public worker_core {
   void pull(Keys const& keys, flat<value_type<0>> out, staleness s) {
     (*this)[table<0>].pull(keys, out, s);
   }
-  /// Every table as a whole, in their order, as one read: see `pull_together`.
+  /// Every table as a whole, in their order: see `pull_together`.
   template <class... Outs>
     requires(sizeof...(Outs) == sizeof...(Tables) && (Tables::bounded && ...))
   void pull_all(Outs&&... outs) {

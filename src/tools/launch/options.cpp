@@ -37,7 +37,7 @@ Environment:
                   text, keyvalue or json, where --log-format is not given: how lines of rubato-launch are
                   written, and of Rubato in the processes, which are passed on behind their prefix, as are
                   the program's own (--no-prefix leaves it out)
-  TMPDIR          folder in which the coordinator's socket is put [/tmp]
+  TMPDIR          folder in which the coordinator's socket is put, and others beside it [/tmp]
 
 Exit code:
   0        every worker ended well; with go-on one at least, and the servers with it: a worker that was lost,

@@ -53,6 +53,8 @@ std::string prometheus_text(server_stats const& stats) {
   line("commits_total", "counter", "Commits applied.", stats.commits);
   line("refused_total", "counter", "Commits and reads that were not taken.", stats.refused);
   line("reads_total", "counter", "Reads answered.", stats.reads);
+  line("reads_in_memory_total", "counter", "Of these, read by processes on this machine in this one's memory.",
+       stats.reads_in_memory);
   line("reads_waiting", "gauge", "Reads that the protocol holds back.", stats.reads_waiting);
   line("update_bytes_total", "counter", "Bytes of updates received.", stats.bytes_received);
   line("parameter_bytes_total", "counter", "Bytes of parameters sent.", stats.bytes_sent);

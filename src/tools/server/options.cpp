@@ -50,7 +50,9 @@ void add_place(CLI::App& app, options& o, texts& t) {
       ->check(CLI::PositiveNumber);
   app.add_option("--servers", o.place.servers, "server processes")->check(CLI::PositiveNumber);
   app.add_option("--coordinator", t.coordinator, "its address: HOST:PORT or unix:PATH");
-  app.add_option("--listen", t.listen, "where this server listens; port 0 is any that is free");
+  app.add_option("--listen", t.listen,
+                 "where this server listens; port 0 is any that is free [127.0.0.1:0, or beside the coordinator's "
+                 "Unix-domain socket]");
   app.add_flag("--beyond-loopback", o.place.keys.beyond_loopback,
                "allow listening on addresses of other machines' networks, with a token or TLS");
   app.add_option("--token-file", t.token_file, "file with the secret that all processes share");
@@ -253,6 +255,7 @@ Environment, where the option is not given:
   RUBATO_CHECK_FINITE     1: --check-finite
   RUBATO_ROWS_MAX, RUBATO_BYTES_MAX
                           --rows-max, --bytes-max [0: no limit]
+  RUBATO_SHARE_MEMORY     0: workers on this machine are sent what they could read in this process's memory (no option)
   RUBATO_LOG_FORMAT       --log-format [text]
 
 Exit code:

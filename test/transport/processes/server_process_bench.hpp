@@ -126,6 +126,14 @@ class worker_peer final : public net::link_user {
     link_.send(h, wire::to_bytes(m), std::as_bytes(std::span(below)));
     link_.flush();
   }
+  /// A frame of nothing but its header.
+  void say(wire::kind kind, std::uint64_t sequence) {
+    wire::frame_header h;
+    h.kind = +kind;
+    h.sequence = sequence;
+    link_.send(h, {});
+    link_.flush();
+  }
   /// What no server understands.
   void babble() {
     wire::frame_header h;
@@ -275,7 +283,8 @@ class played_run {
   played_run(rules const& p, table_description const& table, net::server_limits const& limits)
       : played_run(blueprint(p, 1, {table}), limits, std::uint64_t{1} << 30) {}
   played_run(blueprint plan, net::server_limits const& limits, std::uint64_t held_max,
-             std::unique_ptr<net::network> of_server = std::make_unique<net::asio_network>())
+             std::unique_ptr<net::network> of_server = std::make_unique<net::asio_network>(),
+             bool share_memory = false)
       : plan_(std::move(plan)) {
     net::deployment place;
     place.limits = limits;
@@ -284,6 +293,7 @@ class played_run {
     place.coordinator.path = folder_.file("coordinator");
     place.listen = {.host = {}, .path = folder_.file("server")};
     place.silence = long_silence;
+    place.share_memory = share_memory;
     coordinator_.emplace(network_, place.coordinator, plan_.synchronized());
     server_.emplace(std::move(of_server), plan_, plan_.agreement(), place, 1 << 20, held_max);
     REQUIRE(until([&] { return coordinator_->is_up(); }));
@@ -339,6 +349,7 @@ class played_run {
   [[nodiscard]] played_coordinator& to() { return *coordinator_; }
   [[nodiscard]] worker_peer& first() { return *first_; }
   [[nodiscard]] server_stats const& stats() const { return server_->stats(); }
+  [[nodiscard]] detail::server_process const& server() const { return *server_; }
   [[nodiscard]] net::address server_address() const { return server_->bound(); }
   [[nodiscard]] net::network& network() { return network_; }
 

@@ -70,6 +70,12 @@ class serving {
     for (auto const& s : servers_) all += s.process.stats().connections_lost;
     return all;
   }
+  /// Those of them that were answered in memory that the reader shares.
+  [[nodiscard]] std::uint64_t reads_in_memory() const {
+    std::uint64_t all = 0;
+    for (auto const& s : servers_) all += s.process.stats().reads_in_memory;
+    return all;
+  }
   /// Reads of all kinds that the servers have answered.
   [[nodiscard]] std::uint64_t reads() const {
     std::uint64_t all = 0;

@@ -30,6 +30,9 @@ class path_lock {
   int file_ = -1;
 };
 
+/// The address with a name of a file that nobody else chooses, where that was left to the network.
+[[nodiscard]] address chosen(address at);
+
 /// A socket that listens at an address, of either kind; its `path_lock` is held.
 /// @throws error (errc::io), or option_error
 [[nodiscard]] acceptor_type listen_at(boost::asio::io_context& context, address const& at);

@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include <boost/asio/error.hpp>
@@ -105,6 +107,15 @@ endpoint unix_endpoint(address const& at) {
         "the address {}: a Unix-domain socket's path has at most 107 bytes, this has {}", at.text(),
         at.path.size()));
   }
+}
+
+/// Not one that is free now: who has died may have left its file, and `path_lock` is taken by the living only.
+address chosen(address at) {
+  static std::atomic<std::uint64_t> last = 0;
+  if (!at.is_unix() || at.path.back() != '*') return at;
+  at.path.pop_back();
+  at.path += fmt::format("{}-{}", ::getpid(), ++last);
+  return at;
 }
 
 path_lock::path_lock(address const& at) {

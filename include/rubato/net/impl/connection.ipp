@@ -247,7 +247,8 @@ void frame_pipe::shut() noexcept {
 // The owner's end of it.
 class handle final : public connection {
  public:
-  handle(std::shared_ptr<frame_pipe> to, peer_identity shown) : pipe_(std::move(to)), shown_(std::move(shown)) {}
+  handle(std::shared_ptr<frame_pipe> to, peer_identity shown, bool local)
+      : pipe_(std::move(to)), shown_(std::move(shown)), local_(local) {}
   handle(handle const&) = delete;
   handle& operator=(handle const&) = delete;
   ~handle() override { pipe_->close(); }
@@ -267,10 +268,12 @@ class handle final : public connection {
   [[nodiscard]] bool is_open() const noexcept override { return pipe_->is_open(); }
   [[nodiscard]] std::string peer() const override { return pipe_->peer(); }
   [[nodiscard]] peer_identity shown() const override { return shown_; }
+  [[nodiscard]] bool is_local() const override { return local_; }
 
  private:
   std::shared_ptr<frame_pipe> pipe_;
   peer_identity shown_;
+  bool local_;
 };
 
 }  // namespace
@@ -278,10 +281,10 @@ class handle final : public connection {
 std::unique_ptr<connection> make_connection(std::shared_ptr<stream_host> host, std::unique_ptr<stream> over,
                                             std::string peer, peer_identity shown,
                                             connection_options const& options,
-                                            std::shared_ptr<void> ticket) {
+                                            std::shared_ptr<void> ticket, bool local) {
   auto pipe =
       std::make_shared<frame_pipe>(std::move(host), std::move(over), std::move(peer), options, std::move(ticket));
-  return std::make_unique<handle>(std::move(pipe), std::move(shown));
+  return std::make_unique<handle>(std::move(pipe), std::move(shown), local);
 }
 
 }  // namespace rubato::net

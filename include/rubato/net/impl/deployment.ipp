@@ -352,6 +352,7 @@ deployment deployment::from_environment(
                  .beyond_loopback = net::beyond_loopback(set)};
   if (auto const given = set.get("RUBATO_ON_LOSS")) result.when_lost = what_a_loss_means(*given);
   if (auto const given = set.get("RUBATO_LOG_FORMAT")) result.logs = format_named(*given);
+  if (auto const given = set.get("RUBATO_SHARE_MEMORY")) result.share_memory = given->yes();
   if (auto const given = set.get("RUBATO_PLACE_KEY")) result.place_key = given->value;
   set_times(result, set);
   set_limits(result.limits, set);
@@ -368,6 +369,10 @@ deployment deployment::from_environment() {
 
 address deployment::listening() const {
   if (listen) return *listen;
+  // Whoever reaches the coordinator's socket reaches one beside it: it is on this machine, and of this user.
+  constexpr std::size_t longest = 107 - 28;  // of a path, and of what is put for the `*`
+  if (coordinator.is_unix() && !announce && coordinator.path.size() <= longest)
+    return {.host = {}, .port = 0, .path = coordinator.path + "." + to_string(as) + "-*"};
   if (!keys.beyond_loopback || coordinator.is_loopback()) return {.host = "127.0.0.1", .port = 0};
   bool const by_ipv6 = coordinator.host.find(':') != std::string::npos;
   return {.host = by_ipv6 ? "::" : "0.0.0.0", .port = 0};

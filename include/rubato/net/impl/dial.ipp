@@ -149,7 +149,7 @@ void attempt::open() {
     if (!self) return;
     if (!opened) return self->finish(reason, {}, refused);
     self->finish({}, make_connection(host_of(self->context_), std::move(opened), self->to_.text(),
-                                     self->opening_->other(), self->options_));
+                                     self->opening_->other(), self->options_, {}, self->to_.is_unix()));
   };
   opening_ = std::make_shared<opening>(host_of(context_), std::move(over), handshake::role::connecting,
                                        token_, options_, told_of);

@@ -263,7 +263,8 @@ void listener_state::on_opened(opening const* which, std::unique_ptr<stream> ope
   forget(which, who.machine);
   if (!opened) return refusals.tell(fmt::format("{}: refused: {}", who.name, reason), opening::clock::now());
   log(log_level::info, fmt::format("{}: connected", who.name));
-  accepted(make_connection(host_of(context), std::move(opened), who.name, shown, limits, std::move(ticket)));
+  accepted(make_connection(host_of(context), std::move(opened), who.name, shown, limits, std::move(ticket),
+                           bound.is_unix()));
 }
 
 void listener_state::close() noexcept {
@@ -294,7 +295,7 @@ class asio_listener final : public listener {
 std::unique_ptr<listener> listen_over(asio::io_context& context, address const& at, security const& keys,
                                       listener_options const& options, network::accepted accepted) {
   return std::make_unique<asio_listener>(
-      std::make_shared<listener_state>(context, at, keys, options, std::move(accepted)));
+      std::make_shared<listener_state>(context, chosen(at), keys, options, std::move(accepted)));
 }
 
 }  // namespace rubato::net

@@ -13,11 +13,11 @@
 
 namespace rubato {
 
-shard::shard(blueprint const& plan, server_id self, threading t)
+shard::shard(blueprint const& plan, server_id self, threading t, block_memory* memory)
     : plan_(plan),
       lock_(t),
       control_(plan.protocol().admission, plan.protocol().visibility, plan.versioned()) {
-  for (table_blueprint const& table : plan.tables()) hosts_.push_back(table.make_host(self, t));
+  for (table_blueprint const& table : plan.tables()) hosts_.push_back(table.make_host(self, t, memory));
 }
 
 void shard::begin_stage(stage_id stage, std::size_t protocol, bool changes_tables, recovery what) {

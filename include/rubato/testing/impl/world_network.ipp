@@ -283,6 +283,8 @@ std::unique_ptr<net::listener> listen(std::shared_ptr<node> const& by, net::addr
   world_state& world = by->world();
   net::address bound = at;
   if (!at.is_unix() && at.port == 0) bound.port = world.next_port++;
+  if (at.is_unix() && at.path.back() == '*')
+    bound.path.replace(bound.path.size() - 1, 1, std::to_string(world.next_port++));
   auto& place = world.places[place_of(bound)];
   if (auto const other = place.lock(); other && !other->in->of().end.killed)
     throw error(errc::io, bound.text() + ": cannot listen: Address already in use");

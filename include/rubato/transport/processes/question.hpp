@@ -10,6 +10,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/server/messages.hpp"
+#include "rubato/transport/processes/arena_view.hpp"
 #include "rubato/wire/frame.hpp"
 #include "rubato/worker/inquiry.hpp"
 
@@ -32,6 +33,10 @@ struct question {
   /// was refused for its size
   virtual void begin(wire::frame_header const& header, std::span<std::byte const> meta,
                      std::vector<std::span<std::byte>>& body) = 0;
+  /// The body is there. What lies in the server's memory is read there; false: it had changed before all of it was
+  /// read, as the connection had broken, and is to be asked for again. @throws wire::frame_error where it cannot lie
+  /// there
+  [[nodiscard]] virtual bool take() { return true; }
   /// It has been answered, or refused. Called in the turn of whoever heard it.
   virtual void done(refusal why) {
     if (why != refusal::none) asker->refused.store(why, std::memory_order_relaxed);
@@ -42,6 +47,8 @@ struct question {
   std::vector<std::byte> meta;
   std::vector<std::byte> body;
   inquiry* asker = nullptr;
+  arena_view const* memory = nullptr;  ///< of the server, as its answer begins; null if it cannot be seen
+  std::uint64_t pin = 0;               ///< that its answer has there; 0: none
 };
 
 /// Who asks servers. Model: `worker_links`.

@@ -28,6 +28,7 @@ class read_question : public question {
 
   void begin(wire::frame_header const& h, std::span<std::byte const> said,
              std::vector<std::span<std::byte>>& to) override;
+  [[nodiscard]] bool take() override;
   void done(refusal why) override {
     if (why == refusal::none) decode();
     question::done(why);
@@ -42,6 +43,7 @@ class read_question : public question {
   void begin_all(wire::frame_header const& h, std::uint64_t rows, std::vector<std::span<std::byte>>& to);
   [[nodiscard]] coding const& answers() const noexcept;
   [[nodiscard]] std::uint64_t values_length(std::uint64_t bytes) const noexcept;
+  void begin_places(wire::frame_header const& h, std::vector<std::span<std::byte>>& to);
   void await_coded(std::uint64_t bytes, std::vector<std::span<std::byte>>& to);
   [[noreturn]] void refuse(std::uint64_t bytes) const;
 
@@ -52,6 +54,12 @@ class read_question : public question {
   bool coded_answer_ = false;  ///< observers get all digits
   read_slot* slot_ = nullptr;
   raw_array coded_;  ///< what is to be decoded
+
+  // of an answer that lies in the server's memory
+  std::uint32_t slot_of_pin_ = 0;
+  std::vector<std::uint64_t> places_;  ///< of its chunks
+  std::vector<std::span<std::byte const>> pieces_;
+  std::vector<std::span<std::byte>> room_;  ///< where they go
 };
 
 /// The questions of one worker, one for each table and server.

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "rubato/net/link.hpp"
 #include "rubato/transport/processes/inbound_frames.hpp"
+#include "rubato/transport/processes/pinned_states.hpp"
 
 namespace rubato::detail {
 
@@ -42,6 +44,8 @@ struct server_session final : net::link_user {
   std::uint64_t since_weighed = 0;   ///< and at most so much more
   /// Bytes of answers that have been announced and are read from tables when their turn comes; shared with these.
   std::shared_ptr<std::uint64_t> to_come = std::make_shared<std::uint64_t>(0);
+  /// What it reads in this server's memory; nothing unless it has said, over this connection, that it can.
+  std::optional<pinned_states> pinned;
   bool had_connection = false;
   bool over = false;
 };

@@ -13,6 +13,7 @@ struct server_stats {
   number commits = 0;         ///< applied, since the process began
   number refused = 0;         ///< commits and reads that were not taken
   number reads = 0;           ///< answered
+  number reads_in_memory = 0; ///< of these, answered where they lie, in memory that the reader can see
   number reads_waiting = 0;   ///< held back by the protocol now, what a worker reads together as one
   number bytes_received = 0;  ///< of updates
   number bytes_sent = 0;      ///< of parameters

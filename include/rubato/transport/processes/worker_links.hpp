@@ -16,6 +16,7 @@
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
+#include "rubato/transport/processes/arena_view.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
 #include "rubato/transport/processes/network_turn.hpp"
 #include "rubato/transport/processes/question.hpp"
@@ -105,6 +106,10 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
     question* answering = nullptr;   ///< its answer is being written
     bool too_large = false;          ///< the answer that is arriving
     clock::time_point posted{};
+    std::unique_ptr<arena_view> memory;  ///< of that server, if this process can see it
+    wire::memory_meta offered{};         ///< as it has been told of
+    std::uint64_t unwanted = 0;          ///< the pin of an answer that nobody waits for
+    std::vector<std::uint64_t> read;     ///< pins of answers that are to be released
     // For those who wait while another thread has the turn:
     std::atomic<bool> full = false;
     std::atomic<std::uint64_t> arrived = 0;  ///< frames of those that were posted
@@ -124,6 +129,8 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
                     std::vector<std::span<std::byte>>& body);
   void discard(wire::frame_header const& header, std::vector<std::span<std::byte>>& body);
   void answered(server& s, wire::frame_header const& header, refusal why);
+  void see_memory(server& s);
+  void release_read(server& s);
   void give_up(errc code, std::string const& sentence);
 
   // link_user

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -59,6 +60,9 @@ void read_question::begin(wire::frame_header const& h, std::span<std::byte const
   slot_->stamp = {m.server_clock, m.included, m.version, m.folded_below};
   slot_->admitted = slot_->arrived + m.held;
   slot_->coded = 0;
+  pin = m.pin;
+  if (pin != 0 && (memory == nullptr || m.asked != selection::all || !table_.bounded() || coded_answer_))
+    throw wire::frame_error("an answer that lies in memory which cannot be seen, or is not to be looked for there");
   switch (slot_->asked) {
     case selection::nothing: return expect_length(h, 0);
     case selection::rows: {
@@ -69,7 +73,10 @@ void read_question::begin(wire::frame_header const& h, std::span<std::byte const
       to.push_back(slot_->values.bytes());
       return;
     }
-    case selection::all: return begin_all(h, m.rows, to);
+    case selection::all:
+      if (pin == 0) return begin_all(h, m.rows, to);
+      memory->check_slot(slot_of_pin_ = m.slot);
+      return begin_places(h, to);
   }
 }
 
@@ -79,6 +86,35 @@ coding const& read_question::answers() const noexcept {
 
 std::uint64_t read_question::values_length(std::uint64_t bytes) const noexcept {
   return coded_answer_ ? answers().bytes(bytes) : bytes;
+}
+
+/// The chunks' places come, and the chunks themselves are taken from there once they have.
+void read_question::begin_places(wire::frame_header const& h, std::vector<std::span<std::byte>>& to) {
+  std::size_t const row = table_.row_bytes();
+  std::size_t const bytes = static_cast<std::size_t>(table_.where().rows_of(server_)) * row;
+  std::size_t const chunk = table_state::chunk_bytes(row);
+  places_.resize((bytes + chunk - 1) / chunk);
+  expect_length(h, places_.size() * sizeof(std::uint64_t));
+  to.push_back(wire::bytes_of(places_));
+}
+
+bool read_question::take() {
+  if (pin == 0) return true;
+  std::size_t const row = table_.row_bytes();
+  std::size_t left = static_cast<std::size_t>(table_.where().rows_of(server_)) * row;
+  room_.clear();
+  if (!slot_->scattered.empty()) room_ = slot_->scattered;
+  else
+    slot_->state.receive(left, row, [this](std::byte* to, std::size_t n, std::size_t) { room_.emplace_back(to, n); });
+  pieces_.clear();
+  for (std::uint64_t const place : places_) {
+    std::size_t const n = std::min(left, table_state::chunk_bytes(row));
+    memory->check_place(place, n);
+    pieces_.emplace_back(memory->at(place), n);
+    left -= n;
+  }
+  copy_pieces(pieces_, room_);
+  return memory->holds(pin, slot_of_pin_);
 }
 
 /// Values of so many bytes come as a codec has written them, and wait beside for the rest.

@@ -101,8 +101,12 @@ void server_session::drained(net::link&) { server_.flush(); }
 void server_session::resumed(net::link&) {
   if (std::exchange(had_connection, true)) server_.stats_.add(server_.stats_.reconnects, 1);
   server_.count_connections();
+  server_.offer_memory(*this);
 }
-void server_session::broken(net::link&, std::string const&) { server_.withdraw(*this); }
+void server_session::broken(net::link&, std::string const&) {
+  pinned.reset();
+  server_.withdraw(*this);
+}
 void server_session::lost(net::link&, std::string const& reason, bool expected) {
   server_.lose(*this, reason, expected);
 }
@@ -156,7 +160,9 @@ void server_process::begin(session& s, wire::frame_header const& header, std::sp
     case wire::kind::request:
       return s.arriving.begin_request(header, meta, stage_, plan_.protocol(protocol_).admission.bound(), body);
     case wire::kind::values: return s.arriving.begin_values(header, meta, body);
-    case wire::kind::count: return expect_length(header, 0);
+    case wire::kind::count:
+    case wire::kind::mapped:
+    case wire::kind::released: return expect_length(header, 0);
     default:
       throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
                               ", which is not for a server");
@@ -164,6 +170,11 @@ void server_process::begin(session& s, wire::frame_header const& header, std::sp
 }
 
 void server_process::end(session& s, wire::frame_header const& header) {
+  if (header.kind == +wire::kind::mapped) return take_mapped(s, header.sequence);
+  if (header.kind == +wire::kind::released) {
+    if (s.pinned) s.pinned->release(header.sequence);
+    return;
+  }
   check_debt(s);
   check_limits(s);
   switch (static_cast<wire::kind>(header.kind)) {
@@ -185,6 +196,7 @@ void server_process::lose(session& s, std::string const& reason, bool expected) 
 
 void server_process::end_session(session& s) {
   s.over = some_are_over_ = true;
+  s.pinned.reset();
   if (s.arriving.is_in_pieces()) shard_->count_partly_folded();
   stats_.add(stats_.connections_lost, 1);
   if (s.arriving.was_not_finite()) stats_.add(stats_.not_finite, 1);
@@ -372,6 +384,67 @@ void server_process::refuse(session& s, sender const& whom, std::uint64_t ticket
   s.link.send(h, wire::to_bytes(wire::refused_meta{whom.stage, why}));
 }
 
+// ---- memory that is shared
+
+namespace {
+/// Below it to say where an answer lies takes about as long as to send it.
+constexpr std::uint64_t placed_from = 32 * 1024;
+/// Answers that one process has yet to read: it has to release some before it is sent others so.
+constexpr std::size_t pins_of_a_process = 16;
+}  // namespace
+
+/// Only where nobody can come but from this machine: elsewhere it would be the same as the heap, and cost more.
+void server_process::make_arena() {
+  if (!place_.share_memory || !listener_->bound().is_unix()) return;
+  std::uint64_t bytes = 0;
+  for (table_blueprint const& t : plan_.tables())
+    if (t.bounded() && !t.answers()) bytes += t.where().rows_of(*self_) * t.row_bytes();
+  if (bytes < placed_from) return;
+  wire::secret key{};
+  network_->random(std::as_writable_bytes(std::span(key)));
+  arena_ = chunk_arena::make(bytes, key);
+  if (!arena_) net::log(net::log_level::info, "this system gives no memory to share, so parameters are sent");
+}
+
+/// Over a connection that brings it to nobody else.
+void server_process::offer_memory(session& s) {
+  if (!arena_ || !s.link.is_local()) return;
+  wire::frame_header h;
+  h.kind = +wire::kind::memory;
+  s.link.send(h, wire::to_bytes(arena_->where()));
+}
+
+void server_process::take_mapped(session& s, std::uint64_t number) {
+  if (arena_ && number == arena_->where().number && !s.pinned) s.pinned.emplace(*arena_);
+}
+
+/// What is pinned would have to count as kept for the process, where that is limited.
+bool server_process::may_pin(session const& s, std::size_t table) const {
+  table_blueprint const& t = plan_.table(table);
+  // Each of its workers may read all tables, and so may whoever looks on.
+  std::size_t const most = (static_cast<std::size_t>(workers_in(s)) + 1) * plan_.tables().size();
+  return s.pinned && t.bounded() && place_.limits.bytes_max == 0 &&
+         s.pinned->size() < std::min(pins_of_a_process, most) &&
+         t.where().rows_of(*self_) * t.row_bytes() >= placed_from;
+}
+
+/// Says where the answer lies, which stays so until that is released; nothing where that cannot be.
+std::optional<std::uint64_t> server_process::send_places(session& s, wire::frame_header const& h,
+                                                         wire::reply_meta& meta, std::size_t table, read_slot& slot) {
+  if (!may_pin(s, table)) return std::nullopt;
+  bool const streams = shard_->streams(table);
+  if (streams) shard_->host(table).snapshot(slot.state, {});
+  auto const pin = s.pinned->add(slot.state, places_);
+  if (streams) slot.state.clear();
+  if (!pin) return std::nullopt;
+  meta.pin = pin->number;
+  meta.slot = pin->slot;
+  auto const places = wire::bytes_of(places_);
+  s.link.send(h, written(meta), places);
+  stats_.add(stats_.reads_in_memory, 1);
+  return places.size();
+}
+
 // ---- reads
 
 /// A question that has to wait is moved from.
@@ -467,6 +540,7 @@ std::uint64_t server_process::send_answer(session& s, wire::frame_header const& 
     s.link.send(h, written(meta), slot.values.bytes());
     return slot.values.size_bytes();
   }
+  if (auto const bytes = send_places(s, h, meta, table, slot)) return *bytes;
   table_blueprint const& t = plan_.table(table);
   if (shard_->streams(table)) {
     std::uint64_t const bytes = t.where().rows_of(*self_) * t.row_bytes();
@@ -603,7 +677,8 @@ void server_process::welcomed(wire::welcome const& w) {
     over_ = true;
     return fail(e.code(), e.what());
   }
-  shard_ = std::make_unique<shard>(plan_, *self_, threading::single);
+  make_arena();
+  shard_ = std::make_unique<shard>(plan_, *self_, threading::single, arena_.get());
   open_door();
   stats_.set(stats_.ready, 1);
   weigh_memory();

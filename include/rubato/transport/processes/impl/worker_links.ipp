@@ -138,7 +138,10 @@ void worker_links::keep_up() {
     if (is_mine) {
       std::lock_guard const mine(turn_, std::adopt_lock);
       unflushed_ = false;
-      for (auto& s : servers_) s->link.flush();
+      for (auto& s : servers_) {
+        release_read(*s);
+        s->link.flush();
+      }
       network_->poll();
     }
     guard.lock();
@@ -159,6 +162,7 @@ void worker_links::post(server_id s, std::shared_ptr<net::reliable_frame const> 
     auto const now = network_->now();
     gathered = now - to.posted < rapid;
     to.posted = now;
+    release_read(to);  // first: what was read need not be copied then for what this changes
     to.link.send(std::move(frame));
     if (gathered) unflushed_ = true;
     else to.link.flush();
@@ -192,6 +196,7 @@ void worker_links::post_and_wait(server_id s, std::shared_ptr<net::reliable_fram
   std::uint64_t number = 0;
   {
     std::lock_guard const mine(turn_);
+    release_read(to);
     to.link.send(std::move(frame));
     number = to.link.sent();
     to.link.flush();
@@ -227,6 +232,7 @@ void worker_links::ask_in_turn(server_id s, question& q) {
   server& to = *servers_[s.index()];
   q.asker->missing.fetch_add(1, std::memory_order_relaxed);
   q.header.sequence = ++tickets_;
+  release_read(to);
   to.link.send(q.header, q.meta, q.body);
   to.asked.push_back(&q);
 }
@@ -284,8 +290,15 @@ void worker_links::begin(net::link& from, wire::frame_header const& header,
     case wire::kind::reply:
     case wire::kind::counted:
       s.answering = find(s, header.sequence);
-      if (s.answering == nullptr) return discard(header, body);
+      if (s.answering == nullptr) {
+        if (header.kind == +wire::kind::reply) s.unwanted = wire::from_bytes<wire::reply_meta>(meta).pin;
+        return discard(header, body);
+      }
       return begin_answer(s, header, meta, body);
+    case wire::kind::memory:
+      expect_length(header, 0);
+      s.offered = wire::from_bytes<wire::memory_meta>(meta);
+      return;
     case wire::kind::refused:
       expect_length(header, 0);
       refused_ = wire::from_bytes<wire::refused_meta>(meta);
@@ -300,6 +313,7 @@ void worker_links::begin_answer(server& s, wire::frame_header const& header,
                                std::span<std::byte const> meta,
                                std::vector<std::span<std::byte>>& body) {
   try {
+    s.answering->memory = s.memory.get();
     s.answering->begin(header, meta, body);
   } catch (answer_too_large const& e) {
     why_too_large_ = e.what();
@@ -325,6 +339,7 @@ void worker_links::discard(wire::frame_header const& header,
 
 void worker_links::end(net::link& from, wire::frame_header const& header) {
   server& s = server_of(from);
+  if (header.kind == +wire::kind::memory) return see_memory(s);
   if (header.kind != +wire::kind::refused)
     return answered(s, header,
                     std::exchange(s.too_large, false) ? refusal::size : refusal::none);
@@ -334,15 +349,49 @@ void worker_links::end(net::link& from, wire::frame_header const& header) {
 
 void worker_links::answered(server& s, wire::frame_header const& header, refusal why) {
   s.answering = nullptr;
+  if (std::uint64_t const pin = std::exchange(s.unwanted, 0); pin != 0) s.read.push_back(pin);
   question* const q = find(s, header.sequence);
   if (q == nullptr) return;
+  if (why == refusal::none && !q->take()) {
+    RUBATO_RARE("an answer changed in the server's memory before it had been read");
+    return s.link.send(q->header, q->meta, q->body);
+  }
+  if (std::uint64_t const pin = std::exchange(q->pin, 0); pin != 0) s.read.push_back(pin);
   std::erase(s.asked, q);
   q->done(why);
   turn_.stir();
 }
 
+/// The server has told where its memory is to be found. Where it is not, answers come as they do over a network.
+void worker_links::see_memory(server& s) {
+  if (!place_.share_memory || !s.link.is_local()) return;
+  std::string why;
+  if (!s.memory || s.memory->where() != s.offered) s.memory = arena_view::open(s.offered, why);
+  if (!s.memory)
+    return net::log(net::log_level::info, s.link.who() + ": its memory cannot be shared (" + why +
+                                              "), so parameters come through the socket");
+  net::log(net::log_level::info, s.link.who() + ": its tables are read in memory that is shared");
+  wire::frame_header h;
+  h.kind = +wire::kind::mapped;
+  h.sequence = s.offered.number;
+  s.link.send(h, {});
+}
+
+/// With what goes out next: that an answer has been read is no hurry by itself.
+void worker_links::release_read(server& s) {
+  wire::frame_header h;
+  h.kind = +wire::kind::released;
+  for (std::uint64_t const pin : s.read) {
+    h.sequence = pin;
+    s.link.send(h, {});
+  }
+  s.read.clear();
+}
+
 void worker_links::broken(net::link& from, std::string const&) {
   server& s = server_of(from);
+  s.unwanted = 0;
+  s.read.clear();  // they hold no more
   s.answering = nullptr;
   s.too_large = false;
 }

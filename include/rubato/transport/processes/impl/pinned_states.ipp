@@ -1,0 +1,39 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <algorithm>
+
+#include "rubato/transport/processes/pinned_states.hpp"
+
+namespace rubato::detail {
+
+std::optional<chunk_arena::pin> pinned_states::add(table_state& state, std::vector<std::uint64_t>& places) {
+  places.clear();
+  for (std::size_t i = 0; i < state.chunks(); ++i) {
+    block_ref const& chunk = state.chunk(i);
+    auto const place = memory_.offset_of(chunk.data(), chunk.size_bytes());
+    if (!place) return std::nullopt;
+    places.push_back(*place);
+  }
+  held_.reserve(held_.size() + 1);
+  std::uint64_t const bytes = state.bytes();
+  auto const pin = memory_.add_pin(bytes);
+  if (!pin) return std::nullopt;
+  held_.push_back({*pin, bytes, {}});
+  swap(held_.back().state, state);
+  return pin;
+}
+
+void pinned_states::release(std::uint64_t pin) noexcept {
+  auto const at = std::ranges::find(held_, pin, [](held const& h) { return h.pin.number; });
+  if (at == held_.end()) return;
+  memory_.remove_pin(at->pin, at->bytes);  // before the state goes: its chunks may change then
+  held_.erase(at);
+}
+
+void pinned_states::clear() noexcept {
+  for (held const& h : held_) memory_.remove_pin(h.pin, h.bytes);
+  held_.clear();
+}
+
+}  // namespace rubato::detail
