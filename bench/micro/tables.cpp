@@ -22,17 +22,17 @@
 namespace rubato::bench {
 namespace {
 
-constexpr std::uint64_t floats = 16 * 1024;
-constexpr std::size_t clocks = 32;  // in an iteration
+constexpr std::uint64_t floats_in_tables = 16 * 1024;
+constexpr std::size_t clocks_in_a_round = 32;  // in an iteration
 
 enum class pulled { one_by_one, together };
 
 template <class Worker>
-void train(benchmark::State& state, Worker& worker, pulled how) {
+void train_on_tables(benchmark::State& state, Worker& worker, pulled how) {
   using clock = std::chrono::steady_clock;
   std::size_t const tables = worker.tables();
-  std::vector<std::vector<float>> w(tables, std::vector<float>(floats / tables));
-  std::vector<float> const u(floats / tables, 1e-3F);
+  std::vector<std::vector<float>> w(tables, std::vector<float>(floats_in_tables / tables));
+  std::vector<float> const u(floats_in_tables / tables, 1e-3F);
   std::vector<pull_wish> wishes;
   for (std::size_t i = 0; i < tables; ++i) wishes.push_back(worker.template dense<float>(i).into(w[i]));
   auto const one_clock = [&] {
@@ -42,32 +42,33 @@ void train(benchmark::State& state, Worker& worker, pulled how) {
     for (std::size_t i = 0; i < tables; ++i) worker.template dense<float>(i).push(u);
     worker.step();
   };
-  for (std::size_t i = 0; i < clocks; ++i) one_clock();  // memory is fresh
+  for (std::size_t i = 0; i < clocks_in_a_round; ++i) one_clock();  // memory is fresh
   for (auto _ : state) {
     auto const start = clock::now();
-    for (std::size_t i = 0; i < clocks; ++i) one_clock();
-    state.SetIterationTime(std::chrono::duration<double>(clock::now() - start).count() / static_cast<double>(clocks));
+    for (std::size_t i = 0; i < clocks_in_a_round; ++i) one_clock();
+    double const seconds = std::chrono::duration<double>(clock::now() - start).count();
+    state.SetIterationTime(seconds / static_cast<double>(clocks_in_a_round));
   }
 }
 
-void bench_in_process(benchmark::State& state, std::uint32_t tables, pulled how) {
-  cluster c{in_process{}, bsp{}, list_of_tables(tables, floats)};
-  c.run([&](auto& worker) { train(state, worker, how); });
+void bench_tables_in_process(benchmark::State& state, std::uint32_t tables, pulled how) {
+  cluster c{in_process{}, bsp{}, list_of_tables(tables, floats_in_tables)};
+  c.run([&](auto& worker) { train_on_tables(state, worker, how); });
 }
 
-void bench_tcp(benchmark::State& state, placement const& where, std::uint32_t tables, pulled how) {
+void bench_tables_over_tcp(benchmark::State& state, placement const& where, std::uint32_t tables, pulled how) {
   try {
     scratch_directory const scratch;
     served_table const t{.protocol = std::string(bsp::name()),
-                         .rows = floats,
+                         .rows = floats_in_tables,
                          .coordinator = scratch.path() / "coordinator",
                          .core = where.there,
                          .tables = tables};
     pinned const here(where.here);
     other_process server(t.words());
     {
-      cluster c{tcp{.place = t.place(net::role::worker)}, bsp{}, list_of_tables(tables, floats)};
-      c.run([&](auto& worker) { train(state, worker, how); });
+      cluster c{tcp{.place = t.place(net::role::worker)}, bsp{}, list_of_tables(tables, floats_in_tables)};
+      c.run([&](auto& worker) { train_on_tables(state, worker, how); });
     }
     server.wait();
   } catch (std::exception const& e) {
@@ -77,8 +78,8 @@ void bench_tcp(benchmark::State& state, placement const& where, std::uint32_t ta
 
 /// One table, and sixteen beside it in two ways. `measure(state, tables, how)`.
 template <class F>
-void add_rows(std::vector<micro_row>& rows, std::string const& prefix, std::string const& suffix,
-              std::string const& aim, F measure) {
+void add_rows_of_tables(std::vector<micro_row>& rows, std::string const& prefix, std::string const& suffix,
+                        std::string const& aim, F measure) {
   auto const add = [&](std::string const& what, std::string const& baseline, std::string const& bound,
                        std::uint32_t tables, pulled how) {
     rows.push_back({prefix + what + suffix, baseline, 0, "", bound});
@@ -95,11 +96,12 @@ void add_rows(std::vector<micro_row>& rows, std::string const& prefix, std::stri
 
 std::vector<micro_row> register_tables() {
   std::vector<micro_row> rows;
-  add_rows(rows, "", "", "", bench_in_process);  // without round trips there is nothing to save but the tables' own
+  add_rows_of_tables(rows, "", "", "", bench_tables_in_process);  // there are no round trips to save: without an aim
   for (placement const& where : placements())
-    add_rows(rows, "tcp ", ", " + where.name, "<= 1.5", [where](benchmark::State& s, std::uint32_t tables, pulled how) {
-      bench_tcp(s, where, tables, how);
-    });
+    add_rows_of_tables(rows, "tcp ", ", " + where.name, "<= 1.5",
+                       [where](benchmark::State& state, std::uint32_t tables, pulled how) {
+                         bench_tables_over_tcp(state, where, tables, how);
+                       });
   return rows;
 }
 
