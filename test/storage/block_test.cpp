@@ -3,9 +3,13 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
+
+#include <rubato/storage/dense_store.hpp>
 
 using rubato::block_ref;
 
@@ -102,28 +106,49 @@ TEST_CASE("block_ref: an array in other memory is given back when nobody refers 
   CHECK(memory.free() == 1);
 }
 
-TEST_CASE("block_ref: where other memory has no room it is on the heap, and so are those that are like it") {
+TEST_CASE("block_ref: where other memory has no room it is on the heap") {
   small_memory memory(1);
   block_ref const large(2000, &memory);
   CHECK_FALSE(memory.contains(large.data()));
+  CHECK_FALSE(large.is_elsewhere());
   block_ref a(100, &memory);
-  block_ref const b = a.another();
+  CHECK(a.is_elsewhere());
+  block_ref const b(100, &memory);
   CHECK_FALSE(memory.contains(b.data()));
   CHECK(b.size_bytes() == 100);
   a = {};
   CHECK(memory.free() == 1);
-  CHECK_FALSE(memory.contains(b.another().data()));
 }
 
-TEST_CASE("block_ref: another one is from the same memory") {
+TEST_CASE("block_ref: what changes is copied into the memory that it belongs to, and goes there when there is room") {
+  constexpr std::size_t floats = 25;
   small_memory memory(2);
-  block_ref const a(100, &memory);
-  {
-    block_ref const b = a.another();
-    CHECK(memory.contains(b.data()));
-    CHECK(b.data() != a.data());
-    CHECK(b.size_bytes() == 100);
-    CHECK(b.unique());
-  }
-  CHECK(memory.free() == 1);
+  block_ref now(floats * sizeof(float), &memory);
+  std::fill_n(now.mutable_as<float>(), floats, 0.0F);
+  std::vector<float> const ones(floats, 1.0F);
+  bool const whole = GENERATE(true, false);
+  auto const add = [&] {
+    if (whole) return detail::add_scaled(now, ones.data(), 1.0, &memory);
+    float* const values = detail::writable<float>(now, &memory);
+    for (std::size_t i = 0; i < floats; ++i) values[i] += 1;
+  };
+  auto const is_all = [&](float x) {
+    return std::all_of(now.as<float>(), now.as<float>() + floats, [x](float v) { return v == x; });
+  };
+  block_ref first = now;
+  add();
+  CHECK(memory.contains(now.data()));
+  std::byte const* const where = now.data();
+  block_ref const second = now;
+  add();
+  CHECK_FALSE(now.is_elsewhere());  // there was no room
+  std::byte const* const on_the_heap = now.data();
+  add();
+  CHECK(now.data() == on_the_heap);
+  CHECK(is_all(3));
+  first = {};
+  add();
+  CHECK(memory.contains(now.data()));
+  CHECK(now.data() != where);
+  CHECK(is_all(4));
 }

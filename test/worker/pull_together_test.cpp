@@ -460,8 +460,9 @@ TEST_CASE("own commits that one answer lacks stay, whatever another one of the s
     reads.pull_rows(0, row, out, 1, std::nullopt);
   }
   SECTION("together") {
-    std::array const wishes{rb::pull_wish(1, row, reinterpret_cast<std::byte*>(second.data()), 1),
-                            rb::pull_wish(0, row, out, 1)};
+    constexpr auto kind = rb::element_type::float64;
+    std::array const wishes{rb::pull_wish(1, kind, row, reinterpret_cast<std::byte*>(second.data()), 1),
+                            rb::pull_wish(0, kind, row, out, 1)};
     reads.pull_together(wishes, std::nullopt);
   }
   CHECK(first[0] == 1.0);

@@ -100,8 +100,9 @@ class connection {
   /// What the other end has shown itself to be. A network without a handshake has nothing to say here, and
   /// then what the other end says of itself is believed; who wraps a connection passes it on.
   [[nodiscard]] virtual peer_identity shown() const { return {}; }
-  /// Whether what it carries cannot have left this machine, so that the ends may have memory in common: a Unix-domain
-  /// socket. A network that is none says no, and so does who wraps a connection to see all that it carries.
+  /// Whether its ends are on one machine, as far as this one can tell, so that they may have memory in common: a
+  /// Unix-domain socket, unless somebody relays it. A network that has none says no, and so does who wraps a connection
+  /// to see all that it carries.
   [[nodiscard]] virtual bool is_local() const { return false; }
 };
 

@@ -52,6 +52,12 @@ class table_blueprint {
   [[nodiscard]] coding const& updates() const noexcept { return updates_; }
   [[nodiscard]] coding const& answers() const noexcept { return answers_; }
   [[nodiscard]] coding const& answers_by_key() const noexcept { return answers_by_key_; }
+  /// Whether a server's part of it may lie in memory that processes on its machine look at: where answers are of whole
+  /// chunks as they lie, and long enough for saying where to be less work than sending them.
+  [[nodiscard]] bool may_be_looked_at(server_id s) const noexcept {
+    constexpr std::uint64_t long_enough = 32 * 1024;  // bytes
+    return description_.bounded && !answers_ && where_.rows_of(s) * row_bytes() >= long_enough;
+  }
   /// Buffers for commits.
   [[nodiscard]] update_pool const& pool() const noexcept { return pool_; }
 

@@ -59,10 +59,10 @@ class block_ref {
   [[nodiscard]] bool unique() const noexcept {
     return block_->references.load(std::memory_order_acquire) == 1;
   }
-  /// A new array of the same size, uninitialised, from the memory that this one is in. Throws std::bad_alloc.
-  [[nodiscard]] block_ref another() const {
-    return block_ref(block_->bytes, block_->from_elsewhere ? origin() : nullptr);
-  }
+  /// Whether it is in other memory than the heap. @pre there is one
+  [[nodiscard]] bool is_elsewhere() const noexcept { return block_->from_elsewhere; }
+  /// What an array of so many bytes takes there.
+  [[nodiscard]] static constexpr std::size_t bytes_elsewhere(std::size_t bytes) noexcept { return front + bytes; }
   /// Of the array. @pre there is one
   [[nodiscard]] std::size_t size_bytes() const noexcept { return block_->bytes; }
   [[nodiscard]] std::byte const* data() const noexcept {
@@ -125,10 +125,6 @@ class block_ref {
     } else {
       ::operator delete(h, alignment);
     }
-  }
-  /// Whose memory it is. @pre it is from elsewhere
-  [[nodiscard]] block_memory* origin() const noexcept {
-    return *reinterpret_cast<block_memory* const*>(data() - front);
   }
 
   header* block_ = nullptr;

@@ -23,11 +23,19 @@ namespace rubato {
 
 namespace detail {
 
-/// The array, writable; a copy takes its place when somebody else refers to it.
+/// Where the next state of an array goes, if not into the array itself: since somebody else refers to it, or since it is
+/// on the heap, as there was no room in the memory that it belongs to, and now there is.
+inline block_ref next_place(block_ref const& values, block_memory* memory) {
+  bool const is_free = values.unique();
+  if (is_free && (memory == nullptr || values.is_elsewhere())) return {};
+  block_ref next(values.size_bytes(), memory);
+  return is_free && !next.is_elsewhere() ? block_ref() : next;
+}
+
+/// The array, writable; a copy takes its place where it has to.
 template <parameter T>
-T* writable(block_ref& values) {
-  if (!values.unique()) {
-    block_ref copy = values.another();
+T* writable(block_ref& values, block_memory* memory = nullptr) {
+  if (block_ref copy = next_place(values, memory); copy) {
     std::copy_n(values.as<T>(), values.size<T>(), copy.mutable_as<T>());
     values = std::move(copy);
   }
@@ -36,9 +44,9 @@ T* writable(block_ref& values) {
 
 /// to ← to + weight·from; where a copy must be made, in the same pass.
 template <parameter T>
-void add_scaled(block_ref& to, T const* from, double weight) {
-  if (to.unique()) return add_scaled(to.mutable_as<T>(), from, to.size<T>(), weight);
-  block_ref next = to.another();
+void add_scaled(block_ref& to, T const* from, double weight, block_memory* memory = nullptr) {
+  block_ref next = next_place(to, memory);
+  if (!next) return add_scaled(to.mutable_as<T>(), from, to.size<T>(), weight);
   add_scaled_into(next.mutable_as<T>(), to.as<T>(), from, to.size<T>(), weight);
   to = std::move(next);
 }
@@ -89,11 +97,12 @@ class dense_store {
         chunk_size_(table_state::chunk_bytes(s.width * sizeof(T)) / sizeof(T)),
         chunk_shift_(std::has_single_bit(chunk_size_) ? std::countr_zero(chunk_size_) : 0),
         chunk_count_((elements_ + chunk_size_ - 1) / chunk_size_),
+        memory_(s.memory),
         chunks_(std::make_unique<guarded[]>(chunk_count_)) {
     for (std::size_t i = 0; i < chunk_count_; ++i) {
       chunks_[i].lock.set(s.threads);
       std::size_t const n = std::min(chunk_size_, elements_ - i * chunk_size_);
-      block_ref values(n * sizeof(T), s.memory);
+      block_ref values(n * sizeof(T), memory_);
       std::fill_n(values.mutable_as<T>(), n, T{});
       chunks_[i].values = std::move(values);
       chunks_[i].note_values();
@@ -188,7 +197,7 @@ class dense_store {
       block_ref& c = chunk.values;
       std::size_t const within = (at + done) % chunk_size_;
       std::size_t const n = std::min(values.size() - done, c.size<T>() - within);
-      std::copy_n(values.data() + done, n, detail::writable<T>(c) + within);
+      std::copy_n(values.data() + done, n, detail::writable<T>(c, memory_) + within);
       chunk.note_values();
       done += n;
     }
@@ -200,7 +209,7 @@ class dense_store {
       guarded& c = chunks_[i];
       std::lock_guard const guard(c.lock);
       for (auto const& u : step)
-        detail::add_scaled(c.values, u.values.data() + i * chunk_size_, u.weight);
+        detail::add_scaled(c.values, u.values.data() + i * chunk_size_, u.weight, memory_);
       c.note_values();
     }
   }
@@ -212,8 +221,8 @@ class dense_store {
       std::size_t const within = at % chunk_size_;
       std::lock_guard const guard(c.lock);
       std::size_t const n = std::min(values.size(), c.values.template size<T>() - within);
-      if (n == c.values.template size<T>()) detail::add_scaled(c.values, values.data(), u.weight);
-      else detail::add_scaled(detail::writable<T>(c.values) + within, values.data(), n, u.weight);
+      if (n == c.values.template size<T>()) detail::add_scaled(c.values, values.data(), u.weight, memory_);
+      else detail::add_scaled(detail::writable<T>(c.values, memory_) + within, values.data(), n, u.weight);
       c.note_values();
       values = values.subspan(n);
       at += n;
@@ -228,7 +237,7 @@ class dense_store {
       std::size_t const chunk = chunk_of(element_of(u.rows[i]));
       guarded& c = chunks_[chunk];
       std::lock_guard const guard(c.lock);  // shared by neighbors
-      i = detail::add_rows_of_chunk(detail::writable<T>(c.values), chunk, chunk_size_, u, i, width_, u.weight);
+      i = detail::add_rows_of_chunk(detail::writable<T>(c.values, memory_), chunk, chunk_size_, u, i, width_, u.weight);
       c.note_values();
     }
   }
@@ -238,6 +247,7 @@ class dense_store {
   std::size_t chunk_size_;  ///< in elements, whole rows
   int chunk_shift_;         ///< log2 of it, where it is a power of two: divisions are slow; else 0
   std::size_t chunk_count_;
+  block_memory* memory_;  ///< that chunks are in, where there is room; none: the heap
   std::unique_ptr<guarded[]> chunks_;
 };
 

@@ -253,15 +253,18 @@ TEST_CASE("shared memory: it is used only where both ends want it, and rows can 
   CHECK(run.reads_in_memory() == 0);
 }
 
-TEST_CASE("shared memory: what a codec writes comes through the socket", "[shm]") {
-  dense<float> const table{.rows = rows, .codec = {.answers = bfloat16{}}};
-  test::serving const run({.workers = 1, .servers = 1}, asp{}, {describe(table)});
+TEST_CASE("shared memory: what a codec writes comes through the socket, and takes no other table's room", "[shm]") {
+  dense<float> const coded{.rows = 100 * rows, .codec = {.answers = bfloat16{}}}, plain{.rows = rows};
+  test::serving const run({.workers = 1, .servers = 1}, asp{}, {describe(coded), describe(plain)});
   {
-    cluster c{run.process(0, 1), asp{}, table};
+    cluster c{run.process(0, 1), asp{}, coded, plain};
     c.run([&](auto& w) {
-      std::vector<float> seen(rows);
+      std::vector<float> seen(100 * rows);
       w.pull(seen);
+      CHECK(run.reads_in_memory() == 0);
+      seen.resize(rows);
+      w[table<1>].pull(seen);
     });
   }
-  CHECK(run.reads_in_memory() == 0);
+  CHECK(run.reads_in_memory() == 1);
 }

@@ -187,6 +187,19 @@ TEST_CASE("shared memory: an answer that has changed before it was read is asked
   CHECK(at.released().front() == at.last_pin);
 }
 
+TEST_CASE("shared memory: a server whose pins never hold is given up", "[shm]") {
+  test::log_capture const log;
+  auto const late = [](sharing_server& s, net::connection& to, std::uint64_t ticket) {
+    s.reply_in_memory(to, ticket, false);
+  };
+  sharing_server at(std::vector<sharing_server::answer>(200, late));
+  reader r(at);
+  REQUIRE(r.told);
+  CHECK_FALSE(r.reads());
+  CHECK(at.requests == 101);
+  CHECK_THAT(r.lost_for(), Contains("answers whose pins never hold, 101 in a row"));
+}
+
 TEST_CASE("shared memory: an answer that nobody waits for is released unread", "[shm]") {
   std::atomic<bool> withdrawn = false;
   auto const later = [&](sharing_server& s, net::connection& to, std::uint64_t ticket) {

@@ -9,10 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
+#include <random>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -109,12 +108,12 @@ endpoint unix_endpoint(address const& at) {
   }
 }
 
-/// Not one that is free now: who has died may have left its file, and `path_lock` is taken by the living only.
+/// At random: processes in containers have the same numbers, and who has died may have left its file.
 address chosen(address at) {
-  static std::atomic<std::uint64_t> last = 0;
   if (!at.is_unix() || at.path.back() != '*') return at;
+  std::random_device random;
   at.path.pop_back();
-  at.path += fmt::format("{}-{}", ::getpid(), ++last);
+  at.path += fmt::format("{:08x}{:08x}", random(), random());
   return at;
 }
 

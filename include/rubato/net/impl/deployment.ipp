@@ -322,6 +322,10 @@ void require_guarded(std::string_view member, address const& where, security con
 
 // One that others must know before it listens.
 void require_known(std::string_view member, address const& where) {
+  if (where.is_unix() && where.path.ends_with('*'))
+    throw option_error(fmt::format("deployment::{} must be where others find it, but the end of '{}' is chosen by who "
+                                   "listens there",
+                                   member, where.path));
   if (where.is_unix() || (!where.host.empty() && where.port != 0)) return;
   throw option_error(
       fmt::format("deployment::{} must have a host and a port other than 0, but is '{}:{}'", member,
@@ -369,7 +373,7 @@ deployment deployment::from_environment() {
 
 address deployment::listening() const {
   if (listen) return *listen;
-  // Whoever reaches the coordinator's socket reaches one beside it: it is on this machine, and of this user.
+  // Whoever reaches the coordinator's socket mostly reaches one beside it: on this machine, by this user.
   constexpr std::size_t longest = 107 - 28;  // of a path, and of what is put for the `*`
   if (coordinator.is_unix() && !announce && coordinator.path.size() <= longest)
     return {.host = {}, .port = 0, .path = coordinator.path + "." + to_string(as) + "-*"};

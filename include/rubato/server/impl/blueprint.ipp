@@ -313,7 +313,7 @@ update table_blueprint::initial_values(server_id s) const {
 }
 
 std::unique_ptr<table_host> table_blueprint::make_host(server_id s, threading t, block_memory* memory) const {
-  auto made = description_.make_host({where_.rows_of(s), width(), t, memory});
+  auto made = description_.make_host({where_.rows_of(s), width(), t, may_be_looked_at(s) ? memory : nullptr});
   if (update const first = initial_values(s); !first.empty()) made->assign(first);
   return made;
 }

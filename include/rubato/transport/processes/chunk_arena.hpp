@@ -61,8 +61,13 @@ class chunk_arena final : public block_memory {
   /// How far from its beginning these bytes lie; nothing if they are elsewhere.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(std::byte const* at, std::size_t bytes) const noexcept;
 
-  /// A pin of an answer of so many bytes; nothing where there are too many, or chunks could not be copied any more that
-  /// have to change meanwhile.
+  /// All tables are there. From here on chunks of each size have as much room as they take now for each of four states,
+  /// so that no table takes another's.
+  void settle() noexcept;
+  /// Whether each array of so many bytes could be copied once more, as those have to be that change while they are pinned.
+  [[nodiscard]] bool has_room_for_copies(std::size_t array_bytes) const noexcept;
+
+  /// A pin of an answer of so many bytes; nothing where there are too many.
   [[nodiscard]] std::optional<pin> add_pin(std::uint64_t bytes) noexcept;
   /// From here on it does not hold, and what it kept may change.
   void remove_pin(pin const& p, std::uint64_t bytes) noexcept;
@@ -85,8 +90,15 @@ class chunk_arena final : public block_memory {
   std::size_t end_;    ///< of what has ever been taken
   std::size_t there_;  ///< up to here the system has given memory
   std::uint64_t used_ = 0;
-  /// By size, what is free: the first one, which says where the next is. Tables have few sizes of chunks.
-  std::map<std::size_t, std::byte*> free_;
+  /// What chunks of one size have.
+  struct pool {
+    std::byte* free = nullptr;  ///< the first one, which says where the next is
+    std::uint64_t ever = 0;     ///< bytes, those that are free now with them
+    std::uint64_t used = 0;
+    std::uint64_t of_tables = 0;  ///< when all tables were there
+  };
+  std::map<std::size_t, pool> pools_;  ///< by size, of which tables have few
+  bool settled_ = false;
 
   std::uint64_t pins_ = 0;    ///< so far
   std::uint64_t pinned_ = 0;  ///< bytes

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -21,9 +22,14 @@ class pinned_states {
   pinned_states& operator=(pinned_states const&) = delete;
 
   [[nodiscard]] std::size_t size() const noexcept { return held_.size(); }
-  /// Takes the state and says in `places` where its chunks lie; does neither, and returns nothing, where some lie
+  /// How many of them are answers about this table.
+  [[nodiscard]] std::size_t of_table(std::size_t table) const noexcept {
+    return static_cast<std::size_t>(std::ranges::count(held_, table, &held::table));
+  }
+  /// Takes the state of a table and says in `places` where its chunks lie; does neither, and returns nothing, where some lie
   /// elsewhere or there can be no pin. @pre the state is of a table that holds every row
-  [[nodiscard]] std::optional<chunk_arena::pin> add(table_state& state, std::vector<std::uint64_t>& places);
+  [[nodiscard]] std::optional<chunk_arena::pin> add(std::size_t table, table_state& state,
+                                                    std::vector<std::uint64_t>& places);
   /// It has been read. One that does not hold, as its connection broke, is of no interest.
   void release(std::uint64_t pin) noexcept;
   /// Nobody reads any of it any more, or it does not matter.
@@ -32,6 +38,7 @@ class pinned_states {
  private:
   struct held {
     chunk_arena::pin pin;
+    std::size_t table;
     std::uint64_t bytes;
     table_state state;
   };

@@ -110,6 +110,7 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
     wire::memory_meta offered{};         ///< as it has been told of
     std::uint64_t unwanted = 0;          ///< the pin of an answer that nobody waits for
     std::vector<std::uint64_t> read;     ///< pins of answers that are to be released
+    int changed = 0;                     ///< answers in a row that changed before they had been read
     // For those who wait while another thread has the turn:
     std::atomic<bool> full = false;
     std::atomic<std::uint64_t> arrived = 0;  ///< frames of those that were posted

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,17 +31,24 @@ struct open_file {
 
 /// Why this cannot be memory that others share with this process; null if it can. The file is a reference only, as to
 /// open what is no such memory may have effects.
-char const* objection(int file, wire::memory_meta const& at) {
+char const* objection(int file) {
   struct stat is {};
   if (::fstat(file, &is) != 0 || !S_ISREG(is.st_mode)) return "it is no memory";
-  if (is.st_uid != ::geteuid()) return "it is another user's";
-  if (at.bytes < arena_head_size || static_cast<std::uint64_t>(is.st_size) != at.bytes) return "it is of another size";
-  return nullptr;
+  return is.st_uid == ::geteuid() ? nullptr : "it is another user's";
 }
 
-bool cannot_become_shorter(int file) {
+/// Why looking at it could end this process; null if it cannot. Of pages of the usual size, which are there as they are
+/// looked at; and its size is asked once nobody can change it.
+char const* objection_to_looking(int file, wire::memory_meta const& at) {
+  constexpr decltype(statfs{}.f_type) tmpfs = 0x01021994;
+  constexpr int stays = F_SEAL_SHRINK | F_SEAL_GROW;
+  struct statfs in {};
   int const seals = ::fcntl(file, F_GET_SEALS);
-  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
+  if (::fstatfs(file, &in) != 0 || in.f_type != tmpfs || seals < 0 || (seals & stays) != stays)
+    return "it is no memory that stays";
+  struct stat is {};
+  bool const has_size = ::fstat(file, &is) == 0 && static_cast<std::uint64_t>(is.st_size) == at.bytes;
+  return has_size && at.bytes >= arena_head_size ? nullptr : "it is of another size";
 }
 
 }  // namespace
@@ -50,11 +58,11 @@ std::unique_ptr<arena_view> arena_view::open(wire::memory_meta const& at, std::s
   std::string const name = "/proc/" + std::to_string(at.process) + "/fd/" + std::to_string(at.file);
   open_file const found(::open(name.c_str(), O_PATH | O_CLOEXEC));
   if (found.number < 0) return why = std::strerror(errno), nullptr;
-  if (char const* const no = objection(found.number, at)) return why = no, nullptr;
+  if (char const* const no = objection(found.number)) return why = no, nullptr;
   std::string const again = "/proc/self/fd/" + std::to_string(found.number);
   open_file const file(::open(again.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number < 0) return why = std::strerror(errno), nullptr;
-  if (!cannot_become_shorter(file.number)) return why = "it is no memory that stays", nullptr;
+  if (char const* const no = objection_to_looking(file.number, at)) return why = no, nullptr;
   auto const size = static_cast<std::size_t>(at.bytes);
   void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_NORESERVE, file.number, 0);
   if (memory == MAP_FAILED) return why = std::strerror(errno), nullptr;

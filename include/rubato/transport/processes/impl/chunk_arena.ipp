@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -43,8 +44,9 @@ bool addresses_are_scarce() noexcept {
 }
 
 std::unique_ptr<chunk_arena> chunk_arena::make(std::uint64_t bytes, wire::secret const& key) {
-  if (bytes > arena_size_max / states_of_a_chunk - rounding_room) return nullptr;
-  std::uint64_t const size = arena_head_size + states_of_a_chunk * bytes + rounding_room;
+  if (bytes > arena_size_max / (2 * states_of_a_chunk) - rounding_room) return nullptr;
+  // Beside each chunk there is a line of its own, of a thousandth of it.
+  std::uint64_t const size = arena_head_size + states_of_a_chunk * (bytes + bytes / 256) + rounding_room;
   if (!may_be_as_long(size) || addresses_are_scarce()) return nullptr;
   int const file = ::memfd_create("rubato-tables", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return nullptr;
@@ -83,35 +85,57 @@ chunk_arena::~chunk_arena() {
 bool chunk_arena::grow_to(std::size_t end) noexcept {
   if (end <= there_) return true;
   std::size_t const wanted = std::min(size_, std::max(end, there_ + growth_step));
-  if (::fallocate(file_, 0, static_cast<off_t>(there_), static_cast<off_t>(wanted - there_)) != 0) return false;
+  while (::fallocate(file_, 0, static_cast<off_t>(there_), static_cast<off_t>(wanted - there_)) != 0)
+    if (errno != EINTR) return false;
   there_ = wanted;
   return true;
 }
 
 void* chunk_arena::take(std::size_t bytes) noexcept try {
-  std::size_t const size = slot_size(bytes);
+  std::size_t const size = rounded(std::max(bytes, sizeof(std::byte*)));
   std::lock_guard const guard(lock_);
-  std::byte*& first = free_[size];
-  std::byte* const at = first;
+  pool& p = pools_[size];
+  std::byte* at = p.free;
   if (at != nullptr) {
-    std::memcpy(&first, at, sizeof first);
+    std::memcpy(&p.free, at, sizeof p.free);
   } else {
+    if (settled_ && p.ever + size > states_of_a_chunk * p.of_tables) return nullptr;
     if (size > size_ - end_ || !grow_to(end_ + size)) return nullptr;
+    at = memory_ + end_;
     end_ += size;
+    p.ever += size;
   }
+  p.used += size;
   used_ += size;
-  return at != nullptr ? at : memory_ + (end_ - size);
-} catch (...) {  // no memory for another size's list
+  return at;
+} catch (...) {  // no memory for another size's pool
   return nullptr;
 }
 
 void chunk_arena::give(void* at, std::size_t bytes) noexcept {
-  std::size_t const size = slot_size(bytes);
+  std::size_t const size = rounded(std::max(bytes, sizeof(std::byte*)));
   std::lock_guard const guard(lock_);
-  std::byte*& first = free_.find(size)->second;
-  std::memcpy(at, &first, sizeof first);
-  first = static_cast<std::byte*>(at);
+  pool& p = pools_.find(size)->second;
+  std::memcpy(at, &p.free, sizeof p.free);
+  p.free = static_cast<std::byte*>(at);
+  p.used -= size;
   used_ -= size;
+}
+
+void chunk_arena::settle() noexcept {
+  std::lock_guard const guard(lock_);
+  for (auto& [size, p] : pools_) p.of_tables = p.used;
+  settled_ = true;
+}
+
+/// Those of a state that is no longer the last one are among what is used, so each is counted once, however often it is
+/// pinned.
+bool chunk_arena::has_room_for_copies(std::size_t array_bytes) const noexcept {
+  std::lock_guard const guard(lock_);
+  auto const at = pools_.find(rounded(block_ref::bytes_elsewhere(array_bytes)));
+  if (at == pools_.end()) return false;
+  pool const& p = at->second;
+  return !settled_ || p.used + p.of_tables <= states_of_a_chunk * p.of_tables;
 }
 
 std::uint64_t chunk_arena::used() const {
@@ -135,7 +159,6 @@ std::optional<std::uint64_t> chunk_arena::offset_of(std::byte const* at, std::si
 }
 
 std::optional<chunk_arena::pin> chunk_arena::add_pin(std::uint64_t bytes) noexcept {
-  if (bytes > size_ - std::min<std::uint64_t>(size_, used() + pinned_)) return std::nullopt;
   auto& pins = head().pins;
   auto const free = std::ranges::find_if(pins, [](auto const& p) { return p.load(std::memory_order_relaxed) == 0; });
   if (free == pins.end()) return std::nullopt;

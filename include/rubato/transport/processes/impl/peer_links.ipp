@@ -11,6 +11,7 @@
 #include "rubato/net/log.hpp"
 #include "rubato/net/proof.hpp"
 #include "rubato/transport/processes/enrolments.hpp"
+#include "rubato/transport/processes/listening.hpp"
 #include "rubato/transport/processes/peer_links.hpp"
 
 namespace rubato::detail {
@@ -44,9 +45,8 @@ peer_links::peer_links(user& of, std::unique_ptr<net::network> network, net::dep
       network_(std::move(network)),
       door_(*network_, connection_limits(place),
             [this](auto guest, auto const& said) { welcome(std::move(guest), said); }, guests_limit(place)),
-      listener_(network_->listen(place.listening(), place.keys,
-                                 between(net::role::worker, net::role::worker, listener_limits(place)),
-                                 [this](auto fresh) { door_.receive(std::move(fresh)); })),
+      listener_(listen_as(place, *network_, between(net::role::worker, net::role::worker, listener_limits(place)),
+                          [this](auto fresh) { door_.receive(std::move(fresh)); })),
       coordinator_(*network_, *this, place,
                    {.as = net::role::worker,
                     .rank = place.rank,

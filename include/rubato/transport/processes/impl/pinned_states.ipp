@@ -7,19 +7,21 @@
 
 namespace rubato::detail {
 
-std::optional<chunk_arena::pin> pinned_states::add(table_state& state, std::vector<std::uint64_t>& places) {
+std::optional<chunk_arena::pin> pinned_states::add(std::size_t table, table_state& state,
+                                                    std::vector<std::uint64_t>& places) {
   places.clear();
   for (std::size_t i = 0; i < state.chunks(); ++i) {
     block_ref const& chunk = state.chunk(i);
     auto const place = memory_.offset_of(chunk.data(), chunk.size_bytes());
-    if (!place) return std::nullopt;
+    bool const is_of_new_size = i == 0 || chunk.size_bytes() != state.chunk(i - 1).size_bytes();
+    if (!place || (is_of_new_size && !memory_.has_room_for_copies(chunk.size_bytes()))) return std::nullopt;
     places.push_back(*place);
   }
   held_.reserve(held_.size() + 1);
   std::uint64_t const bytes = state.bytes();
   auto const pin = memory_.add_pin(bytes);
   if (!pin) return std::nullopt;
-  held_.push_back({*pin, bytes, {}});
+  held_.push_back({*pin, table, bytes, {}});
   swap(held_.back().state, state);
   return pin;
 }

@@ -7,6 +7,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
+#include "rubato/transport/processes/listening.hpp"
 #include "rubato/transport/processes/question.hpp"
 #include "rubato/transport/processes/rows_transfer.hpp"
 
@@ -62,9 +63,8 @@ rows_receiver::rows_receiver(std::unique_ptr<net::network> network, net::deploym
       link_(*network_, *this, link_limits(place_), "the process that has the tables"),
       door_(*network_, connection_limits(place_),
             [this](auto guest, auto const& said) { welcome(std::move(guest), said); }),
-      listener_(network_->listen(place_.listening(), place_.keys,
-                                 between(net::role::worker, net::role::worker, listener_limits(place_)),
-                                 [this](auto fresh) { door_.receive(std::move(fresh)); })) {
+      listener_(listen_as(place_, *network_, between(net::role::worker, net::role::worker, listener_limits(place_)),
+                          [this](auto fresh) { door_.receive(std::move(fresh)); })) {
   door_.open();
 }
 

@@ -9,6 +9,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
+#include "rubato/transport/processes/listening.hpp"
 #include "rubato/transport/processes/outbound_frames.hpp"
 #include "rubato/transport/processes/question.hpp"
 #include "rubato/transport/processes/server_process.hpp"
@@ -40,9 +41,8 @@ server_process::server_process(std::unique_ptr<net::network> network, blueprint 
       door_(*network_, connection_limits(place),
             [this](auto guest, auto const& said) { welcome(std::move(guest), said); },
             guests_limit(place)),
-      listener_(network_->listen(place.listening(), place.keys,
-                                 between(net::role::server, net::role::worker, listener_limits(place)),
-                                 [this](auto fresh) { door_.receive(std::move(fresh)); })),
+      listener_(listen_as(place, *network_, between(net::role::server, net::role::worker, listener_limits(place)),
+                          [this](auto fresh) { door_.receive(std::move(fresh)); })),
       coordinator_(*network_, *this, place,
                    {.as = net::role::server,
                     .rank = place.rank,
@@ -387,19 +387,18 @@ void server_process::refuse(session& s, sender const& whom, std::uint64_t ticket
 // ---- memory that is shared
 
 namespace {
-/// Below it to say where an answer lies takes about as long as to send it.
-constexpr std::uint64_t placed_from = 32 * 1024;
 /// Answers that one process has yet to read: it has to release some before it is sent others so.
 constexpr std::size_t pins_of_a_process = 16;
 }  // namespace
 
-/// Only where nobody can come but from this machine: elsewhere it would be the same as the heap, and cost more.
+/// Only where nobody can come but from this machine: elsewhere it would be the same as the heap, and cost more. What is
+/// pinned would have to count as kept for a process, where that is limited.
 void server_process::make_arena() {
-  if (!place_.share_memory || !listener_->bound().is_unix()) return;
+  if (!place_.share_memory || !listener_->bound().is_unix() || place_.limits.bytes_max != 0) return;
   std::uint64_t bytes = 0;
   for (table_blueprint const& t : plan_.tables())
-    if (t.bounded() && !t.answers()) bytes += t.where().rows_of(*self_) * t.row_bytes();
-  if (bytes < placed_from) return;
+    if (t.may_be_looked_at(*self_)) bytes += t.where().rows_of(*self_) * t.row_bytes();
+  if (bytes == 0) return;
   wire::secret key{};
   network_->random(std::as_writable_bytes(std::span(key)));
   arena_ = chunk_arena::make(bytes, key);
@@ -418,14 +417,10 @@ void server_process::take_mapped(session& s, std::uint64_t number) {
   if (arena_ && number == arena_->where().number && !s.pinned) s.pinned.emplace(*arena_);
 }
 
-/// What is pinned would have to count as kept for the process, where that is limited.
+/// Each worker of the process may be reading one state of a table while another is asked for.
 bool server_process::may_pin(session const& s, std::size_t table) const {
-  table_blueprint const& t = plan_.table(table);
-  // Each of its workers may read all tables, and so may whoever looks on.
-  std::size_t const most = (static_cast<std::size_t>(workers_in(s)) + 1) * plan_.tables().size();
-  return s.pinned && t.bounded() && place_.limits.bytes_max == 0 &&
-         s.pinned->size() < std::min(pins_of_a_process, most) &&
-         t.where().rows_of(*self_) * t.row_bytes() >= placed_from;
+  return s.pinned && plan_.table(table).may_be_looked_at(*self_) && s.pinned->size() < pins_of_a_process &&
+         s.pinned->of_table(table) <= workers_in(s);
 }
 
 /// Says where the answer lies, which stays so until that is released; nothing where that cannot be.
@@ -434,7 +429,7 @@ std::optional<std::uint64_t> server_process::send_places(session& s, wire::frame
   if (!may_pin(s, table)) return std::nullopt;
   bool const streams = shard_->streams(table);
   if (streams) shard_->host(table).snapshot(slot.state, {});
-  auto const pin = s.pinned->add(slot.state, places_);
+  auto const pin = s.pinned->add(table, slot.state, places_);
   if (streams) slot.state.clear();
   if (!pin) return std::nullopt;
   meta.pin = pin->number;
@@ -679,6 +674,7 @@ void server_process::welcomed(wire::welcome const& w) {
   }
   make_arena();
   shard_ = std::make_unique<shard>(plan_, *self_, threading::single, arena_.get());
+  if (arena_) arena_->settle();
   open_door();
   stats_.set(stats_.ready, 1);
   weigh_memory();

@@ -26,6 +26,7 @@ constexpr int idle_looks_max = 20;
 constexpr std::size_t bytes_under_way_max = 32 * 1024 * 1024;
 constexpr std::size_t commits_under_way_max = 4096;
 constexpr std::size_t unsent_max = 256 * 1024;
+constexpr int changed_max = 100;  // answers in a row that a server that keeps its pins never gives
 }  // namespace
 
 /// That a server is lost is for the coordinator to say, which notices it as fast: only who has waited
@@ -354,9 +355,14 @@ void worker_links::answered(server& s, wire::frame_header const& header, refusal
   if (q == nullptr) return;
   if (why == refusal::none && !q->take()) {
     RUBATO_RARE("an answer changed in the server's memory before it had been read");
+    if (++s.changed > changed_max)
+      throw wire::frame_error("answers whose pins never hold, " + std::to_string(s.changed) + " in a row");
     return s.link.send(q->header, q->meta, q->body);
   }
+  s.changed = 0;
   if (std::uint64_t const pin = std::exchange(q->pin, 0); pin != 0) s.read.push_back(pin);
+  // Else with what goes out next, since it is no hurry: but the thread in the background has the turn nearly always.
+  if (in_background_) release_read(s);
   std::erase(s.asked, q);
   q->done(why);
   turn_.stir();
@@ -377,7 +383,7 @@ void worker_links::see_memory(server& s) {
   s.link.send(h, {});
 }
 
-/// With what goes out next: that an answer has been read is no hurry by itself.
+/// That answers have been read.
 void worker_links::release_read(server& s) {
   wire::frame_header h;
   h.kind = +wire::kind::released;
