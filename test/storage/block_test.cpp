@@ -128,8 +128,8 @@ TEST_CASE("block_ref: what changes is copied into the memory that it belongs to,
   std::vector<float> const ones(floats, 1.0F);
   bool const whole = GENERATE(true, false);
   auto const add = [&] {
-    if (whole) return detail::add_scaled(now, ones.data(), 1.0, &memory);
-    float* const values = detail::writable<float>(now, &memory);
+    if (whole) return rubato::detail::add_scaled(now, ones.data(), 1.0, &memory);
+    float* const values = rubato::detail::writable<float>(now, &memory);
     for (std::size_t i = 0; i < floats; ++i) values[i] += 1;
   };
   auto const is_all = [&](float x) {

@@ -23,8 +23,8 @@ namespace rubato {
 
 namespace detail {
 
-/// Where the next state of an array goes, if not into the array itself: since somebody else refers to it, or since it is
-/// on the heap, as there was no room in the memory that it belongs to, and now there is.
+/// Where the next state of an array goes, if not into the array itself: since somebody else refers to it, or since it
+/// is on the heap, as there was no room in the memory that it belongs to, and now there is.
 inline block_ref next_place(block_ref const& values, block_memory* memory) {
   bool const is_free = values.unique();
   if (is_free && (memory == nullptr || values.is_elsewhere())) return {};

@@ -40,7 +40,7 @@ char const* objection(int file) {
 /// Why looking at it could end this process; null if it cannot. Of pages of the usual size, which are there as they are
 /// looked at; and its size is asked once nobody can change it.
 char const* objection_to_looking(int file, wire::memory_meta const& at) {
-  constexpr decltype(statfs{}.f_type) tmpfs = 0x01021994;
+  constexpr int tmpfs = 0x01021994;
   constexpr int stays = F_SEAL_SHRINK | F_SEAL_GROW;
   struct statfs in {};
   int const seals = ::fcntl(file, F_GET_SEALS);

@@ -92,7 +92,7 @@ bool chunk_arena::grow_to(std::size_t end) noexcept {
 }
 
 void* chunk_arena::take(std::size_t bytes) noexcept try {
-  std::size_t const size = rounded(std::max(bytes, sizeof(std::byte*)));
+  std::size_t const size = slot_size(bytes);
   std::lock_guard const guard(lock_);
   pool& p = pools_[size];
   std::byte* at = p.free;
@@ -113,7 +113,7 @@ void* chunk_arena::take(std::size_t bytes) noexcept try {
 }
 
 void chunk_arena::give(void* at, std::size_t bytes) noexcept {
-  std::size_t const size = rounded(std::max(bytes, sizeof(std::byte*)));
+  std::size_t const size = slot_size(bytes);
   std::lock_guard const guard(lock_);
   pool& p = pools_.find(size)->second;
   std::memcpy(at, &p.free, sizeof p.free);
@@ -132,7 +132,7 @@ void chunk_arena::settle() noexcept {
 /// pinned.
 bool chunk_arena::has_room_for_copies(std::size_t array_bytes) const noexcept {
   std::lock_guard const guard(lock_);
-  auto const at = pools_.find(rounded(block_ref::bytes_elsewhere(array_bytes)));
+  auto const at = pools_.find(slot_size(block_ref::bytes_elsewhere(array_bytes)));
   if (at == pools_.end()) return false;
   pool const& p = at->second;
   return !settled_ || p.used + p.of_tables <= states_of_a_chunk * p.of_tables;
