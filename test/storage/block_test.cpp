@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -63,29 +64,33 @@ TEST_CASE("block_ref: elements of any type are aligned, in small arrays and larg
 
 namespace {
 
-/// Memory for so many arrays of at most 1 KiB, taken in their order.
+/// Memory for so many arrays of at most 1 KiB.
 class small_memory final : public rubato::block_memory {
  public:
-  explicit small_memory(std::size_t arrays) : free_(arrays) {}
+  explicit small_memory(std::size_t arrays) : arrays_(arrays) {}
   void* take(std::size_t bytes) noexcept override {
-    if (free_ == 0 || bytes > sizeof rooms_[0]) return nullptr;
-    sizes_[--free_] = bytes;
-    return rooms_[free_];
+    if (free() == 0 || bytes > sizeof rooms_[0]) return nullptr;
+    auto* const size = std::find(std::begin(sizes_), std::end(sizes_), std::size_t{0});
+    *size = bytes;
+    return rooms_[size - sizes_];
   }
   void give(void* at, std::size_t bytes) noexcept override {
-    CHECK(at == rooms_[free_]);  // in the tests here
-    CHECK(bytes == sizes_[free_]);
-    ++free_;
+    auto const i = static_cast<std::size_t>(static_cast<std::byte*>(at) - rooms_[0]) / sizeof rooms_[0];
+    CHECK(at == rooms_[i]);
+    CHECK(bytes == std::exchange(sizes_[i], 0));
   }
   [[nodiscard]] bool contains(std::byte const* at) const noexcept {
     return at >= rooms_[0] && at < rooms_[0] + sizeof rooms_;
   }
-  [[nodiscard]] std::size_t free() const noexcept { return free_; }
+  [[nodiscard]] std::size_t free() const noexcept {
+    auto const taken = std::count_if(std::begin(sizes_), std::end(sizes_), [](auto n) { return n != 0; });
+    return arrays_ - static_cast<std::size_t>(taken);
+  }
 
  private:
   alignas(64) std::byte rooms_[4][1024];
-  std::size_t sizes_[4] = {};
-  std::size_t free_;
+  std::size_t sizes_[4] = {};  ///< of those that are taken; else 0
+  std::size_t arrays_;
 };
 
 }  // namespace

@@ -35,8 +35,8 @@ blueprint plan_of(rules const& p) { return {p, 1, {describe(test::counting{.rows
 
 /// A server that shares its memory, and a worker process that says what the test lets it say.
 struct sharing_run : test::serving_alone::played_run {
-  explicit sharing_run(rules const& p, net::server_limits const& limits = {})
-      : played_run(plan_of(p), limits, std::uint64_t{1} << 30, std::make_unique<net::asio_network>(), true) {
+  explicit sharing_run(rules const& p)
+      : played_run(plan_of(p), net::server_limits{}, std::uint64_t{1} << 30, std::make_unique<net::asio_network>(), true) {
     REQUIRE(until([&] { return !first().answers().empty(); }));
     auto const& told = first().answers().front();
     REQUIRE(told.header.kind == +wire::kind::memory);
@@ -128,9 +128,12 @@ TEST_CASE("shared memory: who has not said that it sees it is sent the rows", "[
 }
 
 TEST_CASE("shared memory: where a server limits what it keeps for a process, it is sent the rows", "[shm]") {
-  sharing_run run(asp{}, {.bytes_max = 1 << 30});
-  run.say_mapped();
-  CHECK(run.meta_of(run.ask(0)).pin == 0);
+  test::serving_alone::played_run run(plan_of(asp{}), {.bytes_max = 1 << 30}, std::uint64_t{1} << 30,
+                                      std::make_unique<net::asio_network>(), true);
+  CHECK(run.server().shared_memory() == nullptr);
+  run.first().ask(run.to().identity(test::serving_alone::first_worker), clock_index{0});
+  REQUIRE(run.until([&] { return !run.first().answers().empty(); }));  // of no memory it is told
+  CHECK(sharing_run::meta_of(run.first().answers().front()).pin == 0);
 }
 
 TEST_CASE("shared memory: who does not release what it has read is sent the rows from then on", "[shm]") {

@@ -354,7 +354,6 @@ void worker_links::answered(server& s, wire::frame_header const& header, refusal
   question* const q = find(s, header.sequence);
   if (q == nullptr) return;
   if (why == refusal::none && !q->take()) {
-    RUBATO_RARE("an answer changed in the server's memory before it had been read");
     if (++s.changed > changed_max)
       throw wire::frame_error("answers whose pins never hold, " + std::to_string(s.changed) + " in a row");
     return s.link.send(q->header, q->meta, q->body);
