@@ -27,14 +27,19 @@ class pull_wish {
             std::size_t elements) noexcept
       : table_(table), out_(out), elements_(elements), element_(element), whole_(false), kept_(std::move(keys)) {}
 
+  /// Its number.
   [[nodiscard]] std::size_t table() const noexcept { return table_; }
+  /// What `out` is made of.
   [[nodiscard]] element_type element() const noexcept { return element_; }
+  /// Whether all rows are wanted.
   [[nodiscard]] bool whole() const noexcept { return whole_; }
+  /// Else these.
   [[nodiscard]] std::span<std::uint64_t const> keys() const noexcept {
     return kept_.empty() ? given_ : std::span<std::uint64_t const>(kept_);
   }
-  /// Where the elements go, and how many there is room for.
+  /// Where the elements go.
   [[nodiscard]] std::byte* out() const noexcept { return out_; }
+  /// How many there is room for.
   [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
 
  private:
