@@ -15,6 +15,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
+#include <rubato/core/error.hpp>
 #include <rubato/net/address.hpp>
 #include <rubato/net/asio_network.hpp>
 #include <rubato/net/connection.hpp>
@@ -22,12 +23,34 @@
 #include <rubato/net/link.hpp>
 #include <rubato/protocol/merge.hpp>
 #include <rubato/testing/world.hpp>
+#include <rubato/transport/processes/listening.hpp>
 #include <rubato/wire/control.hpp>
 #include <rubato/wire/messages.hpp>
 
 #include "transport/processes/serving.hpp"
 
 using namespace rubato;
+
+TEST_CASE("who cannot listen beside the coordinator's socket does so on loopback, unless it was told where", "[tcp]") {
+  test::log_capture const log;
+  test::temporary_folder const folder;
+  net::deployment place;
+  place.as = net::role::server;
+  place.coordinator = {.host = {}, .port = 0, .path = folder.file("coordinator")};
+  net::asio_network network;
+  auto const listen = [&] {
+    return detail::listen_as(place, network, detail::listener_limits(place), [](auto) {})->bound();
+  };
+  std::string const beside = place.coordinator.path + ".server-";
+  CHECK(listen().path.starts_with(beside));
+  CHECK(listen().path != listen().path);
+  place.coordinator.path = folder.file("missing") + "/coordinator";
+  net::address const fallen_back = listen();
+  CHECK(fallen_back.host == "127.0.0.1");
+  CHECK(fallen_back.port != 0);
+  place.listen = {.host = {}, .port = 0, .path = folder.file("missing") + "/server"};
+  CHECK_THROWS_AS(listen(), error);
+}
 
 TEST_CASE("a listener lets all processes of a run in at once, and never fewer than usual") {
   net::listener_options const usual;
