@@ -80,7 +80,8 @@ class small_memory final : public rubato::block_memory {
     CHECK(bytes == std::exchange(sizes_[i], 0));
   }
   [[nodiscard]] bool contains(std::byte const* at) const noexcept {
-    return at >= rooms_[0] && at < rooms_[0] + sizeof rooms_;
+    auto const* const first = reinterpret_cast<std::byte const*>(&rooms_);
+    return at >= first && at < first + sizeof rooms_;
   }
   [[nodiscard]] std::size_t free() const noexcept {
     auto const taken = std::count_if(std::begin(sizes_), std::end(sizes_), [](auto n) { return n != 0; });
