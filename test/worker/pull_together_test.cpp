@@ -339,20 +339,23 @@ struct treacherous {
 /// has failed before in its partition.
 template <class Transport>
 void read_after_a_failure(Transport const& where) {
-  tally t;
-  rb::cluster c{watched(where, t), rb::ssp{.staleness = 3}, rb::dense<int, rb::sum>{.rows = 4},
+  std::array<tally, 2> of;  // the other worker may have to wait at its fourth step, and asks then
+  rb::decorated const watched_each{where, [&](rb::endpoint& inner, rb::worker_id id) {
+                                     return std::make_unique<counted>(inner, of.at(id.value()));
+                                   }};
+  rb::cluster c{watched_each, rb::ssp{.staleness = 3}, rb::dense<int, rb::sum>{.rows = 4},
                 rb::sparse<int, rb::sum, treacherous>{}};
   c.run([&](auto& worker) {
     std::vector<int> w(4), of_13(1);
     auto const clock = [&] { worker.push(std::vector<int>(4, 1)), worker.step(worker.rank() == 0 ? 1 : 200); };
     if (worker.rank() == 0) {
       clock();
-      int const requests = t.requests;
+      int const requests = of[0].requests;
       std::vector<std::uint64_t> const rows{13};
       CHECK_THROWS_AS(worker.pull_together({worker[rb::table<0>].into(w), worker[rb::table<1>].into(rows, of_13)},
                                            rb::staleness{0}),
                       rb::option_error);
-      CHECK(t.requests == requests);  // the other worker asks for nothing
+      CHECK(of[0].requests == requests);
       clock();
       worker.pull(w, rb::staleness{0});
       CHECK(w[0] >= 4);  // SSP-1: two own updates, and two of the other worker
