@@ -361,7 +361,7 @@ TEST_CASE("a program with other tables or another protocol is refused", "[proces
 TEST_CASE("when processes are missing, all are told so in time", "[process]") {
   auto const missing = GENERATE("server", "worker");
   auto plan = long_run("end");
-  plan.settings["RUBATO_PATIENCE"] = "1";
+  plan.settings["RUBATO_PATIENCE"] = "3";
   plan.own_settings = [missing](std::string const& role, std::uint32_t rank) {
     // It looks for its run elsewhere.
     return role == missing && rank == 1
