@@ -93,6 +93,21 @@ TEST_CASE("worker_versions: a leaver's versions last until what it sent is folde
   CHECK(all.least() == v(3));
 }
 
+TEST_CASE("worker_versions: who comes back keeps the versions of what its earlier life has held back") {
+  worker_versions all = with_workers(2);
+  all.receive(w(0), v(0));
+  all.raise(w(1), v(5));
+  all.leave(w(0));
+  all.join(w(0), v(3));
+  CHECK(all.of(w(0)) == v(3));
+  CHECK(all.least() == v(0));
+  all.raise(w(0), v(4));
+  CHECK(all.least() == v(0));
+  SECTION("folded") { all.fold(w(0), v(0)); }
+  SECTION("dropped") { all.drop(w(0), 1); }
+  CHECK(all.least() == v(4));
+}
+
 TEST_CASE("worker_versions: with nobody left no version is needed") {
   worker_versions all = with_workers(1);
   all.receive(w(0), v(0));

@@ -11,11 +11,11 @@ namespace rubato {
 
 void worker_versions::join(worker_id w, version_index at) {
   if (w.index() >= members_.size()) members_.resize(w.index() + 1);
-  if (bounds_.contains(w)) bounds_.leave(w);
-  member& m = members_[w.index()];  // what an earlier life sent may still be held back
+  member& m = members_[w.index()];
   m.next = std::max({at, m.next, version_index{bounds_.floor().value()}});
   m.gone = false;
-  bounds_.join(w, std::max(bounds_.floor(), oldest(m)));
+  if (bounds_.contains(w)) settle(w);  // what an earlier life sent is still held back, and stays its least
+  else bounds_.join(w, oldest(m));
 }
 
 void worker_versions::leave(worker_id w) {
