@@ -163,7 +163,9 @@ void link::retry(std::string const& reason) {
 
 void link::adopt(std::unique_ptr<connection> fresh, hello const& said) {
   if (said.received > sent_) {  // not the other end: what there is stays as it is
-    std::string const reason = beyond_sent(said.received);
+    // A new link knows of nothing that is to go on: whom the other end means was here before, as who is started again.
+    std::string const reason =
+        (begun_ ? "" : "this process is not the one that it goes on with: ") + beyond_sent(said.received);
     log(log_level::warning, who_ + ": " + reason);
     net::refuse(*fresh, reason);
     if (!begun_) give_up(reason, false);

@@ -430,7 +430,7 @@ class trial {
       if (says(said)) return true;
     if (in_danger_.contains(e.number) && any) return true;
     for (process_number const p : in_danger_)
-      if (says(p < members_ ? names_[p] : name_of(net::role::worker) + ' ')) return true;
+      if (says(whose(p) < members_ ? names_[p] : name_of(net::role::worker) + ' ')) return true;
     return std::ranges::any_of(result_.ends, [&](process_end const& other) {
       return other.ended && other.number != e.number && other.at <= e.at && says(other.name);
     });
