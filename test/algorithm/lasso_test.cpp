@@ -170,7 +170,7 @@ TEST_CASE("lasso: one worker does what a plain loop of coordinate descent does, 
           plain_lasso(rows, 0.1, clocks, batches));
 }
 
-TEST_CASE("lasso: four workers end at the optimum, with exact zeros and no update lost", "[algorithm]") {
+TEST_CASE("lasso: four workers end at the optimum, with exact zeros and no update lost", "[algorithm][numeric]") {
   auto const rows = lasso_rows();
   double const best = lasso_F(rows, plain_lasso(rows, 0.1, 2000).w, 0.1);
   auto const protocol = GENERATE(rb::rules(rb::bsp{}), rb::rules(rb::ssp{.staleness = 2}));
@@ -198,7 +198,7 @@ TEST_CASE("lasso: four workers end at the optimum, with exact zeros and no updat
   check(lasso_of(rows, o, rb::in_process{.workers = 4, .servers = 2}));
 }
 
-TEST_CASE("lasso: a KKT filter saves work and bytes, and ends at the same optimum", "[algorithm]") {
+TEST_CASE("lasso: a KKT filter saves work and bytes, and ends at the same optimum", "[algorithm][numeric]") {
   auto const rows = lasso_rows();
   double const best = lasso_F(rows, plain_lasso(rows, 0.1, 2000).w, 0.1);
   auto const protocol = GENERATE(rb::rules(rb::bsp{}), rb::rules(rb::ssp{.staleness = 2}));

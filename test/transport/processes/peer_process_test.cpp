@@ -25,6 +25,7 @@
 #include <rubato/peer/topologies.hpp>
 #include <rubato/transport/in_process.hpp>
 
+#include "seeds.hpp"
 #include "transport/processes/peers_apart.hpp"
 
 using namespace rubato;
@@ -284,7 +285,7 @@ TEST_CASE("peers apart: one of them stops a run for all", "[tcp][peers]") {
 TEST_CASE("peers apart: cut links lose nothing", "[tcp][peers]") {
   silence_in_peers_log const quiet;
   bool const background = GENERATE(false, true);
-  constexpr std::int64_t iterations = 60;
+  std::int64_t const iterations = test::sanitized() ? 20 : 60;
   auto const mixing = mixing_matrix::automatic(ring(3));
   floats const initial = numbers(100'000);
   auto const expected = test::in_one_place<float>(mixing, iteration_order::parallel, with_momentum,
