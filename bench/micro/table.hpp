@@ -38,6 +38,7 @@ std::vector<micro_row> register_simulator();  ///< events per second
 std::vector<micro_row> register_tcp();        ///< pulls and pushes over TCP, beside plain sockets
 std::vector<micro_row> register_tcp_peers();  ///< peers over TCP, beside plain sockets
 std::vector<micro_row> register_tcp_averages();  ///< by workers and a server over TCP
+std::vector<micro_row> register_tcp_training();  ///< on sparse examples over TCP
 
 /// Prints what simulations of a hundred thousand workers have taken, if there were any.
 void print_simulator_memory();

@@ -17,8 +17,10 @@
 #include "bench/micro/tcp_averages.hpp"
 #include "bench/micro/tcp_peers.hpp"
 #include "bench/micro/tcp_process.hpp"
+#include "bench/micro/tcp_training.hpp"
 #include "rubato/cluster/cluster.hpp"
 #include "rubato/storage/dense.hpp"
+#include "rubato/storage/sparse.hpp"
 #include "rubato/transport/tcp.hpp"
 
 namespace rubato::bench {
@@ -41,8 +43,9 @@ void serve_as(net::role as, rules const& p, served_table const& t) {
     c.run([](auto&) {});
     return;
   }
-  cluster c{tcp{.place = t.place(as)}, p, dense<float>{.rows = t.rows, .width = t.width}};
-  c.run([](auto&) {});
+  auto const serve_one = [&](auto const& table) { cluster{tcp{.place = t.place(as)}, p, table}.run([](auto&) {}); };
+  if (t.sparse) serve_one(sparse<float>{.rows = t.rows, .width = t.width});
+  else serve_one(dense<float>{.rows = t.rows, .width = t.width});
 }
 
 void serve_under(rules const& p, served_table const& t) {
@@ -78,7 +81,8 @@ std::vector<std::string> served_table::words() const {
           core ? std::to_string(*core) : std::string(any_core),
           std::to_string(workers),
           std::to_string(tables),
-          over_tcp ? "tcp" : "picked"};
+          over_tcp ? "tcp" : "picked",
+          sparse ? "sparse" : "dense"};
 }
 
 served_table served_table::parse(std::vector<std::string> const& words) {
@@ -89,7 +93,8 @@ served_table served_table::parse(std::vector<std::string> const& words) {
           .core = words.at(5) == any_core ? std::nullopt : std::optional(std::stoi(words.at(5))),
           .workers = static_cast<std::uint32_t>(std::stoul(words.at(6))),
           .tables = static_cast<std::uint32_t>(std::stoul(words.at(7))),
-          .over_tcp = words.at(8) == "tcp"};
+          .over_tcp = words.at(8) == "tcp",
+          .sparse = words.at(9) == "sparse"};
 }
 
 table_list list_of_tables(std::uint32_t tables, std::uint64_t rows) {
@@ -129,6 +134,8 @@ int serve(std::vector<std::string> const& words) {
       serve_ring(words);
     else if (words.front() == "average")
       serve_average(words);
+    else if (words.front() == "train")
+      serve_training(words);
     else
       serve_raw(words);
     return 0;

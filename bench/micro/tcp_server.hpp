@@ -20,8 +20,7 @@ namespace rubato::bench {
 /// How far a worker under SSP may be ahead of what the server has received.
 inline constexpr ssp in_flight_256{.staleness = staleness{256}};
 
-/// A dense table of floats under `protocol` (asp, ssp or bsp), on one server, which coordinates,
-/// too.
+/// A table of floats under `protocol` (asp, ssp or bsp), on one server, which coordinates, too.
 struct served_table {
   std::string protocol;
   std::uint64_t rows = 1;
@@ -31,6 +30,7 @@ struct served_table {
   std::uint32_t workers = 1;     ///< worker processes
   std::uint32_t tables = 0;      ///< if not 0: so many tables chosen at run time, which have these rows together
   bool over_tcp = true;          ///< the server's own socket; else what is picked by itself on one machine
+  bool sparse = false;           ///< the table is; else it is dense
 
   [[nodiscard]] std::vector<std::string> words() const;
   [[nodiscard]] static served_table parse(std::vector<std::string> const& words);
