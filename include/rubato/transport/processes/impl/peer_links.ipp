@@ -72,7 +72,8 @@ peer_links::~peer_links() {
   leaving_ = true;
   if (!broken_) {
     coordinator_.send(wire::farewell{});
-    auto const end = network_->now() + place_.reconnect;
+    // Over a slow line much may be before it. A coordinator that is gone is given up sooner.
+    auto const end = network_->now() + std::max(place_.patience, place_.silence + place_.reconnect);
     turn_.wait([&] { return coordinator_.unacknowledged() == 0 || is_broken(); }, end);
   }
   for (neighbor& n : neighbors_) {
