@@ -39,8 +39,8 @@ struct mpi_control {
 /// MPI as the networks of this process share it: communicators of their own, and whose is what comes. All but `get`,
 /// `rank` and `count` with `mutex` held.
 ///
-/// A message of at most `small_max` bytes is received by a receive that stands ready for whatever comes: nothing costs
-/// less. A larger one is announced by a small one, travels on a communicator of its own, and is received where it is
+/// A message of at most `small_max` bytes is received by a receive of whatever comes, the same again and again:
+/// nothing costs less. A larger one is announced by a small one, travels on a communicator of its own, and is received where it is
 /// wanted.
 class mpi_world {
  public:
@@ -178,6 +178,7 @@ class mpi_world {
   MPI_Comm large_ = MPI_COMM_NULL;
   std::vector<std::byte> inbox_;     ///< where the next small one comes
   MPI_Request ready_ = MPI_REQUEST_NULL;  ///< to receive it
+  bool receives_ = false;            ///< that has begun
   MPI_Comm others_ = MPI_COMM_NULL;  ///< all but the first
   std::int32_t places_ = 0;          ///< given out so far
   std::int32_t joined_ = 0;          ///< of these, that have been made

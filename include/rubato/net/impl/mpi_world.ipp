@@ -114,7 +114,6 @@ mpi_world::mpi_world() : inbox_(small_max), initialized_here_(initialize()) {
   check_mpi(MPI_Recv_init(inbox_.data(), static_cast<int>(small_max), MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, comm_,
                           &ready_),
             "receive");
-  check_mpi(MPI_Start(&ready_), "receive");
 }
 
 mpi_world::~mpi_world() {
@@ -154,8 +153,10 @@ void mpi_world::finish() {
   check_mpi(MPI_Ibarrier(comm_, &all), "wait for the other ranks");
   look_until([&] { return (void)tidy(), test(all); });
   finish_sums();
-  MPI_Cancel(&ready_);
-  MPI_Wait(&ready_, MPI_STATUS_IGNORE);
+  if (receives_) {
+    MPI_Cancel(&ready_);
+    MPI_Wait(&ready_, MPI_STATUS_IGNORE);
+  }
   MPI_Request_free(&ready_);
   if (others_ != MPI_COMM_NULL) MPI_Comm_free(&others_);
   MPI_Comm_free(&large_);
@@ -191,17 +192,18 @@ std::uint16_t mpi_world::add(door& d, std::uint16_t number) {
   return number;
 }
 
+/// The next receive begins when somebody looks for it, by when this message has been answered: its sender need not
+/// wait for that as well.
 bool mpi_world::take_one() {
+  if (!receives_) check_mpi(MPI_Start(&ready_), "receive");
+  receives_ = true;
   int found = 0;
   MPI_Status from;
   check_mpi(MPI_Test(&ready_, &found, &from), "look for messages");
   if (found == 0) return false;
+  receives_ = false;
   int bytes = 0;
   MPI_Get_count(&from, MPI_BYTE, &bytes);
-  struct again {
-    MPI_Request& next;
-    ~again() { MPI_Start(&next); }
-  } const at_the_end{ready_};
   hand_out(from, std::span(inbox_).first(static_cast<std::size_t>(bytes)));
   return true;
 }
