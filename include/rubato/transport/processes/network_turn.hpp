@@ -52,24 +52,25 @@ class network_turn {
   void wait(Done done, clock::time_point deadline = clock::time_point::max()) {
     std::unique_lock guard(lock_);
     if (done()) return;
-    struct among_waiting {
-      network_turn& t;
-      explicit among_waiting(network_turn& all) : t(all) { ++t.waiting_; }
-      ~among_waiting() {
-        if (--t.waiting_ == 0 && t.sleeping_ != 0) t.changed_->notify_all();
-      }
-    } const here(*this);
+    among_waiting const here(*this);
     if (attended_) network_.interrupt();
-    while (!done() && is_before(deadline)) {
-      if (taken_ || wanting_ != 0) {
-        sleep(guard, deadline);
-        continue;
+    go_on_waiting(guard, done, deadline);
+  }
+  /// The same, once `first()` has been done in one's turn: of which it takes one for both where nobody else wants it.
+  template <class First, class Done>
+  void wait_after(First first, Done done) {
+    std::unique_lock guard(lock_);
+    if (taken_ || wanting_ != 0 || sleeping_ != 0) {
+      guard.unlock();
+      {
+        std::lock_guard const mine(*this);
+        first();
       }
-      taken_ = true;
-      run(guard, done, deadline);
-      taken_ = false;
-      if (wanting_ != 0 || sleeping_ != 0) changed_->notify_all();
+      return wait(done);
     }
+    among_waiting const here(*this);
+    take_turn(guard, done, clock::time_point::max(), first);
+    go_on_waiting(guard, done, clock::time_point::max());
   }
 
   /// For a thread in the background: runs the network while nobody waits, until `stop()` holds and `wake`
@@ -82,11 +83,9 @@ class network_turn {
         sleep(guard, clock::time_point::max());
         continue;
       }
-      taken_ = attended_ = true;
-      run(guard, [&] { return stop() || waiting_.load(std::memory_order_relaxed) != 0; },
-          clock::time_point::max());
-      taken_ = attended_ = false;
-      if (wanting_ != 0 || sleeping_ != 0) changed_->notify_all();
+      attended_ = true;
+      take_turn(guard, [&] { return stop() || waiting_.load(std::memory_order_relaxed) != 0; },
+                clock::time_point::max());
     }
   }
 
@@ -101,6 +100,17 @@ class network_turn {
   void stir() noexcept { stirred_.store(true, std::memory_order_relaxed); }
 
  private:
+  struct among_waiting {
+    network_turn& t;
+    explicit among_waiting(network_turn& all) : t(all) { ++t.waiting_; }
+    ~among_waiting() {
+      if (--t.waiting_ == 0 && t.sleeping_ != 0) t.changed_->notify_all();
+    }
+  };
+  struct nothing {
+    void operator()() const noexcept {}
+  };
+
   /// Who has no deadline need not know the time.
   [[nodiscard]] bool is_before(clock::time_point deadline) const {
     return deadline == clock::time_point::max() || network_.now() < deadline;
@@ -112,15 +122,28 @@ class network_turn {
     --sleeping_;
   }
 
-  /// Runs the network until this thread is done, or another one wants the turn, or may be done.
   template <class Done>
-  void run(std::unique_lock<std::mutex>& guard, Done const& done, clock::time_point deadline) {
+  void go_on_waiting(std::unique_lock<std::mutex>& guard, Done const& done, clock::time_point deadline) {
+    while (!done() && is_before(deadline)) {
+      if (taken_ || wanting_ != 0) sleep(guard, deadline);
+      else take_turn(guard, done, deadline);
+    }
+  }
+
+  /// Runs the network until this thread is done, or another one wants the turn, or may be done.
+  template <class Done, class First = nothing>
+  void take_turn(std::unique_lock<std::mutex>& guard, Done const& done, clock::time_point deadline,
+                 First const& first = {}) {
+    taken_ = true;
     guard.unlock();
     try {
-      do {
+      first();
+      while (!done()) {
         network_.run_one(deadline);
-      } while (!stirred_.exchange(false, std::memory_order_relaxed) && !done() &&
-               wanting_.load(std::memory_order_relaxed) == 0 && is_before(deadline));
+        if (stirred_.exchange(false, std::memory_order_relaxed) || wanting_.load(std::memory_order_relaxed) != 0 ||
+            !is_before(deadline))
+          break;
+      }
     } catch (...) {
       guard.lock();
       taken_ = attended_ = false;
@@ -128,6 +151,8 @@ class network_turn {
       throw;
     }
     guard.lock();
+    taken_ = attended_ = false;
+    if (wanting_ != 0 || sleeping_ != 0) changed_->notify_all();
   }
 
   net::network& network_;

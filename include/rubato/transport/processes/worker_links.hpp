@@ -77,20 +77,26 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   void ask(server_id s, question& q) override;
   /// The same for whoever has the turn, as in `question::done`.
   void ask_in_turn(server_id s, question& q) override;
-  /// Sends what has been asked, and waits until nothing is missing, or until `stop()` holds: then
-  /// whoever waited withdraws the rest. Returns whether all was answered.
+  /// A question, and whom it is for.
+  struct addressed {
+    server_id to;
+    question* what;
+  };
+  /// Asks these, and sends what has been asked.
+  void start(std::span<addressed const> questions);
+  /// The same, and waits until nothing is missing, or until `stop()` holds: then whoever waited withdraws the rest.
+  /// Returns whether all was answered.
   template <class Stop>
-  [[nodiscard]] bool wait_for(inquiry& asked, Stop stop) {
+  [[nodiscard]] bool wait_for(inquiry& asked, Stop stop, std::span<addressed const> questions = {}) {
     auto const complete = [&] { return asked.missing.load(std::memory_order_acquire) == 0; };
-    flush();
-    turn_.wait([&] { return complete() || is_broken() || stop(); });
+    turn_.wait_after([&] { start_in_turn(questions); }, [&] { return complete() || is_broken() || stop(); });
     return complete();
   }
   /// Throws what a question was refused for.
   [[noreturn]] void raise(refusal why);
   /// Nothing is written into the asker's memory from now on.
   void withdraw(inquiry& asked) override;
-  void flush();
+  void flush() { start({}); }
   /// The network's time. Any thread.
   [[nodiscard]] clock::time_point now() const { return network_->now(); }
   /// For tests: breaks the connection to a server.
@@ -121,6 +127,7 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
 
   [[nodiscard]] static net::link::options server_limits(net::deployment const& place, server_id s);
   [[nodiscard]] server& server_of(net::link& l);
+  void start_in_turn(std::span<addressed const> questions);
   void keep_up();
   void end_keeper();
   void await_welcome();

@@ -69,6 +69,7 @@ class process_endpoint final : public endpoint {
   inquiry asked_;
   cut_slot* cut_ = nullptr;  ///< asked of the coordinator; touched in one's turn
   read_questions questions_;
+  std::vector<worker_links::addressed> unasked_;  ///< until it waits, or is not to wait soon: in one turn
   std::mutex lock_;
   std::vector<conductor::order> orders_;  ///< have arrived
   std::atomic<bool> has_orders_ = false;

@@ -260,8 +260,13 @@ void worker_links::raise(refusal why) {
   throw error(errc::bad_option, why_too_large_);
 }
 
-void worker_links::flush() {
+void worker_links::start(std::span<addressed const> questions) {
   std::lock_guard const mine(turn_);
+  start_in_turn(questions);
+}
+
+void worker_links::start_in_turn(std::span<addressed const> questions) {
+  for (addressed const& q : questions) ask_in_turn(q.to, *q.what);
   for (auto& s : servers_) s->link.flush();
 }
 

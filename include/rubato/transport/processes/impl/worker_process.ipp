@@ -79,6 +79,7 @@ void process_endpoint::asking(F f) {
 }
 
 void process_endpoint::withdraw() {
+  unasked_.clear();
   if (reader_) run_.shared()->forget(*reader_);
   {
     std::lock_guard const mine(run_.links_->turns());
@@ -93,11 +94,14 @@ void process_endpoint::request(server_id s, std::size_t table, read_header const
     slot.arrived = slot.admitted = time_point{};
     read_question& q = questions_.of(table, s);
     q.renew(read, slot, asked_);
-    run_.links_->ask(s, q);
+    unasked_.push_back({s, &q});
   });
 }
 
-void process_endpoint::start() { run_.links_->flush(); }
+void process_endpoint::start() {
+  run_.links_->start(unasked_);
+  unasked_.clear();
+}
 
 void process_endpoint::request_cut(read_header const& read, cut_slot& slot) {
   asking([&] {
@@ -125,8 +129,9 @@ void process_endpoint::wait() {
   bool complete = false;
   asking([&] {
     complete = run_.links_->wait_for(
-        asked_, [this] { return run_.stopping() || run_.is_refused(self_.worker); });
+        asked_, [this] { return run_.stopping() || run_.is_refused(self_.worker); }, unasked_);
   });
+  unasked_.clear();
   if (!complete) withdraw();
   checkpoint();
   if (auto const e = std::exchange(asked_.failure, nullptr)) std::rethrow_exception(e);
