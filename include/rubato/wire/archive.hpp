@@ -98,9 +98,11 @@ class output_archive {
   }
 
  private:
+  // Numbers are what nearly all of a frame's meta is, and a call for each costs more than it does.
   template <plain_number T>
-  void save(T value) {
-    if (bytes_.size() - size_ < sizeof value) bytes_.resize(2 * bytes_.size() + sizeof value);
+  [[gnu::always_inline]] void save(T value) {
+    if (bytes_.size() - size_ < sizeof value) [[unlikely]]
+      grow(sizeof value);
     std::memcpy(bytes_.data() + size_, &value, sizeof value);
     size_ += sizeof value;
   }
@@ -137,6 +139,8 @@ class output_archive {
     boost::serialization::serialize_adl(*this, const_cast<T&>(value), 0U);
   }
 
+  [[gnu::noinline]] void grow(std::size_t by) { bytes_.resize(2 * bytes_.size() + by); }
+
   std::vector<std::byte> bytes_;  ///< with room for what comes
   std::size_t size_ = 0;          ///< of those that have been written
 };
@@ -169,22 +173,23 @@ class input_archive {
 
  private:
   template <plain_number T>
-  void load(T& value) {
+  [[gnu::always_inline]] void load(T& value) {  // as above
     if constexpr (std::same_as<T, bool>) {
       std::uint8_t byte = 0;
       load(byte);
-      if (byte > 1) throw frame_error("a message holds a truth value of " + std::to_string(byte));
+      if (byte > 1) [[unlikely]]
+        refuse_truth(byte);
       value = byte != 0;
     } else if constexpr (std::is_enum_v<T>) {
       std::underlying_type_t<T> number{};
       load(number);
       using wide = std::uint64_t;  // a negative one becomes a great one
-      if (static_cast<wide>(number) > static_cast<wide>(last_of<T>()))
-        throw frame_error("a message holds a choice numbered " + std::to_string(number) +
-                          ", expected at most " + std::to_string(static_cast<wide>(last_of<T>())));
+      if (static_cast<wide>(number) > static_cast<wide>(last_of<T>())) [[unlikely]]
+        refuse_choice(std::to_string(number), static_cast<wide>(last_of<T>()));
       value = static_cast<T>(number);
     } else {
-      if (bytes_.size() < sizeof value) throw frame_error("a message ends too early");
+      if (bytes_.size() < sizeof value) [[unlikely]]
+        refuse_end();
       std::memcpy(&value, bytes_.data(), sizeof value);
       bytes_ = bytes_.subspan(sizeof value);
     }
@@ -256,6 +261,14 @@ class input_archive {
       throw frame_error("a message holds " + std::to_string(size) + " elements, but only " +
                         std::to_string(bytes_.size()) + " bytes are left");
     return size;
+  }
+
+  [[noreturn, gnu::noinline]] static void refuse_end() { throw frame_error("a message ends too early"); }
+  [[noreturn, gnu::noinline]] static void refuse_truth(std::uint8_t byte) {
+    throw frame_error("a message holds a truth value of " + std::to_string(byte));
+  }
+  [[noreturn, gnu::noinline]] static void refuse_choice(std::string const& number, std::uint64_t most) {
+    throw frame_error("a message holds a choice numbered " + number + ", expected at most " + std::to_string(most));
   }
 
   std::span<std::byte const> bytes_;

@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 
@@ -63,11 +62,12 @@ void frame_writer::add_head(segment& to, wire::frame_header header,
   if (meta.size() > std::numeric_limits<std::uint32_t>::max())
     throw error(errc::wrong_size, fmt::format("a frame's meta has {} bytes", meta.size()));
   header.meta = static_cast<std::uint32_t>(meta.size());
-  std::array<std::byte, wire::frame_header_size> head;
-  wire::encode(header, head);
-  append(to, head);
-  append(to, meta);
-  unsent_ += head.size() + meta.size();
+  std::size_t const before = to.bytes.size(), size = wire::frame_header_size + meta.size();
+  to.bytes.resize(before + size);
+  std::byte* const at = to.bytes.data() + before;
+  wire::encode(header, std::span<std::byte, wire::frame_header_size>(at, wire::frame_header_size));
+  if (!meta.empty()) std::memcpy(at + wire::frame_header_size, meta.data(), meta.size());
+  unsent_ += size;
 }
 
 // One that more bytes may follow: bodies come after a segment's bytes. A full one is left alone, so

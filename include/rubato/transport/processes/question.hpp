@@ -63,19 +63,26 @@ class server_asker {
   virtual void withdraw(inquiry& asked) = 0;
 };
 
+/// Apart, so that checks are inlined.
+[[noreturn, gnu::noinline]] inline void refuse_length(std::uint64_t length, std::uint64_t expected) {
+  throw wire::frame_error("a body of " + std::to_string(length) + " bytes, expected " + std::to_string(expected));
+}
+[[noreturn, gnu::noinline]] inline void refuse_count(std::uint64_t count, std::uint64_t most) {
+  throw wire::frame_error("an array of " + std::to_string(count) + " elements, expected at most " +
+                          std::to_string(most));
+}
+
 /// Checks that a body's parts add up to what the header says. @throws wire::frame_error
 inline void expect_length(wire::frame_header const& header, std::uint64_t bytes) {
-  if (header.length != bytes)
-    throw wire::frame_error("a body of " + std::to_string(header.length) + " bytes, expected " +
-                            std::to_string(bytes));
+  if (header.length != bytes) [[unlikely]]
+    refuse_length(header.length, bytes);
 }
 
 /// `count` elements of `size` bytes. @throws wire::frame_error when they are more than `limit` bytes
 [[nodiscard]] inline std::uint64_t bytes_for(std::uint64_t count, std::uint64_t size,
                                              std::uint64_t limit) {
-  if (count > limit / size)
-    throw wire::frame_error("an array of " + std::to_string(count) + " elements, expected at most " +
-                            std::to_string(limit / size));
+  if (count > limit / size) [[unlikely]]
+    refuse_count(count, limit / size);
   return count * size;
 }
 

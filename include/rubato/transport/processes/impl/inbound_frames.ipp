@@ -175,8 +175,8 @@ void inbound_frames::begin_request(wire::frame_header const& header, std::span<s
   cut_c_min_ = m.cut_c_min;
   cut_.resize(static_cast<std::size_t>(m.cut_size));
   question_.rows.resize(static_cast<std::size_t>(m.rows));
-  body.push_back(wire::bytes_of(cut_));
-  body.push_back(wire::bytes_of(question_.rows));
+  if (!cut_.empty()) body.push_back(wire::bytes_of(cut_));
+  if (!question_.rows.empty()) body.push_back(wire::bytes_of(question_.rows));
 }
 
 asked_read& inbound_frames::take_request() {
