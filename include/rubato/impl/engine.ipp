@@ -28,6 +28,7 @@
 #include "rubato/worker/impl/pacer.ipp"
 #include "rubato/worker/impl/replica.ipp"
 #include "rubato/worker/impl/reader.ipp"
+#include "rubato/worker/impl/reader_together.ipp"
 #include "rubato/worker/impl/worker_core.ipp"
 #include "rubato/worker/impl/process_cache.ipp"
 #include "rubato/run/impl/life.ipp"

@@ -17,6 +17,7 @@
 #include "rubato/transport/processes/impl/chunk_arena.ipp"
 #include "rubato/transport/processes/impl/arena_view.ipp"
 #include "rubato/transport/processes/impl/pinned_states.ipp"
+#include "rubato/transport/processes/impl/lent_memory.ipp"
 #include "rubato/transport/processes/impl/read_question.ipp"
 #include "rubato/transport/processes/impl/process_usage.ipp"
 #include "rubato/transport/processes/impl/server_process.ipp"

@@ -18,6 +18,7 @@
 #include "rubato/transport/processes/chunk_arena.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
 #include "rubato/transport/processes/enrolments.hpp"
+#include "rubato/transport/processes/lent_memory.hpp"
 #include "rubato/transport/processes/past_sessions.hpp"
 #include "rubato/transport/processes/process_usage.hpp"
 #include "rubato/transport/processes/server_session.hpp"
@@ -71,7 +72,7 @@ class server_process final : coordinator_user {
   /// Its part of the tables. @pre it has its number
   [[nodiscard]] shard const& tables() const noexcept { return *shard_; }
   /// The memory that it shares with processes on its machine; null if it does not.
-  [[nodiscard]] chunk_arena const* shared_memory() const noexcept { return arena_.get(); }
+  [[nodiscard]] chunk_arena const* shared_memory() const noexcept { return memory_.arena(); }
 
  private:
   friend struct server_session;
@@ -117,14 +118,6 @@ class server_process final : coordinator_user {
   [[nodiscard]] std::uint64_t held_of(session const& s, std::uint64_t overhead) const;
   void refuse(session& s, sender const& whom, std::uint64_t ticket, refusal why);
 
-  // memory that is shared
-  void make_arena();
-  void offer_memory(session& s);
-  void take_mapped(session& s, std::uint64_t number);
-  [[nodiscard]] bool may_pin(session const& s, std::size_t table) const;
-  [[nodiscard]] std::optional<std::uint64_t> send_places(session& s, wire::frame_header const& h,
-                                                         wire::reply_meta& meta, std::size_t table, read_slot& slot);
-
   // reads
   void take_request(session& s, asked_read& asked);
   [[nodiscard]] bool joins(session& s, asked_read& asked);
@@ -147,6 +140,7 @@ class server_process final : coordinator_user {
 
   // the coordinator
   void welcomed(wire::welcome const& w) override;
+  [[nodiscard]] bool may_share_memory() const;
   void told(wire::control_message const& said) override;
   template <class Other>
   void on(Other const&);
@@ -164,7 +158,7 @@ class server_process final : coordinator_user {
   void fail(errc code, std::string sentence) { failure_.emplace(code, std::move(sentence)); }
 
   blueprint const& plan_;
-  std::unique_ptr<chunk_arena> arena_;  ///< first: chunks of it may be under way as long as there is a network
+  lent_memory memory_;  ///< first: chunks of it may be under way as long as there is a network
   net::deployment place_;
   std::uint64_t sparse_max_;
   std::uint64_t held_max_;
@@ -191,7 +185,6 @@ class server_process final : coordinator_user {
   std::vector<session*> touched_;
   std::vector<std::byte> meta_;   ///< of the reply that is being sent
   std::vector<std::byte> coded_;  ///< its values
-  std::vector<std::uint64_t> places_;  ///< or where they lie
 
   net::doorkeeper door_;
   std::unique_ptr<net::listener> listener_;

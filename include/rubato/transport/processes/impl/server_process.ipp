@@ -33,6 +33,7 @@ server_process::server_process(std::unique_ptr<net::network> network, blueprint 
                                std::string agreed, net::deployment const& place,
                                std::uint64_t sparse_max, std::uint64_t held_max)
     : plan_(within_memory(plan, place)),
+      memory_(plan),
       place_(place),
       sparse_max_(sparse_max),
       held_max_(held_max),
@@ -101,7 +102,7 @@ void server_session::drained(net::link&) { server_.flush(); }
 void server_session::resumed(net::link&) {
   if (std::exchange(had_connection, true)) server_.stats_.add(server_.stats_.reconnects, 1);
   server_.count_connections();
-  server_.offer_memory(*this);
+  server_.memory_.offer(link);
 }
 void server_session::broken(net::link&, std::string const&) {
   pinned.reset();
@@ -170,7 +171,7 @@ void server_process::begin(session& s, wire::frame_header const& header, std::sp
 }
 
 void server_process::end(session& s, wire::frame_header const& header) {
-  if (header.kind == +wire::kind::mapped) return take_mapped(s, header.sequence);
+  if (header.kind == +wire::kind::mapped) return memory_.take_mapped(s.pinned, header.sequence);
   if (header.kind == +wire::kind::released) {
     if (s.pinned) s.pinned->release(header.sequence);
     return;
@@ -384,62 +385,6 @@ void server_process::refuse(session& s, sender const& whom, std::uint64_t ticket
   s.link.send(h, wire::to_bytes(wire::refused_meta{whom.stage, why}));
 }
 
-// ---- memory that is shared
-
-namespace {
-/// Answers that one process has yet to read: it has to release some before it is sent others so.
-constexpr std::size_t pins_of_a_process = 16;
-}  // namespace
-
-/// Only where nobody can come but from this machine: elsewhere it would be the same as the heap, and cost more. What is
-/// pinned would have to count as kept for a process, where that is limited.
-void server_process::make_arena() {
-  if (!place_.share_memory || !listener_->bound().is_unix() || place_.limits.bytes_max != 0) return;
-  std::uint64_t bytes = 0;
-  for (table_blueprint const& t : plan_.tables())
-    if (t.may_be_looked_at(*self_)) bytes += t.where().rows_of(*self_) * t.row_bytes();
-  if (bytes == 0) return;
-  wire::secret key{};
-  network_->random(std::as_writable_bytes(std::span(key)));
-  arena_ = chunk_arena::make(bytes, key);
-  if (!arena_) net::log(net::log_level::info, "this system gives no memory to share, so parameters are sent");
-}
-
-/// Over a connection that brings it to nobody else.
-void server_process::offer_memory(session& s) {
-  if (!arena_ || !s.link.is_local()) return;
-  wire::frame_header h;
-  h.kind = +wire::kind::memory;
-  s.link.send(h, wire::to_bytes(arena_->where()));
-}
-
-void server_process::take_mapped(session& s, std::uint64_t number) {
-  if (arena_ && number == arena_->where().number && !s.pinned) s.pinned.emplace(*arena_);
-}
-
-/// Each worker of the process may be reading one state of a table while another is asked for.
-bool server_process::may_pin(session const& s, std::size_t table) const {
-  return s.pinned && plan_.table(table).may_be_looked_at(*self_) && s.pinned->size() < pins_of_a_process &&
-         s.pinned->of_table(table) <= workers_in(s);
-}
-
-/// Says where the answer lies, which stays so until that is released; nothing where that cannot be.
-std::optional<std::uint64_t> server_process::send_places(session& s, wire::frame_header const& h,
-                                                         wire::reply_meta& meta, std::size_t table, read_slot& slot) {
-  if (!may_pin(s, table)) return std::nullopt;
-  bool const streams = shard_->streams(table);
-  if (streams) shard_->host(table).snapshot(slot.state, {});
-  auto const pin = s.pinned->add(table, slot.state, places_);
-  if (streams) slot.state.clear();
-  if (!pin) return std::nullopt;
-  meta.pin = pin->number;
-  meta.slot = pin->slot;
-  auto const places = wire::bytes_of(places_);
-  s.link.send(h, written(meta), places);
-  stats_.add(stats_.reads_in_memory, 1);
-  return places.size();
-}
-
 // ---- reads
 
 /// A question that has to wait is moved from.
@@ -535,7 +480,11 @@ std::uint64_t server_process::send_answer(session& s, wire::frame_header const& 
     s.link.send(h, written(meta), slot.values.bytes());
     return slot.values.size_bytes();
   }
-  if (auto const bytes = send_places(s, h, meta, table, slot)) return *bytes;
+  if (auto const places = memory_.pin(s.pinned, workers_in(s), table, *shard_, slot.state, meta)) {
+    s.link.send(h, written(meta), *places);
+    stats_.add(stats_.reads_in_memory, 1);
+    return places->size();
+  }
   table_blueprint const& t = plan_.table(table);
   if (shard_->streams(table)) {
     std::uint64_t const bytes = t.where().rows_of(*self_) * t.row_bytes();
@@ -672,12 +621,18 @@ void server_process::welcomed(wire::welcome const& w) {
     over_ = true;
     return fail(e.code(), e.what());
   }
-  make_arena();
-  shard_ = std::make_unique<shard>(plan_, *self_, threading::single, arena_.get());
-  if (arena_) arena_->settle();
+  if (may_share_memory()) memory_.make(*self_, *network_);
+  shard_ = std::make_unique<shard>(plan_, *self_, threading::single, memory_.arena());
+  memory_.settle();
   open_door();
   stats_.set(stats_.ready, 1);
   weigh_memory();
+}
+
+/// Only where nobody can come but from this machine: elsewhere it would be the same as the heap, and cost more. What is
+/// pinned would have to count as kept for a process, where that is limited.
+bool server_process::may_share_memory() const {
+  return place_.share_memory && listener_->bound().is_unix() && place_.limits.bytes_max == 0;
 }
 
 void server_process::told(wire::control_message const& said) {
