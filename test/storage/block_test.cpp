@@ -12,6 +12,8 @@
 
 #include <rubato/storage/dense_store.hpp>
 
+#include "failing_memory.hpp"
+
 using rubato::block_ref;
 
 TEST_CASE("block_ref: copies share the array, and it is unique again when they are gone") {
@@ -124,6 +126,20 @@ TEST_CASE("block_ref: where other memory has no room it is on the heap") {
   CHECK(b.size_bytes() == 100);
   a = {};
   CHECK(memory.free() == 1);
+}
+
+TEST_CASE("block_ref: as long as other memory has no room, what is on the heap takes no more of that") {
+  small_memory full(0);
+  block_ref now(100, &full);
+  std::fill_n(now.mutable_as<float>(), 25, 0.0F);
+  std::vector<float> const ones(25, 1.0F);
+  std::size_t const times = rubato::test::for_each_end_of_memory([&](auto attempt) {
+    attempt([&] {
+      rubato::detail::add_scaled(now, ones.data(), 1.0, &full);
+      (void)rubato::detail::writable<float>(now, &full);
+    });
+  });
+  CHECK(times == 0);
 }
 
 TEST_CASE("block_ref: what changes is copied into the memory that it belongs to, and goes there when there is room") {

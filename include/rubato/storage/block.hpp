@@ -33,6 +33,12 @@ class block_ref {
   block_ref() noexcept = default;
   /// A new array of so many bytes, uninitialised. Throws std::bad_alloc.
   explicit block_ref(std::size_t bytes, block_memory* from = nullptr) : block_(make(bytes, from)) {}
+  /// The same in that memory alone; no array where it has no room.
+  [[nodiscard]] static block_ref elsewhere(std::size_t bytes, block_memory& from) noexcept {
+    block_ref made;
+    made.block_ = make_elsewhere(bytes, from);
+    return made;
+  }
 
   /// Refers to the same array.
   block_ref(block_ref const& other) noexcept : block_(other.block_) {
@@ -106,11 +112,14 @@ class block_ref {
 
   static header* make(std::size_t bytes, block_memory* from) {
     if (from != nullptr)
-      if (auto* const at = static_cast<std::byte*>(from->take(front + bytes))) {
-        ::new (at) block_memory*(from);
-        return ::new (at + front - sizeof(header)) header(bytes, true);
-      }
+      if (header* const made = make_elsewhere(bytes, *from)) return made;
     return ::new (allocate(bytes)) header(bytes, false);
+  }
+  static header* make_elsewhere(std::size_t bytes, block_memory& from) noexcept {
+    auto* const at = static_cast<std::byte*>(from.take(front + bytes));
+    if (at == nullptr) return nullptr;
+    ::new (at) block_memory*(&from);
+    return ::new (at + front - sizeof(header)) header(bytes, true);
   }
   static void* allocate(std::size_t bytes) {
     std::size_t const total = sizeof(header) + bytes;

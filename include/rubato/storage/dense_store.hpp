@@ -26,10 +26,9 @@ namespace detail {
 /// Where the next state of an array goes, if not into the array itself: since somebody else refers to it, or since it
 /// is on the heap, as there was no room in the memory that it belongs to, and now there is.
 inline block_ref next_place(block_ref const& values, block_memory* memory) {
-  bool const is_free = values.unique();
-  if (is_free && (memory == nullptr || values.is_elsewhere())) return {};
-  block_ref next(values.size_bytes(), memory);
-  return is_free && !next.is_elsewhere() ? block_ref() : next;
+  if (!values.unique()) return block_ref(values.size_bytes(), memory);
+  if (memory == nullptr || values.is_elsewhere()) return {};
+  return block_ref::elsewhere(values.size_bytes(), *memory);
 }
 
 /// The array, writable; a copy takes its place where it has to.

@@ -63,9 +63,9 @@ class sharing_server {
   }
   /// Where it lies; `holds`: with a pin that does.
   void reply_in_memory(net::connection& to, std::uint64_t ticket, bool holds = true) {
-    auto const p = *arena_->add_pin(1);
+    auto const p = *arena_->add_pin();
     last_pin = p.number;
-    if (!holds) arena_->remove_pin(p, 1);
+    if (!holds) arena_->remove_pin(p);
     reply(to, ticket, {.pin = p.number, .slot = p.slot}, std::as_bytes(std::span(places)));
   }
   [[nodiscard]] std::vector<std::uint64_t> released() {

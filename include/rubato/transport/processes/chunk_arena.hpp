@@ -67,14 +67,14 @@ class chunk_arena final : public block_memory {
   /// Whether each array of so many bytes could be copied once more, as those have to be that change while they are pinned.
   [[nodiscard]] bool has_room_for_copies(std::size_t array_bytes) const noexcept;
 
-  /// A pin of an answer of so many bytes; nothing where there are too many.
-  [[nodiscard]] std::optional<pin> add_pin(std::uint64_t bytes) noexcept;
+  /// A pin of an answer; nothing where there are too many.
+  [[nodiscard]] std::optional<pin> add_pin() noexcept;
   /// From here on it does not hold, and what it kept may change.
-  void remove_pin(pin const& p, std::uint64_t bytes) noexcept;
+  void remove_pin(pin const& p) noexcept;
 
-  /// Bytes that chunks take now, and that pinned answers consist of: for observers.
+  /// Bytes that chunks take now, and how many pins hold: for observers.
   [[nodiscard]] std::uint64_t used() const;
-  [[nodiscard]] std::uint64_t pinned() const noexcept { return pinned_; }
+  [[nodiscard]] std::size_t pinned() const noexcept;
 
  private:
   chunk_arena(int file, std::byte* memory, std::size_t size, wire::secret const& key);
@@ -89,7 +89,6 @@ class chunk_arena final : public block_memory {
   mutable std::mutex lock_;
   std::size_t end_;    ///< of what has ever been taken
   std::size_t there_;  ///< up to here the system has given memory
-  std::uint64_t used_ = 0;
   /// What chunks of one size have.
   struct pool {
     std::byte* free = nullptr;  ///< the first one, which says where the next is
@@ -100,8 +99,7 @@ class chunk_arena final : public block_memory {
   std::map<std::size_t, pool> pools_;  ///< by size, of which tables have few
   bool settled_ = false;
 
-  std::uint64_t pins_ = 0;    ///< so far
-  std::uint64_t pinned_ = 0;  ///< bytes
+  std::uint64_t pins_ = 0;  ///< so far
 };
 
 }  // namespace rubato::detail

@@ -39,7 +39,6 @@ class pinned_states {
   struct held {
     chunk_arena::pin pin;
     std::size_t table;
-    std::uint64_t bytes;
     table_state state;
   };
 

@@ -106,7 +106,6 @@ void* chunk_arena::take(std::size_t bytes) noexcept try {
     p.ever += size;
   }
   p.used += size;
-  used_ += size;
   return at;
 } catch (...) {  // no memory for another size's pool
   return nullptr;
@@ -119,7 +118,6 @@ void chunk_arena::give(void* at, std::size_t bytes) noexcept {
   std::memcpy(at, &p.free, sizeof p.free);
   p.free = static_cast<std::byte*>(at);
   p.used -= size;
-  used_ -= size;
 }
 
 void chunk_arena::settle() noexcept {
@@ -140,7 +138,14 @@ bool chunk_arena::has_room_for_copies(std::size_t array_bytes) const noexcept {
 
 std::uint64_t chunk_arena::used() const {
   std::lock_guard const guard(lock_);
-  return used_;
+  std::uint64_t all = 0;
+  for (auto const& [size, p] : pools_) all += p.used;
+  return all;
+}
+
+std::size_t chunk_arena::pinned() const noexcept {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(head().pins, [](auto const& p) { return p.load(std::memory_order_relaxed) != 0; }));
 }
 
 wire::memory_meta chunk_arena::where() const {
@@ -158,17 +163,15 @@ std::optional<std::uint64_t> chunk_arena::offset_of(std::byte const* at, std::si
   return where - begin;
 }
 
-std::optional<chunk_arena::pin> chunk_arena::add_pin(std::uint64_t bytes) noexcept {
+std::optional<chunk_arena::pin> chunk_arena::add_pin() noexcept {
   auto& pins = head().pins;
   auto const free = std::ranges::find_if(pins, [](auto const& p) { return p.load(std::memory_order_relaxed) == 0; });
   if (free == pins.end()) return std::nullopt;
-  pinned_ += bytes;
   free->store(++pins_, std::memory_order_release);
   return pin{pins_, static_cast<std::uint32_t>(free - pins.begin())};
 }
 
-void chunk_arena::remove_pin(pin const& p, std::uint64_t bytes) noexcept {
-  pinned_ -= bytes;
+void chunk_arena::remove_pin(pin const& p) noexcept {
   head().pins[p.slot].store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // what is written from here on is written after it
 }

@@ -18,10 +18,9 @@ std::optional<chunk_arena::pin> pinned_states::add(std::size_t table, table_stat
     places.push_back(*place);
   }
   held_.reserve(held_.size() + 1);
-  std::uint64_t const bytes = state.bytes();
-  auto const pin = memory_.add_pin(bytes);
+  auto const pin = memory_.add_pin();
   if (!pin) return std::nullopt;
-  held_.push_back({*pin, table, bytes, {}});
+  held_.push_back({*pin, table, {}});
   swap(held_.back().state, state);
   return pin;
 }
@@ -29,12 +28,12 @@ std::optional<chunk_arena::pin> pinned_states::add(std::size_t table, table_stat
 void pinned_states::release(std::uint64_t pin) noexcept {
   auto const at = std::ranges::find(held_, pin, [](held const& h) { return h.pin.number; });
   if (at == held_.end()) return;
-  memory_.remove_pin(at->pin, at->bytes);  // before the state goes: its chunks may change then
+  memory_.remove_pin(at->pin);  // before the state goes: its chunks may change then
   held_.erase(at);
 }
 
 void pinned_states::clear() noexcept {
-  for (held const& h : held_) memory_.remove_pin(h.pin, h.bytes);
+  for (held const& h : held_) memory_.remove_pin(h.pin);
   held_.clear();
 }
 
