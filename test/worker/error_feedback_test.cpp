@@ -22,6 +22,8 @@
 #include <rubato/storage/sparse.hpp>
 #include <rubato/worker/replica.hpp>
 
+#include "failing_memory.hpp"
+
 using namespace rubato;
 
 namespace {
@@ -155,6 +157,36 @@ TEMPLATE_TEST_CASE("error feedback: what was sent and what is left is what was p
     for (std::uint64_t row = 0; row < rows; ++row)
       REQUIRE(std::abs(sent[row * width] + value_of(last, row) - pushed[row * width]) <= 0.25);
   }
+}
+
+TEST_CASE("error feedback: where memory ends in the middle of a commit nothing goes twice, and nothing is lost") {
+  bool const whole_before = GENERATE(false, true), whole = GENERATE(false, true), last = GENERATE(false, true);
+  fed_back expected(bfloat16{});
+  auto const push = [](fed_back& to, bool all, std::uint64_t first, double even) {
+    double const odd = 1 + 0x1p-10;
+    std::vector<double> values(rows * width);
+    for (std::uint64_t row = 0; row < rows; ++row) values[row * width] = row % 2 == 0 ? even : odd;
+    if (all) return to.push_all(values);
+    for (std::uint64_t row = first; row < first + 8; ++row) to.push(row, values[row * width]);
+  };
+  auto const push_both = [&](fed_back& to) {
+    push(to, whole_before, 4, 1 + 0x1p-10);
+    (void)to.commit();
+    push(to, whole, 0, 0);  // of what is left some rows are there, and then others are not
+  };
+  push_both(expected);
+  auto const sent = expected.commit(last);
+  std::size_t const times = test::for_each_end_of_memory([&](auto attempt) {
+    fed_back f(bfloat16{});
+    push_both(f);
+    shared_update second;
+    if (!attempt([&] { second = f.commit(last); })) second = f.commit(last);
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      REQUIRE(value_of(second, row) == value_of(sent, row));
+      REQUIRE(f.left_of(row) == expected.left_of(row));
+    }
+  });
+  CHECK((times > 2 || !test::memory_can_end()));
 }
 
 TEST_CASE("error feedback: a worker's own reads show all that it has pushed") {
