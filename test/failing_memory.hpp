@@ -23,17 +23,20 @@ class end_of_memory {
 /// the second time, and so on, and says whether it has come to its end: until it has. @return how often it had not
 template <class F>
 std::size_t for_each_end_of_memory(F f) {
+  bool is_enough = !memory_can_end();
   std::size_t n = 0;
-  for (bool is_enough = !memory_can_end(); !is_enough; n += is_enough ? 0 : 1)
+  while (!is_enough) {
     f([&](auto g) {
       try {
         end_of_memory const ends(n);
         g();
         is_enough = true;
       } catch (std::bad_alloc const&) {
+        ++n;
       }
       return is_enough;
     });
+  }
   return n;
 }
 
