@@ -179,6 +179,25 @@ TEST_CASE("codecs: what a store keeps its rows in makes no difference") {
   CHECK(simulated_reads(ordered<float>{sparse_with<float>(mixed)}) == simulated_reads(sparse_with<float>(mixed)));
 }
 
+TEST_CASE("codecs: a row that is read by key is coded by itself, whatever lies beside it") {
+  std::vector<float> const first{1000, -1000, 1, -1};
+  dense<float> const table{.rows = 2, .width = 2, .init = first, .codec = {.answers = int8_blocks{}}};
+  std::vector<float> together(4), alone(2), whole(4);
+  cluster c{simulated{.workers = 1, .servers = 1}, ssp{}, table};
+  c.run([&](auto& worker) {
+    worker.pull(std::vector{key{0}, key{1}}, together);
+    worker.push(std::vector<float>(4));
+    worker.step();
+    worker.pull(std::vector{key{1}}, alone);
+    worker.push(std::vector<float>(4));
+    worker.step();
+    worker.pull(whole);
+  });
+  CHECK(alone == std::vector<float>{1, -1});
+  CHECK(std::vector<float>{together[2], together[3]} == alone);
+  CHECK(std::vector<float>{whole[2], whole[3]} == std::vector<float>(2));  // beside a thousand they are nothing
+}
+
 // Then nothing is held back: servers fold updates of over 1 MB while they arrive, and send tables from where they lie.
 TEST_CASE("codecs: of one worker all transports make the same, bit for bit, where updates and answers are large",
           "[threads]") {

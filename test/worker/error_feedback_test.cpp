@@ -213,4 +213,26 @@ TEST_CASE("error feedback: a worker's own reads show all that it has pushed") {
   std::vector<double> seen(8);
   own->read_whole(reinterpret_cast<std::byte*>(seen.data()));
   CHECK(seen == std::vector<double>(8, fine));
+
+  missing_rows of_base, fetched;
+  std::vector<std::uint64_t> const some{2, 5};
+  freshness const any{clock_index{1}, clock_index{1}, clock_index{0}};
+  std::vector<double> read(2);
+  (void)own->read_rows(some, any, true, reinterpret_cast<std::byte*>(read.data()), of_base);
+  REQUIRE(of_base.empty());
+  CHECK(read == std::vector<double>(2, fine));
+
+  for (std::size_t i = 0; i < some.size(); ++i) fetched.add(some[i], i);
+  own->where().locate(some, fetched.places);
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    read_slot& slot = own->slot(fetched.places[i].server);
+    fetched.set_index(i, slot.rows.size());
+    slot.asked = selection::rows;
+    slot.rows.push_back(fetched.places[i].local);
+    double const one = 1;
+    slot.values.append(std::as_bytes(std::span(&one, 1)));
+  }
+  (void)own->accept_rows(fetched, {.at = clock_index{1}, .need = clock_index{1}, .fetch = 2},
+                         reinterpret_cast<std::byte*>(read.data()));
+  CHECK(read == std::vector<double>(2, fine));
 }
