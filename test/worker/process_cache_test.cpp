@@ -17,6 +17,7 @@
 #include <rubato/protocol/rules.hpp>
 #include <rubato/protocol/ssp.hpp>
 
+#include "failing_memory.hpp"
 #include "worker/cached_process.hpp"
 
 using namespace rubato;
@@ -413,6 +414,38 @@ TEST_CASE("process cache: who has joined a question that cannot be asked hears w
   CHECK_THROWS_AS(std::rethrow_exception(b.asked.failure), std::bad_alloc);
   CHECK(a.asked.failure == nullptr);
   CHECK(c.asked.failure == nullptr);
+}
+
+TEST_CASE("process cache: where memory ends as an answer comes, who waits for it hears, and may ask again") {
+  std::size_t heard = 0;
+  test::for_each_end_of_memory([&](auto attempt) {
+    process p(ssp{.staleness = 2});
+    auto &a = p.workers[0], &b = p.workers[1];
+    p.ask_rows(a, {1, 2});
+    p.ask_rows(b, {2, 1});
+    REQUIRE(p.net.asked == 1);
+    p.commit(b);  // so that it has to ask for itself when the answer comes
+    p.serve();
+    REQUIRE((attempt([&] {
+      while (p.net.hear()) {
+      }
+      if (a.asked.failure || b.asked.failure) throw std::bad_alloc();  // once more, with more memory
+    }) || a.asked.failure || b.asked.failure));
+    p.settle();
+    for (auto* const w : {&a, &b}) {
+      REQUIRE(w->asked.missing == 0);
+      if (std::exchange(w->asked.failure, nullptr)) {
+        ++heard;
+        p.ask_rows(*w, {1, 2});
+        p.settle();
+      }
+      REQUIRE(w->asked.missing == 0);
+      REQUIRE(w->asked.failure == nullptr);
+    }
+    REQUIRE(p.row(b)[1] == 1);
+    REQUIRE(p.row(b, 1)[1] == 1);
+  });
+  CHECK((heard > 4 || !test::memory_can_end()));
 }
 
 // ---- only to be let in

@@ -97,6 +97,9 @@ class cached_part {
 
   // answers
   void answered(fetch& f, refusal why);
+  void failed(fetch& f, std::exception_ptr const& why);
+  void note(fetch& f);
+  void fail(waiter& w, std::exception_ptr const& why);
   [[nodiscard]] bool is_of_use() const;
   void keep(fetch& f);
   bool serve(waiter& w, fetch& f);

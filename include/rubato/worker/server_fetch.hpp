@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <memory>
 
 #include "rubato/core/ids.hpp"
@@ -27,6 +28,8 @@ struct server_fetch {
   virtual ~server_fetch() = default;
   /// The slot holds the answer, or there will be none. It may be gone afterwards.
   virtual void done(refusal why) = 0;
+  /// The same where the answer could not be read, for want of memory: whoever waits for it hears why.
+  virtual void failed(std::exception_ptr const& why) = 0;
 
   server_id server;
   std::size_t table = 0;
@@ -40,7 +43,7 @@ struct server_fetch {
 class server_fetcher {
  public:
   virtual ~server_fetcher() = default;
-  /// `f.done` follows, once, unless this throws or all are withdrawn.
+  /// `f.done` or `f.failed` follows, once, unless this throws or all are withdrawn.
   virtual void ask(server_fetch& f) = 0;
   /// The same for whoever is in `done` of another one.
   virtual void ask_in_turn(server_fetch& f) = 0;

@@ -52,6 +52,11 @@ class thread_process final : public server_fetcher {
     std::vector<server_fetch*> beside;     ///< go on with one of these, which waits at the same server
     std::size_t released = 0;
 
+    /// One more that waits. There is always room for those beside, too, so that to take all of them needs no memory.
+    void add(server_fetch& f) {
+      waiting.reserve(waiting.size() + beside.size() + 1);
+      waiting.push_back(&f);
+    }
     [[nodiscard]] bool all_released() const noexcept { return !waiting.empty() && released >= waiting.size(); }
   };
 
@@ -60,7 +65,7 @@ class thread_process final : public server_fetcher {
   [[nodiscard]] std::vector<server_fetch*> forget(worker_id asker, server_fetch& f);
   void read(std::vector<server_fetch*> const& ready);
   void ask_later_ones();
-  [[nodiscard]] std::vector<server_fetch*> take_ready(tickets& t);
+  [[nodiscard]] std::vector<server_fetch*> take_ready(tickets& t) noexcept;
 
   server_group& servers_;
   std::function<time_point()> now_;

@@ -86,6 +86,7 @@ struct cached_part::fetch final : server_fetch {
     slot.asked = by.slot->asked;
   }
   void done(refusal why) override { of.answered(*this, why); }
+  void failed(std::exception_ptr const& why) override { of.failed(*this, why); }
 
   /// Where a row is among those asked for, or nothing. O(1), after the first call.
   [[nodiscard]] std::optional<std::size_t> place_of(std::uint64_t row) {
@@ -291,10 +292,13 @@ std::unique_ptr<cached_part::fetch> cached_part::take(fetch& f) {
 void cached_part::abandon(fetch& f, std::exception_ptr const& why) {
   std::unique_ptr<fetch> const self = take(f);
   for (waiter& w : self->waiting) {
-    if (w.by->reader == f.asker) continue;
-    cache_.inquiries_[w.by->reader]->failure = why;
-    if (--w.by->answers_missing == 0) finish(*w.by);
+    if (w.by->reader != f.asker) fail(w, why);
   }
+}
+
+void cached_part::fail(waiter& w, std::exception_ptr const& why) {
+  cache_.inquiries_[w.by->reader]->failure = why;
+  if (--w.by->answers_missing == 0) finish(*w.by);
 }
 
 std::vector<clock_index> cached_part::left() {
@@ -311,22 +315,43 @@ std::vector<clock_index> cached_part::left_by_now() {
 
 // ---- answers
 
-/// In the turn of whoever heard it.
+/// In the turn of whoever heard it, who need not be one of those that wait: if memory ends here, it is them that hear.
 void cached_part::answered(fetch& f, refusal why) {
   std::lock_guard const guard(cache_.lock_);
-  std::unique_ptr<fetch> const self = take(f);
-  if (why == refusal::none) {
-    self->seen->answered(self->slot.stamp, left_by_now(), ++now_);
-    state().known = std::max(state().known, self->slot.stamp.server_clock);
-    keep(*self);
+  std::exception_ptr failure;
+  try {
+    if (why == refusal::none) note(f);
+  } catch (...) {
+    failure = std::current_exception();
   }
+  std::unique_ptr<fetch> const self = take(f);
   for (waiter& w : self->waiting) {
     if (why != refusal::none)
       cache_.inquiries_[w.by->reader]->refused.store(why, std::memory_order_relaxed);
     w.by->held = std::max(w.by->held, self->slot.admitted - self->slot.arrived);
-    if (why == refusal::none && !serve(w, *self)) ask_again(w);
-    else if (--w.by->answers_missing == 0) finish(*w.by);
+    if (failure) {
+      fail(w, failure);
+      continue;
+    }
+    try {
+      if (why == refusal::none && !serve(w, *self)) ask_again(w);
+      else if (--w.by->answers_missing == 0) finish(*w.by);
+    } catch (...) {
+      fail(w, std::current_exception());
+    }
   }
+}
+
+void cached_part::failed(fetch& f, std::exception_ptr const& why) {
+  std::lock_guard const guard(cache_.lock_);
+  std::unique_ptr<fetch> const self = take(f);
+  for (waiter& w : self->waiting) fail(w, why);
+}
+
+void cached_part::note(fetch& f) {
+  f.seen->answered(f.slot.stamp, left_by_now(), ++now_);
+  state().known = std::max(state().known, f.slot.stamp.server_clock);
+  keep(f);
 }
 
 /// Whether somebody might be served from a copy, ever.
@@ -366,7 +391,12 @@ bool cached_part::serve(waiter& w, fetch& f) {
 /// Its own commits left while another's request was under way: it asks for itself.
 void cached_part::ask_again(waiter& w) {
   fetch& f = begin_fetch(w.by, std::move(w.rows));
-  cache_.fetcher_.ask_in_turn(f);
+  try {
+    cache_.fetcher_.ask_in_turn(f);
+  } catch (...) {
+    (void)take(f);
+    throw;
+  }
 }
 
 /// The slot holds the answer.

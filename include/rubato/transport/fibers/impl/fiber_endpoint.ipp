@@ -80,6 +80,7 @@ void fiber_endpoint::wait() {
   while (waits_for_answers()) run_.fibers_->suspend();
   waiting_ = false;
   checkpoint();
+  if (auto const e = std::exchange(asked_.failure, nullptr)) std::rethrow_exception(e);
 }
 
 void fiber_endpoint::charge(double work) {

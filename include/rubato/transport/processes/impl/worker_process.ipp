@@ -74,6 +74,7 @@ void process_endpoint::asking(F f) {
     f();
   } catch (...) {
     withdraw();
+    asked_.failure = nullptr;  // of the same read: not for the next one to hear
     throw;
   }
 }

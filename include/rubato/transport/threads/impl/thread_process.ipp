@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <exception>
 #include <tuple>
 #include <utility>
 
@@ -19,7 +20,7 @@ thread_process::thread_process(blueprint const& plan, std::size_t protocol, serv
 void thread_process::ask(server_fetch& f) {
   {
     std::lock_guard const guard(lock_);
-    tickets_[f.read.from.worker].waiting.push_back(&f);
+    tickets_[f.read.from.worker].add(f);
   }
   ask_server(f);
   ask_later_ones();
@@ -27,8 +28,13 @@ void thread_process::ask(server_fetch& f) {
 
 void thread_process::ask_in_turn(server_fetch& f) {
   std::lock_guard const guard(lock_);
-  tickets_[f.read.from.worker].waiting.push_back(&f);
   later_.push_back(&f);
+  try {
+    tickets_[f.read.from.worker].add(f);
+  } catch (...) {
+    later_.pop_back();
+    throw;
+  }
 }
 
 void thread_process::ask_later_ones() {
@@ -40,7 +46,12 @@ void thread_process::ask_later_ones() {
       next = later_.front();
       later_.pop_front();
     }
-    ask_server(*next);
+    try {
+      ask_server(*next);
+    } catch (...) {
+      next->failed(std::current_exception());
+      wake();
+    }
   }
 }
 
@@ -108,23 +119,27 @@ void thread_process::released(worker_id w) {
   ask_later_ones();
 }
 
-std::vector<server_fetch*> thread_process::take_ready(tickets& t) {
+std::vector<server_fetch*> thread_process::take_ready(tickets& t) noexcept {
   if (!t.all_released()) return {};
-  std::vector<server_fetch*> ready = t.waiting;
-  ready.insert(ready.end(), t.beside.begin(), t.beside.end());
-  t.released = 0;  // from here on nothing fails
+  t.waiting.insert(t.waiting.end(), t.beside.begin(), t.beside.end());
+  t.released = 0;
   t.at_server.clear();
-  t.waiting.clear();
   t.beside.clear();
-  return ready;
+  return std::exchange(t.waiting, {});
 }
 
+/// Whoever reads may be somebody else than who waits, and is not to hear if that fails.
 void thread_process::read(std::vector<server_fetch*> const& ready) {
   if (ready.empty()) return;
   for (server_fetch* const f : ready) {
     std::lock_guard const one(answering_[f->server.index()]);
-    f->slot.admitted = now_();
-    servers_.server(f->server).read_released(f->table, f->read, f->slot);
+    try {
+      f->slot.admitted = now_();
+      servers_.server(f->server).read_released(f->table, f->read, f->slot);
+    } catch (...) {
+      f->failed(std::current_exception());
+      continue;
+    }
     f->done(refusal::none);
   }
   wake();
