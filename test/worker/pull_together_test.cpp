@@ -4,13 +4,16 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
@@ -472,4 +475,100 @@ TEST_CASE("own commits that one answer lacks stay, whatever another one of the s
   CHECK(first[0] == 1.0);
   CHECK(second[0] == 0.0);
   reads.end();
+}
+
+namespace {
+
+/// Answers with sevens where it is waited for. When it cannot ask, it withdraws what it has asked for before, as processes
+/// do.
+class withdrawing final : public rb::test::idle_endpoint {
+ public:
+  void request(rb::server_id, std::size_t, rb::read_header const&, rb::read_slot& slot) override {
+    if (asked_.size() == room) {
+      asked_.clear();
+      throw std::bad_alloc();
+    }
+    slot.state.receive(0, sizeof(double), [](std::byte*, std::size_t, std::size_t) {});
+    slot.values.resize_bytes(slot.rows.size() * sizeof(double));
+    std::ranges::fill(slot.values.bytes(), std::byte{});
+    asked_.push_back(&slot);
+  }
+  void wait() override {
+    auto const write = [](std::byte* to, std::size_t bytes) {
+      std::fill_n(reinterpret_cast<double*>(to), bytes / sizeof(double), 7.0);
+    };
+    for (rb::read_slot* const slot : std::exchange(asked_, {})) {
+      slot->stamp = {};
+      write(slot->values.data(), slot->values.size_bytes());
+      for (auto const& piece : slot->scattered) write(piece.data(), piece.size());
+      if (slot->asked == rb::selection::all && slot->scattered.empty())
+        slot->state.receive(4 * sizeof(double), sizeof(double),
+                            [&](std::byte* to, std::size_t bytes, std::size_t) { write(to, bytes); });
+    }
+  }
+  [[nodiscard]] bool scatters() const noexcept override { return true; }
+
+  std::size_t room = 100;  ///< questions at a time
+
+ private:
+  std::vector<rb::read_slot*> asked_;
+};
+
+/// A worker with two tables of four rows on one server.
+struct reader_of_two {
+  withdrawing link;
+  rb::blueprint plan{rb::ssp{.staleness = 3},
+                     1,
+                     {rb::describe(rb::dense<double>{.rows = 4}), rb::describe(rb::dense<double>{.rows = 4})}};
+  rb::detail::argument_check check{plan, 0};
+  rb::pacer pace{plan.protocol().pace, rb::worker_id{}};
+  rb::worker_metrics metrics;
+  rb::detail::reader reads{link, plan, 0, rb::sender{}, rb::server_id{0}, check, pace, metrics};
+};
+
+std::byte* bytes_of(std::vector<double>& values) { return reinterpret_cast<std::byte*>(values.data()); }
+
+}  // namespace
+
+TEST_CASE("prefetches: where one cannot be asked for, none is under way any more") {
+  reader_of_two w;
+  w.reads.start({});
+  std::array<std::uint64_t, 1> const row{2};
+  w.reads.prefetch_rows(0, row);
+  w.link.room = 1;
+  CHECK_THROWS_AS(w.reads.prefetch_rows(1, row), std::bad_alloc);
+  w.link.room = 100;
+  for (std::size_t const table : {0U, 1U}) {
+    std::vector<double> read(1);
+    w.reads.pull_rows(table, row, bytes_of(read), 1, std::nullopt);
+    CHECK(read == std::vector{7.0});
+  }
+  CHECK(w.metrics.fetches == 2);
+  w.reads.end();
+}
+
+TEST_CASE("pull_together: one that cannot be asked for leaves nothing behind") {
+  constexpr auto kind = rb::element_type::float64;
+  for (std::size_t room = 0; room < 2; ++room) {
+    reader_of_two w;
+    w.reads.start({});
+    std::vector<double> once(4), first(4, -1.0), second(4), third(4);
+    w.reads.pull_whole(0, bytes_of(once), 4, std::nullopt);
+    w.reads.next_clock();
+    w.reads.next_clock();
+    w.reads.next_clock();
+    w.reads.next_clock();
+    w.link.room = room;
+    std::array const wishes{rb::pull_wish(0, kind, bytes_of(first), 4), rb::pull_wish(1, kind, bytes_of(second), 4)};
+    CHECK_THROWS_AS(w.reads.pull_together(wishes, std::nullopt), std::bad_alloc);
+    w.link.room = 100;
+    w.reads.prefetch_whole(0);  // to where it is kept
+    w.reads.pull_whole(0, bytes_of(third), 4, std::nullopt);
+    CHECK(third == std::vector<double>(4, 7.0));
+    CHECK(first == std::vector<double>(4, -1.0));
+    w.reads.pull_together(wishes, std::nullopt);
+    CHECK(first == std::vector<double>(4, 7.0));
+    CHECK(second == std::vector<double>(4, 7.0));
+    w.reads.end();
+  }
 }
