@@ -56,11 +56,11 @@ class hand_driven_network final : public detail::server_fetcher {
 
   void ask(server_fetch& f) override {
     if (on_ask) on_ask();
-    ask_in_turn(f);
+    send(f);
   }
   void ask_in_turn(server_fetch& f) override {
-    line(f.server).sent.push_back(&f);
-    ++asked;
+    if (on_ask_in_turn) on_ask_in_turn();
+    send(f);
   }
   void withdraw_all() override {
     for (link& l : lines_) {
@@ -73,7 +73,7 @@ class hand_driven_network final : public detail::server_fetcher {
   // ---- by hand
 
   std::size_t asked = 0;
-  std::function<void()> on_ask;  ///< before it is asked; may throw
+  std::function<void()> on_ask, on_ask_in_turn;  ///< before it is asked; may throw
   std::function<void(shadow const&)> heard_shadow;
   std::function<void(server_fetch const&)> heard_answer;  ///< before the process hears it
 
@@ -152,6 +152,11 @@ class hand_driven_network final : public detail::server_fetcher {
   };
 
   [[nodiscard]] link& line(server_id s) { return lines_[s.index()]; }
+
+  void send(server_fetch& f) {
+    line(f.server).sent.push_back(&f);
+    ++asked;
+  }
 
   void commit(server_id s, commit_message&& m) {
     released_.clear();

@@ -448,6 +448,25 @@ TEST_CASE("process cache: where memory ends as an answer comes, who waits for it
   CHECK((heard > 4 || !test::memory_can_end()));
 }
 
+TEST_CASE("process cache: who could not ask again, as an answer came, hears why, and asks for itself later") {
+  process p(ssp{.staleness = 2});
+  auto &a = p.workers[0], &b = p.workers[1];
+  p.ask_rows(a, {1});
+  p.ask_rows(b, {1});
+  p.commit(b);
+  p.net.on_ask_in_turn = no_memory;
+  p.settle();
+  CHECK(a.asked.missing == 0);
+  CHECK(a.asked.failure == nullptr);
+  CHECK(b.asked.missing == 0);
+  REQUIRE(b.asked.failure != nullptr);
+  CHECK_THROWS_AS(std::rethrow_exception(std::exchange(b.asked.failure, nullptr)), std::bad_alloc);
+  CHECK(p.asks(b, some_rows, {1}));
+  p.settle();
+  CHECK(b.asked.missing == 0);
+  CHECK(p.row(b)[1] == 1);
+}
+
 // ---- only to be let in
 
 TEST_CASE("process cache: nobody asks to be let in where the known clock suffices") {
