@@ -19,8 +19,8 @@ class end_of_memory {
   ~end_of_memory();
 };
 
-/// Calls `f(attempt)` again and again, where `attempt(g)` calls `g` with memory that ends the first time that it wants any,
-/// the second time, and so on, and says whether it has come to its end: until it has. @return how often it had not
+/// Calls `f(attempt)` again and again, where `attempt(g)` calls `g` with memory that ends the first time that it wants
+/// any, the second time, and so on, and says whether it has come to its end: until it has. @return how often it had not
 template <class F>
 std::size_t for_each_end_of_memory(F f) {
   bool is_enough = !memory_can_end();

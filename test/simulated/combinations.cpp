@@ -188,7 +188,8 @@ bool makes_sense(combination const& c, std::uint32_t servers) {
 /// Whoever reads it is told what to do.
 bool names_a_way_out(std::string const& sentence) {
   for (char const* const word :
-       {": use ", ", expected 1", ": leave reads() out", ": leave .codec.updates out", "wrap the table in multi_version", "write dense"})
+       {": use ", ", expected 1", ": leave reads() out", ": leave .codec.updates out",
+        "wrap the table in multi_version", "write dense"})
     if (sentence.find(word) != std::string::npos) return true;
   return false;
 }

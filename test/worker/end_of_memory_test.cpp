@@ -99,8 +99,8 @@ TEST_CASE("reads in whose middle memory ends may be done again", "[threads]") {
 
 namespace {
 
-/// Two workers that share what they fetch of three tables on two servers. The first one is a clock ahead, and has to wait
-/// for the other one.
+/// Two workers that share what they fetch of three tables on two servers. The first one is a clock ahead, and has to
+/// wait for the other one.
 struct two_threads {
   static rb::table_description table() { return rb::describe(rb::dense<std::int64_t, rb::sum>{.rows = 8}); }
 
@@ -175,9 +175,8 @@ TEST_CASE("threads that share what they fetch: who could not ask waits for the r
     for (rb::worker_id const w : p.commit(p.workers[1])) p.process.released(w);
     REQUIRE(a.asked.missing == 0);
     REQUIRE(a.asked.failure == nullptr);
-    for (auto const& [table, server] : {std::pair{0, 0}, {0, 1}, {1, 0}, {2, 1}})
-      REQUIRE(a.slots[static_cast<std::size_t>(table)][static_cast<std::size_t>(server)].row_stamps.front().server_clock ==
-              rb::clock_index{1});
+    for (auto const& [table, server] : {std::pair{0U, 0U}, {0U, 1U}, {1U, 0U}, {2U, 1U}})
+      REQUIRE(a.slots[table][server].row_stamps.front().server_clock == rb::clock_index{1});
   });
   CHECK((times > 4 || !rb::test::memory_can_end()));
 }

@@ -479,8 +479,8 @@ TEST_CASE("own commits that one answer lacks stay, whatever another one of the s
 
 namespace {
 
-/// Answers with sevens where it is waited for. When it cannot ask, it withdraws what it has asked for before, as processes
-/// do.
+/// Answers with sevens where it is waited for. When it cannot ask, it withdraws what it has asked for before, as
+/// processes do.
 class withdrawing final : public rb::test::idle_endpoint {
  public:
   void request(rb::server_id, std::size_t, rb::read_header const&, rb::read_slot& slot) override {

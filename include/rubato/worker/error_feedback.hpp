@@ -14,8 +14,8 @@
 
 namespace rubato::detail {
 
-/// Adds to a part of a commit all of what rounding has taken away before, and keeps nothing. Where memory ends, all of it is
-/// still there, and none of it has been added.
+/// Adds to a part of a commit all of what rounding has taken away before, and keeps nothing. Where memory ends, all of
+/// it is still there, and none of it has been added.
 template <std::floating_point T>
 void add_all_left(accumulator& left, accumulator& part, std::size_t row_bytes) {
   update const* const u = left.current();

@@ -18,8 +18,8 @@
 
 namespace rubato::detail {
 
-/// A server's tables where worker processes on its machine may look at them: which processes are told of that memory, and
-/// which answers say where they lie in it. Tables that have no room there are on the heap, and sent as everywhere.
+/// A server's tables where worker processes on its machine may look at them: which processes are told of that memory,
+/// and which answers say where they lie in it. Tables that have no room there are on the heap, and sent as everywhere.
 class lent_memory {
  public:
   /// @param plan outlives this
