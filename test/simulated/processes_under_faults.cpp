@@ -49,6 +49,17 @@ TEST_CASE("runs of several processes keep their rules under faults, and all that
   }
 }
 
+// Once in some hundred thousand. As long as seeds draw what they drew then.
+TEST_CASE("seeds that longer searches have found something by find it no more", "[simulated][processes]") {
+  std::uint64_t const seed = GENERATE(
+      100'778U,   // a life that began anew took along versions that a commit of the last one needed
+      138'747U,   // an impostor of the coordinator was killed, and the search blamed a server
+      656'457U);  // a farewell stood behind hundreds of acknowledgements for too long
+  testing::trial_result const r = test::watched_trial(seed).run();
+  INFO(r.text());
+  CHECK(r.found.empty());
+}
+
 TEST_CASE("runs whose workers renew their copies keep their rules under faults", "[simulated][processes][essp]") {
   for (std::uint64_t i = 0; i < test::seed_count(400); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
