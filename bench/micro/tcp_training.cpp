@@ -1,7 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Logistic regression on examples that have a hundred of ten million features, as clicks are predicted from: workers pull
-// the weights of a mini-batch, push its step and commit, over loopback TCP under ASP, each a process, as the server is.
-// This process is the first worker. Beside them one thread that trains on an array of its own.
+// Logistic regression on examples that have a hundred of ten million features, as clicks are predicted from: workers
+// pull the weights of a mini-batch, push its step and commit, over loopback TCP under ASP, each a process, as is the
+// server. This process is the first worker. Beside them one thread that trains on an array of its own.
 #include "bench/micro/tcp_training.hpp"
 
 #include <algorithm>
@@ -159,7 +159,8 @@ std::vector<micro_row> register_tcp_training() {
   std::vector<micro_row> rows;
   auto const add = [&](std::string name, std::string baseline, std::uint32_t workers, auto f, auto... arguments) {
     benchmark::RegisterBenchmark(name.c_str(), f, arguments...)->UseManualTime()->Iterations(1);
-    rows.push_back({std::move(name), std::move(baseline), static_cast<double>(workers * examples_of_a_run), "examples", ""});
+    rows.push_back({std::move(name), std::move(baseline), static_cast<double>(workers * examples_of_a_run), "examples",
+                    ""});
   };
   std::string const plain = "train on 100 of 10M features, an array and one thread";
   add(plain, "", 1, bench_plain_training);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <new>
 #include <utility>
 #include <vector>
@@ -117,6 +118,8 @@ struct two_threads {
     for (std::uint32_t i = 0; i < 2; ++i) {
       worker& w = workers[i];
       w.self = {rb::worker_id{i}, {}, rb::stage_id{1}};
+      for (auto& of_table : w.slots)
+        for (rb::read_slot& slot : of_table) slot.rows.reserve(2);  // so that memory ends in what is asked
       std::vector<rb::worker_id> released;
       for (rb::server_id const s : both)
         (void)servers.server(s).order(order(rb::membership_order::kind::enlist, w), released);
@@ -146,14 +149,18 @@ struct two_threads {
   void ask(worker& w, std::size_t table, rb::server_id s) {
     rb::read_slot& slot = w.slots[table][s.index()];
     slot.asked = rb::selection::rows;
-    slot.rows = {0, 2};
+    slot.rows.assign({0, 2});
     process.cache().request(w.number, s, table, {w.self, w.clock, rb::staleness{0}}, slot);
   }
 
   static constexpr std::array both{rb::server_id{0}, rb::server_id{1}};
   rb::blueprint plan{rb::ssp{.staleness = 0}, 2, {table(), table(), table()}};
   rb::server_group servers{plan, rb::threading::multiple};
-  rb::detail::thread_process process{plan, 0, servers, [] { return rb::time_point{}; }};
+  std::function<void()> meanwhile;  ///< once, while a server is about to be asked
+  rb::detail::thread_process process{plan, 0, servers, [this] {
+                                       if (auto const other = std::exchange(meanwhile, nullptr)) other();
+                                       return rb::time_point{};
+                                     }};
   std::array<worker, 2> workers{};
   std::uint64_t orders = 0;
 };
@@ -171,7 +178,12 @@ TEST_CASE("threads that share what they fetch: who could not ask waits for the r
       p.ask(a, 1, rb::server_id{0});  // beside the first one
       p.ask(a, 2, rb::server_id{1});
     };
-    if (!attempt(more)) more();
+    if (!attempt(more)) {
+      REQUIRE(a.asked.missing == 0);  // the whole read
+      p.ask(a, 0, rb::server_id{0});
+      p.ask(a, 0, rb::server_id{1});
+      more();
+    }
     for (rb::worker_id const w : p.commit(p.workers[1])) p.process.released(w);
     REQUIRE(a.asked.missing == 0);
     REQUIRE(a.asked.failure == nullptr);
@@ -179,6 +191,41 @@ TEST_CASE("threads that share what they fetch: who could not ask waits for the r
       REQUIRE(a.slots[table][server].row_stamps.front().server_clock == rb::clock_index{1});
   });
   CHECK((times > 4 || !rb::test::memory_can_end()));
+}
+
+TEST_CASE("threads that share what they fetch: nobody writes where a read was to go that could not be asked for") {
+  std::size_t const times = rb::test::for_each_end_of_memory([](auto attempt) {
+    two_threads p;
+    auto& a = p.workers[0];
+    p.ask(a, 0, rb::server_id{0});
+    if (attempt([&] { p.ask(a, 1, rb::server_id{1}); })) return;
+    REQUIRE(a.asked.missing == 0);
+    rb::read_slot& slot = a.slots[0][0];
+    slot.rows = {1};  // for another read
+    slot.row_stamps.assign(1, {});
+    for (rb::worker_id const w : p.commit(p.workers[1])) p.process.released(w);
+    REQUIRE(a.asked.missing == 0);
+    REQUIRE(slot.row_stamps.front().server_clock == rb::clock_index{});
+  });
+  CHECK((times > 2 || !rb::test::memory_can_end()));
+}
+
+TEST_CASE("threads that share what they fetch: what may go on is read, also where the next one cannot be asked for") {
+  std::size_t const times = rb::test::for_each_end_of_memory([](auto attempt) {
+    two_threads p;
+    auto& [a, b] = p.workers;
+    p.ask(a, 0, rb::server_id{0});
+    auto const released = p.commit(b);
+    p.ask(b, 0, rb::server_id{0});  // waits for the same answer
+    REQUIRE(b.asked.missing == 1);
+    p.meanwhile = [&] {
+      for (rb::worker_id const w : released) p.process.released(w);
+    };
+    attempt([&] { p.ask(a, 1, rb::server_id{1}); });
+    if (p.meanwhile) p.meanwhile();
+    REQUIRE(b.asked.missing == 0);
+  });
+  CHECK((times > 2 || !rb::test::memory_can_end()));
 }
 
 TEST_CASE("threads that share what they fetch: where memory ends for whom another one lets go on, that one hears") {

@@ -493,6 +493,11 @@ class withdrawing final : public rb::test::idle_endpoint {
     std::ranges::fill(slot.values.bytes(), std::byte{});
     asked_.push_back(&slot);
   }
+  void start() override {
+    if (starts) return;
+    asked_.clear();
+    throw std::bad_alloc();
+  }
   void wait() override {
     auto const write = [](std::byte* to, std::size_t bytes) {
       std::fill_n(reinterpret_cast<double*>(to), bytes / sizeof(double), 7.0);
@@ -509,6 +514,7 @@ class withdrawing final : public rb::test::idle_endpoint {
   [[nodiscard]] bool scatters() const noexcept override { return true; }
 
   std::size_t room = 100;  ///< questions at a time
+  bool starts = true;      ///< else it cannot send them
 
  private:
   std::vector<rb::read_slot*> asked_;
@@ -544,6 +550,20 @@ TEST_CASE("prefetches: where one cannot be asked for, none is under way any more
     CHECK(read == std::vector{7.0});
   }
   CHECK(w.metrics.fetches == 2);
+  w.reads.end();
+}
+
+TEST_CASE("prefetches: one that cannot be sent is not under way") {
+  reader_of_two w;
+  w.reads.start({});
+  std::array<std::uint64_t, 1> const row{2};
+  w.link.starts = false;
+  CHECK_THROWS_AS(w.reads.prefetch_rows(0, row), std::bad_alloc);
+  w.link.starts = true;
+  std::vector<double> read(1);
+  w.reads.pull_rows(0, row, bytes_of(read), 1, std::nullopt);
+  CHECK(read == std::vector{7.0});
+  CHECK(w.metrics.fetches == 1);
   w.reads.end();
 }
 

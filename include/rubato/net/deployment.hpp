@@ -78,7 +78,8 @@ struct deployment {
   server_limits limits{};
   /// How long all of a start may take: until the coordinator answers, until all are there, and, from when one of
   /// them is ready for the first run, until all are. Whoever waits says after three seconds for whom, and again.
-  /// For so long a process that ends waits for the coordinator to hear of it, too, while that answers.
+  /// For so long, or for `silence` and `reconnect` where they are more, a process that ends waits for the coordinator
+  /// to hear of it, too.
   std::chrono::milliseconds patience{60000};
   /// What shows the coordinator that a process which comes with a number is the one before, started again: whose
   /// connection is broken is then replaced at once. Another for each place, and known to nobody else; rubato-launch

@@ -40,8 +40,8 @@ struct mpi_control {
 /// `rank` and `count` with `mutex` held.
 ///
 /// A message of at most `small_max` bytes is received by a receive of whatever comes, the same again and again:
-/// nothing costs less. A larger one is announced by a small one, travels on a communicator of its own, and is received where it is
-/// wanted.
+/// nothing costs less. A larger one is announced by a small one, travels on a communicator of its own, and is received
+/// where it is wanted.
 class mpi_world {
  public:
   /// An end of a connection.

@@ -199,9 +199,10 @@ bool mpi_world::take_one() {
   receives_ = true;
   int found = 0;
   MPI_Status from;
-  check_mpi(MPI_Test(&ready_, &found, &from), "look for messages");
+  int const code = MPI_Test(&ready_, &found, &from);
+  receives_ = code == MPI_SUCCESS && found == 0;
+  check_mpi(code, "look for messages");
   if (found == 0) return false;
-  receives_ = false;
   int bytes = 0;
   MPI_Get_count(&from, MPI_BYTE, &bytes);
   hand_out(from, std::span(inbox_).first(static_cast<std::size_t>(bytes)));

@@ -71,7 +71,6 @@ class thread_endpoint final : public endpoint {
     read_slot* slot;
   };
   [[nodiscard]] bool joins(server_id s, read_header const& read) const noexcept;
-  void request_of_process(server_id to, std::size_t table, read_header const& read, read_slot& slot);
 
   worker_threads& run_;
   worker_id self_;

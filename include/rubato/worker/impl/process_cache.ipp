@@ -59,9 +59,9 @@ void process_cache::request(std::size_t reader, server_id s, std::size_t table, 
   inquiries_[reader]->missing.fetch_add(1, std::memory_order_relaxed);
   try {
     p.request(guard, reader, read, slot);
-  } catch (...) {
-    p.forget(reader);
-    inquiries_[reader]->missing.fetch_sub(1, std::memory_order_relaxed);
+  } catch (...) {  // of the same read nothing is under way any more: its slots are for the next one
+    for (auto& one : parts_) one->forget(reader);
+    inquiries_[reader]->forget();
     throw;
   }
 }

@@ -251,12 +251,13 @@ reader::share& reader::next_ahead(std::size_t table, selection asked) {
   return p;
 }
 
-/// Asks the servers in `asked_`. Where that fails, nothing is under way any more: a transport may have withdrawn what was
-/// asked for before.
+/// Asks the servers in `asked_`. Where that fails, nothing is under way any more: a transport withdraws what was asked
+/// for before.
 void reader::start_prefetch(ahead what, share& p) {
   p.from.assign(asked_.begin(), asked_.end());
   try {
     request(p.table, p.from, bound(), what == ahead::renewal);
+    link_.start();
   } catch (...) {
     prefetches_ = 0;
     ahead_ = ahead::nothing;
@@ -264,7 +265,6 @@ void reader::start_prefetch(ahead what, share& p) {
   }
   ++prefetches_;
   ahead_ = what;
-  link_.start();
   if (renews_) use_[p.table].asked = clock_;
 }
 

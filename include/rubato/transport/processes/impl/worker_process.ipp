@@ -74,7 +74,7 @@ void process_endpoint::asking(F f) {
     f();
   } catch (...) {
     withdraw();
-    asked_.failure = nullptr;  // of the same read: not for the next one to hear
+    asked_.forget();
     throw;
   }
 }
@@ -100,7 +100,7 @@ void process_endpoint::request(server_id s, std::size_t table, read_header const
 }
 
 void process_endpoint::start() {
-  run_.links_->start(unasked_);
+  asking([&] { run_.links_->start(unasked_); });
   unasked_.clear();
 }
 
@@ -135,8 +135,7 @@ void process_endpoint::wait() {
   unasked_.clear();
   if (!complete) withdraw();
   checkpoint();
-  if (auto const e = std::exchange(asked_.failure, nullptr)) std::rethrow_exception(e);
-  if (refusal const r = asked_.refused.exchange(refusal::none); r != refusal::none) run_.links_->raise(r);
+  if (refusal const r = asked_.raise_failure(); r != refusal::none) run_.links_->raise(r);
 }
 
 void process_endpoint::pause(time_point until) {

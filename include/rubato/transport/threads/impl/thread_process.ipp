@@ -22,7 +22,12 @@ void thread_process::ask(server_fetch& f) {
     std::lock_guard const guard(lock_);
     tickets_[f.read.from.worker].add(f);
   }
-  ask_server(f);
+  try {
+    ask_server(f);
+  } catch (...) {
+    ask_later_ones();
+    throw;
+  }
   ask_later_ones();
 }
 
@@ -74,7 +79,9 @@ void thread_process::ask_server(server_fetch& f) {
       }
       std::tie(refused, done) = servers_.server(f.server).admit(f.table, f.read, f.slot, released);
     } catch (...) {
-      (void)forget(asker, f);
+      ready = forget(asker, f);  // the others may have waited for this one alone
+      if (one.owns_lock()) one.unlock();
+      read(ready);
       throw;
     }
     if (refused == refusal::none && !done) return;

@@ -72,7 +72,7 @@ void thread_endpoint::post(server_id to, commit_message&& commit) {
 
 void thread_endpoint::request(server_id to, std::size_t table, read_header const& read, read_slot& slot) {
   checkpoint();
-  if (reader_) return request_of_process(to, table, read, slot);
+  if (reader_) return run_.process_->cache().request(*reader_, to, table, read, slot);
   slot.arrived = slot.admitted = time_point::min();
   if (joins(to, read)) {  // what lets in the first lets in all
     slot.arrived = now();
@@ -89,15 +89,6 @@ void thread_endpoint::request(server_id to, std::size_t table, read_header const
   slot.arrived = now();
   pending_.push_back({read, to, table, &slot});
   ++tickets_;
-}
-
-void thread_endpoint::request_of_process(server_id to, std::size_t table, read_header const& read, read_slot& slot) {
-  try {
-    run_.process_->cache().request(*reader_, to, table, read, slot);
-  } catch (...) {  // what has failed before in the same read is not for the next one to hear
-    if (asked_.missing.load(std::memory_order_acquire) == 0) asked_.failure = nullptr;
-    throw;
-  }
 }
 
 bool thread_endpoint::joins(server_id s, read_header const& read) const noexcept {
@@ -155,8 +146,7 @@ void thread_endpoint::wait_for_process() {
   if (asked_.missing.load(std::memory_order_acquire) != 0) run_.process_->cache().forget(*reader_);
   checkpoint();
   idle_until_ = now();
-  if (auto const e = std::exchange(asked_.failure, nullptr)) std::rethrow_exception(e);
-  if (refusal const r = asked_.refused.exchange(refusal::none); r != refusal::none)
+  if (refusal const r = asked_.raise_failure(); r != refusal::none)
     throw error(errc::refused, std::string("a read was refused, for ") + to_string(r));
 }
 
