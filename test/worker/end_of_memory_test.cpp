@@ -213,7 +213,8 @@ TEST_CASE("threads that share what they fetch: nobody writes where a read was to
 TEST_CASE("threads that share what they fetch: what may go on is read, also where the next one cannot be asked for") {
   std::size_t const times = rb::test::for_each_end_of_memory([](auto attempt) {
     two_threads p;
-    auto& [a, b] = p.workers;
+    auto& a = p.workers[0];
+    auto& b = p.workers[1];
     p.ask(a, 0, rb::server_id{0});
     auto const released = p.commit(b);
     p.ask(b, 0, rb::server_id{0});  // waits for the same answer
