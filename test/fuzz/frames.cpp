@@ -75,7 +75,8 @@ class naive_reader {
     rest_ = rest_.subspan(meta.size());
     if (heartbeat) return true;
     if (f.header.kind == refused_kind || f.header.length > body_max) return stop(ending::refused);
-    if (f.header.kind == short_room_kind && f.header.length > 0) return stop(ending::short_room);
+    if (f.header.kind == short_room_kind && f.header.length > 0)  // noticed once the room there is has been filled
+      return rest_.size() >= f.header.length - 1 && stop(ending::short_room);
     if (rest_.size() < f.header.length) return false;
     auto const body = rest_.first(static_cast<std::size_t>(f.header.length));
     rest_ = rest_.subspan(body.size());
