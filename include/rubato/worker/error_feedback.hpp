@@ -15,7 +15,7 @@
 namespace rubato::detail {
 
 /// Adds to a part of a commit all of what rounding has taken away before, and keeps nothing. Where memory ends, all of
-/// it is still there, and none of it has been added.
+/// it is still there, and nothing but zeros has been added.
 template <std::floating_point T>
 void add_all_left(accumulator& left, accumulator& part, std::size_t row_bytes) {
   update const* const u = left.current();
@@ -88,7 +88,7 @@ class part_to_round {
 
 /// Rounds a part of a commit to what the server will get of it (see `table_codec`). What rounding takes away stays in
 /// `left`, and is added where the same rows are committed again: a row goes only where it is pushed. What is no finite
-/// number leaves nothing behind. Where memory ends, both are as before.
+/// number leaves nothing behind. Where memory ends, nothing is lost and nothing counts twice.
 /// @param last no commit comes after it: all that is left goes, and nothing stays
 template <std::floating_point T>
 void round_with_feedback(coding const& codec, accumulator& left, accumulator& part, std::size_t row_bytes, bool last) {
