@@ -458,6 +458,21 @@ TEST_CASE("coordinator: who is here and does not say who it is is sent away in t
   CHECK_THAT(guest.lost_for(), Contains("did not say in time who it is"));
 }
 
+TEST_CASE("coordinator: whose links break before it has said who it is has as long again", "[tcp]") {
+  coordinated const run(400ms);
+  net::asio_network network;
+  stranger guest(network, run.place().coordinator, 77, run.place().silence);
+  for (int i = 0; i < 4; ++i) {
+    REQUIRE(test::run_until(network, [&] { return guest.is_up(); }));
+    CHECK_FALSE(test::run_until(network, [&] { return !guest.lost_for().empty(); }, 150ms));
+    guest.cut();
+  }
+  guest.register_itself();
+  CHECK(test::run_until(network, [&] { return guest.is_up() && guest.has_arrived(); }));
+  CHECK_FALSE(test::run_until(network, [&] { return !guest.lost_for().empty(); }, 600ms));  // it is somebody now
+  CHECK(guest.lost_for() == "");
+}
+
 TEST_CASE("coordinator: who said in time who it is is let in, however long the coordinator stood still",
           "[tcp]") {
   constexpr std::chrono::milliseconds in_time = 1s;

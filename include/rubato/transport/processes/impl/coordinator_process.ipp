@@ -161,7 +161,8 @@ void coordinator_process::forget_strangers() {
   bool const was_away = moment - std::exchange(looked_, moment) > in_time / 2;
   for (auto const& [session, g] : guests_) {
     if (g->link.is_over()) continue;
-    if (was_away) g->since = moment;
+    // Nor does the time count that a break takes: a link that does not come back ends by itself.
+    if (was_away || !g->link.is_up()) g->since = moment;
     if (!g->place && !g->waits && moment - g->since > in_time)
       g->link.refuse("this process did not say in time who it is");
     else if (g->link.unacknowledged_bytes() > untaken_max + 2 * control_.largest_frame())
@@ -201,6 +202,7 @@ void coordinator_process::welcome(std::unique_ptr<net::connection> fresh, net::h
   }
   server_stats::add(stats_->reconnects, 1);
   at->second->shown = fresh->shown();
+  at->second->since = network_->now();
   at->second->link.adopt(std::move(fresh), said);
 }
 
