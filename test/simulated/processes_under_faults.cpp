@@ -54,7 +54,9 @@ TEST_CASE("seeds that longer searches have found something by find it no more", 
   std::uint64_t const seed = GENERATE(
       100'778U,   // a life that began anew took along versions that a commit of the last one needed
       138'747U,   // an impostor of the coordinator was killed, and the search blamed a server
-      656'457U);  // a farewell stood behind hundreds of acknowledgements for too long
+      656'457U,   // a farewell stood behind hundreds of acknowledgements for too long
+      3'203'944U,   // two came for one place, and the search took the first for one that nobody had replaced
+      3'270'990U);  // whose connection broke again and again was refused for being late to say who it is
   testing::trial_result const r = test::watched_trial(seed).run();
   INFO(r.text());
   CHECK(r.found.empty());

@@ -255,7 +255,12 @@ class trial {
       for (process_number s = 1; s <= options_.servers; ++s) world_.block(of, s, time);
     until_[of] = std::max(until_[of], world_.now() + time);
     duration const after = some(random_.chance(0.3) ? time : duration(std::chrono::milliseconds(5)));
-    twins_.insert(add(names_[of], places_[of].first, places_[of].second, after));
+    process_number const twin = add(names_[of], places_[of].first, places_[of].second, after);
+    twins_.insert(twin);
+    world_.at(after, [this, twin] {  // which takes the place of another one that came for it
+      for (process_number const other : twins_)
+        if (other != twin && names_[other] == names_[twin] && world_.is_alive(other)) endanger(other);
+    });
   }
 
   void draw_liar() {
