@@ -30,3 +30,9 @@ function(rubato_unity_targets)
       UNITY_BUILD_CODE_BEFORE_INCLUDE "#pragma clang diagnostic ignored \"-Wshadow\"")
   endif()
 endfunction()
+
+# rubato_see_through_precompiled_headers(<target>): lets ccache do so, when there is one.
+function(rubato_see_through_precompiled_headers target)
+  target_compile_options(${target} PUBLIC
+    $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess> "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+endfunction()
