@@ -106,3 +106,77 @@ TEST_CASE("frame_writer: what is held stays where it is, whatever is added meanw
   w.written(1);
   CHECK(size_of(w.next()) > 64 * 1024);  // what is added is gathered
 }
+
+namespace {
+
+wire::frame_header newest(std::uint64_t sequence) { return {.kind = 4, .sequence = sequence}; }
+
+/// Takes all that is left, of bodies a piece at a time.
+bytes rest_of(net::frame_writer& w) {
+  bytes all;
+  while (w.unsent() > 0) {
+    bytes const given = copy_of(w.next());
+    all.insert(all.end(), given.begin(), given.end());
+    w.written(given.size());
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("frame_writer: of frames in a row of which the newest counts one waits, and none overtakes another", "[net]") {
+  net::frame_writer w;
+  bytes const body = pattern(100'000);
+  w.add({.kind = 1}, {}, body);
+  for (std::uint64_t i = 1; i < 5; ++i) w.add_newest(newest(i));
+  w.add({.kind = 2}, as_bytes("behind"), {});
+  for (std::uint64_t i = 5; i < 7; ++i) w.add_newest(newest(i));
+  w.add({.kind = 3}, {}, body);
+  for (std::uint64_t i = 7; i < 10; ++i) w.add_newest(newest(i));
+  bytes const expected = joined({encoded({.kind = 1}, {}, body), encoded(newest(4), {}, {}),
+                                 encoded({.kind = 2}, as_bytes("behind"), {}), encoded(newest(6), {}, {}),
+                                 encoded({.kind = 3}, {}, body), encoded(newest(9), {}, {})});
+  CHECK(w.unsent() == expected.size());
+  CHECK(rest_of(w) == expected);
+  w.add_newest(newest(10));
+  CHECK(rest_of(w) == encoded(newest(10), {}, {}));
+}
+
+TEST_CASE("frame_writer: a frame of which a part has gone stays as it was, and the next newest follows", "[net]") {
+  std::size_t const gone = GENERATE(as<std::size_t>{}, 1, wire::frame_header_size);
+  net::frame_writer w;
+  w.add({.kind = 1}, {}, {});
+  w.add_newest(newest(1));
+  bytes begun = copy_of(w.next());
+  begun.resize(wire::frame_header_size + gone);
+  w.written(begun.size());
+  w.add_newest(newest(2));
+  w.add_newest(newest(3));
+  CHECK(joined({begun, rest_of(w)}) ==
+        joined({encoded({.kind = 1}, {}, {}), encoded(newest(1), {}, {}), encoded(newest(3), {}, {})}));
+  w.add_newest(newest(4));
+  w.clear();
+  w.add_newest(newest(5));
+  CHECK(rest_of(w) == encoded(newest(5), {}, {}));
+}
+
+TEST_CASE("frame_writer: a newer frame takes no place of what is held, but of what waits behind it", "[net]") {
+  net::frame_writer w;
+  bytes const body = pattern(100'000);
+  w.add_newest(newest(1));
+  w.add({.kind = 1}, {}, body.size(), std::make_unique<counted_pieces>(body, 20'000, 0));
+  auto const given = w.next();
+  std::vector<boost::asio::const_buffer> const held(given.begin(), given.end());
+  w.hold();
+  bytes const before = copy_of(held);
+  w.add_newest(newest(2));
+  w.add_newest(newest(3));
+  CHECK(copy_of(held) == before);
+  w.written(before.size());
+  (void)w.next();  // more of the body
+  w.hold();
+  w.add_newest(newest(4));
+  bytes const rest = rest_of(w);
+  CHECK(joined({before, rest}) ==
+        joined({encoded(newest(1), {}, {}), encoded({.kind = 1}, {}, body), encoded(newest(4), {}, {})}));
+}

@@ -100,6 +100,51 @@ TEST_CASE("link: other frames are lost with their connection") {
   CHECK(l.at_listener.breaks == 1);
 }
 
+namespace {
+
+/// The frames among these bytes, whole ones.
+std::vector<wire::frame_header> headers_in(std::span<std::byte const> rest) {
+  std::vector<wire::frame_header> all;
+  while (rest.size() >= wire::frame_header_size) {
+    all.push_back(wire::decode(rest.first<wire::frame_header_size>()));
+    rest = rest.subspan(wire::frame_header_size + all.back().meta + all.back().length);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("link: acknowledgements that wait become one, which goes as soon as something does") {
+  linked l;
+  raw_socket slow(l.listener->bound());
+  slow.greet(l.network);
+  slow.send(encoded(header_of(hello_kind), encoded({.session = 42}), {}));
+  REQUIRE(l.until([&] { return l.at_listener.resumptions == 1; }));
+  bytes const large(20'000'000);
+  l.other().send(header_of(plain), {}, large);  // more than the line takes before somebody reads
+  l.other().flush();
+  for (std::uint64_t n = 1; n <= 100; ++n) {
+    slow.send(encoded(header_of(reliable, n), {}, numbered(n, 10)));
+    REQUIRE(l.until([&] { return l.at_listener.reliable_bodies.size() == n; }));
+  }
+  CHECK(l.other().unsent() > 0);
+  std::size_t const all = 3 * wire::frame_header_size + large.size();
+  auto const frames = headers_in(slow.read_exactly(l.network, all));
+  REQUIRE(frames.size() == 3);
+  CHECK(frames[0].kind == welcome_kind);
+  CHECK(frames[1].kind == plain);
+  CHECK(frames[2].kind == ack_kind);
+  CHECK(frames[2].sequence == 100);
+  slow.send(encoded(header_of(reliable, 101), {}, numbered(101, 10)));
+  REQUIRE(l.until([&] { return l.at_listener.reliable_bodies.size() == 101; }));
+  l.other().close();
+  auto const last = headers_in(slow.read_exactly(l.network, 2 * wire::frame_header_size));
+  REQUIRE(last.size() == 2);
+  CHECK(last[0].kind == ack_kind);
+  CHECK(last[0].sequence == 101);
+  CHECK(last[1].kind == goodbye_kind);
+}
+
 // ---- how it ends
 
 TEST_CASE("link: when a break lasts too long it is lost, once, on both sides, with a sentence") {

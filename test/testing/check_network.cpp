@@ -90,6 +90,22 @@ struct that_changes_a_byte : connection_decorator {
   using connection_decorator::send;
 };
 
+struct that_keeps_the_oldest : connection_decorator {
+  using connection_decorator::connection_decorator;
+  void send_newest(wire::frame_header h) override {
+    if (!std::exchange(waits, true)) inner_->send(h, {}, {});
+  }
+  bool waits = false;
+};
+
+struct that_turns_around : connection_decorator {
+  using connection_decorator::connection_decorator;
+  void send_newest(wire::frame_header h) override {
+    h.sequence = h.sequence == 3 ? 3 : 3 - h.sequence;
+    inner_->send(h, {}, {});
+  }
+};
+
 struct that_never_closes : connection_decorator {
   using connection_decorator::connection_decorator;
   void close() noexcept override {}
@@ -146,6 +162,8 @@ TEST_CASE("check_network accepts sockets, and what stands around them", "[testin
 TEST_CASE("check_network catches connections that do not do what they should", "[testing][net]") {
   CHECK(says(check_with<dialing<that_loses_frames>>(), "of 8 frames each way 7 and 8 arrived"));
   CHECK(says(check_with<dialing<that_changes_a_byte>>(), "arrives changed"));
+  CHECK(says(check_with<dialing<that_keeps_the_oldest>>(), "the last of three frames sent by send_newest()"));
+  CHECK(says(check_with<dialing<that_turns_around>>(), "arrive out of their order"));
   CHECK(says(check_with<dialing<that_never_closes>>(), "is open after close()"));
 }
 

@@ -85,6 +85,9 @@ class connection {
   /// asks it for nothing more: it owns or shares what its pieces are of.
   virtual void send(wire::frame_header header, std::span<std::byte const> meta, std::uint64_t length,
                     std::unique_ptr<body_source> body) = 0;
+  /// Sends a frame without meta or body that says all that the last one sent so did, as acknowledgements do: where that
+  /// one still waits whole, and nothing has been sent since, it takes its place. By default it is sent as any other.
+  virtual void send_newest(wire::frame_header header) { send(header, {}); }
   /// Sends what has been gathered.
   virtual void flush() = 0;
   /// Bytes accepted by `send` and not yet by the operating system.

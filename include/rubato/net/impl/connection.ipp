@@ -54,9 +54,12 @@ class frame_pipe final : public stream::user, public std::enable_shared_from_thi
   void send(wire::frame_header const& header, std::span<std::byte const> meta, Body&&... body) {
     if (!open_ || write_broken_) return;
     writer_.add(header, meta, std::forward<Body>(body)...);
-    if (writer_.unsent() < flushed_from) return;
-    above_mark_ = above_mark_ || writer_.unsent() > room_mark;
-    flush();
+    note_added();
+  }
+  void send_newest(wire::frame_header const& header) {
+    if (!open_ || write_broken_) return;
+    writer_.add_newest(header);
+    note_added();
   }
   void flush() {
     if (!open_ || waiting_ || write_broken_) return;
@@ -80,6 +83,11 @@ class frame_pipe final : public stream::user, public std::enable_shared_from_thi
     stream_->read(room, reader_.sure(), shared_from_this());
   }
   void hand_over(std::size_t bytes);
+  void note_added() {
+    if (writer_.unsent() < flushed_from) return;
+    above_mark_ = above_mark_ || writer_.unsent() > room_mark;
+    flush();
+  }
   void write();
   void wait_to_write();
   void write_failed(error_code const& error);
@@ -262,6 +270,7 @@ class handle final : public connection {
             std::unique_ptr<body_source> body) override {
     pipe_->send(header, meta, length, std::move(body));
   }
+  void send_newest(wire::frame_header header) override { pipe_->send_newest(header); }
   void flush() override { pipe_->flush(); }
   [[nodiscard]] std::size_t unsent() const noexcept override { return pipe_->unsent(); }
   void close() noexcept override { pipe_->close(); }

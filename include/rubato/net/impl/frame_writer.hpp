@@ -23,6 +23,9 @@ class frame_writer {
            std::span<std::byte const> body);
   void add(wire::frame_header header, std::span<std::byte const> meta, std::uint64_t length,
            std::unique_ptr<body_source> body);
+  /// A frame of nothing but its header, in the place of the last frame if that was added so, and none of it has gone or
+  /// is held.
+  void add_newest(wire::frame_header header);
 
   /// What is to be written next; holds until the next call of any other function. Of each body at most so many
   /// pieces at a time. @throws error when a body's source does not do what it must
@@ -49,11 +52,16 @@ class frame_writer {
 
   segment& open_segment();
   static void append(segment& to, std::span<std::byte const> bytes);
+  [[nodiscard]] bool is_newest_last() const noexcept;
   void add_head(segment& to, wire::frame_header header, std::span<std::byte const> meta);
   static void pull(segment& from, std::size_t most);
   void pop_front();
 
   std::deque<segment> segments_;
+  std::size_t given_ = 0;  // of these, by the last `next`
+  // Where the last frame lies that a newer one may take the place of; none once it has begun to go.
+  segment* newest_in_ = nullptr;
+  std::size_t newest_at_ = 0;
   std::vector<std::byte> spare_;  // the memory of a segment that has gone
   std::size_t unsent_ = 0;
   std::vector<boost::asio::const_buffer> next_;

@@ -57,6 +57,27 @@ void frame_writer::add(wire::frame_header header, std::span<std::byte const> met
   unsent_ += static_cast<std::size_t>(length);
 }
 
+void frame_writer::add_newest(wire::frame_header header) {
+  header.meta = 0;
+  header.length = 0;
+  if (!is_newest_last()) {
+    segment& to = open_segment();
+    std::size_t const at = to.bytes.size();
+    add(header, {}, {});
+    newest_in_ = &to;
+    newest_at_ = at;
+    return;
+  }
+  std::byte* const at = newest_in_->bytes.data() + newest_at_;
+  wire::encode(header, std::span<std::byte, wire::frame_header_size>(at, wire::frame_header_size));
+}
+
+// Whether nothing follows it, so that none is overtaken, and all of it may still change.
+bool frame_writer::is_newest_last() const noexcept {
+  return newest_in_ != nullptr && newest_in_ == &segments_.back() && !newest_in_->held &&
+         newest_in_->bytes.size() == newest_at_ + wire::frame_header_size;
+}
+
 void frame_writer::add_head(segment& to, wire::frame_header header,
                             std::span<std::byte const> meta) {
   if (meta.size() > std::numeric_limits<std::uint32_t>::max())
@@ -109,8 +130,10 @@ void frame_writer::pull(segment& from, std::size_t most) {
 
 std::span<boost::asio::const_buffer const> frame_writer::next(std::size_t pieces) {
   next_.clear();
+  given_ = 0;
   for (auto& s : segments_) {
     if (next_.size() + 1 + pieces > buffers_max) break;
+    ++given_;
     if (s.unread > 0 && s.pieces.empty()) pull(s, pieces);
     if (s.gone < s.bytes.size())
       next_.emplace_back(s.bytes.data() + s.gone, s.bytes.size() - s.gone);
@@ -121,7 +144,7 @@ std::span<boost::asio::const_buffer const> frame_writer::next(std::size_t pieces
 }
 
 void frame_writer::hold() noexcept {
-  for (auto& s : segments_) s.held = true;
+  for (std::size_t i = 0; i < given_; ++i) segments_[i].held = true;
 }
 
 void frame_writer::written(std::size_t bytes) {
@@ -131,6 +154,7 @@ void frame_writer::written(std::size_t bytes) {
     std::size_t const of_bytes = std::min(bytes, s.bytes.size() - s.gone);
     s.gone += of_bytes;
     bytes -= of_bytes;
+    if (newest_in_ == &s && s.gone > newest_at_) newest_in_ = nullptr;
     while (bytes > 0 && s.first < s.pieces.size()) {
       auto& piece = s.pieces[s.first];
       std::size_t const of_piece = std::min(bytes, piece.size());
@@ -155,6 +179,7 @@ void frame_writer::pop_front() {
 void frame_writer::clear() noexcept {
   // First, since sources are the owner's, and one may ask for `unsent` while it is destroyed.
   unsent_ = 0;
+  newest_in_ = nullptr;
   segments_.clear();
 }
 

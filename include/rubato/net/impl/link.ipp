@@ -385,11 +385,12 @@ void link::end(wire::frame_header const& header) {
   }
 }
 
+/// One that still waits says this in place of what it said: a line that takes nothing for long would gather hundreds.
 void link::drained() {
   user_.drained(*this);
   if (!is_up() || received_ == acknowledged_) return;
   acknowledged_ = received_;
-  connection_->send(own(ack_kind, received_), {});
+  connection_->send_newest(own(ack_kind, received_));
 }
 
 /// A frame that is sent again fails again: whoever sends it hears why, once it is enough.

@@ -68,6 +68,7 @@ class mpi_connection final : public connection {
             std::unique_ptr<body_source> body) override {
     pipe_->send(header, meta, length, std::move(body));
   }
+  void send_newest(wire::frame_header header) override { pipe_->send_newest(header); }
   void flush() override { pipe_->flush(); }
   [[nodiscard]] std::size_t unsent() const noexcept override { return pipe_->unsent(); }
   void close() noexcept override { pipe_->close(); }

@@ -49,6 +49,11 @@ class mpi_pipe final : public mpi_world::end, public mpi_traffic, public std::en
     writer_.add(header, meta, std::forward<Body>(body)...);
     note_added();
   }
+  void send_newest(wire::frame_header const& header) {
+    if (!open_ || broken_) return;
+    writer_.add_newest(header);
+    note_added();
+  }
   void flush();
   [[nodiscard]] std::size_t unsent() const noexcept { return open_ ? writer_.unsent() : 0; }
   [[nodiscard]] bool is_open() const noexcept { return open_; }

@@ -231,6 +231,20 @@ class network_checker {
       for (std::size_t i = 0; i < heard->frames.size(); ++i) check_frame(heard->frames[i], i, sizes[i]);
     found_.expect(until([&] { return c.here->unsent() == 0 && c.there->unsent() == 0; }),
                   "unsent() is not 0 although everything has arrived");
+    check_newest(c);
+  }
+
+  /// Of what is sent so the last arrives, and all that does in order.
+  void check_newest(conversation& c) {
+    auto const& heard = c.heard_there.frames;
+    std::size_t const before = heard.size();
+    for (std::uint64_t i = 1; i <= 3; ++i) c.here->send_newest(header_of(i));
+    c.here->flush();
+    found_.expect(until([&] { return heard.size() > before && heard.back().header.sequence == 3; }),
+                  "the last of three frames sent by send_newest() does not arrive");
+    auto const arrived = std::span(heard).subspan(before);
+    found_.expect(std::ranges::is_sorted(arrived, {}, [](auto const& f) { return f.header.sequence; }),
+                  "frames sent by send_newest() arrive out of their order");
   }
 
   void check_frame(frame_keeper::frame const& f, std::size_t i, std::size_t size) {
