@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -94,4 +95,71 @@ TEST_CASE("the turn is given back by who fails to ask") {
   network_turn turn(network);
   CHECK_THROWS_AS(turn.wait_after([] { throw std::runtime_error("no"); }, [] { return false; }), std::runtime_error);
   CHECK(turn.try_lock());
+}
+
+namespace {
+
+/// One that answers a while after it has been asked, to whoever looks then.
+class answering_network final : public net::network_decorator {
+ public:
+  answering_network() : network_decorator(std::make_unique<busy_network>()) {}
+
+  void ask() {
+    std::lock_guard const guard(lock_);
+    due_ = std::chrono::steady_clock::now() + 5ms;
+    woken_.notify_all();
+  }
+  void run_one(clock::time_point) override {
+    std::unique_lock guard(lock_);
+    while (!interrupted_) {
+      if (!due_) {
+        woken_.wait(guard);
+      } else if (woken_.wait_until(guard, *due_) == std::cv_status::timeout && !interrupted_) {
+        due_.reset();
+        answered_by = std::this_thread::get_id();
+        ++answers;
+        return;
+      }
+    }
+    interrupted_ = false;
+  }
+  void interrupt() noexcept override {
+    std::lock_guard const guard(lock_);
+    interrupted_ = true;
+    woken_.notify_all();
+  }
+
+  std::atomic<int> answers = 0;
+  std::atomic<std::thread::id> answered_by{};
+
+ private:
+  std::mutex lock_;
+  std::condition_variable woken_;
+  std::optional<std::chrono::steady_clock::time_point> due_;
+  bool interrupted_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("beside a thread in the background who asks and waits hears the answer itself") {
+  answering_network network;
+  network_turn turn(network);
+  std::atomic<bool> stops = false;
+  std::thread background([&] { turn.attend([&] { return stops.load(); }); });
+  for (int n = 1; n <= 20; ++n) {
+    turn.wait_after([&] { network.ask(); }, [&] { return network.answers == n; });
+    CHECK(network.answered_by.load() == std::this_thread::get_id());
+    if (n % 2 == 0) std::this_thread::sleep_for(1ms);  // or the thread in the background has not had its turn again
+  }
+  // While nobody waits it is there for whatever comes.
+  {
+    std::lock_guard const mine(turn);
+    network.ask();
+  }
+  auto const end = std::chrono::steady_clock::now() + 10s;
+  while (network.answers == 20 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+  CHECK(network.answered_by.load() == background.get_id());
+  stops = true;
+  turn.wake();
+  background.join();
 }

@@ -107,6 +107,22 @@ class network_turn {
       if (--t.waiting_ == 0 && t.sleeping_ != 0) t.changed_->notify_all();
     }
   };
+  /// Has the turn, without the lock, and gives it back, with it.
+  struct in_turn {
+    network_turn& t;
+    std::unique_lock<std::mutex>& guard;
+    in_turn(network_turn& all, std::unique_lock<std::mutex>& held) : t(all), guard(held) {
+      t.taken_ = true;
+      guard.unlock();
+    }
+    in_turn(in_turn const&) = delete;
+    in_turn& operator=(in_turn const&) = delete;
+    ~in_turn() {
+      guard.lock();
+      t.taken_ = t.attended_ = false;
+      if (t.wanting_ != 0 || t.sleeping_ != 0) t.changed_->notify_all();
+    }
+  };
   struct nothing {
     void operator()() const noexcept {}
   };
@@ -134,25 +150,14 @@ class network_turn {
   template <class Done, class First = nothing>
   void take_turn(std::unique_lock<std::mutex>& guard, Done const& done, clock::time_point deadline,
                  First const& first = {}) {
-    taken_ = true;
-    guard.unlock();
-    try {
-      first();
-      while (!done()) {
-        network_.run_one(deadline);
-        if (stirred_.exchange(false, std::memory_order_relaxed) || wanting_.load(std::memory_order_relaxed) != 0 ||
-            !is_before(deadline))
-          break;
-      }
-    } catch (...) {
-      guard.lock();
-      taken_ = attended_ = false;
-      changed_->notify_all();
-      throw;
+    in_turn const mine(*this, guard);
+    first();
+    while (!done()) {
+      network_.run_one(deadline);
+      if (stirred_.exchange(false, std::memory_order_relaxed) || wanting_.load(std::memory_order_relaxed) != 0 ||
+          !is_before(deadline))
+        break;
     }
-    guard.lock();
-    taken_ = attended_ = false;
-    if (wanting_ != 0 || sleeping_ != 0) changed_->notify_all();
   }
 
   net::network& network_;
