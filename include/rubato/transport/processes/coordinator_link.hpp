@@ -45,6 +45,8 @@ template <class Options>
 void receive_control(wire::frame_header const& header, std::span<std::byte const> meta,
                      std::vector<std::byte>& into, std::vector<std::span<std::byte>>& body);
 
+class network_turn;
+
 /// Why a process cannot go on.
 class breakdown {
  public:
@@ -92,6 +94,9 @@ class coordinator_link final : net::link_user {
   void send(std::shared_ptr<net::reliable_frame const> frame);
   void flush() { link_->flush(); }
   void close() noexcept;
+  /// Says that this process has ended well, and waits until the coordinator has heard it, as long as that is there. For
+  /// the last thread that uses the network.
+  void take_leave(network_turn& turns);
   [[nodiscard]] std::size_t unacknowledged() const noexcept { return link_->unacknowledged(); }
 
  private:

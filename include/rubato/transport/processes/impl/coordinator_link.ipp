@@ -12,6 +12,7 @@
 #include "rubato/net/log.hpp"
 #include "rubato/net/proof.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
+#include "rubato/transport/processes/network_turn.hpp"
 #include "rubato/wire/messages.hpp"
 
 namespace rubato::detail {
@@ -153,6 +154,13 @@ void coordinator_link::send(wire::control_message const& message) {
 void coordinator_link::send(std::shared_ptr<net::reliable_frame const> frame) {
   link_->send(std::move(frame));
   link_->flush();
+}
+
+void coordinator_link::take_leave(network_turn& turns) {
+  send(wire::farewell{});
+  // Over a slow line much may be before it. Of a coordinator that is gone nothing is waited for any more.
+  auto const end = network_.now() + std::max(place_.patience, place_.silence + place_.reconnect);
+  turns.wait([&] { return unacknowledged() == 0; }, end);
 }
 
 void coordinator_link::begin(net::link&, wire::frame_header const& header,

@@ -70,12 +70,7 @@ peer_links::peer_links(user& of, std::unique_ptr<net::network> network, net::dep
 peer_links::~peer_links() {
   end_threads();
   leaving_ = true;
-  if (!broken_) {
-    coordinator_.send(wire::farewell{});
-    // Over a slow line much may be before it. A coordinator that is gone is given up sooner.
-    auto const end = network_->now() + std::max(place_.patience, place_.silence + place_.reconnect);
-    turn_.wait([&] { return coordinator_.unacknowledged() == 0 || is_broken(); }, end);
-  }
+  if (!broken_) coordinator_.take_leave(turn_);
   for (neighbor& n : neighbors_) {
     if (n.to) n.to->close();
     if (n.from) n.from->close();

@@ -71,12 +71,7 @@ worker_links::~worker_links() {
   }
   end_keeper();
   leaving_ = true;
-  if (!broken_) {
-    coordinator_.send(wire::farewell{});
-    // Over a slow line much may be before it. A coordinator that is gone is given up sooner.
-    auto const end = network_->now() + std::max(place_.patience, place_.silence + place_.reconnect);
-    turn_.wait([&] { return coordinator_.unacknowledged() == 0 || is_broken(); }, end);
-  }
+  if (!broken_) coordinator_.take_leave(turn_);
   for (auto& s : servers_) s->link.close();
   coordinator_.close();
 }
