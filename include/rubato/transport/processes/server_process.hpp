@@ -108,20 +108,22 @@ class server_process final : coordinator_user {
   void take_commit(session& s, wire::frame_header const& header);
   void check_may_be_late(session const& s, sender const& from, refusal why);
   [[nodiscard]] refusal apply(session const& s, wire::frame_header const& header, commit_message&& m);
+  void refuse(session& s, sender const& whom, std::uint64_t ticket, refusal why);
+
+  // what is kept for worker processes
   void check_held(session& s, std::uint64_t bytes);
+  void check_debt(session const& s) const;
   void take_rows(session const& s, commit_message const& m);
   void recount_rows(wire::begin_stage const& m);
   void recount_rows(std::size_t table);
   void check_limits(session& s);
   [[noreturn]] void beyond_limits(session const& s, char const* name, std::uint64_t most, std::string const& what);
-  void weigh_memory();
   [[nodiscard]] std::uint64_t held_of(session const& s, std::uint64_t overhead) const;
-  void refuse(session& s, sender const& whom, std::uint64_t ticket, refusal why);
+  void weigh_memory();
 
   // reads
   void take_request(session& s, asked_read& asked);
   [[nodiscard]] bool joins(session& s, asked_read& asked);
-  void check_debt(session const& s) const;
   void observe(session& s, asked_read const& asked);
   void answer(session& s, asked_read const& asked, read_slot& slot, duration held);
   [[nodiscard]] std::uint64_t send_answer(session& s, wire::frame_header const& h, wire::reply_meta& meta,

@@ -2,14 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
 #include <numeric>
 #include <utility>
 #include <variant>
 
 #include "rubato/core/error.hpp"
-#include "rubato/core/run_stopped.hpp"
-#include "rubato/server/server_group.hpp"
 #include "rubato/transport/processes/outbound_frames.hpp"
 #include "rubato/transport/processes/worker_process.hpp"
 
@@ -39,135 +36,6 @@ struct worker_process::worker_thread final : worker_participant {
   process_endpoint link;
   std::atomic<bool> may_start = false;
 };
-
-// ---- a worker's end
-
-process_endpoint::process_endpoint(worker_process& run, sender const& self)
-    : run_(run), self_(self), questions_(run.plan(), run.options_.sparse_max) {}
-
-time_point process_endpoint::now() const { return run_.now(); }
-bool process_endpoint::scatters() const noexcept { return run_.shared() == nullptr; }
-bool process_endpoint::shares_reads() const noexcept { return run_.shared() != nullptr; }
-
-void process_endpoint::checkpoint() {
-  if (run_.stopping()) throw run_stopped{};
-  if (run_.any_refused_.load(std::memory_order_acquire)) run_.throw_if_refused(self_.worker);
-}
-
-void process_endpoint::enlist(clock_index at) {
-  if (auto* const cache = run_.shared()) reader_ = cache->enlist(asked_, self_.worker, at);
-}
-
-void process_endpoint::post(server_id s, commit_message&& m) {
-  checkpoint();
-  clock_index const next = m.stamp.next();
-  if (auto* const cache = run_.shared()) cache->posting(*reader_, s, next);
-  run_.links_->post(s, std::make_shared<commit_frame const>(std::move(m), run_.plan().tables()));
-  if (auto* const cache = run_.shared()) cache->posted(*reader_, s, next);
-}
-
-/// Who is thrown out while asking waits for no answer.
-template <class F>
-void process_endpoint::asking(F f) {
-  try {
-    checkpoint();
-    f();
-  } catch (...) {
-    withdraw();
-    asked_.forget();
-    throw;
-  }
-}
-
-void process_endpoint::withdraw() {
-  unasked_.clear();
-  if (reader_) run_.shared()->forget(*reader_);
-  {
-    std::lock_guard const mine(run_.links_->turns());
-    cut_ = nullptr;  // first: a grant that comes later must find nothing to count down
-  }
-  run_.links_->withdraw(asked_);
-}
-
-void process_endpoint::request(server_id s, std::size_t table, read_header const& read, read_slot& slot) {
-  asking([&] {
-    if (auto* const cache = run_.shared()) return cache->request(*reader_, s, table, read, slot);
-    slot.arrived = slot.admitted = time_point{};
-    read_question& q = questions_.of(table, s);
-    q.renew(read, slot, asked_);
-    unasked_.push_back({s, &q});
-  });
-}
-
-void process_endpoint::start() {
-  asking([&] { run_.links_->start(unasked_); });
-  unasked_.clear();
-}
-
-void process_endpoint::request_cut(read_header const& read, cut_slot& slot) {
-  asking([&] {
-    slot.arrived = slot.admitted = time_point{};
-    {
-      std::lock_guard const mine(run_.links_->turns());
-      cut_ = &slot;
-      asked_.missing.fetch_add(1, std::memory_order_relaxed);
-    }
-    run_.links_->tell(wire::cut_request{read.from, read.clock, read.bound, slot.pull});
-  });
-}
-
-void process_endpoint::release_cut() { run_.links_->tell(wire::cut_release{self_}); }
-
-void process_endpoint::grant(wire::cut_grant const& m) {
-  if (cut_ == nullptr) return;
-  cut_slot& slot = *std::exchange(cut_, nullptr);
-  slot.cut = std::make_shared<commit_cut const>(m.below, m.c_min);
-  slot.admitted = slot.arrived + m.held;
-  asked_.missing.fetch_sub(1, std::memory_order_release);
-}
-
-void process_endpoint::wait() {
-  bool complete = false;
-  asking([&] {
-    complete = run_.links_->wait_for(
-        asked_, [this] { return run_.stopping() || run_.is_refused(self_.worker); }, unasked_);
-  });
-  unasked_.clear();
-  if (!complete) withdraw();
-  checkpoint();
-  if (refusal const r = asked_.raise_failure(); r != refusal::none) run_.links_->raise(r);
-}
-
-void process_endpoint::pause(time_point until) {
-  constexpr duration as_good_as_never = std::chrono::hours(24 * 365 * 100);
-  run_.links_->turns().wait([this] { return run_.stopping(); },
-                            run_.began_ + std::min(until.since_start(), as_good_as_never));
-  checkpoint();
-}
-
-void process_endpoint::report_commit(clock_index now_at) { report({self_.worker, now_at, {}}); }
-void process_endpoint::report_loss(double loss) {
-  if (!run_.evaluates_loss()) report({self_.worker, {}, loss});
-}
-void process_endpoint::report(pace_report const& said) {
-  checkpoint();
-  run_.links_->tell(wire::pace_note{self_.stage, said});
-}
-
-std::optional<conductor::order> process_endpoint::take_order() {
-  if (!has_orders_.load(std::memory_order_acquire)) return std::nullopt;
-  std::lock_guard const guard(lock_);
-  std::optional first = std::move(orders_.front());
-  orders_.erase(orders_.begin());
-  has_orders_.store(!orders_.empty(), std::memory_order_relaxed);
-  return first;
-}
-
-void process_endpoint::give(conductor::order const& order) {
-  std::lock_guard const guard(lock_);
-  orders_.push_back(order);
-  has_orders_.store(true, std::memory_order_release);
-}
 
 // ---- a run
 
@@ -565,67 +433,6 @@ void worker_process::end_loss_thread() {
   if (auto const ended = std::exchange(loss_thread_, nullptr)) ended->join();
   std::lock_guard const guard(lock_);
   losses_end_ = loss_wanted_ = false;
-}
-
-// ---- the parameters
-
-std::vector<table_state> worker_process::ask_states(std::size_t table) const {
-  std::vector<read_slot> slots(plan().servers());
-  std::vector<std::unique_ptr<read_question>> questions;
-  inquiry asked;
-  for (std::uint32_t s = 0; s < plan().servers(); ++s) {
-    questions.push_back(
-        std::make_unique<read_question>(plan(), table, server_id{s}, options_.sparse_max));
-    questions.back()->renew_observation(slots[s], asked);
-    links_->ask(server_id{s}, *questions.back());
-  }
-  wait_for(asked);
-  std::vector<table_state> states(slots.size());
-  for (std::size_t s = 0; s < slots.size(); ++s) swap(states[s], slots[s].state);
-  return states;
-}
-
-void worker_process::wait_for(inquiry& asked) const {
-  try {
-    if (links_->wait_for(asked, [] { return false; })) {
-      if (refusal const r = asked.refused.load(std::memory_order_relaxed); r != refusal::none)
-        links_->raise(r);
-      return;
-    }
-  } catch (...) {
-    links_->withdraw(asked);
-    throw;
-  }
-  links_->withdraw(asked);
-  throw lost_error("the parameters cannot be read: " + links_->why_broken().sentence());
-}
-
-void worker_process::read_whole(std::size_t table, std::byte* out) const {
-  plan().table(table).assemble(ask_states(table), out);
-}
-
-void worker_process::read_touched(std::size_t table, std::vector<std::uint64_t>& keys,
-                                  raw_array& values) const {
-  gather_touched(ask_states(table), plan().table(table).row_bytes(), keys, values);
-}
-
-std::uint64_t worker_process::updates() const {
-  inquiry asked;
-  std::deque<count_question> questions;
-  for (std::uint32_t s = 0; s < plan().servers(); ++s)
-    links_->ask(server_id{s}, questions.emplace_back(asked));
-  wait_for(asked);
-  std::uint64_t most = 0;
-  for (auto const& q : questions) most = std::max(most, q.count);
-  return most;
-}
-
-server_group const& worker_process::servers() const {
-  throw usage_error(errc::stale_handle, "the servers of this cluster are in other processes");
-}
-
-net::address worker_process::bound() const {
-  throw usage_error(errc::stale_handle, "a worker process does not listen");
 }
 
 }  // namespace rubato::detail
