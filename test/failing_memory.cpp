@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "seeds.hpp"
 
@@ -14,8 +15,9 @@ thread_local std::size_t requests_left = endless;
 
 bool memory_can_end() noexcept { return !sanitized(); }
 
-end_of_memory::end_of_memory(std::size_t after) noexcept { requests_left = after; }
-end_of_memory::~end_of_memory() { requests_left = endless; }
+end_of_memory::end_of_memory(std::size_t after) noexcept : before_(std::exchange(requests_left, after)) {}
+end_of_memory::~end_of_memory() { requests_left = before_; }
+no_end_of_memory::no_end_of_memory() noexcept : end_of_memory(endless) {}
 
 }  // namespace rubato::test
 
