@@ -5,7 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
+#include "rubato/core/large_pages.hpp"
 #include "rubato/core/mix.hpp"
 
 namespace rubato::detail {
@@ -18,7 +21,8 @@ struct row_hash {
 
 /// A map from rows (or keys), flat in memory.
 template <class Value>
-using row_map = tsl::robin_map<std::uint64_t, Value, row_hash>;
+using row_map = tsl::robin_map<std::uint64_t, Value, row_hash, std::equal_to<std::uint64_t>,
+                               array_allocator<std::pair<std::uint64_t, Value>>>;
 
 /// Empties a map in time proportional to what it holds, whatever it once held.
 template <class Value>

@@ -1,11 +1,13 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include "rubato/core/impl/large_pages.ipp"
 #include "rubato/core/impl/machine_memory.ipp"
 #include "rubato/core/impl/thread_source.ipp"
 #include "rubato/partition/impl/key_ranges.ipp"
 #include "rubato/partition/impl/layout.ipp"
 #include "rubato/partition/impl/on_servers.ipp"
+#include "rubato/storage/impl/chunk_region.ipp"
 #include "rubato/storage/impl/shared_update.ipp"
 #include "rubato/server/impl/agreement.ipp"
 #include "rubato/server/impl/blueprint.ipp"

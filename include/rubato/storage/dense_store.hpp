@@ -16,6 +16,7 @@
 #include "rubato/core/prefetch.hpp"
 #include "rubato/storage/arithmetic.hpp"
 #include "rubato/storage/block.hpp"
+#include "rubato/storage/chunk_region.hpp"
 #include "rubato/storage/concepts.hpp"
 #include "rubato/storage/table_state.hpp"
 
@@ -82,7 +83,8 @@ std::size_t add_rows_of_chunk(T* to, std::size_t chunk, std::size_t chunk_size, 
 ///
 /// A reader takes references to the chunks and copies without any lock; a fold writes in place
 /// where nobody refers to a chunk, and into a new one otherwise. Memory is one set of parameters,
-/// plus one for each older state that somebody still holds.
+/// plus one for each older state that somebody still holds. Chunks of a large table lie side by side, in large pages
+/// where the system has them.
 template <parameter T>
 class dense_store {
  public:
@@ -96,7 +98,8 @@ class dense_store {
         chunk_size_(table_state::chunk_bytes(s.width * sizeof(T)) / sizeof(T)),
         chunk_shift_(std::has_single_bit(chunk_size_) ? std::countr_zero(chunk_size_) : 0),
         chunk_count_((elements_ + chunk_size_ - 1) / chunk_size_),
-        memory_(s.memory),
+        region_(s.memory == nullptr ? detail::chunk_region::make(chunk_count_, chunk_size_ * sizeof(T)) : nullptr),
+        memory_(s.memory == nullptr ? region_.get() : s.memory),
         chunks_(std::make_unique<guarded[]>(chunk_count_)) {
     for (std::size_t i = 0; i < chunk_count_; ++i) {
       chunks_[i].lock.set(s.threads);
@@ -246,7 +249,8 @@ class dense_store {
   std::size_t chunk_size_;  ///< in elements, whole rows
   int chunk_shift_;         ///< log2 of it, where it is a power of two: divisions are slow; else 0
   std::size_t chunk_count_;
-  block_memory* memory_;  ///< that chunks are in, where there is room; none: the heap
+  detail::chunk_region::owner region_;  ///< of a large table; none where it is in other memory
+  block_memory* memory_;                ///< that chunks are in, where there is room; none: the heap
   std::unique_ptr<guarded[]> chunks_;
 };
 

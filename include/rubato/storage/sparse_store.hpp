@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "rubato/core/large_pages.hpp"
 #include "rubato/core/optional_mutex.hpp"
 #include "rubato/core/row_map.hpp"
 #include "rubato/storage/arithmetic.hpp"
@@ -76,7 +77,7 @@ class sparse_store {
   struct stripe {
     optional_mutex lock;
     detail::row_map<std::size_t> slots;  // row → index of its values
-    std::vector<T> values;
+    std::vector<T, detail::array_allocator<T>> values;
   };
 
   static constexpr std::size_t stripes = 32;
