@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <limits>
-#include <utility>
 
 #include "seeds.hpp"
 
@@ -15,9 +14,8 @@ thread_local std::size_t requests_left = endless;
 
 bool memory_can_end() noexcept { return !sanitized(); }
 
-end_of_memory::end_of_memory(std::size_t after) noexcept : before_(std::exchange(requests_left, after)) {}
-end_of_memory::~end_of_memory() { requests_left = before_; }
-no_end_of_memory::no_end_of_memory() noexcept : end_of_memory(endless) {}
+end_of_memory::end_of_memory(std::size_t after) noexcept { requests_left = after; }
+end_of_memory::~end_of_memory() { requests_left = endless; }
 
 }  // namespace rubato::test
 

@@ -10,22 +10,13 @@ namespace rubato::test {
 [[nodiscard]] bool memory_can_end() noexcept;
 
 /// While it lives, this thread's `new` gives memory so many times more, and then throws. Assert on what happened
-/// afterwards, which takes memory. Within one that lives, another one is for what it does not mean.
+/// afterwards, which takes memory.
 class end_of_memory {
  public:
   explicit end_of_memory(std::size_t after) noexcept;
   end_of_memory(end_of_memory const&) = delete;
   end_of_memory& operator=(end_of_memory const&) = delete;
   ~end_of_memory();
-
- private:
-  std::size_t before_;
-};
-
-/// While it lives, this thread has all memory again.
-class no_end_of_memory : end_of_memory {
- public:
-  no_end_of_memory() noexcept;
 };
 
 /// Calls `f(attempt)` again and again, where `attempt(g)` calls `g` with memory that ends the first time that it wants

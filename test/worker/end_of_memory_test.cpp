@@ -5,29 +5,23 @@
 #include <catch2/catch.hpp>
 
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <new>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
 #include <rubato/protocol/asp.hpp>
-#include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
-#include <rubato/protocol/visibility.hpp>
 #include <rubato/server/blueprint.hpp>
 #include <rubato/server/server_group.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/sparse.hpp>
 #include <rubato/storage/table_description.hpp>
 #include <rubato/transport/in_process.hpp>
-#include <rubato/transport/simulated.hpp>
 #include <rubato/transport/threads/thread_process.hpp>
 
 #include "failing_memory.hpp"
@@ -102,86 +96,6 @@ TEST_CASE("reads in whose middle memory ends may be done again", "[threads]") {
   rb::rules const p = GENERATE(rb::rules(rb::asp{}), rb::rules(rb::ssp{.staleness = 2}));
   read_without_memory(rb::in_process{.workers = 1, .servers = 2}, p, together, fails_at);
   read_without_memory(rb::in_process{.workers = 1, .servers = 2, .process_cache = true}, p, together, fails_at);
-}
-
-namespace {
-
-constexpr rb::dense<std::int64_t, rb::sum> all_of_them{.rows = rows};
-
-/// Two workers, of which the second one comes to a clock only once the first one is about to read of it.
-template <class Read>
-void read_and_wait(bool together, Read read) {
-  rb::cluster c{rb::in_process{.workers = 2, .servers = 2}, rb::ssp{.staleness = 0}, all_of_them,
-                rb::sparse<std::int64_t, rb::sum>{}, all_of_them};
-  std::atomic<int> reading = 0;
-  c.run([&](auto& w) {
-    reads r;
-    for (int clock = 1; clock <= clocks; ++clock) {
-      if (w.rank() == 1) {
-        while (reading.load() < clock) std::this_thread::sleep_for(std::chrono::microseconds(50));
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it waits by now
-      }
-      w[rb::table<0>].push(integers(rows, 1));
-      w[rb::table<1>].push(r.some, integers(r.some.size(), 1));
-      w[rb::table<2>].push(integers(rows, 1));
-      w.step();
-      if (w.rank() == 1) continue;
-      reading.store(clock);
-      read(clock, [&] { together ? r.together(w) : r.one_by_one(w); });
-      r.check(2 * clock);
-    }
-    reading.store(clocks);
-  });
-}
-
-}  // namespace
-
-TEST_CASE("reads that wait, in whose middle memory ends, may be done again, and later ones wait for what they need",
-          "[threads]") {
-  bool const together = GENERATE(false, true);
-  std::size_t const times = rb::test::for_each_end_of_memory([&](auto attempt) {
-    read_and_wait(together, [&](int clock, auto read) {
-      if (clock != 1 || !attempt(read)) {
-        try {
-          read();
-        } catch (std::bad_alloc const&) {
-          REQUIRE_FALSE(together);  // what had been asked for ahead, by the failed one
-          read();
-        }
-      }
-    });
-  });
-  CHECK((times > 5 || !rb::test::memory_can_end()));
-}
-
-TEST_CASE("in virtual time, what memory was too short to send is not under way: reads and commits that follow end") {
-  bool const commits = GENERATE(false, true);
-  rb::rules const strictly = rb::with(rb::ssp{.staleness = 0}, rb::strict{});
-  std::size_t const times = rb::test::for_each_end_of_memory([&](auto attempt) {
-    // So many that the queue of events has to grow.
-    rb::cluster c{rb::simulated{.workers = 2, .servers = 80}, strictly, all_of_them,
-                  rb::sparse<std::int64_t, rb::sum>{}, all_of_them};
-    c.run([&](auto& w) {
-      reads r;
-      for (int clock = 1; clock <= clocks; ++clock) {
-        w[rb::table<0>].push(integers(rows, 1));
-        w[rb::table<1>].push(r.some, integers(r.some.size(), 1));
-        w[rb::table<2>].push(integers(rows, 1));
-        bool const fails = clock == 1 && w.rank() == 0;
-        auto const commit = [&] { w.commit(); };
-        if (!fails || !commits || !attempt(commit)) commit();
-        auto const ask = [&] {
-          w[rb::table<0>].prefetch();
-          w[rb::table<1>].prefetch(r.some);
-          w[rb::table<2>].prefetch();
-        };
-        if (!fails || commits || !attempt(ask)) ask();
-        r.one_by_one(w);
-        r.check(2 * clock);
-      }
-    });
-  });
-  CHECK((times > (commits ? 1 : 5) || !rb::test::memory_can_end()));
 }
 
 namespace {

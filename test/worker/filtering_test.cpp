@@ -17,7 +17,6 @@
 #include <rubato/protocol/gaia.hpp>
 #include <rubato/storage/update.hpp>
 
-#include "failing_memory.hpp"
 #include "storage/updates.hpp"
 
 using namespace rubato;
@@ -128,37 +127,4 @@ TEST_CASE("filtering: sums are of all servers' parts, slots stay from commit to 
   auto const more = commit(2, 1, 5);
   CHECK_FALSE(more[0].sent);  // zeros
   CHECK(values_of<double>(*more[1].sent) == doubles(8, 3));
-}
-
-TEST_CASE("filtering: where memory ends in its middle, slots are told once, and the same is sent and carried",
-          "[worker][filter]") {
-  bool const by_row = GENERATE(false, true);
-  auto const split = [&](auto f, auto&& divide) {
-    std::vector<doubles> got;
-    for (std::int64_t clock = 0; clock < 3; ++clock) {
-      auto part = whole({1, 3, 0, 0, 9, 0, 0, static_cast<double>(clock)});
-      f.begin(clock_index{clock}, false);
-      if (f.measures()) f.measure(0, *part);
-      f.decide();
-      divided_update const halves = divide(f, part, clock);
-      for (auto const* half : {&halves.sent, &halves.carried})
-        got.push_back(*half ? values_of<double>(**half) : doubles{});
-    }
-    return got;
-  };
-  auto const both = [&](auto&& divide) {
-    if (by_row) return split(filtering_of(one_fragment{.fragments = 2}), divide);
-    return split(filtering_of(differences{}), divide);
-  };
-  auto const expected = both([](auto& f, auto& part, std::int64_t) { return f.split(0, std::move(part)); });
-  std::size_t const times = test::for_each_end_of_memory([&](auto attempt) {
-    auto const got = both([&](auto& f, auto& part, std::int64_t clock) {
-      divided_update halves;
-      auto const divide = [&] { halves = f.split(0, std::move(part)); };
-      if (clock != 0 || !attempt(divide)) divide();
-      return halves;
-    });
-    REQUIRE(got == expected);
-  });
-  CHECK((times > 1 || !test::memory_can_end()));
 }

@@ -8,8 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "failing_memory.hpp"
-
 using namespace rubato;
 
 namespace {
@@ -152,33 +150,4 @@ TEST_CASE("freshness: a copy will do by its server clock, or as one of this cloc
   CHECK(f.allows(mark(4, 7, 4)));
   CHECK_FALSE(f.allows(mark(4, 7, 3)));
   CHECK_FALSE(f.allows(mark(4, 8, 4)));
-}
-
-TEST_CASE("row_cache: where memory ends nothing has changed, and a full one takes none") {
-  constexpr std::size_t capacity = 20;
-  auto const is_right = [](cache_of_pairs& cache, std::uint64_t end) {
-    for (std::uint64_t k = 0; k < end; ++k)
-      if (auto const x = static_cast<float>(k); cache.find(k) != nullptr) REQUIRE(cache.row(k) == floats{x, -x});
-  };
-  for (std::uint64_t last = 0; last < 3 * capacity; ++last) {
-    std::size_t const times = test::for_each_end_of_memory([&](auto attempt) {
-      cache_of_pairs cache(capacity);
-      auto const put = [&](std::uint64_t k) {
-        auto const x = static_cast<float>(k);
-        float const values[] = {x, -x};
-        (void)cache.row_cache::put(k, {.fetch = k + 1}, clock_index{0}, std::as_bytes(std::span(values)).data());
-      };
-      for (std::uint64_t k = 0; k < last; ++k) put(k);
-      if (!attempt([&] { put(last); })) {
-        REQUIRE(cache.size() == last);  // of which none had to go
-        is_right(cache, last);
-        put(last);
-      }
-      REQUIRE(cache.find(last) != nullptr);
-      for (std::uint64_t k = last + 1; k < last + 30; ++k) put(k);
-      REQUIRE(cache.size() == capacity);
-      is_right(cache, last + 30);
-    });
-    REQUIRE((last < capacity || times == 0));
-  }
 }

@@ -24,7 +24,6 @@
 #include <rubato/worker/accumulator.hpp>
 #include <rubato/worker/replica.hpp>
 
-#include "failing_memory.hpp"
 #include "seeds.hpp"
 #include "storage/updates.hpp"
 
@@ -297,41 +296,6 @@ TEST_CASE("update_filter: rows are found in a committed update from which others
       CHECK(a.empty() == (filter.small == small_entries::drop));
     }
   }
-}
-
-TEST_CASE("update_filter: where memory ends while an update is divided, all of it is still there, and rows are found") {
-  update_filter const filter = GENERATE(dropping, carrying);
-  bool const whole = GENERATE(false, true);
-  auto const push = [&](accumulator& a) {
-    if (whole) push_whole(a, doubles(200));
-    for (std::uint64_t row = 0; row < 40; ++row)
-      push_row(a, row * 2, {row % 3 == 0 ? static_cast<double>(row) + 1 : 0.125, 0.0625});
-  };
-  accumulator expected(100, 2 * sizeof(double), {});
-  push(expected);
-  auto const sent = expected.take_indexed<double>(at(3), filter);
-  std::size_t const times = test::for_each_end_of_memory([&](auto attempt) {
-    accumulator a(100, 2 * sizeof(double), {});
-    push(a);
-    committed_update got;
-    auto const take = [&] { got = a.take_indexed<double>(at(3), filter); };
-    if (!attempt(take)) {
-      REQUIRE(row_of(a.find(2), 2) == doubles{0.125, 0.0625});
-      take();
-    }
-    REQUIRE(got.part->rows == sent.part->rows);
-    REQUIRE(values_of<double>(*got.part) == values_of<double>(*sent.part));
-    for (std::uint64_t row = 0; row < 100; ++row) {
-      std::byte const* const found = got.find(row, 2 * sizeof(double));
-      REQUIRE((found != nullptr) == (row < 80 && row % 6 == 0));
-      if (found != nullptr) REQUIRE(row_of(found, 2) == doubles{static_cast<double>(row / 2) + 1, 0});
-      std::byte const* const rest = a.find(row);
-      std::byte const* const expected_rest = expected.find(row);
-      REQUIRE((rest == nullptr) == (expected_rest == nullptr));
-      if (rest != nullptr) REQUIRE(row_of(rest, 2) == row_of(expected_rest, 2));
-    }
-  });
-  CHECK((times > 1 || (!whole && filter.small == small_entries::drop) || !test::memory_can_end()));
 }
 
 TEST_CASE("update_filter: the index stays as it is where all rows stay") {

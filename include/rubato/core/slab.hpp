@@ -1,8 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -13,16 +11,7 @@ namespace rubato::detail {
 template <class T>
 class slab {
  public:
-  /// For one value more. Neither to put it nor to take it out takes memory then.
-  void make_room() {
-    if (!free_.empty() || values_.size() < values_.capacity()) return;
-    std::size_t const more = std::max<std::size_t>(1, 2 * values_.size());
-    free_.reserve(more);
-    values_.reserve(more);
-  }
-  /// Where memory ends, `value` is as it was.
   std::uint32_t put(T&& value) {
-    make_room();
     if (free_.empty()) {
       values_.push_back(std::move(value));
       return static_cast<std::uint32_t>(values_.size() - 1);
@@ -32,7 +21,7 @@ class slab {
     values_[at] = std::move(value);
     return at;
   }
-  [[nodiscard]] T take(std::uint32_t at) noexcept {
+  [[nodiscard]] T take(std::uint32_t at) {
     free_.push_back(at);
     return std::move(values_[at]);
   }

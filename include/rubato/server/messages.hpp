@@ -23,16 +23,13 @@ struct sender {
   friend bool operator==(sender const&, sender const&) = default;
 };
 
-/// An update for each table.
-using commit_parts = short_list<shared_update, 2>;
-
 /// One worker's commit for one server: the updates that it pushed since its last commit, one part for
 /// each table. Every commit goes to every server, with empty parts where it has nothing for it.
 struct commit_message {
   sender from{};
   clock_index stamp{};      ///< the worker's clock before the commit
   version_index version{};  ///< V(m): the version that the updates belong to
-  commit_parts parts{};
+  short_list<shared_update, 2> parts{};
   time_point arrived{};     ///< at the server, by whoever drives it; only where the admission extends
 
   /// What it takes on a wire, without framing.

@@ -100,20 +100,14 @@ class accumulator {
 
   /// The sum for a row; nullptr where nothing was pushed.
   [[nodiscard]] std::byte* find(std::uint64_t row) {
-    make_findable();
+    if (!indexed_) index();
     return empty() ? nullptr : detail::find_row(*current_, slots_.get(), row, row_bytes_);
   }
 
   [[nodiscard]] update const* current() const noexcept { return empty() ? nullptr : &*current_; }
 
-  // What is taken out takes memory, if at all, before anything has changed.
-
   /// The update to commit, and a fresh start.
   [[nodiscard]] shared_update take();
-  /// Has rows found, so that `take_indexed` takes no memory.
-  void make_findable() {
-    if (!indexed_) index(*current_);
-  }
   /// The same, with the means to find its rows.
   [[nodiscard]] committed_update take_indexed(clock_index stamp);
   /// Such a one is needed no more: its means serve the next.
@@ -160,11 +154,11 @@ class accumulator {
   template <parameter T>
   [[nodiscard]] committed_update take_indexed(clock_index stamp, update_filter const& filter) {
     if (filter.off() || empty()) return take_indexed(stamp);
-    make_findable();
-    update_buffer carried = split<T>(filter, true);
+    if (!indexed_) index();
+    update_buffer carried = split<T>(filter);
     // Rows that stay keep their order: if all did, their places are the same.
     if (empty()) clear_slots();
-    else if (current_->rows.size() != (slots_ ? slots_->size() : 0)) forget_rows_that_went();
+    else if (current_->rows.size() != (slots_ ? slots_->size() : 0)) index();
     auto sent = take_indexed(stamp);
     start_with(std::move(carried));
     return sent;
@@ -192,10 +186,9 @@ class accumulator {
   // ---- the filter
 
   /// Leaves in `current_` what is to be sent, if anything, and returns what is to be carried, if
-  /// anything. `slots_` are still those from before, but that they are those of a whole update that has become
-  /// keyed, if it `will_be_sought`. @pre there is a current update
+  /// anything. `slots_` are still those from before. @pre there is a current update
   template <parameter T>
-  [[nodiscard]] update_buffer split(update_filter const& given, bool will_be_sought = false) {
+  [[nodiscard]] update_buffer split(update_filter const& given) {
     update_filter const filter = given.narrowed(std::span<T const>(current_->values.as<T>()));
     auto const sent = [filter](T x) { return filter.sends(x); };
     auto const small = [filter](T x) { return x != T{} && !filter.sends(x); };
@@ -213,7 +206,6 @@ class accumulator {
     } else if (all.whole && !worth_whole(count)) {
       auto keyed = pool_.take();
       pick<T>(all, sent, count, *keyed);
-      if (will_be_sought) index(*keyed);
       current_ = std::move(keyed);
     } else {
       pick<T>(all, sent, count, all);
@@ -271,10 +263,8 @@ class accumulator {
   }
 
   void start_with(update_buffer carried);
-  /// Makes `slots_` say where an update's rows are.
-  void index(update const& of);
-  /// The same where some rows that they knew are gone, and others have moved.
-  void forget_rows_that_went() noexcept;
+  /// Makes `slots_` say where the current update's rows are.
+  void index();
   [[nodiscard]] detail::row_slots& slots() {
     if (!slots_) slots_ = std::make_unique<detail::row_slots>();
     return *slots_;

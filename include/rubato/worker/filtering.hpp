@@ -66,45 +66,31 @@ class filtering {
     if (measures()) filter_.decide(point_, sums_);
   }
 
-  /// Where memory ends, `all` stays with the caller, who calls it again with that: what slots have been told is not
-  /// told twice.
   /// @param all whole or keyed, not empty
-  [[nodiscard]] divided_update split(std::uint32_t server, update_buffer&& all) {
+  [[nodiscard]] divided_update split(std::uint32_t server, update_buffer all) {
     if (!filter_.by_element() && point_.last) return {std::move(all), {}};
-    if (!sent_) {
-      ask_rows(server, *all);
-      if (filter_.by_element()) sent_ = send(server, *all);
-    }
-    divided_update halves;
-    if (filter_.by_element()) halves = {pick(*sent_, not_zero(*sent_)), pick(*all, not_zero(*all))};
-    else halves = split_rows(*all);
-    sent_ = {};
-    all = {};
-    return halves;
+    ask_rows(server, *all);
+    if (!filter_.by_element()) return split_rows(*all);
+    update_buffer sent = pool_.take();
+    sent->whole = all->whole;
+    sent->rows = all->rows;
+    if (filter_.by_row()) sent->values.assign_zeros(all->values.size_bytes());
+    else sent->values.resize_bytes(all->values.size_bytes());
+    T *const out = sent->values.template as<T>().data(), *const left = all->values.template as<T>().data();
+    std::size_t const count = all->values.template as<T>().size();
+    if constexpr (std::is_floating_point_v<T>)
+      for_each_run(server, *all, out, [this](filter_run<T> const& run) { filter_.send(point_, run); });
+    if (point_.last)
+      for (std::size_t i = 0; i < count; ++i) out[i] += std::exchange(left[i], T{});
+    auto const not_zero = [&](T const* from) {
+      return [this, from](std::size_t row) {
+        return std::any_of(from + row * width_, from + (row + 1) * width_, [](T x) { return x != T{}; });
+      };
+    };
+    return {pick(*sent, not_zero(out)), pick(*all, not_zero(left))};
   }
 
  private:
-  /// What goes of each element; in `all` stays what does not. From where slots are told nothing fails.
-  [[nodiscard]] update_buffer send(std::uint32_t server, update& all) {
-    update_buffer sent = pool_.take();
-    sent->whole = all.whole;
-    sent->rows = all.rows;
-    if (filter_.by_row()) sent->values.assign_zeros(all.values.size_bytes());
-    else sent->values.resize_bytes(all.values.size_bytes());
-    std::span<T> const out = sent->values.template as<T>(), left = all.values.template as<T>();
-    if constexpr (std::is_floating_point_v<T>)
-      for_each_run(server, all, out.data(), [this](filter_run<T> const& run) { filter_.send(point_, run); });
-    if (point_.last)
-      for (std::size_t i = 0; i < left.size(); ++i) out[i] += std::exchange(left[i], T{});
-    return sent;
-  }
-  /// Asks of a row's place in an update whether any of its elements is not zero.
-  [[nodiscard]] auto not_zero(update const& u) const {
-    return [this, from = u.values.template as<T>().data()](std::size_t row) {
-      return std::any_of(from + row * width_, from + (row + 1) * width_, [](T x) { return x != T{}; });
-    };
-  }
-
   [[nodiscard]] std::size_t elements() const noexcept {
     return static_cast<std::size_t>(where_.rows().rows()) * width_;
   }
@@ -212,7 +198,6 @@ class filtering {
   std::vector<T> slots_;   ///< one slot of all elements after the other
   std::vector<double> sums_;
   // of the part that is being looked at
-  update_buffer sent_;  ///< the filter has been asked, and memory has ended since
   std::vector<std::uint8_t> taken_;  ///< by place in the update: whether the row goes
   std::vector<key> keys_;
   std::vector<T> beside_;

@@ -94,7 +94,7 @@ class reader {
   /// in.
   void make_room_for_commit();
   /// Before it is sent: gives up what the next clock cannot read, and own commits that no base needs.
-  /// `flush`: no other comes after it. Where memory ends, another call goes on with it.
+  /// `flush`: no other comes after it.
   void prepare_commit(bool flush);
   /// Whether a worker that ends has to commit, pushed or not.
   [[nodiscard]] bool ends_with_commit() const noexcept;
@@ -233,7 +233,6 @@ class reader {
   std::vector<share> pulled_;       ///< together, by wish
   std::vector<bool> wished_;        ///< by table
   read_rule const& renews_;
-  std::size_t begun_ = 0;   ///< replicas that know of the commit that is being prepared
   std::vector<usage> use_;  ///< by table
   clock_index renewed_ = clock_index::lowest();  ///< the last clock in which copies were renewed
 

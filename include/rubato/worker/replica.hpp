@@ -103,8 +103,7 @@ class replica {
 
   /// The update for one server, to be sent under this stamp. `keep` says that the replica will
   /// still need it: for a base that lacks it, or until a server says that it is in. `flush` says
-  /// that no commit comes after it, to which small entries could be carried. Where memory ends, the same
-  /// call once more, before any other, goes on with it: nothing is lost, and nothing goes twice.
+  /// that no commit comes after it, to which small entries could be carried.
   [[nodiscard]] virtual shared_update commit(server_id s, clock_index stamp, bool keep,
                                                              bool flush) = 0;
 

@@ -102,8 +102,7 @@ class worker_core {
   /// commits they fall by its own steps alone, so a loss that the run evaluates says more.
   void report_loss(double loss);
   /// Sends what has been pushed since the last commit, and moves to the next clock. Waits as a push
-  /// does, and for a prefetch. Where memory ends in its middle, no part of it is lost, and none goes twice: called again
-  /// it goes on with the same commit, and whatever else is called before finishes that first. O(size pushed).
+  /// does, and for a prefetch. O(size pushed).
   void commit();
 
   // ---- for whoever runs the worker

@@ -63,13 +63,12 @@ class thread_endpoint final : public endpoint {
 
  private:
   void wait_for_process();
-  void ask(server_id to, std::size_t table, read_header const& read, read_slot& slot);
 
   struct waiting {
     read_header read;
     server_id server;
     std::size_t table;
-    read_slot* slot;  ///< none: its read has failed, but its ticket is still at the server
+    read_slot* slot;
   };
   [[nodiscard]] bool joins(server_id s, read_header const& read) const noexcept;
 

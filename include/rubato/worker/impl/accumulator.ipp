@@ -14,14 +14,14 @@ shared_update accumulator::take() {
 }
 
 committed_update accumulator::take_indexed(clock_index stamp) {
-  make_findable();
+  if (!indexed_) index();
   auto slots = std::move(slots_);
   return {stamp, take(), std::move(slots)};
 }
 
 std::pair<std::byte*, bool> accumulator::row_of(std::uint64_t row) {
   if (!current_) begin(false);
-  make_findable();
+  if (!indexed_) index();
   update& u = *current_;
   if (u.whole) return {u.values.data() + static_cast<std::size_t>(row) * row_bytes_, false};
   std::size_t const slot = u.rows.size();
@@ -69,19 +69,11 @@ void accumulator::start_with(update_buffer carried) {
   indexed_ = false;  // most often nobody looks for a row of it
 }
 
-void accumulator::index(update const& of) {
+void accumulator::index() {
   clear_slots();
   indexed_ = false;  // until all are
-  for (std::size_t slot = 0; slot < of.rows.size(); ++slot) slots().emplace(of.rows[slot], slot);
+  for (std::size_t slot = 0; slot < current_->rows.size(); ++slot) slots().emplace(current_->rows[slot], slot);
   indexed_ = true;
-}
-
-void accumulator::forget_rows_that_went() noexcept {
-  std::vector<std::uint64_t> const& rows = current_->rows;
-  for (std::size_t slot = 0; slot < rows.size(); ++slot) slots_->find(rows[slot]).value() = slot;
-  for (auto at = slots_->begin(); at != slots_->end();)
-    if (at->second < rows.size() && rows[at->second] == at->first) ++at;
-    else at = slots_->erase(at);
 }
 
 }  // namespace rubato

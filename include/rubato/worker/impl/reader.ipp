@@ -464,9 +464,8 @@ void reader::prepare_commit(bool flush) {
   // Not to be left to servers' answers: those without rows of the tables that are pulled are asked nothing.
   for (std::size_t i = 0; i < replicas_.size(); ++i)
     if (!keeps_commit(i)) replicas_[i]->drop_committed();
-  for (; begun_ < replicas_.size(); ++begun_)  // each once
-    if (replicas_[begun_]->filtered()) replicas_[begun_]->begin_commit(clock_, flush);
-  begun_ = 0;
+  for (auto const& r : replicas_)
+    if (r->filtered()) r->begin_commit(clock_, flush);
 }
 
 bool reader::ends_with_commit() const noexcept {

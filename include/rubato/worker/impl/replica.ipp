@@ -191,7 +191,6 @@ class replica_of final : public replica {
 
   shared_update commit(server_id s, clock_index stamp, bool keep, bool flush) override {
     part& p = parts_[s.index()];
-    if (keep) make_room_for_one(p.committed);
     static constexpr update_filter none{};
     update_filter const& filter = flush && filter_.small == small_entries::carry ? none : filter_;
     if (filtering_ || p.left) return commit_divided(s, stamp, keep, flush, filter);
@@ -280,38 +279,18 @@ class replica_of final : public replica {
  private:
   shared_update commit_divided(server_id s, clock_index stamp, bool keep, bool flush, update_filter const& filter) {
     part& p = parts_[s.index()];
-    if (!divided_) divide(s, filter);
-    if (keep) p.own.make_findable();  // from where it is rounded nothing else fails
+    divided_update halves;
+    if (filtering_ && !p.own.empty()) halves = filtering_->split(s.value(), p.own.release());
+    else halves = p.own.template divide<T>(filter);
+    auto& [sent, carried] = halves;
+    p.own.put(std::move(sent));
     if constexpr (std::floating_point<T>)
       if (p.left) round_with_feedback<T>(updates_, *p.left, p.own, row_bytes_, flush);
     bool const kept = keep && !p.own.empty();
     if (kept) p.committed.push_back(p.own.take_indexed(stamp));
     shared_update goes = kept ? p.committed.back().part : p.own.take();
-    p.own.put(std::exchange(carried_, {}));
-    divided_ = false;
+    p.own.put(std::move(carried));
     return goes;
-  }
-  /// Leaves what is to go in its place, and what is to stay in `carried_`.
-  void divide(server_id s, update_filter const& filter) {
-    accumulator& own = parts_[s.index()].own;
-    divided_update halves;
-    if (filtering_ && !own.empty()) {
-      update_buffer all = own.release();
-      try {
-        halves = filtering_->split(s.value(), std::move(all));
-      } catch (...) {
-        own.put(std::move(all));
-        throw;
-      }
-    } else {
-      halves = own.template divide<T>(filter);
-    }
-    own.put(std::move(halves.sent));
-    carried_ = std::move(halves.carried);
-    divided_ = true;
-  }
-  static void make_room_for_one(std::vector<committed_update>& in) {
-    if (in.size() == in.capacity()) in.reserve(std::max<std::size_t>(1, 2 * in.size()));
   }
 
   /// Whether these are the first rows since the last commit, few, and none of them twice.
@@ -383,9 +362,6 @@ class replica_of final : public replica {
 
   std::vector<layout::place> places_;  // of the rows that are being pushed
   std::unique_ptr<filtering<T>> filtering_;  // none: all is sent
-  // Of the part that is being committed: memory may end in between.
-  update_buffer carried_;
-  bool divided_ = false;
 };
 
 }  // namespace detail

@@ -39,7 +39,6 @@ struct worker_core::state {
 
   void check_live() {
     if (!live) refuse_stale();
-    if (under_way != committing::nothing) finish_commit();
     link.checkpoint();
   }
   /// Of calls that take some time anyway.
@@ -82,11 +81,8 @@ struct worker_core::state {
     link.pause(until);
     metrics.wait += link.now() - before;
   }
-  /// What is under way of a commit: where memory has ended in its middle, whatever is called next goes on with it.
-  enum class committing : std::uint8_t { nothing, preparing, sending };
   void commit(bool flush);
-  void finish_commit();
-  void send_commit(server_id s);
+  [[nodiscard]] commit_message make_message(server_id s, bool flush);
 
   endpoint& link;
   blueprint const& plan;
@@ -96,8 +92,6 @@ struct worker_core::state {
   bool live = false;
   bool conducted;
   bool pushed = false;  ///< since the last commit
-  committing under_way = committing::nothing;
-  bool flushes = false;  ///< the commit that is under way
   time_point started{};
   std::thread::id thread{};             ///< that the body runs in
   std::uint64_t idle_work = 0;          ///< of pulls and pushes since the last step or commit
@@ -118,10 +112,6 @@ struct worker_core::state {
   worker_metrics metrics;
   random_stream random;
   std::vector<std::uint64_t> keys;
-  // Of a commit that is under way:
-  std::uint32_t next_server = 0;  ///< those before have theirs
-  std::size_t next_table = 0;     ///< of which its part is not there yet
-  commit_parts parts;             ///< for that server, where memory has ended
 };
 
 worker_core::worker_core(worker_setup const& setup) : state_(std::make_unique<state>(setup)) {}
@@ -171,24 +161,18 @@ void worker_core::commit() { state_->commit(false); }
 /// `flush`: what the filter would hold back goes, too.
 void worker_core::state::commit(bool flush) {
   check_thread();
-  if (live && under_way != committing::nothing) return finish_commit();
   check_live();
   idle_work = 0;
   reads.end_prefetch();
   reads.enter(reads.bound());
   reads.make_room_for_commit();
-  flushes = flush;
-  under_way = committing::preparing;
-  finish_commit();
-}
-
-void worker_core::state::finish_commit() {
   time_point const before = link.now();
-  if (under_way == committing::preparing) reads.prepare_commit(flushes);
-  under_way = committing::sending;
-  for (; next_server < plan.servers(); ++next_server) send_commit(server_id{next_server});
-  under_way = committing::nothing;
-  next_server = 0;
+  reads.prepare_commit(flush);
+  for (std::uint32_t s = 0; s < plan.servers(); ++s) {
+    commit_message message = make_message(server_id{s}, flush);
+    metrics.bytes_sent += message.bytes();
+    link.post(server_id{s}, std::move(message));
+  }
   time_point const after = link.now();
   metrics.send += after - before;
   ++metrics.commits;
@@ -226,27 +210,11 @@ void worker_core::state::refuse_thread() const {
                                             "thread pull, push and step, or run more workers");
 }
 
-/// A message that the transport has taken is not sent again, whatever came after that.
-void worker_core::state::send_commit(server_id s) {
-  commit_message m{.from = self, .stamp = reads.clock(), .version = reads.version(), .parts = std::exchange(parts, {})};
-  bool made = false;
-  try {
-    m.parts.resize(plan.tables().size());
-    for (; next_table < m.parts.size(); ++next_table)
-      m.parts[next_table] = reads.replica_of(next_table).commit(s, m.stamp, reads.keeps_commit(next_table), flushes);
-    made = true;
-    std::size_t const bytes = m.bytes();
-    link.post(s, std::move(m));
-    metrics.bytes_sent += bytes;
-  } catch (...) {
-    if (made && m.parts.empty()) {
-      ++next_server;
-      next_table = 0;
-    }
-    parts = std::move(m.parts);
-    throw;
-  }
-  next_table = 0;
+commit_message worker_core::state::make_message(server_id s, bool flush) {
+  commit_message m{.from = self, .stamp = reads.clock(), .version = reads.version(), .parts = {}};
+  for (std::size_t i = 0; i < plan.tables().size(); ++i)
+    m.parts.push_back(reads.replica_of(i).commit(s, m.stamp, reads.keeps_commit(i), flush));
+  return m;
 }
 
 // ---- for whoever runs the worker
@@ -263,7 +231,6 @@ void worker_core::start(starting_point const& at, std::uint32_t count) {
 
 void worker_core::finish() {
   state_->check_stepped();
-  if (state_->under_way != state::committing::nothing) state_->finish_commit();
   if (state_->pushed || (state_->metrics.commits != 0 && state_->reads.ends_with_commit())) state_->commit(true);
   else if (state_->reads.end_prefetch()) RUBATO_RARE("a worker ends while its copies are renewed");
   end();

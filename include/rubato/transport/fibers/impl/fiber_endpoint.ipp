@@ -45,15 +45,8 @@ void fiber_endpoint::post(server_id to, commit_message&& commit) {
   if (auto* const cache = shared()) cache->posting(reader_, to, next);
   sim::transit const t = run_.network_.send(station(), to, commit.bytes(), now(), link_draws_);
   if (auto* const cache = shared()) cache->posted(reader_, to, next);
-  auto& commits = run_.under_way_.commits;
-  commits.make_room();
-  std::uint32_t const at = commits.put({std::move(commit), t.sent});
-  try {
-    run_.queue_.push_in_turn(t.delivered, {worker_fibers::event::commit, self_.value(), to.value(), at});
-  } catch (...) {  // it is not sent
-    commit = commits.take(at).message;
-    throw;
-  }
+  std::uint32_t const at = run_.under_way_.commits.put({std::move(commit), t.sent});
+  run_.queue_.push_in_turn(t.delivered, {worker_fibers::event::commit, self_.value(), to.value(), at});
   if (t.sent > now()) sleep_until(t.sent);
 }
 
@@ -62,11 +55,11 @@ void fiber_endpoint::request(server_id to, std::size_t table, read_header const&
   if (auto* const cache = shared()) return cache->request(reader_, to, table, read, slot);
   read_ = read;
   std::uint32_t const number = add_question({&slot, to, static_cast<std::uint32_t>(table)});
+  ++outstanding_;
   slot.arrived = slot.admitted = now();
   sim::transit const t = run_.network_.send(station(), to, slot.request_bytes(), now(), link_draws_);
   run_.queue_.push_in_turn(t.delivered, {worker_fibers::event::request, self_.value(), to.value(),
                                  number});
-  ++outstanding_;  // an answer will come
 }
 
 std::uint32_t fiber_endpoint::add_question(question const& q) {
@@ -74,13 +67,11 @@ std::uint32_t fiber_endpoint::add_question(question const& q) {
   if (q.server.index() >= first_at_.size()) first_at_.resize(run_.servers_.size());
   auto const number = static_cast<std::uint32_t>(questions_.size());
   std::uint32_t last = first_at(q.server);
+  if (last == none) first_at_[q.server.index()] = number;
+  else
+    while (questions_[last].next != none) last = questions_[last].next;
   questions_.push_back(q);
-  if (last == none) {
-    first_at_[q.server.index()] = number;
-    return number;
-  }
-  while (questions_[last].next != none) last = questions_[last].next;
-  questions_[last].next = number;
+  if (last != none) questions_[last].next = number;
   return number;
 }
 
@@ -106,10 +97,10 @@ void fiber_endpoint::request_cut(read_header const& read, cut_slot& slot) {
   checkpoint();
   read_ = read;
   cut_ = &slot;
+  ++outstanding_;
   slot.arrived = slot.admitted = now();
   run_.queue_.push(now() + run_.control_latency(),
                    {worker_fibers::event::ask_cut, self_.value(), 0, 0});
-  ++outstanding_;
 }
 
 void fiber_endpoint::release_cut() {

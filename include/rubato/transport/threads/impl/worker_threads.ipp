@@ -74,22 +74,11 @@ void thread_endpoint::request(server_id to, std::size_t table, read_header const
   checkpoint();
   if (reader_) return run_.process_->cache().request(*reader_, to, table, read, slot);
   slot.arrived = slot.admitted = time_point::min();
-  try {
-    ask(to, table, read, slot);
-  } catch (...) {
-    for (waiting& w : pending_) w.slot = nullptr;  // nothing is written of a read that has failed
-    throw;
-  }
-}
-
-/// Whoever is let in later has a ticket, so there is room for what waits for it before it is taken.
-void thread_endpoint::ask(server_id to, std::size_t table, read_header const& read, read_slot& slot) {
   if (joins(to, read)) {  // what lets in the first lets in all
     slot.arrived = now();
     pending_.push_back({read, to, table, &slot});
     return;
   }
-  if (pending_.size() == pending_.capacity()) pending_.reserve(std::max<std::size_t>(4, 2 * pending_.size()));
   released_.clear();
   auto const [refused, done] = run_.servers_.server(to).admit(table, read, slot, released_);
   if (!released_.empty()) run_.release(released_);
@@ -144,15 +133,9 @@ void thread_endpoint::wait() {
   }
   checkpoint();
   if (cut_is_missing) cut_->admitted = now();
-  try {
-    for (waiting const& w : pending_) {
-      if (w.slot == nullptr) continue;
-      w.slot->admitted = now();
-      run_.servers_.server(w.server).read_released(w.table, w.read, *w.slot);
-    }
-  } catch (...) {
-    pending_.clear();  // their tickets are used up
-    throw;
+  for (waiting const& w : pending_) {
+    w.slot->admitted = now();
+    run_.servers_.server(w.server).read_released(w.table, w.read, *w.slot);
   }
   pending_.clear();
   idle_until_ = now();
