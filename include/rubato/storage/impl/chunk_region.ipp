@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstring>
+#include <limits>
+#include <new>
 
 #include "rubato/core/large_pages.hpp"
 #include "rubato/storage/chunk_region.hpp"
@@ -11,6 +13,7 @@ namespace rubato::detail {
 chunk_region::owner chunk_region::make(std::size_t chunks, std::size_t chunk_bytes) {
   constexpr std::size_t line = 64;
   std::size_t const slot = (block_ref::bytes_elsewhere(chunk_bytes) + line - 1) / line * line;
+  if (chunks > std::numeric_limits<std::size_t>::max() / slot) throw std::bad_alloc();
   if (!worth_large_pages(chunks * slot)) return nullptr;
   return owner(new chunk_region(chunks, slot));
 }
@@ -22,7 +25,7 @@ chunk_region::~chunk_region() { deallocate_array(memory_, size_); }
 
 void* chunk_region::take(std::size_t bytes) noexcept {
   std::lock_guard const guard(lock_);
-  if (bytes > slot_ || (free_ == nullptr && end_ == size_)) return nullptr;
+  if (bytes > slot_ || (free_ == nullptr && size_ - end_ < slot_)) return nullptr;
   ++away_;
   if (free_ == nullptr) {
     std::byte* const at = memory_ + end_;
