@@ -18,8 +18,8 @@ function(rubato_sanitize target)
 endfunction()
 
 # rubato_sanitize_less(target): what uses the library, and is compiled for a quarter of the time that its sanitizer takes
-# to look at each pointer before its use. A null pointer ends the program without that, too; what frames are read with is
-# in the library, where all is looked at.
+# to look at each pointer before its use. A null pointer ends the program without that, too. Functions of headers may then
+# be these in the library's place; in the fuzzers, which read what comes from outside, all is looked at.
 function(rubato_sanitize_less target)
   if(RUBATO_SANITIZE STREQUAL "address")
     target_compile_options(${target} PUBLIC -fno-sanitize=null,alignment,vptr)
