@@ -473,6 +473,18 @@ TEST_CASE("coordinator: whose links break before it has said who it is has as lo
   CHECK(guest.lost_for() == "");
 }
 
+TEST_CASE("coordinator: who never says who it is is sent away, however often its links break", "[tcp]") {
+  coordinated const run(200ms);
+  net::asio_network network;
+  stranger guest(network, run.place().coordinator, 77, run.place().silence);
+  auto const end = net::network::clock::now() + 10s;
+  while (guest.lost_for().empty() && net::network::clock::now() < end) {
+    if (guest.is_up()) guest.cut();
+    (void)test::run_until(network, [&] { return !guest.lost_for().empty(); }, 50ms);
+  }
+  CHECK_THAT(guest.lost_for(), Contains("did not say in time who it is") || Contains("was given up as lost"));
+}
+
 TEST_CASE("coordinator: who said in time who it is is let in, however long the coordinator stood still",
           "[tcp]") {
   constexpr std::chrono::milliseconds in_time = 1s;

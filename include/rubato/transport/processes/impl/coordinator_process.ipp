@@ -33,7 +33,8 @@ struct coordinator_process::guest {
   net::role as;
   net::peer_identity shown;  ///< by its last connection
   net::link link;
-  net::network::clock::time_point since;
+  net::network::clock::time_point since;  ///< when its connection last began
+  net::network::clock::time_point came = since;
   std::optional<coordination::place> place;
   std::optional<wire::registration> waits;  ///< with this, for a place whose process may come back
   std::optional<std::string> refused;       ///< why
@@ -161,9 +162,11 @@ void coordinator_process::forget_strangers() {
   bool const was_away = moment - std::exchange(looked_, moment) > in_time / 2;
   for (auto const& [session, g] : guests_) {
     if (g->link.is_over()) continue;
-    // Nor does the time count that a break takes: a link that does not come back ends by itself.
+    if (was_away) g->came = moment;
+    // Nor does the time count that a break takes, but not for ever: a link that does not come back ends by itself.
     if (was_away || !g->link.is_up()) g->since = moment;
-    if (!g->place && !g->waits && moment - g->since > in_time)
+    bool const is_late = moment - g->since > in_time || moment - g->came > 10 * in_time;
+    if (!g->place && !g->waits && is_late)
       g->link.refuse("this process did not say in time who it is");
     else if (g->link.unacknowledged_bytes() > untaken_max + 2 * control_.largest_frame())
       dismiss(*g, "it does not take what it is told");
