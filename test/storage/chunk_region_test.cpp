@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t chunk = 64 * 1024;
 constexpr std::size_t chunks = detail::large_array / chunk;
-constexpr std::size_t floats = chunks * chunk / sizeof(float);
+constexpr std::size_t elements_of_all = chunks * chunk / sizeof(float);
 
 table_state state_of(dense_store<float> const& s) {
   table_state all;
@@ -72,11 +72,11 @@ TEST_CASE("chunk_region: lives as long as its store, or any chunk of it") {
 }
 
 TEST_CASE("dense_store: a large table's chunks stay side by side, while a state of them is kept as when none is") {
-  dense_store<float> s({.rows = floats, .width = 1, .threads = threading::single});
+  dense_store<float> s({.rows = elements_of_all, .width = 1, .threads = threading::single});
   auto const places = test::places(state_of(s));
   auto [least, greatest] = std::ranges::minmax(places);
   CHECK(static_cast<std::size_t>(greatest - least) == (chunks - 1) * (chunk + 64));
-  std::vector<float> const ones(floats, 1.0F);
+  std::vector<float> const ones(elements_of_all, 1.0F);
   weighted_update<float> const u{{.keyed = false, .first = 0, .rows = {}, .values = ones}, 1.0};
   auto const fold = [&] { s.fold(std::span<weighted_update<float> const>(&u, 1)); };
   fold();
@@ -85,7 +85,7 @@ TEST_CASE("dense_store: a large table's chunks stay side by side, while a state 
     table_state const kept = state_of(s);
     fold();
     CHECK(in_common(test::places(state_of(s)), places) == 0);
-    CHECK(test::elements_of<float>(kept, floats - 2, 2) == std::vector<float>{1, 1});
+    CHECK(test::elements_of<float>(kept, elements_of_all - 2, 2) == std::vector<float>{1, 1});
   }
   fold();
   CHECK(in_common(test::places(state_of(s)), places) == chunks);  // there is room again
@@ -94,7 +94,7 @@ TEST_CASE("dense_store: a large table's chunks stay side by side, while a state 
 
 TEST_CASE("dense_store: where there is no memory for a large table there is none of it") {
   std::size_t const times = test::for_each_end_of_memory([](auto attempt) {
-    attempt([] { dense_store<float> const s({.rows = floats, .width = 1, .threads = threading::single}); });
+    attempt([] { dense_store<float> const s({.rows = elements_of_all, .width = 1, .threads = threading::single}); });
   });
   CHECK((times > 2 || !test::memory_can_end()));
 }
