@@ -160,6 +160,19 @@ TEST_CASE("frame_writer: a frame of which a part has gone stays as it was, and t
   CHECK(rest_of(w) == encoded(newest(5), {}, {}));
 }
 
+TEST_CASE("frame_writer: a newer frame takes no place of the last one while that is held", "[net]") {
+  net::frame_writer w;
+  w.add_newest(newest(1));
+  auto const given = w.next();
+  std::vector<boost::asio::const_buffer> const held(given.begin(), given.end());
+  w.hold();
+  bytes const before = copy_of(held);
+  w.add_newest(newest(2));
+  CHECK(copy_of(held) == before);
+  w.written(before.size());
+  CHECK(rest_of(w) == encoded(newest(2), {}, {}));
+}
+
 TEST_CASE("frame_writer: a newer frame takes no place of what is held, but of what waits behind it", "[net]") {
   net::frame_writer w;
   bytes const body = pattern(100'000);

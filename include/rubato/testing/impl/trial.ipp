@@ -257,7 +257,7 @@ class trial {
     duration const after = some(random_.chance(0.3) ? time : duration(std::chrono::milliseconds(5)));
     process_number const twin = add(names_[of], places_[of].first, places_[of].second, after);
     twins_.insert(twin);
-    world_.at(world_.now().since_start() + after, [this, twin] {  // which takes the place of another one that came for it
+    world_.at(world_.now().since_start() + after, [this, twin] {  // it takes the place of another one that came
       for (process_number const other : twins_)
         if (other != twin && names_[other] == names_[twin] && world_.is_alive(other)) endanger(other);
     });
