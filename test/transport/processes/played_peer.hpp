@@ -118,7 +118,10 @@ class played_peer final : detail::coordinator_user, net::link_user {
       dialed_ = std::make_unique<net::link>(network_, static_cast<net::link_user&>(*this),
                                             detail::link_limits(place_), "the real peer");
     dialed_->adopt(std::move(fresh), said);
-    if (auto const f = std::exchange(when_dialed, {})) f(*dialed_);
+    note_dialed();
+  }
+  void note_dialed() {
+    if (dialed_ && when_dialed) std::exchange(when_dialed, {})(*dialed_);
   }
   // link_user
   void begin(net::link&, wire::frame_header const& header, std::span<std::byte const>,
@@ -137,6 +140,7 @@ class played_peer final : detail::coordinator_user, net::link_user {
     if (auto const* b = std::get_if<wire::peers_begin>(&m)) {
       begun_ = *b;
       script_(*this);
+      note_dialed();  // the real peer may have heard of the beginning sooner
     }
   }
   void coordinator_lost(std::string const&, bool) override {}
