@@ -133,6 +133,7 @@ class supervisor {
       });
     }
     await_signal();
+    look_each_second();
     stop_watching_if_over();
     io_.run();
     return exit_code_;
@@ -147,6 +148,7 @@ class supervisor {
 
   void catch_signals();
   void await_signal();
+  void look_each_second();
   void on_signal(int number);
 
   void start_all();
@@ -187,6 +189,7 @@ class supervisor {
   asio::steady_timer grace_{io_};
   asio::steady_timer limit_{io_};
   asio::steady_timer readers_grace_{io_};
+  asio::steady_timer next_look_{io_};
   outlet output_{io_, STDOUT_FILENO, user_of("standard output")};
   // Not where both go to the same place, such as a terminal: there they would mix lines.
   std::optional<outlet> errors_;
@@ -219,6 +222,16 @@ void supervisor::await_signal() {
     if (failure) return;
     on_signal(number);
     await_signal();
+  });
+}
+
+/// The signal that says that somebody has ended may not come: under the thread sanitizer it is missing once in a while.
+void supervisor::look_each_second() {
+  next_look_.expires_after(std::chrono::seconds(1));
+  next_look_.async_wait([this](boost::system::error_code const& failure) {
+    if (failure) return;
+    look_for_ends();
+    look_each_second();
   });
 }
 
