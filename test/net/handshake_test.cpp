@@ -689,6 +689,19 @@ TEST_CASE("what a Unix-domain socket carries stays on the machine, of TCP nobody
   CHECK(ends.server().is_local() == local);
 }
 
+TEST_CASE("how long a packet and its answer take is known of sockets", "[net]") {
+  temporary_folder const folder;
+  pair_of_ends ends;
+  SECTION("TCP") { ends.open("127.0.0.1:0"); }
+  SECTION("no line at all") {
+    ends.open("unix:" + folder.file("socket"));
+    CHECK(ends.client->round_trip() == 0us);
+  }
+  REQUIRE(ends.client->round_trip().has_value());
+  REQUIRE(ends.server().round_trip().has_value());
+  CHECK(*ends.client->round_trip() < 10s);
+}
+
 TEST_CASE("files that come with bytes are not kept, asked for or not", "[net]") {
   temporary_folder const folder;
   auto const open_files = [] {

@@ -216,7 +216,10 @@ TEST_CASE("frames go both ways over TLS", "[net][tls]") {
   ends.listening = files().keys("server");
   ends.connecting = files().keys("client");
   std::size_t const size = GENERATE(0U, 100U, 20'000U, 700'000U);
-  SECTION("over TCP") { ends.open(); }
+  SECTION("over TCP") {
+    ends.open();
+    CHECK(ends.client->round_trip().has_value());
+  }
   SECTION("over TCP, with a token as well") {
     ends.listening.token = ends.connecting.token = "secret";
     ends.open();

@@ -215,8 +215,8 @@ TEST_CASE("all_reduce: costs 2(n - 1) messages of an n-th, one after the other",
 
 TEST_CASE("all_reduce: a large chunk goes in pieces, which others send on while the next are on their way", "[peer]") {
   std::uint32_t const peers = GENERATE(2U, 3U);
-  constexpr std::size_t piece = (std::size_t{1} << 20) / sizeof(double);
-  std::size_t const pieces = peers == 2 ? 10 : 3;  // ten are not sent all at once
+  constexpr std::size_t piece = (std::size_t{1} << 19) / sizeof(double);
+  std::size_t const pieces = peers == 2 ? 20 : 3;  // twenty are not sent all at once
   // The last chunk is shorter than the others, and the last piece of each.
   std::size_t const size = peers * ((pieces - 1) * piece + 5) - 1;
   simulated cluster = slow_first(1);
@@ -278,4 +278,40 @@ TEST_CASE("all_reduce: chunks that cannot be are refused", "[peer]") {
   int taken = 0;
   while (taken < 100 && node->deliver(worker_id{0}, chunk({1, 2}), out)) ++taken;
   CHECK(taken == 8);
+}
+
+namespace {
+
+/// The end of a peer that hears of nobody: counts what is sent to a neighbor that is near, or is not known to be.
+class unheard_endpoint final : public peer_endpoint {
+ public:
+  struct nothing_comes {};
+
+  explicit unheard_endpoint(bool near) : near_(near) {}
+  int posted = 0;
+
+  void post(worker_id, peer_message&&) override { ++posted; }
+  void wait() override { throw nothing_comes{}; }
+  [[nodiscard]] bool is_near(worker_id) const noexcept override { return near_; }
+  [[nodiscard]] time_point now() const override { return {}; }
+  void charge(double) override {}
+  void checkpoint() override {}
+
+ private:
+  void lock() override {}
+  void unlock() override {}
+  bool near_;
+};
+
+}  // namespace
+
+TEST_CASE("all_reduce: much is under way to a peer that is far, and little to one that is near", "[peer]") {
+  auto const mixing = mixing_matrix::uniform(ring(2));
+  std::vector<double> const initial(4'000'000);  // a chunk of 31 pieces
+  bool const near = GENERATE(false, true);
+  auto const node = all_reduce{}.make_node(test::setup_of(mixing, worker_id{0}, initial, plain_step{}));
+  unheard_endpoint end(near);
+  node->begin(end, 1);
+  CHECK_THROWS_AS(node->step(end, std::as_bytes(std::span(initial))), unheard_endpoint::nothing_comes);
+  CHECK(end.posted == (near ? 1 : 16));
 }

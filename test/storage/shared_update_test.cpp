@@ -135,3 +135,19 @@ TEST_CASE("update_pool: a whole update comes back as large as it was, and copies
   update_pool const other;
   CHECK(other.take()->values.empty());
 }
+
+TEST_CASE("shared_update: who has the only reference may write the update again", "[storage][shared_update]") {
+  update_pool const pool;
+  shared_update a = filled(pool, 7, 1);
+  std::byte const* const at = a->values.data();
+  shared_update other = a;
+  CHECK_FALSE(a.take_if_alone());
+  CHECK(a->values.data() == at);
+  other = shared_update();
+  update_buffer const again = a.take_if_alone();
+  REQUIRE(again);
+  CHECK(again->values.data() == at);
+  CHECK(again->values.as<std::int32_t>()[6] == 1);
+  CHECK(a->values.empty());
+  CHECK_FALSE(a.take_if_alone());  // it refers to none now
+}

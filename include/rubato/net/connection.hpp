@@ -107,6 +107,9 @@ class connection {
   /// Unix-domain socket, unless somebody relays it. A network that has none says no, and so does who wraps a connection
   /// to see all that it carries.
   [[nodiscard]] virtual bool is_local() const { return false; }
+  /// How long a packet and its answer take, as the system has measured it so far, waiting in its queues included; none
+  /// where that is not known.
+  [[nodiscard]] virtual std::optional<std::chrono::microseconds> round_trip() const { return std::nullopt; }
 };
 
 }  // namespace rubato::net

@@ -127,6 +127,10 @@ class link final : public frame_receiver {
   [[nodiscard]] std::string const& who() const noexcept { return who_; }
   /// As `connection::is_local`, of the one that there is now.
   [[nodiscard]] bool is_local() const { return connection_ && connection_->is_local(); }
+  /// As `connection::round_trip`, of the same; none without one.
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const {
+    return connection_ ? connection_->round_trip() : std::nullopt;
+  }
   /// Breaks the connection, as a failing network would, and makes another: what is being received
   /// is to come no further. The other end is told, as far as the system takes what is left at once.
   void cut();

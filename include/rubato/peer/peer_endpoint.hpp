@@ -18,6 +18,7 @@ namespace rubato {
 /// | `post(to, message)`| sends; FIFO per pair of sender and receiver; does not wait for the receiver |
 /// | `flush()`          | the peer goes on to compute: what it has posted is on its way, or else waits until it is |
 /// | `wait()`           | returns when the node's `can_go_on()` holds, asked under the guard |
+/// | `is_near(to)`      | whether a message is with that peer at once, as far as is known: then little should be under way, since what waits grows cold; else much, which hides how long it takes |
 /// | `now()`            | time since the run began |
 /// | `charge(work)`     | the peer has computed `work` units since the last charge; a simulator makes time pass |
 /// | `checkpoint()`     | throws when the run is being stopped; cheap |
@@ -42,6 +43,7 @@ class peer_endpoint {
   virtual void post(worker_id to, peer_message&& m) = 0;
   virtual void flush() {}
   virtual void wait() = 0;
+  [[nodiscard]] virtual bool is_near(worker_id /*to*/) const noexcept { return false; }
   [[nodiscard]] virtual time_point now() const = 0;
   virtual void charge(double work) = 0;
   virtual void checkpoint() = 0;

@@ -91,6 +91,12 @@ class shared_update {
   }
   ~shared_update() { detail::release(node_); }
 
+  /// Gives the update up to be written again where this is the only reference to it; else none, and nothing changes.
+  [[nodiscard]] update_buffer take_if_alone() noexcept {
+    bool const alone = node_ != nullptr && node_->references.load(std::memory_order_acquire) == 1;
+    return update_buffer(alone ? std::exchange(node_, nullptr) : nullptr);
+  }
+
   [[nodiscard]] bool empty() const noexcept { return node_ == nullptr || node_->value.empty(); }
   [[nodiscard]] update const& operator*() const noexcept {
     return node_ != nullptr ? node_->value : nothing();

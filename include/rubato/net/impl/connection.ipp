@@ -71,6 +71,7 @@ class frame_pipe final : public stream::user, public std::enable_shared_from_thi
   }
   [[nodiscard]] std::size_t unsent() const noexcept { return writer_.unsent(); }
   [[nodiscard]] bool is_open() const noexcept { return open_; }
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const { return stream_->round_trip(); }
   [[nodiscard]] std::string const& peer() const noexcept { return peer_; }
   void close() noexcept;
 
@@ -278,6 +279,7 @@ class handle final : public connection {
   [[nodiscard]] std::string peer() const override { return pipe_->peer(); }
   [[nodiscard]] peer_identity shown() const override { return shown_; }
   [[nodiscard]] bool is_local() const override { return local_; }
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const override { return pipe_->round_trip(); }
 
  private:
   std::shared_ptr<frame_pipe> pipe_;

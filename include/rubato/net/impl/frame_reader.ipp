@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "rubato/core/error.hpp"
 
@@ -17,6 +18,8 @@ constexpr std::size_t usual_capacity = 256 * 1024;
 // A rest below this comes by way of the read buffer, together with the frames after it.
 constexpr std::uint64_t direct_min = 32 * 1024;
 constexpr std::size_t direct_buffers_max = 64;  // what one system call takes
+// After a large body another one is likely: its head is read alone, so that nothing of it is copied.
+constexpr std::size_t head_usual = 512;
 
 std::uint64_t sum_of(std::span<std::span<std::byte> const> parts) {
   std::uint64_t sum = 0;
@@ -43,7 +46,8 @@ std::span<boost::asio::mutable_buffer const> frame_reader::room() {
   direct_ = in_body_ && buffered() == 0 && room_left_ >= direct_min;
   if (!direct_) {
     make_room();
-    room_.emplace_back(buffer_.get() + end_, capacity_ - end_);
+    std::size_t const most = capacity_ - end_;
+    room_.emplace_back(buffer_.get() + end_, std::exchange(after_large_, false) ? std::min(most, head_usual) : most);
     return room_;
   }
   for (std::size_t i = part_; i < parts_.size() && room_.size() < direct_buffers_max; ++i)
@@ -83,6 +87,7 @@ std::size_t frame_reader::arrived(std::size_t bytes, frame_receiver* const& owne
     fill_body(*owner);
     if (left_ > 0) break;
     in_body_ = false;
+    after_large_ = direct_;
     if (header_.kind == 0) continue;  // a heartbeat
     ++frames;
     owner->end(header_);

@@ -1,9 +1,11 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -45,6 +47,8 @@ class stream {
   [[nodiscard]] virtual std::uint64_t untold() const noexcept = 0;
   /// That the other end's certificate is for (subjectAltName), once something has been read; none without one.
   [[nodiscard]] virtual std::vector<std::string> certified_uris() const { return {}; }
+  /// See `connection::round_trip`.
+  [[nodiscard]] virtual std::optional<std::chrono::microseconds> round_trip() const { return std::nullopt; }
   virtual void close() noexcept = 0;
   /// What an error of this stream means, as a part of a sentence. A protocol_error is TLS that does
   /// not accept the other end, or is not accepted.
@@ -78,6 +82,8 @@ struct read_told {
 
 /// Makes a fresh socket fit for a stream: it does not block, and TCP sends small pieces at once.
 void prepare_socket(socket_type& socket, error_code& error);
+/// What the system has measured of a connected socket; a Unix-domain socket has no line.
+[[nodiscard]] std::optional<std::chrono::microseconds> round_trip_of(socket_type& socket);
 /// Ends it so that what has been sent still arrives.
 void close_socket(socket_type& socket) noexcept;
 

@@ -3,6 +3,10 @@
 
 #include "rubato/net/impl/stream.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -41,6 +45,7 @@ class plain final : public stream {
     error_code ignored;
     return socket_.available(ignored);
   }
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const override { return round_trip_of(socket_); }
   void close() noexcept override { close_socket(socket_); }
 
  private:
@@ -60,7 +65,7 @@ class plain final : public stream {
     socket_.set_option(asio::socket_base::receive_low_watermark(static_cast<int>(bytes)), ignored);
   }
 
-  socket_type socket_;
+  mutable socket_type socket_;  // which Asio asks nothing of that is not to be changed
   std::size_t mark_ = 1;
   bool has_room_ = false;
 };
@@ -82,6 +87,20 @@ void prepare_socket(socket_type& socket, error_code& error) {
   int const family = socket.local_endpoint(error).protocol().family();
   if (error || (family != AF_INET && family != AF_INET6)) return;
   socket.set_option(asio::ip::tcp::no_delay(true), error);
+}
+
+std::optional<std::chrono::microseconds> round_trip_of(socket_type& socket) {
+  error_code error;
+  int const family = socket.local_endpoint(error).protocol().family();
+  if (error) return std::nullopt;
+  if (family == AF_UNIX) return std::chrono::microseconds(0);
+#ifdef TCP_INFO
+  tcp_info measured{};
+  socklen_t size = sizeof measured;
+  if (::getsockopt(socket.native_handle(), IPPROTO_TCP, TCP_INFO, &measured, &size) == 0)
+    return std::chrono::microseconds(measured.tcpi_rtt);
+#endif
+  return std::nullopt;
 }
 
 void close_socket(socket_type& socket) noexcept {

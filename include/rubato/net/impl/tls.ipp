@@ -46,6 +46,7 @@ class engine final : public std::enable_shared_from_this<engine> {
   std::size_t write(std::span<asio::const_buffer const> from, error_code& error);
   void when_writable(std::shared_ptr<user> told);
   [[nodiscard]] std::uint64_t arrived() const noexcept { return arrived_; }
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() { return round_trip_of(socket_); }
   void close() noexcept;
   [[nodiscard]] std::string const& failure() const noexcept { return failure_; }
   [[nodiscard]] std::vector<std::string> const& certified_uris() const noexcept { return uris_; }
@@ -330,6 +331,7 @@ class encrypted final : public stream {
   // A record is only told of when it is whole.
   [[nodiscard]] std::uint64_t untold() const noexcept override { return engine_->arrived(); }
   [[nodiscard]] std::vector<std::string> certified_uris() const override { return engine_->certified_uris(); }
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const override { return engine_->round_trip(); }
   void close() noexcept override { engine_->close(); }
   [[nodiscard]] std::string meaning(error_code const& error) const override {
     bool const ours = (error == boost::system::errc::protocol_error ||

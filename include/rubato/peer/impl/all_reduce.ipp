@@ -106,10 +106,12 @@ class all_reduce_node final : public peer_node {
   };
 
   /// Shorter pieces are warmer when they are sent, but each wakes somebody, which may cost more.
-  static constexpr std::size_t piece_bytes_max = 1024 * 1024;
+  static constexpr std::size_t piece_bytes_max = 512 * 1024;
   /// Own pieces that are sent before the first of others has come: on a fast line that is long, too, so many are on
   /// their way at a time. More would only wait here, as copies.
-  static constexpr std::size_t pieces_ahead = 8;
+  static constexpr std::size_t pieces_ahead = 16;
+  /// Where the next peer is near, what is sent early only waits there, and grows cold.
+  static constexpr std::size_t pieces_ahead_of_near = 1;
 
   [[nodiscard]] std::size_t each() const noexcept { return size_of(local_.element()); }
   [[nodiscard]] worker_id next() const noexcept { return worker_id{(self_ + 1) % count_}; }
@@ -149,6 +151,7 @@ class all_reduce_node final : public peer_node {
     if (count_ == 1) return local_.stepped(current_, current_, gradient);
     std::span<std::byte const> const own = chunk(gradient, self_);
     std::size_t const own_pieces = pieces_of(own.size());
+    std::size_t const ahead = e.is_near(next()) ? pieces_ahead_of_near : pieces_ahead;
     std::size_t sent = 0;
     auto const send_own_below = [&](std::size_t end) {
       for (; sent < std::min(end, own_pieces); ++sent) send(e, 0, sent, copy_of(piece(own, sent)));
@@ -157,17 +160,17 @@ class all_reduce_node final : public peer_node {
     for (std::size_t r = 0; r < rounds(); ++r) missing += pieces_of(chunk_of_round(gradient, r).size());
     std::ranges::fill(taken_, 0);
     update_buffer stepped = local_.fresh();
-    send_own_below(pieces_ahead);
+    send_own_below(ahead);
     for (; missing != 0; --missing) {
-      arrival const a = receive(e);
+      arrival a = receive(e);
       take_piece(e, gradient, a, *stepped);
-      if (a.round == 0) send_own_below(taken_[0] + pieces_ahead);
+      if (a.round == 0) send_own_below(taken_[0] + ahead);
     }
     return stepped;
   }
 
   /// Pieces of a round come in their order.
-  void take_piece(peer_endpoint& e, std::span<std::byte const> gradient, arrival const& a, update& stepped) {
+  void take_piece(peer_endpoint& e, std::span<std::byte const> gradient, arrival& a, update& stepped) {
     std::span<std::byte const> const all = chunk_of_round(gradient, a.round);
     std::size_t const i = taken_[a.round]++;
     if (i >= pieces_of(all.size())) throw_unexpected(a, "no more of round " + std::to_string(a.round));
@@ -176,7 +179,7 @@ class all_reduce_node final : public peer_node {
     if (i == 0) ++counters_.updates_reduced;
     bool const adds = a.round < half();
     bool const is_mean = a.round + 1 >= half();
-    shared_update const here = adds ? sum_of(mine, a.numbers, is_mean) : a.numbers;
+    shared_update const here = adds ? sum_of(mine, std::move(a.numbers), is_mean) : std::move(a.numbers);
     if (a.round + 1 < rounds()) send(e, a.round + 1, i, here);
     if (!is_mean) return;
     auto const first = static_cast<std::size_t>(mine.data() - gradient.data()) / each();
@@ -207,7 +210,7 @@ class all_reduce_node final : public peer_node {
                      std::to_string(iteration_) + " without it");
   }
 
-  [[nodiscard]] shared_update copy_of(std::span<std::byte const> numbers) {
+  [[nodiscard]] update_buffer copy_of(std::span<std::byte const> numbers) {
     update_buffer u = chunks_.take();
     u->values.clear();
     u->values.append(numbers);
@@ -229,18 +232,18 @@ class all_reduce_node final : public peer_node {
     });
   }
 
+  /// Where nobody else has what came, the sum takes its place, which is warm.
   /// @param is_whole the sum is of all peers: then their mean
-  [[nodiscard]] shared_update sum_of(std::span<std::byte const> own, shared_update const& others, bool is_whole) {
-    update_buffer u = chunks_.take();
-    u->values.resize_bytes(own.size());
+  [[nodiscard]] shared_update sum_of(std::span<std::byte const> own, shared_update others, bool is_whole) {
+    update_buffer u = others.take_if_alone();
+    if (!u) u = copy_of(others->values.bytes());
     with_element(local_.element(), [&]<class T>() {
       auto const* const mine = reinterpret_cast<T const*>(own.data());
-      auto const theirs = others->values.as<T>();
       auto const to = u->values.as<T>();
       if (!is_whole)
-        for (std::size_t i = 0; i < to.size(); ++i) to[i] = mine[i] + theirs[i];
+        for (std::size_t i = 0; i < to.size(); ++i) to[i] = mine[i] + to[i];
       else
-        for (std::size_t i = 0; i < to.size(); ++i) to[i] = (mine[i] + theirs[i]) / static_cast<T>(count_);
+        for (std::size_t i = 0; i < to.size(); ++i) to[i] = (mine[i] + to[i]) / static_cast<T>(count_);
     });
     return u;
   }

@@ -194,6 +194,7 @@ class lying_connection final : public net::connection {
   [[nodiscard]] bool is_open() const noexcept override { return honest_->is_open(); }
   [[nodiscard]] std::string peer() const override { return honest_->peer(); }
   [[nodiscard]] net::peer_identity shown() const override { return honest_->shown(); }
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const override { return honest_->round_trip(); }
 
  private:
   void send_commit(commit_on_its_way c) {

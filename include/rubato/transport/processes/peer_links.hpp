@@ -92,6 +92,10 @@ class peer_links final : coordinator_user {
   /// The same in one's turn, for an answer. @throws wire::frame_error when its receiver has too many that it does not
   /// take
   void answer(std::uint32_t to, stage_id stage, peer_message&& m);
+  /// Whether messages get there within a millisecond, as far as is known. Any thread.
+  [[nodiscard]] bool is_near(std::uint32_t to) const noexcept {
+    return neighbors_[to].near.load(std::memory_order_relaxed);
+  }
   /// Whether the system has taken what was sent, or somebody else sees to it that it does. Any thread.
   [[nodiscard]] bool is_flushed() const noexcept;
   /// Whether all that was sent has arrived, or never will. Any thread.
@@ -109,7 +113,7 @@ class peer_links final : coordinator_user {
     void end(net::link& from, wire::frame_header const& header) override;
     void drained(net::link&) override { note(); }
     void writable(net::link&) override { note(); }
-    void resumed(net::link&) override { note(); }
+    void resumed(net::link& up) override;
     void broken(net::link& from, std::string const& reason) override;
     void lost(net::link& from, std::string const& reason, bool expected) override;
     [[nodiscard]] bool is_full() const noexcept { return full.load(std::memory_order_acquire); }
@@ -127,6 +131,7 @@ class peer_links final : coordinator_user {
     bool is_wanted = false;  ///< what is arriving
     bool is_large = false;   ///< the same
     bool is_lost = false;
+    std::atomic<bool> near = false;  ///< as its connection was when it was made
     std::atomic<bool> full = false;
     std::atomic<bool> unsent = false;  ///< more than is left to those who look now and then
     std::atomic<bool> idle = true;  ///< all that was sent has arrived

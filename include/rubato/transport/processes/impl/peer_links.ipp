@@ -24,6 +24,8 @@ constexpr std::size_t messages_under_way_max = 32 * 1024 * 1024;
 /// Beyond this a peer waits until the system has taken more, where nobody else would send it.
 constexpr std::size_t message_unsent_max = 256 * 1024;
 constexpr std::size_t message_large = 64 * 1024;
+/// A line that takes longer, there and back, has to have much under way.
+constexpr std::chrono::milliseconds line_long{1};
 /// Bytes of answers that wait for one neighbor, beside a few of any size.
 constexpr std::size_t answers_max = 64 * 1024 * 1024;
 
@@ -249,6 +251,14 @@ void peer_links::neighbor::note() noexcept {
   unsent.store(works && !all.in_background_ && to->unsent() > message_unsent_max, std::memory_order_release);
   idle.store(!works || to->unacknowledged() == 0, std::memory_order_release);
   all.turn_.stir();
+}
+
+void peer_links::neighbor::resumed(net::link& up) {
+  if (&up == to.get()) {
+    auto const there_and_back = up.round_trip();
+    near.store(there_and_back && *there_and_back < line_long, std::memory_order_relaxed);
+  }
+  note();
 }
 
 void peer_links::neighbor::begin(net::link& link, wire::frame_header const& header, std::span<std::byte const> meta,

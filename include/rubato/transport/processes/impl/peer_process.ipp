@@ -39,6 +39,7 @@ class peer_process::own_endpoint final : public peer_endpoint {
     });
     checkpoint();
   }
+  [[nodiscard]] bool is_near(worker_id to) const noexcept override { return run_.links_->is_near(to.value()); }
   [[nodiscard]] bool can_sum() const noexcept override { return run_.collective_ != nullptr; }
   [[nodiscard]] std::span<std::byte const> sum(std::span<std::byte const> mine) override {
     checkpoint();
