@@ -100,6 +100,17 @@ TEST_CASE("small frames that follow a large one are read together again", "[net]
   CHECK(reads[3] > 19'000);
 }
 
+TEST_CASE("what fits into the read buffer is read together", "[net]") {
+  net::frame_reader reader(4096);
+  kept_bodies owner;
+  some_bytes const body(100'000, std::byte{5});
+  some_bytes sent;
+  for (int i = 0; i < 5; ++i) append_frame(sent, body);
+  auto const reads = read_all(reader, owner, sent);
+  CHECK(owner.bodies == std::vector<some_bytes>(5, body));
+  CHECK(reads.size() <= 5);
+}
+
 TEST_CASE("a head that is longer than usual comes whole after a large body, too", "[net]") {
   net::frame_reader reader(4096);
   kept_bodies owner;

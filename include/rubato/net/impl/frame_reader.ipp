@@ -18,7 +18,8 @@ constexpr std::size_t usual_capacity = 256 * 1024;
 // A rest below this comes by way of the read buffer, together with the frames after it.
 constexpr std::uint64_t direct_min = 32 * 1024;
 constexpr std::size_t direct_buffers_max = 64;  // what one system call takes
-// After a large body another one is likely: its head is read alone, so that nothing of it is copied.
+// After a body that the read buffer could not have held another one is likely: its head is read alone, so that nothing
+// of it is copied. Of a shorter one the copy costs less than to read twice.
 constexpr std::size_t head_usual = 512;
 
 std::uint64_t sum_of(std::span<std::span<std::byte> const> parts) {
@@ -87,7 +88,7 @@ std::size_t frame_reader::arrived(std::size_t bytes, frame_receiver* const& owne
     fill_body(*owner);
     if (left_ > 0) break;
     in_body_ = false;
-    after_large_ = direct_;
+    after_large_ = direct_ && header_.length > usual_capacity;
     if (header_.kind == 0) continue;  // a heartbeat
     ++frames;
     owner->end(header_);
