@@ -18,6 +18,7 @@ namespace rubato {
 /// | `post(to, message)`| sends; FIFO per pair of sender and receiver; does not wait for the receiver |
 /// | `flush()`          | the peer goes on to compute: what it has posted is on its way, or else waits until it is |
 /// | `wait()`           | returns when the node's `can_go_on()` holds, asked under the guard |
+/// | `begin_exchange()`, `end_exchange()` | in between the peer computes for moments only, and waits again: nobody else need look after its messages. By `exchanging` |
 /// | `is_near(to)`      | whether a message is with that peer at once, as far as is known: then little should be under way, since what waits grows cold; else much, which hides how long it takes |
 /// | `now()`            | time since the run began |
 /// | `charge(work)`     | the peer has computed `work` units since the last charge; a simulator makes time pass |
@@ -43,6 +44,8 @@ class peer_endpoint {
   virtual void post(worker_id to, peer_message&& m) = 0;
   virtual void flush() {}
   virtual void wait() = 0;
+  virtual void begin_exchange() {}
+  virtual void end_exchange() noexcept {}
   [[nodiscard]] virtual bool is_near(worker_id /*to*/) const noexcept { return false; }
   [[nodiscard]] virtual time_point now() const = 0;
   virtual void charge(double work) = 0;
@@ -62,6 +65,14 @@ struct peer_waits {
 };
 
 namespace detail {
+/// An exchange, for as long as it lives.
+struct exchanging {
+  explicit exchanging(peer_endpoint& of) : e(of) { e.begin_exchange(); }
+  exchanging(exchanging const&) = delete;
+  exchanging& operator=(exchanging const&) = delete;
+  ~exchanging() { e.end_exchange(); }
+  peer_endpoint& e;
+};
 /// Adds the time until its end to `spent`.
 struct waiting_time {
   waiting_time(peer_endpoint& of, duration& to) : e(of), spent(to), since(of.now()) {}

@@ -151,13 +151,27 @@ TEST_CASE("beside a thread in the background who asks and waits hears the answer
     CHECK(network.answered_by.load() == std::this_thread::get_id());
     if (n % 2 == 0) std::this_thread::sleep_for(1ms);  // or the thread in the background has not had its turn again
   }
-  // While nobody waits it is there for whatever comes.
-  {
-    std::lock_guard const mine(turn);
-    network.ask();
-  }
+  // While nobody waits it is there for whatever comes, though nobody gives the turn back meanwhile.
+  network.ask();
   auto const end = std::chrono::steady_clock::now() + 10s;
   while (network.answers == 20 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+  CHECK(network.answered_by.load() == background.get_id());
+  // Nor while somebody stays, who comes back in a moment.
+  int const before = network.answers;
+  {
+    network_turn::staying const here(turn);
+    for (int n = 1; n <= 5; ++n) {
+      turn.wait_after([&] { network.ask(); }, [&] { return network.answers == before + n; });
+      CHECK(network.answered_by.load() == std::this_thread::get_id());
+    }
+    {
+      std::lock_guard const mine(turn);
+      network.ask();
+    }
+    std::this_thread::sleep_for(50ms);
+    CHECK(network.answers == before + 5);
+  }
+  while (network.answers == before + 5 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
   CHECK(network.answered_by.load() == background.get_id());
   stops = true;
   turn.wake();

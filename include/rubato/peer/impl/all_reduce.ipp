@@ -151,6 +151,7 @@ class all_reduce_node final : public peer_node {
     if (count_ == 1) return local_.stepped(current_, current_, gradient);
     std::span<std::byte const> const own = chunk(gradient, self_);
     std::size_t const own_pieces = pieces_of(own.size());
+    detail::exchanging const until_it_is_there(e);
     std::size_t const ahead = e.is_near(next()) ? pieces_ahead_of_near : pieces_ahead;
     std::size_t sent = 0;
     auto const send_own_below = [&](std::size_t end) {

@@ -20,7 +20,8 @@ class network_turn {
  public:
   using clock = net::network::clock;
 
-  explicit network_turn(net::network& n) : network_(n), changed_(n.threads().make_condition()) {}
+  explicit network_turn(net::network& n)
+      : network_(n), changed_(n.threads().make_condition()), idle_(n.threads().make_condition()) {}
 
   void lock() {
     std::unique_lock guard(lock_);
@@ -38,12 +39,13 @@ class network_turn {
     return taken_ = true;
   }
   void unlock() {
+    condition* next = nullptr;
     {
       std::lock_guard const guard(lock_);
       taken_ = false;
-      if (wanting_ == 0 && sleeping_ == 0) return;
+      next = who_is_next();
     }
-    changed_->notify_all();
+    if (next != nullptr) next->notify_all();
   }
 
   /// Returns when `done()` holds, or at the deadline; whoever makes it hold has the turn, or calls
@@ -80,7 +82,9 @@ class network_turn {
     std::unique_lock guard(lock_);
     while (!stop()) {
       if (taken_ || wanting_ != 0 || waiting_ != 0) {
-        sleep(guard, clock::time_point::max());
+        ++resting_;
+        idle_->wait(guard);
+        --resting_;
         continue;
       }
       attended_ = true;
@@ -89,11 +93,28 @@ class network_turn {
     }
   }
 
+  /// Of a thread that computes between its waits only for moments: while it lives, nobody in the background is woken.
+  class staying {
+   public:
+    explicit staying(network_turn& t) noexcept : turn_(t) { ++turn_.waiting_; }
+    staying(staying const&) = delete;
+    staying& operator=(staying const&) = delete;
+    ~staying() {
+      std::lock_guard const guard(turn_.lock_);
+      --turn_.waiting_;
+      turn_.pass_on();
+    }
+
+   private:
+    network_turn& turn_;
+  };
+
   /// Makes all who wait look again. Any thread, in its turn or not.
   void wake() {
     { std::lock_guard const guard(lock_); }
     stirred_.store(true, std::memory_order_relaxed);
     changed_->notify_all();
+    idle_->notify_all();
     network_.interrupt();
   }
   /// In one's turn: something has happened that another thread may wait for.
@@ -104,7 +125,8 @@ class network_turn {
     network_turn& t;
     explicit among_waiting(network_turn& all) : t(all) { ++t.waiting_; }
     ~among_waiting() {
-      if (--t.waiting_ == 0 && t.sleeping_ != 0) t.changed_->notify_all();
+      --t.waiting_;
+      t.pass_on();
     }
   };
   /// Has the turn, without the lock, and gives it back, with it.
@@ -120,13 +142,23 @@ class network_turn {
     ~in_turn() {
       guard.lock();
       t.taken_ = t.attended_ = false;
-      if (t.wanting_ != 0 || t.sleeping_ != 0) t.changed_->notify_all();
+      t.pass_on();
     }
   };
   struct nothing {
     void operator()() const noexcept {}
   };
 
+  /// Whom it concerns that nobody has the turn; null for nobody. Threads in the background are not woken each time that
+  /// somebody gives it back who waits again in a moment.
+  [[nodiscard]] condition* who_is_next() const noexcept {
+    if (taken_) return nullptr;
+    if (wanting_ != 0 || sleeping_ != 0) return changed_.get();
+    return waiting_ == 0 && resting_ != 0 ? idle_.get() : nullptr;
+  }
+  void pass_on() noexcept {
+    if (condition* const next = who_is_next()) next->notify_all();
+  }
   /// Who has no deadline need not know the time.
   [[nodiscard]] bool is_before(clock::time_point deadline) const {
     return deadline == clock::time_point::max() || network_.now() < deadline;
@@ -162,12 +194,14 @@ class network_turn {
 
   net::network& network_;
   std::mutex lock_;
-  std::unique_ptr<condition> changed_;
+  std::unique_ptr<condition> changed_;  ///< for those who want the turn, or wait
+  std::unique_ptr<condition> idle_;     ///< for those in the background
   bool taken_ = false;
   bool attended_ = false;  ///< taken by a thread in the background
   std::atomic<int> wanting_ = 0;
-  std::atomic<int> waiting_ = 0;  ///< threads in `wait`
-  int sleeping_ = 0;
+  std::atomic<int> waiting_ = 0;  ///< threads in `wait`, or who stay
+  int sleeping_ = 0;              ///< of those in `wait`, who sleep while another one has the turn
+  int resting_ = 0;               ///< threads in `attend` while others have it
   std::atomic<bool> stirred_ = false;
 };
 

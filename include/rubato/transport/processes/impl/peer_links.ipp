@@ -120,7 +120,7 @@ void peer_links::keep_up() {
       std::lock_guard const mine(turn_, std::adopt_lock);
       network_->poll();
     }
-    turn_.attend([this] { return keeper_stops_ || large_arriving_ == 0; });
+    if (!in_background_) turn_.attend([this] { return keeper_stops_ || large_arriving_ == 0; });
     guard.lock();
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -39,6 +40,8 @@ class peer_process::own_endpoint final : public peer_endpoint {
     });
     checkpoint();
   }
+  void begin_exchange() override { staying_.emplace(run_.links_->turns()); }
+  void end_exchange() noexcept override { staying_.reset(); }
   [[nodiscard]] bool is_near(worker_id to) const noexcept override { return run_.links_->is_near(to.value()); }
   [[nodiscard]] bool can_sum() const noexcept override { return run_.collective_ != nullptr; }
   [[nodiscard]] std::span<std::byte const> sum(std::span<std::byte const> mine) override {
@@ -89,6 +92,7 @@ class peer_process::own_endpoint final : public peer_endpoint {
   peer_process& run_;
   stage_id stage_;
   std::atomic<bool> is_summed_ = false;
+  std::optional<network_turn::staying> staying_;
 };
 
 struct peer_process::own_peer final : peer_participant {
