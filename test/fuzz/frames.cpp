@@ -18,8 +18,8 @@
 namespace rubato::fuzz {
 namespace {
 
-constexpr std::uint64_t body_max = 200 * 1024;
-constexpr std::size_t stream_max = 400 * 1024;
+constexpr std::uint64_t body_max = 320 * 1024;  // more than the reader has room for
+constexpr std::size_t stream_max = 1024 * 1024;
 constexpr std::size_t usual_room = 256 * 1024;
 // Kinds by which an owner does what others do not.
 constexpr std::uint8_t refused_kind = 200;     // throws
@@ -223,7 +223,7 @@ outcome read_in_pieces(std::span<std::byte const> stream, std::size_t meta_max, 
 std::uint64_t body_length(input& from) {
   std::uint8_t const choice = from.byte();
   if (choice < 100) return choice;
-  if (choice < 250) return (choice - 99) * std::uint64_t{1500};
+  if (choice < 250) return (choice - 99) * std::uint64_t{2200};
   return from.raw<std::uint64_t>();
 }
 

@@ -72,7 +72,7 @@ class update_buffer {
   detail::update_node* node_ = nullptr;
 };
 
-/// A counted reference to an update that nobody changes any more, so that log, cache and link can share it.
+/// A counted reference to an update that nobody changes while others hold it, so that log, cache and link share it.
 /// Refers to none when it was made so; that is an update without rows.
 /// Thread safety: distinct references may be used concurrently, one reference may not.
 class shared_update {

@@ -47,7 +47,7 @@ class frame_reader {
 
   bool in_body_ = false;
   bool direct_ = false;  // the bytes under way go into the body's own buffers
-  bool after_large_ = false;  // the last body went there to its end
+  bool after_large_ = false;  // the last body did, to its end, and the read buffer could not have held it
   wire::frame_header header_;
   std::vector<std::span<std::byte>> parts_;  // of the body
   std::size_t part_ = 0;                     // the first that is not full; cut off at its front

@@ -65,7 +65,7 @@ class plain final : public stream {
     socket_.set_option(asio::socket_base::receive_low_watermark(static_cast<int>(bytes)), ignored);
   }
 
-  mutable socket_type socket_;  // which Asio asks nothing of that is not to be changed
+  mutable socket_type socket_;  // Asio gives the handle of one that may be changed
   std::size_t mark_ = 1;
   bool has_room_ = false;
 };
@@ -97,7 +97,8 @@ std::optional<std::chrono::microseconds> round_trip_of(socket_type& socket) {
 #ifdef TCP_INFO
   tcp_info measured{};
   socklen_t size = sizeof measured;
-  if (::getsockopt(socket.native_handle(), IPPROTO_TCP, TCP_INFO, &measured, &size) == 0)
+  bool const is_told = ::getsockopt(socket.native_handle(), IPPROTO_TCP, TCP_INFO, &measured, &size) == 0;
+  if (is_told && measured.tcpi_rtt != 0)  // before anything was measured
     return std::chrono::microseconds(measured.tcpi_rtt);
 #endif
   return std::nullopt;

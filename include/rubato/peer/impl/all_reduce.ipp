@@ -110,7 +110,8 @@ class all_reduce_node final : public peer_node {
   /// Own pieces that are sent before the first of others has come: on a fast line that is long, too, so many are on
   /// their way at a time. More would only wait here, as copies.
   static constexpr std::size_t pieces_ahead = 16;
-  /// Where the next peer is near, what is sent early only waits there, and grows cold.
+  /// Where the next peer is near, what is sent early only waits there, and grows cold. At least 1: an own chunk may
+  /// have a piece more than what comes.
   static constexpr std::size_t pieces_ahead_of_near = 1;
 
   [[nodiscard]] std::size_t each() const noexcept { return size_of(local_.element()); }
@@ -180,9 +181,9 @@ class all_reduce_node final : public peer_node {
     if (i == 0) ++counters_.updates_reduced;
     bool const adds = a.round < half();
     bool const is_mean = a.round + 1 >= half();
-    shared_update const here = adds ? sum_of(mine, std::move(a.numbers), is_mean) : std::move(a.numbers);
+    shared_update here = adds ? sum_of(mine, std::move(a.numbers), is_mean) : std::move(a.numbers);
+    if (!is_mean) return send(e, a.round + 1, i, std::move(here));
     if (a.round + 1 < rounds()) send(e, a.round + 1, i, here);
-    if (!is_mean) return;
     auto const first = static_cast<std::size_t>(mine.data() - gradient.data()) / each();
     local_.step_into(stepped, current_, current_, first, here->values.bytes());
   }

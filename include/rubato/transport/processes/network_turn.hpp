@@ -14,7 +14,7 @@ namespace rubato::detail {
 ///
 /// A thread that wants something done takes the turn for as long as that takes. A thread that waits
 /// for something to happen runs the network itself when nobody else does, so that an answer finds the
-/// thread that asked awake; others that wait meanwhile sleep. While nobody waits, a thread in the
+/// thread that asked awake; others that wait meanwhile sleep. While nobody waits or stays, a thread in the
 /// background may run it.
 class network_turn {
  public:
@@ -94,6 +94,7 @@ class network_turn {
   }
 
   /// Of a thread that computes between its waits only for moments: while it lives, nobody in the background is woken.
+  /// Who has the turn there already keeps it until somebody asks or waits.
   class staying {
    public:
     explicit staying(network_turn& t) noexcept : turn_(t) { ++turn_.waiting_; }

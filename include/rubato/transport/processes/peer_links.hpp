@@ -92,7 +92,7 @@ class peer_links final : coordinator_user {
   /// The same in one's turn, for an answer. @throws wire::frame_error when its receiver has too many that it does not
   /// take
   void answer(std::uint32_t to, stage_id stage, peer_message&& m);
-  /// Whether messages get there within a millisecond, as far as is known. Any thread.
+  /// Whether a message gets there and is answered at once, as far as is known. Any thread.
   [[nodiscard]] bool is_near(std::uint32_t to) const noexcept {
     return neighbors_[to].near.load(std::memory_order_relaxed);
   }
@@ -111,7 +111,7 @@ class peer_links final : coordinator_user {
     void begin(net::link& from, wire::frame_header const& header, std::span<std::byte const> meta,
                std::vector<std::span<std::byte>>& body) override;
     void end(net::link& from, wire::frame_header const& header) override;
-    void drained(net::link&) override { note(); }
+    void drained(net::link& of) override;
     void writable(net::link&) override { note(); }
     void resumed(net::link& up) override;
     void broken(net::link& from, std::string const& reason) override;
@@ -119,6 +119,7 @@ class peer_links final : coordinator_user {
     [[nodiscard]] bool is_full() const noexcept { return full.load(std::memory_order_acquire); }
     /// For those who wait while another thread has the turn.
     void note() noexcept;
+    void measure();
     void set_large(bool now) noexcept;
 
     peer_links& all;
@@ -131,7 +132,7 @@ class peer_links final : coordinator_user {
     bool is_wanted = false;  ///< what is arriving
     bool is_large = false;   ///< the same
     bool is_lost = false;
-    std::atomic<bool> near = false;  ///< as its connection was when it was made
+    std::atomic<bool> near = false;  ///< as its connection has once been seen to be
     std::atomic<bool> full = false;
     std::atomic<bool> unsent = false;  ///< more than is left to those who look now and then
     std::atomic<bool> idle = true;  ///< all that was sent has arrived

@@ -25,7 +25,7 @@ constexpr std::size_t messages_under_way_max = 32 * 1024 * 1024;
 constexpr std::size_t message_unsent_max = 256 * 1024;
 constexpr std::size_t message_large = 64 * 1024;
 /// A line that takes longer, there and back, has to have much under way.
-constexpr std::chrono::milliseconds line_long{1};
+constexpr std::chrono::microseconds line_long{200};
 /// Bytes of answers that wait for one neighbor, beside a few of any size.
 constexpr std::size_t answers_max = 64 * 1024 * 1024;
 
@@ -109,7 +109,8 @@ void peer_links::await_welcome() {
 }
 
 /// Messages, heartbeats and acknowledgements are dealt with also while the peer computes. Who only looked now and then
-/// would have of a large message as much each time as the system keeps.
+/// would have of a large message as much each time as the system keeps. But for the moments in which a peer computes
+/// within an exchange, after which it looks itself.
 void peer_links::keep_up() {
   std::unique_lock guard(keeping_);
   while (true) {
@@ -254,11 +255,19 @@ void peer_links::neighbor::note() noexcept {
 }
 
 void peer_links::neighbor::resumed(net::link& up) {
-  if (&up == to.get()) {
-    auto const there_and_back = up.round_trip();
-    near.store(there_and_back && *there_and_back < line_long, std::memory_order_relaxed);
-  }
+  if (&up == to.get()) near.store(false, std::memory_order_relaxed);
+  drained(up);
+}
+
+void peer_links::neighbor::drained(net::link& of) {
+  if (&of == to.get() && !near.load(std::memory_order_relaxed)) measure();
   note();
+}
+
+/// The least of what has been measured counts: an answer may also have waited for a process that computes.
+void peer_links::neighbor::measure() {
+  auto const there_and_back = to->round_trip();
+  near.store(there_and_back && *there_and_back < line_long, std::memory_order_relaxed);
 }
 
 void peer_links::neighbor::begin(net::link& link, wire::frame_header const& header, std::span<std::byte const> meta,

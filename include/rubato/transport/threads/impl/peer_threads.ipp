@@ -33,6 +33,7 @@ class peer_threads::own_endpoint final : public peer_endpoint {
     checkpoint();
     idle_until_ = now();
   }
+  [[nodiscard]] bool is_near(worker_id) const noexcept override { return true; }
   [[nodiscard]] time_point now() const override { return run_.now(); }
   /// Computing has taken its own time already; a slowed peer sleeps for the rest.
   void charge(double) override {
