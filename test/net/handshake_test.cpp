@@ -699,7 +699,6 @@ TEST_CASE("how long a packet and its answer take is known of sockets", "[net]") 
   }
   REQUIRE(ends.client->round_trip().has_value());
   REQUIRE(ends.server().round_trip().has_value());
-  CHECK(*ends.client->round_trip() < 10s);
 }
 
 TEST_CASE("files that come with bytes are not kept, asked for or not", "[net]") {

@@ -156,7 +156,7 @@ TEST_CASE("beside a thread in the background who asks and waits hears the answer
   auto const end = std::chrono::steady_clock::now() + 10s;
   while (network.answers == 20 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
   CHECK(network.answered_by.load() == background.get_id());
-  // Nor while somebody stays, who comes back in a moment.
+  // But it is not while somebody stays, who comes back in a moment.
   int const before = network.answers;
   {
     network_turn::staying const here(turn);
