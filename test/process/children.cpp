@@ -125,6 +125,14 @@ bool child::has_ended() {
   return ended_;
 }
 
+std::string child::state() {
+  if (has_ended()) return "ended with " + std::to_string(code_);
+  std::filesystem::path const about = "/proc/" + std::to_string(id_);
+  std::error_code ignored;
+  std::string const what = std::filesystem::read_symlink(about / "exe", ignored).filename().string();
+  return what + " runs, waits in " + content_of(about / "wchan");
+}
+
 int child::wait() {
   if (!comes_true([this] { return has_ended(); })) {
     send(SIGKILL);

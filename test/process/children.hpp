@@ -50,6 +50,8 @@ class child {
   /// How it ended: its exit code, or 128 and the signal. Killed when the patience is over.
   int wait();
   [[nodiscard]] bool has_ended();
+  /// In words, for messages of tests: how it ended, or what it is and where in the system it waits.
+  [[nodiscard]] std::string state();
 
   [[nodiscard]] std::string output() const;
   [[nodiscard]] std::string errors() const;

@@ -92,11 +92,13 @@ std::string process_run::failures() {
 }
 
 std::string process_run::errors() const {
-  std::string all = "coordinator:\n" + coordinator_->errors();
-  for (std::size_t i = 0; i < servers_.size(); ++i)
-    all += "server " + std::to_string(i) + ":\n" + servers_[i]->errors();
-  for (std::size_t i = 0; i < workers_.size(); ++i)
-    all += "worker " + std::to_string(i) + ":\n" + workers_[i]->errors();
+  std::string all;
+  auto const tell = [&all](std::string const& name, child& c) {
+    all += name + " (" + c.state() + "):\n" + c.errors();
+  };
+  tell("coordinator", *coordinator_);
+  for (std::size_t i = 0; i < servers_.size(); ++i) tell("server " + std::to_string(i), *servers_[i]);
+  for (std::size_t i = 0; i < workers_.size(); ++i) tell("worker " + std::to_string(i), *workers_[i]);
   constexpr std::size_t enough = 8000;
   return all.size() < enough ? all : all.substr(0, enough) + "…";
 }

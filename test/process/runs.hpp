@@ -42,7 +42,7 @@ class process_run {
 
   /// Waits for all to end. How each has ended, by name: the exit codes that are not 0.
   [[nodiscard]] std::string failures();
-  /// All that was printed to stderr, for messages of tests.
+  /// What became of each, and all that it printed to stderr, for messages of tests.
   [[nodiscard]] std::string errors() const;
 
  private:
