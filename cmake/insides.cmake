@@ -1,0 +1,22 @@
+# What the parts below `cluster`, `peer_group` and `engine` are made of is no user's, though the headers say as much of
+# it: the servers and the life of a run, what goes over the wire, the transports' insides, ...
+set(rubato_insides impl server wire transport/fibers transport/processes transport/threads)
+# ... and, of folders that are the users', these.
+list(APPEND rubato_insides
+  core/assert core/flat core/large_pages core/mix core/optional_mutex core/portable_math core/raw_array core/row_map
+  core/short_list core/slab core/table
+  net/link net/proof
+  peer/hop_core peer/hop_node peer/hop_rules peer/local_parameters peer/mailboxes
+  peer/peer_site peer/push_node peer/token_queue peer/update_queue
+  protocol/convergence_fit protocol/element_rule protocol/filter_rule protocol/pace_rule protocol/rate_search
+  run/first_failure run/life run/peer_run run/run_control run/single_machine run/worker_run
+  sim/event_queue sim/fibers sim/network
+  storage/chunk_memory storage/chunk_region storage/coding storage/dense_store storage/element_state
+  storage/multi_version_store storage/on_demand_host storage/ordered_store
+  storage/overlay storage/paged_store storage/shared_update storage/sparse_store storage/store_host storage/swap_file
+  storage/table_change storage/table_host storage/table_state storage/velocity storage/version_delta
+  task/parallelism_search task/stage_scheduler task/task_run
+  testing/actor testing/expectations testing/ledger testing/observed_peers testing/observed_run testing/observer
+  testing/peer_observer testing/text
+  worker/accumulator worker/argument_check worker/cached_part worker/pacer worker/process_cache worker/replica
+  worker/error_feedback worker/recent_fetch worker/row_cache worker/shared_state)
