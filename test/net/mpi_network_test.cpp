@@ -243,15 +243,12 @@ TEST_CASE("mpi_network: nobody there is told in time, and what comes later is tu
 
 TEST_CASE("mpi_network: who waits long sleeps most of the time, and is woken at once", "[mpi]") {
   net::mpi_network network;
-  auto const now = [] { return net::network::clock::now(); };
-  auto const begin = now();
   std::clock_t const used = std::clock();
   (void)run_until(network, [] { return false; }, 300ms);  // others' last messages may come
   double const busy = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC;
   CHECK(busy < 0.15);
   std::thread other([&] { network.interrupt(); });
-  network.run_one(now() + 60s);
-  CHECK(now() - begin < 30s);
+  network.run_one(net::network::clock::now() + 2h);  // one that nobody wakes would outlast the test
   other.join();
 }
 

@@ -4,15 +4,22 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <rubato/core/large_pages.hpp>
+#include <rubato/core/random.hpp>
 #include <rubato/storage/dense_store.hpp>
 
 #include "failing_memory.hpp"
+#include "seeds.hpp"
 #include "storage/updates.hpp"
 
 using namespace rubato;
@@ -69,6 +76,46 @@ TEST_CASE("chunk_region: lives as long as its store, or any chunk of it") {
     std::fill_n(last.mutable_data(), chunk, std::byte{3});
   }
   CHECK(std::all_of(last.data(), last.data() + chunk, [](auto x) { return x == std::byte{3}; }));
+}
+
+TEST_CASE("chunk_region: threads that take chunks and give them back at once have none in common") {
+  constexpr std::size_t most = chunks / 4;  // of each of four
+  int const rounds = test::sanitized() ? 50'000 : 1'000'000;
+  auto region = detail::chunk_region::make(chunks, chunk);
+  REQUIRE(region);
+  std::atomic<int> mixed = 0;
+  std::atomic<int> refused = 0;
+  std::barrier all_are_here(4);
+  std::barrier all_are_done(5);
+  auto const work = [&](std::size_t self) {
+    random_stream random(self, 0xc4a);
+    std::vector<block_ref> mine;
+    auto const give_back = [&](std::size_t which) {
+      std::byte const* const at = mine[which].data();
+      if (std::any_of(at, at + 64, [&](auto x) { return x != static_cast<std::byte>(self); })) ++mixed;
+      mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(which));
+    };
+    all_are_here.arrive_and_wait();
+    for (int i = 0; i < rounds; ++i) {
+      if (mine.empty() || (mine.size() < most && random.chance(0.6))) {
+        mine.push_back(block_ref::elsewhere(chunk, *region));
+        if (mine.back()) std::memset(mine.back().mutable_data(), static_cast<int>(self), 64);
+        else ++refused, mine.pop_back();
+      } else {
+        give_back(random.below(mine.size()));
+      }
+    }
+    all_are_done.arrive_and_wait();
+    while (!mine.empty()) give_back(mine.size() - 1);
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t self = 1; self <= 4; ++self) threads.emplace_back(work, self);
+    all_are_done.arrive_and_wait();
+    region.reset();  // while they give the last ones back
+  }
+  CHECK(refused == 0);
+  CHECK(mixed == 0);
 }
 
 TEST_CASE("dense_store: a large table's chunks stay side by side, while a state of them is kept as when none is") {

@@ -155,9 +155,9 @@ TEST_CASE("who leaves does not wait for a coordinator that is gone", "[tcp]") {
   bool const is_peer = GENERATE(false, true);
   log_capture const log;
   temporary_folder const folder;
-  net::deployment const place = beside_coordinator(folder);
+  net::deployment place = beside_coordinator(folder);
+  place.patience = 2h;  // who waited for it would still do so when the test is given up
   slow_coordinator const coordinator(place.coordinator, slow_coordinator::way::vanishes);
-  auto const begin = std::chrono::steady_clock::now();
   come_and_go(place, is_peer);
-  CHECK(std::chrono::steady_clock::now() - begin < place.silence);
+  CHECK_FALSE(coordinator.has_heard());
 }
