@@ -451,6 +451,16 @@ TEST_CASE("a process that does not end is killed after the grace time", "[tools]
   CHECK_THAT(result.errors, Contains("was killed by signal 9"));
 }
 
+TEST_CASE("who has ended is seen also where no signal says so", "[tools][launch]") {
+  sigset_t ends, usual;
+  ::sigemptyset(&ends);
+  ::sigaddset(&ends, SIGCHLD);
+  ::pthread_sigmask(SIG_BLOCK, &ends, &usual);  // as whoever starts it may: it is inherited
+  launched launch(shell("exit 3"));
+  ::pthread_sigmask(SIG_SETMASK, &usual, nullptr);
+  CHECK(launch.wait().exit_code == 3);
+}
+
 TEST_CASE("what a process has started ends with it", "[tools][launch]") {
   launched launch(shell("sleep 1000 & echo $! > $S/id; exit 0", {"-n", "1"}));
   launch.await_file("id");
