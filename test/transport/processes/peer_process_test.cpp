@@ -26,6 +26,7 @@
 #include <rubato/transport/in_process.hpp>
 
 #include "seeds.hpp"
+#include "transport/noting_nearness.hpp"
 #include "transport/processes/peers_apart.hpp"
 
 using namespace rubato;
@@ -123,6 +124,16 @@ TEST_CASE("peers apart: all_reduce keeps all peers alike, as in one process", "[
         require_that(test::same_bits<float>(group.parameters(), group.parameters(rank)), "peers are not alike");
         require_that(group.spread() == 0, "peers are apart");
       });
+}
+
+TEST_CASE("peers apart: who answers over a Unix-domain socket is near", "[tcp][peers]") {
+  constexpr std::uint32_t peers = 3;
+  noting_nearness const protocol;
+  in_groups(
+      peers_apart(peers), [&](tcp const& t) { return make_group(t, ring(peers), protocol); },
+      [&](auto& group, std::uint32_t) { group.run(training(9)); });
+  CHECK(protocol.steps->near == 8 * peers);
+  CHECK(protocol.steps->far == 0);
 }
 
 TEST_CASE("peers apart: what comes in step counts as in one process, bit for bit, whoever sends to whom",

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <rubato/peer/topologies.hpp>
 #include <rubato/transport/in_process.hpp>
+#include <rubato/transport/simulated.hpp>
 #include <thread>
 
+#include "transport/noting_nearness.hpp"
 #include "transport/peer_groups.hpp"
 
 using namespace rubato;
@@ -38,6 +40,16 @@ TEST_CASE("peers: stop() from another thread ends the run, whoever waits or slee
   other.join();
   CHECK(report.peers[3].iterations <= 1);
   CHECK(report.elapsed < 10min);
+}
+
+TEST_CASE("peers: threads of one process are near, peers in virtual time are not known to be", "[transport][peers]") {
+  noting_nearness const in_threads, in_virtual_time;
+  make_group(in_process{}, ring(4), in_threads).run(training(9));
+  CHECK(in_threads.steps->near == 8 * 4);
+  CHECK(in_threads.steps->far == 0);
+  make_group(simulated{}, ring(4), in_virtual_time).run(training(9));
+  CHECK(in_virtual_time.steps->near == 0);
+  CHECK(in_virtual_time.steps->far == 8 * 4);
 }
 
 TEST_CASE("peers: observe() may be called by any thread while peers train", "[transport][peers]") {
