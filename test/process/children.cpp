@@ -20,12 +20,12 @@ namespace {
 
 constexpr std::chrono::milliseconds glance{2};
 
-void open_as(int descriptor, std::filesystem::path const& file) {
-  ::dup2(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), descriptor);
+void open_as(int descriptor, char const* file) {
+  ::dup2(::open(file, O_WRONLY | O_CREAT | O_APPEND, 0600), descriptor);
 }
 
-[[noreturn]] void become(std::filesystem::path const& out, std::filesystem::path const& err,
-                         char** command, char** settings) {
+// The child may not take memory: threads that it lacks may have held the locks.
+[[noreturn]] void become(char const* out, char const* err, char** command, char** settings) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   open_as(STDOUT_FILENO, out);
   open_as(STDERR_FILENO, err);
@@ -94,7 +94,7 @@ child::child(std::filesystem::path name, words const& command, variables const& 
   std::string const err = name_.string() + ".err";
   id_ = ::fork();
   if (id_ == 0)
-    become(out, err, const_cast<char**>(arguments.data()), const_cast<char**>(variable_texts.data()));
+    become(out.c_str(), err.c_str(), const_cast<char**>(arguments.data()), const_cast<char**>(variable_texts.data()));
   if (id_ < 0) throw std::runtime_error("no new process");
 }
 
@@ -130,7 +130,10 @@ std::string child::state() {
   std::filesystem::path const about = "/proc/" + std::to_string(id_);
   std::error_code ignored;
   std::string const what = std::filesystem::read_symlink(about / "exe", ignored).filename().string();
-  return what + " runs, waits in " + content_of(about / "wchan");
+  std::string const how = content_of(about / "stat");  // "PID (NAME) STATE ..."
+  auto const name_end = how.rfind(") ");
+  std::string const letter = name_end == std::string::npos ? "none" : how.substr(name_end + 2, 1);
+  return what + " is in state " + letter + ", in " + content_of(about / "wchan");
 }
 
 int child::wait() {
