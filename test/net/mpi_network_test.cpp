@@ -241,14 +241,14 @@ TEST_CASE("mpi_network: nobody there is told in time, and what comes later is tu
   CHECK(run_until(network, [&] { return stopped.poll(), there.is_closed(); }));
 }
 
-TEST_CASE("mpi_network: who waits long sleeps most of the time, and is woken at once", "[mpi]") {
+TEST_CASE("mpi_network: who waits long sleeps most of the time, and can be woken", "[mpi]") {
   net::mpi_network network;
   std::clock_t const used = std::clock();
   (void)run_until(network, [] { return false; }, 300ms);  // others' last messages may come
   double const busy = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC;
   CHECK(busy < 0.15);
   std::thread other([&] { network.interrupt(); });
-  network.run_one(net::network::clock::now() + 2h);  // one that nobody wakes would outlast the test
+  network.run_one(net::network::clock::now() + 2h);  // who is not woken outlasts the test
   other.join();
 }
 

@@ -41,7 +41,7 @@ struct soaked_life {
 class soak_round {
  public:
   explicit soak_round(std::uint64_t seed)
-      : random_(seed, 0x50a6), between_(plan_, meddling(), listening()), run_(plan()) {
+      : random_(seed, 0x50a6), between_(plan_, meddling_, listening()), run_(plan()) {
     if (is_flooded_) flood_.emplace(ports_behind(), std::chrono::milliseconds(1));
   }
 
@@ -181,6 +181,7 @@ class soak_round {
   std::string story_;
   bool is_flooded_ = false;
   test::run_plan plan_;
+  tools::meddling const meddling_ = meddling();  // drawn before what follows, whatever the compiler
   test::proxies between_;
   test::process_run run_;
   std::optional<test::connection_flood> flood_;

@@ -21,11 +21,13 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "asleep.hpp"
@@ -452,12 +454,19 @@ TEST_CASE("a process that does not end is killed after the grace time", "[tools]
 }
 
 TEST_CASE("who has ended is seen also where no signal says so", "[tools][launch]") {
-  sigset_t ends, usual;
-  ::sigemptyset(&ends);
-  ::sigaddset(&ends, SIGCHLD);
-  ::pthread_sigmask(SIG_BLOCK, &ends, &usual);  // as whoever starts it may: it is inherited
+  struct none_of_ends {  // as with whoever starts it: it is inherited
+    sigset_t usual{};
+    none_of_ends() {
+      sigset_t ends;
+      ::sigemptyset(&ends);
+      ::sigaddset(&ends, SIGCHLD);
+      ::pthread_sigmask(SIG_BLOCK, &ends, &usual);
+    }
+    ~none_of_ends() { ::pthread_sigmask(SIG_SETMASK, &usual, nullptr); }
+  };
+  std::optional<none_of_ends> blocked(std::in_place);
   launched launch(shell("exit 3"));
-  ::pthread_sigmask(SIG_SETMASK, &usual, nullptr);
+  blocked.reset();
   CHECK(launch.wait().exit_code == 3);
 }
 

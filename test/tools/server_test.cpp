@@ -615,6 +615,7 @@ TEST_CASE("SIGTERM ends a server that waits for others, and nothing is left") {
   REQUIRE(pipe(out.data()) == 0);
   std::string const place = "unix:/tmp/rubato-server-test-" + std::to_string(getpid());
   pid_t const child = fork();
+  REQUIRE(child >= 0);
   if (child == 0) {
     dup2(out[1], STDOUT_FILENO);
     execl(RUBATO_SERVER_PROGRAM, "rubato-server", "--with-coordinator", "--coordinator", place.c_str(),
