@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "peer/wrapped_node.hpp"
+
 /// Weights and parameters of all peers together, with what is under way between them.
 namespace rubato::test {
 
@@ -40,35 +42,24 @@ class weighed {
     return std::make_unique<node>(inner_.make_node(setup), *under_way_);
   }
 
-  class node final : public peer_node {
+  class node final : public wrapped_node {
    public:
-    node(std::unique_ptr<peer_node> inner, mass& under_way) : inner_(std::move(inner)), under_way_(under_way) {}
-    [[nodiscard]] push_node const& inner() const { return dynamic_cast<push_node const&>(*inner_); }
+    node(std::unique_ptr<peer_node> inner, mass& under_way) : wrapped_node(std::move(inner)), under_way_(under_way) {}
+    [[nodiscard]] push_node const& pushes() const { return dynamic_cast<push_node const&>(inner()); }
 
     [[nodiscard]] bool deliver(worker_id from, peer_message&& m, outbox& out) override {
       double const w = push_node::weight_of(m);
       if (w != 0) under_way_.add(w, m.parameters->values.bytes(), -1);
-      return inner_->deliver(from, std::move(m), out);
+      return wrapped_node::deliver(from, std::move(m), out);
     }
-    void lose(worker_id w) override { inner_->lose(w); }
-    void leave(outbox& out) override { inner_->leave(out); }
-    [[nodiscard]] bool can_go_on() const noexcept override { return inner_->can_go_on(); }
-    [[nodiscard]] shared_update share() const override { return inner_->share(); }
-    void reset() override { inner_->reset(); }
     void begin(peer_endpoint& e, std::int64_t iterations) override {
       end mine(e, under_way_);
-      inner_->begin(mine, iterations);
+      wrapped_node::begin(mine, iterations);
     }
     void step(peer_endpoint& e, std::span<std::byte const> gradient) override {
       end mine(e, under_way_);
-      inner_->step(mine, gradient);
+      wrapped_node::step(mine, gradient);
     }
-    [[nodiscard]] std::span<std::byte const> parameters() const noexcept override { return inner_->parameters(); }
-    [[nodiscard]] std::int64_t iteration() const noexcept override { return inner_->iteration(); }
-    [[nodiscard]] bool ended() const noexcept override { return inner_->ended(); }
-    [[nodiscard]] peer_counters counters() const noexcept override { return inner_->counters(); }
-    [[nodiscard]] peer_waits waits() const noexcept override { return inner_->waits(); }
-    [[nodiscard]] std::uint64_t bytes(peer_message const& m) const noexcept override { return inner_->bytes(m); }
 
    private:
     struct end final : peer_endpoint {
@@ -87,7 +78,6 @@ class weighed {
       peer_endpoint& inner;
       mass& under_way;
     };
-    std::unique_ptr<peer_node> inner_;
     mass& under_way_;
   };
 
@@ -122,7 +112,7 @@ template <class Protocol>
     all.parameters.resize(size);
     for (std::uint32_t i = 0; i < group.size(); ++i)
       group.runtime().look_at(i, [&](peer_node const& n) {
-        push_node const& one = dynamic_cast<typename weighed<Protocol>::node const&>(n).inner();
+        push_node const& one = dynamic_cast<typename weighed<Protocol>::node const&>(n).pushes();
         all.add(one.weight(), one.share()->values.bytes());
         for (auto const& [w, x] : one.waiting()) all.add(w, x->values.bytes());
       });
