@@ -88,13 +88,12 @@ child::child(std::filesystem::path name, words const& command, variables const& 
     : name_(std::move(name)) {
   words texts = command;
   words environment = environment_with(settings);
-  std::vector<char*> const arguments = pointers(texts);
-  std::vector<char*> const variable_texts = pointers(environment);
+  std::vector<char*> arguments = pointers(texts);
+  std::vector<char*> variable_texts = pointers(environment);
   std::string const out = name_.string() + ".out";
   std::string const err = name_.string() + ".err";
   id_ = ::fork();
-  if (id_ == 0)
-    become(out.c_str(), err.c_str(), const_cast<char**>(arguments.data()), const_cast<char**>(variable_texts.data()));
+  if (id_ == 0) become(out.c_str(), err.c_str(), arguments.data(), variable_texts.data());
   if (id_ < 0) throw std::runtime_error("no new process");
 }
 

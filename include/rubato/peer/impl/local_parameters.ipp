@@ -12,7 +12,7 @@
 namespace rubato {
 
 namespace detail {
-constexpr std::size_t stretch = 512;  // stays in the first cache with all that belongs to it, also where its places collide
+constexpr std::size_t stretch = 512;  // stays in the first cache with all that belongs to it; of 2048 not all did
 
 /// A stretch of a block that stays in the first cache, so that memory is read and written once whatever
 /// the number of parts.
