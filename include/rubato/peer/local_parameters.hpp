@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "rubato/core/element.hpp"
 #include "rubato/peer/hop_core.hpp"
@@ -36,8 +37,8 @@ class local_parameters {
 
   /// `Σ weight·parameters`, added up in the order of `parts`, each weight rounded to the element's type
   /// first; `own` stands for the part without parameters. With a gradient, the step on top, computed at
-  /// `own`. @pre there is a part
-  [[nodiscard]] shared_update average(std::span<contribution const> parts, shared_update const& own,
+  /// `own`. A part that nobody else refers to may be gone afterwards: the average takes its place. @pre there is a part
+  [[nodiscard]] shared_update average(std::span<contribution> parts, shared_update const& own,
                                       std::span<std::byte const> gradient = {});
   /// `base` and the step, computed at `x`.
   [[nodiscard]] shared_update stepped(shared_update const& base, shared_update const& x,
@@ -58,10 +59,12 @@ class local_parameters {
                  std::span<std::byte const> gradient);
 
  private:
+  [[nodiscard]] update_buffer room_for_average(std::span<contribution> parts) const;
 
   element_type element_;
   std::size_t size_;
   update_pool pool_;
+  std::vector<std::byte const*> places_;  ///< of an average's parts
   std::unique_ptr<peer_step> step_;
 };
 

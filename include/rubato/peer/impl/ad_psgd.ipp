@@ -55,7 +55,7 @@ class ad_psgd_node final : public peer_node {
     }
     if (active_) return false;
     out.push_back({from, {.kind = answer, .number = 0, .parameters = current_}});
-    current_ = average(m.parameters);
+    current_ = average(std::move(m.parameters));
     ++counters_.updates_sent;
     ++counters_.updates_reduced;
     return true;
@@ -124,14 +124,14 @@ class ad_psgd_node final : public peer_node {
     answer,  ///< mine before I did
   };
 
-  [[nodiscard]] shared_update average(shared_update const& other, shared_update const& own,
+  [[nodiscard]] shared_update average(shared_update other, shared_update const& own,
                                       std::span<std::byte const> gradient = {}) {
-    std::array<contribution, 2> const half_and_half{
+    std::array<contribution, 2> half_and_half{
         {{.from = {}, .weight = 0.5, .own = true, .parameters = {}},
-         {.from = {}, .weight = 0.5, .own = false, .parameters = other}}};
+         {.from = {}, .weight = 0.5, .own = false, .parameters = std::move(other)}}};
     return local_.average(half_and_half, own, gradient);
   }
-  [[nodiscard]] shared_update average(shared_update const& other) { return average(other, current_); }
+  [[nodiscard]] shared_update average(shared_update other) { return average(std::move(other), current_); }
 
   void enter(peer_endpoint& e) {
     e.guard([&] { seen_ = current_; });
@@ -148,13 +148,13 @@ class ad_psgd_node final : public peer_node {
 
   void finish_exchange(peer_endpoint& e, std::span<std::byte const> gradient) {
     wait_counting(e, waits_.for_updates);
-    auto const other = e.guard([&] {
+    auto other = e.guard([&] {
       partner_.reset();
       return std::exchange(answer_, std::nullopt);
     });
     if (other) ++counters_.updates_reduced;
     shared_update next =
-        other ? average(*other, seen_, gradient) : local_.stepped(seen_, seen_, gradient);
+        other ? average(*std::move(other), seen_, gradient) : local_.stepped(seen_, seen_, gradient);
     e.guard([&] { current_ = std::move(next); });
   }
 

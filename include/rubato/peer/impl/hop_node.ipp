@@ -137,7 +137,7 @@ void hop_node::send(peer_endpoint& e) {
 
 /// In parallel order the step goes on top, computed at what the average replaces.
 void hop_node::reduce(peer_endpoint& e) {
-  auto const parts = e.guard([&] { return core_.gather(); });
+  auto parts = e.guard([&] { return core_.gather(); });
   shared_update next = local_.average(parts, current_, std::exchange(gradient_, {}));
   outbox out;
   e.guard([&] {

@@ -14,18 +14,14 @@ namespace rubato {
 namespace detail {
 constexpr std::size_t stretch = 512;  // stays in the first cache with all that belongs to it; of 2048 not all did
 
-/// A stretch of a block that stays in the first cache, so that memory is read and written once whatever
-/// the number of parts.
+/// A stretch of the parts that stays in the first cache, so that memory is read and written once whatever their number.
 template <parameter T>
-void average_stretch(std::span<contribution const> parts, std::byte const* own, std::size_t first,
+void average_stretch(std::span<contribution const> parts, std::span<std::byte const* const> places, std::size_t first,
                      T* to, std::size_t n) {
-  bool begun = false;
-  for (contribution const& part : parts) {
-    std::byte const* const all = part.own ? own : part.parameters->values.data();
-    T const* const x = reinterpret_cast<T const*>(all) + first;
-    if (begun) add_scaled(to, x, n, part.weight);
-    else set_scaled(to, x, n, part.weight);
-    begun = true;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    T const* const x = reinterpret_cast<T const*>(places[i]) + first;
+    if (i == 0) set_scaled(to, x, n, parts[i].weight);
+    else add_scaled(to, x, n, parts[i].weight);
   }
 }
 }  // namespace detail
@@ -50,20 +46,31 @@ shared_update local_parameters::initial(std::span<std::byte const> values) const
   return u;
 }
 
-shared_update local_parameters::average(std::span<contribution const> parts, shared_update const& own,
+/// Of a part that nobody else has: it has been read just before it is written, and so is in the cache.
+update_buffer local_parameters::room_for_average(std::span<contribution> parts) const {
+  for (contribution& part : parts)
+    if (update_buffer alone = part.parameters.take_if_alone()) return alone;
+  return fresh();
+}
+
+/// Each stretch is added up beside, since the result may take the place of a part.
+shared_update local_parameters::average(std::span<contribution> parts, shared_update const& own,
                                         std::span<std::byte const> gradient) {
   std::size_t const each = size_of(element_);
   std::byte const* const mine = own->values.data();
-  update_buffer next = fresh();
-  for (std::size_t first = 0; first < size_; first += detail::stretch) {
-    std::size_t const n = std::min(detail::stretch, size_ - first);
-    std::byte* const to = next->values.data() + first * each;
-    with_element(element_, [&]<class T>() {
-      detail::average_stretch(parts, mine, first, reinterpret_cast<T*>(to), n);
-    });
-    if (!gradient.empty())
-      step_->apply(first, n, mine + first * each, gradient.data() + first * each, to);
-  }
+  places_.clear();
+  for (contribution const& part : parts) places_.push_back(part.own ? mine : part.parameters->values.data());
+  update_buffer next = room_for_average(parts);
+  with_element(element_, [&]<class T>() {
+    std::array<T, detail::stretch> sum;
+    auto* const block = reinterpret_cast<std::byte*>(sum.data());
+    for (std::size_t first = 0; first < size_; first += detail::stretch) {
+      std::size_t const n = std::min(detail::stretch, size_ - first), at = first * each;
+      detail::average_stretch(parts, places_, first, sum.data(), n);
+      if (!gradient.empty()) step_->apply(first, n, mine + at, gradient.data() + at, block);
+      std::memcpy(next->values.data() + at, block, n * each);
+    }
+  });
   return next;
 }
 

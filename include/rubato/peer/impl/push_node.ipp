@@ -105,7 +105,7 @@ std::vector<std::pair<double, shared_update>> push_node::waiting() const {
 void push_node::absorb(peer_message&& m) {
   double const theirs = weight_of(m);
   double const all = weight_ + theirs;
-  std::array<contribution, 2> const parts{
+  std::array<contribution, 2> parts{
       {{.from = self_, .weight = weight_ / all, .own = true, .parameters = {}},
        {.from = {}, .weight = theirs / all, .own = false, .parameters = std::move(m.parameters)}}};
   current_ = local_.average(parts, current_);
@@ -204,7 +204,7 @@ void push_node::gather(peer_endpoint& e, std::int64_t of) {
   if (from.empty()) return;
   e.guard([&] { awaited_ = from; });
   detail::wait_counting(e, waits_.for_updates);
-  std::vector<contribution> const parts = e.guard([&] { return take(from); });
+  std::vector<contribution> parts = e.guard([&] { return take(from); });
   if (parts.size() == 1) return;
   shared_update next = local_.average(parts, current_);
   e.guard([&] { current_ = std::move(next); });
