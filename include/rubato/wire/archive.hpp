@@ -76,10 +76,8 @@ class output_archive {
   using is_loading = std::false_type;
 
   output_archive() : bytes_(128) {}  // enough for what is said with every commit
-  /// Writes into this one's memory; what it holds is lost.
-  explicit output_archive(std::vector<std::byte> memory) : bytes_(std::move(memory)) {
-    bytes_.resize(bytes_.capacity());
-  }
+  /// Writes in place of what this one holds, which most often is as long as what comes.
+  explicit output_archive(std::vector<std::byte> memory) : bytes_(std::move(memory)) {}
 
   template <class T>
   output_archive& operator&(T const& value) {

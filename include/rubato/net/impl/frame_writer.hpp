@@ -55,6 +55,7 @@ class frame_writer {
   [[nodiscard]] bool is_newest_last() const noexcept;
   void add_head(segment& to, wire::frame_header header, std::span<std::byte const> meta);
   static void pull(segment& from, std::size_t most);
+  static void reuse(segment& s);
   void pop_front();
 
   std::deque<segment> segments_;

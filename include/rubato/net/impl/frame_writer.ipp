@@ -164,8 +164,19 @@ void frame_writer::written(std::size_t bytes) {
     }
     if (s.first == s.pieces.size()) s.pieces.clear(), s.first = 0;
     if (s.gone < s.bytes.size() || !s.pieces.empty() || s.unread > 0) return;
+    if (segments_.size() == 1) return reuse(s);
     pop_front();
   }
+}
+
+// The last one stays for what is added next.
+void frame_writer::reuse(segment& s) {
+  if (s.bytes.capacity() > spare_max) s.bytes = {};
+  s.bytes.clear();
+  s.gone = 0;
+  s.held = false;
+  // Last, see `clear`.
+  if (s.source) auto const gone = std::move(s.source);
 }
 
 void frame_writer::pop_front() {

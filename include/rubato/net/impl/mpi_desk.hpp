@@ -55,6 +55,8 @@ class mpi_desk {
   void bring(std::function<void()> f);
   /// It has messages to take. With the world's mutex held, any thread.
   void ready(std::shared_ptr<mpi_pipe> which);
+  /// It has taken one. With the world's mutex held, while this desk looks.
+  void take_from(std::shared_ptr<mpi_pipe> which) noexcept { taken_from_ = std::move(which); }
   /// Something has been sent, to which there may soon be an answer.
   void expect_answer() noexcept { was_busy_ = true; }
   /// It has messages under way.
@@ -90,6 +92,7 @@ class mpi_desk {
   // with the world's mutex held
   std::deque<std::function<void()>> brought_;
   std::deque<std::shared_ptr<mpi_pipe>> ready_;
+  std::shared_ptr<mpi_pipe> taken_from_;
 
   std::atomic<bool> interrupted_ = false;
   std::mutex sleep_;

@@ -113,20 +113,19 @@ bool mpi_desk::look() {
   {
     std::lock_guard const guard(world_.mutex());
     if (world_.has_lingering()) done = world_.tidy();
-    if (ready_.empty() && brought_.empty()) {
-      if (!world_.take_one()) return false;
-      if (ready_.empty() && brought_.empty()) return true;
-    }
+    if (ready_.empty() && brought_.empty() && !world_.take_one(this)) return false;
+    pipe = std::exchange(taken_from_, nullptr);
     while (!brought_.empty()) {
       tasks_.push_back(std::move(brought_.front()));
       brought_.pop_front();
     }
-    if (ready_.empty()) return true;
-    pipe = std::move(ready_.front());
-    ready_.pop_front();
-    pipe->take();
+    if (pipe == nullptr && !ready_.empty()) {
+      pipe = std::move(ready_.front());
+      ready_.pop_front();
+      pipe->take();
+    }
   }
-  pipe->taken();
+  if (pipe != nullptr) pipe->taken();
   return true;
 }
 

@@ -78,8 +78,9 @@ class mpi_pipe final : public mpi_world::end, public mpi_traffic, public std::en
     std::size_t large = 0;  ///< its bytes, where it is a large one
   };
 
-  void come(std::span<std::byte const> bytes) override;
+  void come(std::span<std::byte const> bytes, mpi_desk const* by) override;
   void come_large(std::size_t bytes) override;
+  [[nodiscard]] bool take_at_once(std::span<std::byte const> bytes);
   arrival& add_arrival();
   void answered(mpi_control const& said) override;
 

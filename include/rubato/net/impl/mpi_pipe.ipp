@@ -130,10 +130,24 @@ mpi_pipe::arrival& mpi_pipe::add_arrival() {
   return arrivals_.emplace_back();
 }
 
-void mpi_pipe::come(std::span<std::byte const> bytes) {
+void mpi_pipe::come(std::span<std::byte const> bytes, mpi_desk const* by) {
+  if (by == &desk_ && take_at_once(bytes)) return desk_.take_from(shared_from_this());
   auto& to = add_arrival().small;
   to = std::exchange(spare_, {});
   to.assign(bytes.begin(), bytes.end());
+}
+
+/// Where nothing that came before is waiting, it goes where it will be read. By the desk's thread.
+bool mpi_pipe::take_at_once(std::span<std::byte const> bytes) {
+  if (!open_ || !attached_ || taking_ || !arrivals_.empty() || bytes.empty()) return false;
+  auto const room = reader_.room().front();
+  if (room.size() < bytes.size()) return false;
+  std::memcpy(room.data(), bytes.data(), bytes.size());
+  arriving_bytes_ = bytes.size();
+  taking_ = true;
+  more_ = spilled_ = false;
+  took_ = taking::whole;
+  return true;
 }
 
 void mpi_pipe::come_large(std::size_t bytes) { add_arrival().large = bytes; }

@@ -36,6 +36,8 @@ struct mpi_control {
   std::int32_t to = 0;       ///< the end that is answered
 };
 
+class mpi_desk;
+
 /// MPI as the networks of this process share it: communicators of their own, and whose is what comes. All but `get`,
 /// `rank` and `count` with `mutex` held.
 ///
@@ -47,8 +49,9 @@ class mpi_world {
   /// An end of a connection.
   class end {
    public:
-    /// Keeps it for later; none are the end. From any network's thread, with the mutex held.
-    virtual void come(std::span<std::byte const> bytes) = 0;
+    /// Reads it now, or keeps it for later; none are the end. With the mutex held.
+    /// @param by whose thread this is; null: no network's
+    virtual void come(std::span<std::byte const> bytes, mpi_desk const* by) = 0;
     /// A large message of so many bytes waits to be received.
     virtual void come_large(std::size_t bytes) = 0;
     virtual void answered(mpi_control const& said) = 0;
@@ -112,7 +115,7 @@ class mpi_world {
   void remove(std::uint16_t number) noexcept { doors_.erase(number); }
 
   /// Takes one message that has come, and gives it to whom it is for. Returns whether there was one.
-  bool take_one();
+  bool take_one(mpi_desk const* by = nullptr);
   /// @throws error (errc::io), as all that follow
   /// @param how stays where it is until all of it is over
   void send(int to, int tag, std::span<std::byte const> bytes, sent& how);
@@ -164,7 +167,7 @@ class mpi_world {
 
   mpi_world();
   [[nodiscard]] MPI_Request start(int to, int tag, std::span<std::byte const> bytes, MPI_Comm over);
-  void hand_out(MPI_Status const& from, std::span<std::byte const> bytes);
+  void hand_out(MPI_Status const& from, std::span<std::byte const> bytes, mpi_desk const* by);
   void take_large(int source, int tag, std::span<std::byte const> announcement);
   void take_control(int source, std::span<std::byte const> bytes);
   void finish();

@@ -194,7 +194,7 @@ std::uint16_t mpi_world::add(door& d, std::uint16_t number) {
 
 /// The next receive begins when somebody looks for it, by when this message has been answered: its sender need not
 /// wait for that as well.
-bool mpi_world::take_one() {
+bool mpi_world::take_one(mpi_desk const* by) {
   if (!receives_) check_mpi(MPI_Start(&ready_), "receive");
   receives_ = true;
   int found = 0;
@@ -205,17 +205,17 @@ bool mpi_world::take_one() {
   if (found == 0) return false;
   int bytes = 0;
   MPI_Get_count(&from, MPI_BYTE, &bytes);
-  hand_out(from, std::span(inbox_).first(static_cast<std::size_t>(bytes)));
+  hand_out(from, std::span(inbox_).first(static_cast<std::size_t>(bytes)), by);
   return true;
 }
 
-void mpi_world::hand_out(MPI_Status const& from, std::span<std::byte const> bytes) {
+void mpi_world::hand_out(MPI_Status const& from, std::span<std::byte const> bytes, mpi_desk const* by) {
   if (from.MPI_TAG == control_tag) return take_control(from.MPI_SOURCE, bytes);
   int const tag = from.MPI_TAG - from.MPI_TAG % tags_of_an_end;
   if (from.MPI_TAG != tag) return take_large(from.MPI_SOURCE, tag, bytes);
   auto const at = ends_.find(tag);
   // Or else an end that has closed: the other one may not know yet.
-  if (at != ends_.end() && at->second.source == from.MPI_SOURCE) at->second.to->come(bytes);
+  if (at != ends_.end() && at->second.source == from.MPI_SOURCE) at->second.to->come(bytes, by);
 }
 
 void mpi_world::take_large(int source, int tag, std::span<std::byte const> announcement) {
