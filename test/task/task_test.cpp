@@ -352,6 +352,12 @@ TEST_CASE("engine: what cannot be meant is refused by name", "[threads]") {
   CHECK_THROWS_WITH(engine.submit(table), Contains("no table 1 to clear"));
   rb::task more{counts{.rows = 1}};
   CHECK_THROWS_WITH(more.stage({.priority = std::nan("")}, counting{}), Contains("priority must be a number"));
+  rb::task two{counts{.rows = 1}};
+  two.stage({}, counting{});
+  auto const second = two.stage({}, counting{});
+  CHECK_THROWS_WITH(more.run(second), Contains("stage 1 is of another task"));
+  CHECK_THROWS_WITH(more.repeat(2, second), Contains("of another task"));
+  CHECK_THROWS_WITH(more.run(second, 0), Contains("iterations must be at least 1"));
   more.run(more.stage({}, counting{}));
   rb::engine other{rb::in_process{.workers = 2}};
   CHECK_THROWS_WITH(other.submit(more, {handle}), Contains("of another engine"));

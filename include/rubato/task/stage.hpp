@@ -116,6 +116,8 @@ class iteration_range {
 };
 static_assert(std::forward_iterator<iteration_range::iterator>);
 
+class task_core;
+
 /// A stage of a task, as `task::stage` gives it.
 class stage_ref {
  public:
@@ -124,7 +126,8 @@ class stage_ref {
 
  private:
   friend class task_core;
-  explicit stage_ref(std::size_t number) noexcept : number_(number) {}
+  stage_ref(task_core const& of, std::size_t number) noexcept : of_(&of), number_(number) {}
+  task_core const* of_;
   std::size_t number_;
 };
 

@@ -26,7 +26,7 @@ class task_core {
   virtual ~task_core();
 
   /// Appends a stage to what the task does: for its own number of iterations, or for another one.
-  /// @throws option_error @throws usage_error once the task has been submitted
+  /// @throws option_error @throws usage_error once the task has been submitted, and for a stage of another task
   void run(stage_ref s);
   /// The same, for so many iterations in place of the stage's own. @throws option_error for less than 1
   void run(stage_ref s, std::int64_t iterations);
@@ -59,6 +59,7 @@ class task_core {
 
  private:
   void check_not_open() const;
+  void append(stage_ref s, std::optional<std::int64_t> iterations);
 
   std::vector<stage_description> stages_;
   std::vector<task_step> program_;

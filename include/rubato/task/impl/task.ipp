@@ -50,19 +50,22 @@ stage_ref task_core::add(stage_options options, std::function<void(worker_core&,
   check_not_open();
   options.check();
   stages_.push_back({std::move(options), std::move(body)});
-  return stage_ref(stages_.size() - 1);
+  return stage_ref(*this, stages_.size() - 1);
 }
 
-void task_core::run(stage_ref s) {
+void task_core::append(stage_ref s, std::optional<std::int64_t> iterations) {
   check_not_open();
-  program_.push_back({s.number(), {}});
+  if (s.of_ != this)
+    throw usage_error(errc::stale_handle, "task: stage " + std::to_string(s.number()) + " is of another task");
+  program_.push_back({s.number(), iterations});
 }
+
+void task_core::run(stage_ref s) { append(s, {}); }
 
 void task_core::run(stage_ref s, std::int64_t iterations) {
-  check_not_open();
   if (iterations < 1)
     throw option_error("stage: iterations must be at least 1, but is " + std::to_string(iterations));
-  program_.push_back({s.number(), iterations});
+  append(s, iterations);
 }
 
 void task_core::open(std::function<std::unique_ptr<rubato::runtime>(run_setup)> const& open_it) {
