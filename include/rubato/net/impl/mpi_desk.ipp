@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "rubato/net/impl/mpi_pipe.hpp"
@@ -55,14 +56,14 @@ mpi_desk::mpi_desk() : world_(mpi_world::get()) {
 
 /// Whoever has called meanwhile is told that nobody is there.
 mpi_desk::~mpi_desk() {
-  std::deque<std::function<void()>> last;
   {
     std::lock_guard const guard(world_.mutex());
     world_.leave();
-    last.swap(brought_);
+    std::ranges::move(brought_, std::back_inserter(tasks_));
+    brought_.clear();
   }
   try {
-    for (auto const& f : last) f();
+    for (auto const& f : std::exchange(tasks_, {})) f();
   } catch (...) {  // MPI has failed, and the job with it
   }
 }
