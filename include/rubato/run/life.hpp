@@ -60,7 +60,7 @@ class life {
   void fail(std::exception_ptr why) noexcept;
 
   [[nodiscard]] bool is_running() const noexcept { return busy_.load(std::memory_order_relaxed); }
-  [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool stopping() const noexcept { return stopping_; }
   [[nodiscard]] bool has_failed() const;
   /// When the last of them has ended, or what `note_end` said.
   [[nodiscard]] time_point ended() const;
@@ -71,13 +71,15 @@ class life {
   /// The run is being stopped: who waits is to look.
   virtual void wake_all() noexcept = 0;
   /// As `stop`, for whoever sees to it that all who wait look.
-  void note_stop() noexcept { stopping_.store(true, std::memory_order_relaxed); }
+  void note_stop() noexcept { stopping_ = true; }
   /// The run is failing, for this reason: others may have to be told.
   virtual void tell_failure(std::exception_ptr const&) noexcept {}
 
  private:
   char const* what_;
   std::atomic<bool> busy_ = false;
+  // In one order with what others note of a run's beginning: who begins sees that it is stopped, or who stops that it has
+  // begun, and one of them says so.
   std::atomic<bool> stopping_ = false;
   mutable std::mutex lock_;  ///< what follows
   std::condition_variable changed_;

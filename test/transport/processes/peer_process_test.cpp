@@ -5,15 +5,18 @@
 #include <catch2/catch.hpp>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <rubato/core/random.hpp>
+#include <rubato/net/asio_network.hpp>
 #include <rubato/peer/ad_psgd.hpp>
 #include <rubato/peer/all_reduce.hpp>
 #include <rubato/peer/gossip.hpp>
@@ -279,6 +282,60 @@ TEST_CASE("peers apart: a body that throws ends the run everywhere, with its rea
         require_that(group.parameters() == group.parameters(rank), "there is an average of a run that failed");
         group.run(training(3));
         require_that(group.spread() >= 0 && group.parameters() != group.parameters(rank), "there is no average");
+      });
+}
+
+namespace {
+
+/// Refuses to dial a peer while it is told to: as one whose certificates are gone.
+struct refusing_to_dial : net::network_decorator {
+  refusing_to_dial(std::shared_ptr<std::atomic<bool> const> when)  // NOLINT: made by a lambda only
+      : network_decorator(std::make_unique<net::asio_network>()), refuses(std::move(when)) {}
+  std::shared_ptr<void> dial(net::address const& to, net::security const& keys,
+                             net::connection_options const& options, dialed done) override {
+    if (*refuses && to.path.find("peer-") != std::string::npos) throw option_error("no certificate");
+    return inner().dial(to, keys, options, std::move(done));
+  }
+  std::shared_ptr<std::atomic<bool> const> refuses;
+};
+
+/// What a run of a group ended with.
+template <class Group, class Body>
+std::string end_of(Group& group, Body body) {
+  try {
+    group.run(body);
+  } catch (std::exception const& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("peers apart: who cannot reach another one ends the run everywhere, also when its body is over",
+          "[tcp][peers]") {
+  auto const refuses = std::make_shared<std::atomic<bool>>(false);
+  in_groups(
+      peers_apart(4),
+      [&](tcp t) {
+        if (t.place.rank == 1) t.network = [&] { return std::make_unique<refusing_to_dial>(refuses); };
+        return make_group(t, complete(4), gossip{.probability = 1});
+      },
+      [&](auto& group, std::uint32_t rank) {
+        std::string const expected =
+            rank == 1 ? "no certificate" : "the run was ended by another process: peer 1: no certificate";
+        auto const body = [&](std::int64_t iterations, bool refuses_at_end) {
+          return [&, iterations, refuses_at_end](auto& peer) {
+            if (rank == 1) *refuses = !refuses_at_end;
+            for (std::int64_t const k : peer.iterations(iterations))
+              peer.step(test::gradient_at(peer.parameters(), rank, k));
+            if (rank == 1) *refuses = true;
+          };
+        };
+        require_that(end_of(group, body(1, false)) == expected, "a step that fails");
+        require_that(end_of(group, body(1, true)) == expected, "a goodbye that fails");
+        *refuses = false;
+        require_that(end_of(group, training(3)) == "", "the run after it");
       });
 }
 

@@ -66,7 +66,7 @@ void life::await_all() {
 }
 
 void life::stop() noexcept {
-  stopping_.store(true, std::memory_order_relaxed);
+  stopping_ = true;
   wake_all();
 }
 

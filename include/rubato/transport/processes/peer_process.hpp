@@ -58,6 +58,7 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
   [[nodiscard]] peer_report report();
   [[noreturn]] void throw_stop() const;
   void leave_collective();
+  void say_goodbye();
   [[nodiscard]] bool is_summed_up() const;
   void end_for_all(bool failed, errc code, std::string const& sentence);
   [[nodiscard]] std::string why_lost() const;

@@ -159,7 +159,12 @@ void peer_links::dial(neighbor& other) {
   h.incarnation = welcome_->incarnation;
   h.session = fresh_session(*network_);
   h.credential = session_credential(other.place->secret, h, other.rank);
-  other.to->dial(net::address::parse(other.place->listens), place_.keys, h, place_.patience);
+  try {
+    other.to->dial(net::address::parse(other.place->listens), place_.keys, h, place_.patience);
+  } catch (...) {
+    other.to.reset();  // what is sent there next would wait for ever
+    throw;
+  }
 }
 
 /// Why one that says this is not let in.

@@ -208,19 +208,25 @@ void peer_process::see_it_through() {
 
 /// Of a run that is being stopped nobody is told: neighbors could take it for a loss before they notice.
 void peer_process::left(peer_participant&) {
-  if (!stopping()) {
-    outbox out;
-    {
-      std::lock_guard const guard(node_lock_);
-      own().leave(out);
-    }
-    for (auto& [to, m] : out) {
-      participant_->handle().count_sent(own().bytes(m));
-      links_->post(to.value(), stage_, std::move(m), [this] { return stopping(); });
-    }
-    wait([this] { return stopping() || links_->all_arrived(); });
+  try {
+    if (!stopping()) say_goodbye();
+  } catch (...) {
+    fail(std::current_exception());  // first: a run is not failed by who has ended
   }
   links_->tell(wire::peer_ended{stage_});
+}
+
+void peer_process::say_goodbye() {
+  outbox out;
+  {
+    std::lock_guard const guard(node_lock_);
+    own().leave(out);
+  }
+  for (auto& [to, m] : out) {
+    participant_->handle().count_sent(own().bytes(m));
+    links_->post(to.value(), stage_, std::move(m), [this] { return stopping(); });
+  }
+  wait([this] { return stopping() || links_->all_arrived(); });
 }
 
 peer_report peer_process::report() {
@@ -333,7 +339,7 @@ void peer_process::on(wire::peers_begin const& m) {
   adds_up_ = collective_ && collective_->is_at_rest();
   if (adds_up_) collective_->begin();
   for (wire::absent_peer const& p : m.absent) links_->drop(p.rank, p.sentence);
-  begun_.store(true, std::memory_order_release);
+  begun_ = true;
   if (stopping()) links_->tell_in_turn(wire::end_run{m.stage, false, errc::bad_option, {}});
 }
 
