@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/extending_admission.hpp"
 #include "rubato/protocol/heeding_admission.hpp"
@@ -18,7 +19,7 @@ namespace rubato {
 /// An admission policy as a value. Copies share the policy. Called concurrently.
 class admission_rule {
  public:
-  /// Any policy converts.
+  /// Any policy converts. @throws what its `check()` does, if it has one
   template <class P>
     requires(!std::same_as<P, admission_rule> && admission_policy<P>)
   admission_rule(P policy)  // NOLINT: policies are meant to convert
@@ -30,7 +31,7 @@ class admission_rule {
         extends_(extending_admission<P>),
         limits_(limiting_admission<P>),
         fingerprint_(detail::fingerprint_of(policy)),
-        answers_(std::make_shared<model<P> const>(std::move(policy))) {}
+        answers_(std::make_shared<model<P> const>(detail::checked(std::move(policy)))) {}
 
   [[nodiscard]] staleness bound() const noexcept { return bound_; }
   /// Whether answers depend on the worker.

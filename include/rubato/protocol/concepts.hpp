@@ -27,6 +27,9 @@ namespace rubato {
 /// so one that counts its calls, is defined only for the run's own workers or clocks, or differs beyond
 /// what is asked needs one. Doubles are compared by their bits, so a weight by way of `std::pow` differs
 /// where the C library does: there, too, a fingerprint of the parameters helps.
+///
+/// A policy of any kind may also have `p.check()`, const and without a result, which throws `option_error` for options
+/// that cannot be meant: it is called when its protocol is given to a cluster or becomes `rules`.
 template <class P>
 concept fingerprinted_policy = requires(P const p) {
   { p.fingerprint() } noexcept -> std::same_as<std::uint64_t>;

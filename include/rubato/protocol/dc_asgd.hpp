@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "rubato/protocol/admission.hpp"
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/element_merge.hpp"
 #include "rubato/protocol/pace.hpp"
 #include "rubato/protocol/visibility.hpp"
@@ -20,9 +21,12 @@ namespace rubato {
 template <bool Adaptive>
 struct compensation {
   double lambda = Adaptive ? 2 : 0.04;  ///< λ; 0: `sum`
-  double rate = 1;                      ///< η of the workers, which must be the same in all steps
+  double rate = 1;  ///< η of the workers, which must be the same in all steps; above 10⁻³⁰, as floats have it
   double forget = 0.95;                 ///< m, of an adaptive one
 
+  void check() const {
+    detail::expect_option(rate > 1e-30 && std::isfinite(rate), "compensation: rate", rate, "above 1e-30, finite");
+  }
   static constexpr std::size_t slots = Adaptive;
   static constexpr bool lazy = true;
   static constexpr worker_copy copy = worker_copy::as_read;
@@ -30,7 +34,7 @@ struct compensation {
   [[nodiscard]] constexpr double weight(commit_info const&) const noexcept { return 1.0; }
   template <std::floating_point T, class... Slot>
   [[nodiscard]] T step(fold_step, T w, T u, T const& as_read, Slot&... mean) const noexcept {
-    T const square = u * u / static_cast<T>(rate * rate);
+    T const g = u / static_cast<T>(rate), square = g * g;
     T by = static_cast<T>(lambda);
     if constexpr (Adaptive) {
       T const s = (..., (mean = static_cast<T>(forget) * mean + static_cast<T>(1 - forget) * square));

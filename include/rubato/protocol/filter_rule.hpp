@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "rubato/core/element.hpp"
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/commit_filter.hpp"
 
 namespace rubato {
@@ -55,7 +56,7 @@ void measure_run(P const& p, filter_point const& at, filter_run<T> const& run, s
 /// A commit filter as a value, asked for a run of elements at a time. A copy is a worker's own: it decides by itself.
 class filter_rule {
  public:
-  /// Any filter converts.
+  /// Any filter converts. @throws what its `check()` does, if it has one
   template <class P>
     requires(!std::same_as<P, filter_rule> && commit_filter<P>)
   filter_rule(P policy)  // NOLINT: policies are meant to convert
@@ -66,7 +67,7 @@ class filter_rule {
         fingerprint_(detail::fingerprint_of(policy)),
         type_(&typeid(P)) {
     if constexpr (detail::filters_elements<P>) slots_ = P::slots;
-    answers_ = std::make_unique<model<P>>(std::move(policy));
+    answers_ = std::make_unique<model<P>>(detail::checked(std::move(policy)));
   }
   filter_rule(filter_rule const& other)
       : by_row_(other.by_row_), by_element_(other.by_element_), slots_(other.slots_), sums_(other.sums_),

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/commit_filter.hpp"
 #include "rubato/protocol/nesterov.hpp"
 
@@ -13,6 +14,7 @@ namespace rubato {
 struct one_fragment {
   std::int64_t fragments = 4;  ///< P, at least 1
 
+  void check() const { detail::expect_option(fragments >= 1, "one_fragment: fragments", fragments, "1 or more"); }
   [[nodiscard]] constexpr bool takes(filter_point at, key row) const noexcept {
     auto const p = static_cast<std::uint64_t>(fragments);
     return row.value() % p == static_cast<std::uint64_t>(at.clock.value()) % p;
@@ -23,8 +25,12 @@ static_assert(commit_filter<one_fragment>);
 /// P commits in H local steps, as far from one another as whole steps allow.
 struct staggered {
   std::int64_t steps = 500;    ///< H, at least P
-  std::int64_t fragments = 4;  ///< P
+  std::int64_t fragments = 4;  ///< P, at least 1
 
+  void check() const {
+    detail::expect_option(fragments >= 1, "staggered: fragments", fragments, "1 or more");
+    detail::expect_option(steps >= fragments, "staggered: steps", steps, "as many as there are fragments, or more");
+  }
   [[nodiscard]] constexpr commit_due due(pace_point const& at) const noexcept {
     std::int64_t const turn = at.clock.value() % fragments;
     return {.steps = (turn + 1) * steps / fragments - turn * steps / fragments};

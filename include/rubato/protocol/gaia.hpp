@@ -1,12 +1,14 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "rubato/protocol/admission.hpp"
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/commit_filter.hpp"
 #include "rubato/protocol/merge.hpp"
 #include "rubato/protocol/pace.hpp"
@@ -19,6 +21,10 @@ namespace rubato {
 struct significance {
   double threshold = 0.01;  ///< v, in parts of a parameter, 0 or more
 
+  void check() const {
+    detail::expect_option(threshold >= 0 && std::isfinite(threshold), "significance: threshold", threshold,
+                          "0 or more, finite");
+  }
   static constexpr std::size_t slots = 0;
 
   template <std::floating_point T>

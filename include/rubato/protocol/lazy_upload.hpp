@@ -10,6 +10,7 @@
 #include <numeric>
 #include <vector>
 
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/commit_filter.hpp"
 
 namespace rubato {
@@ -21,6 +22,10 @@ struct lazy_upload {
   std::int64_t window = 10;  ///< D, at least 1
   double trigger = 0.1;      ///< ξ, of each difference alike; 0 or more
 
+  void check() const {
+    detail::expect_option(window >= 1, "lazy_upload: window", window, "1 or more");
+    detail::expect_option(trigger >= 0 && std::isfinite(trigger), "lazy_upload: trigger", trigger, "0 or more, finite");
+  }
   static constexpr std::size_t slots = 2;
   static constexpr std::size_t sums = 2;
   static constexpr bool differences = true;

@@ -11,6 +11,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/conductor.hpp"
 
@@ -19,10 +20,12 @@ namespace rubato {
 /// A pace as a value. A copy is a worker's own: it follows orders by itself.
 class pace_rule {
  public:
+  /// Any pace converts. @throws what its `check()` does, if it has one
   template <class P>
     requires(!std::same_as<P, pace_rule> && pace_policy<P>)
   pace_rule(P policy)  // NOLINT: each pace is one, as it is
-      : fingerprint_(detail::fingerprint_of(policy)), answers_(std::make_unique<model<P>>(std::move(policy))) {
+      : fingerprint_(detail::fingerprint_of(policy)),
+        answers_(std::make_unique<model<P>>(detail::checked(std::move(policy)))) {
     static_assert(conducted_pace<P> || !requires(P const p) { p.make_conductor(); },
                   "the pace makes a conductor, but is no conducted_pace: see pace_conductor for what is missing");
   }

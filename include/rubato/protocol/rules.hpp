@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "rubato/protocol/admission_rule.hpp"
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/diagnosis.hpp"
 #include "rubato/protocol/element_rule.hpp"
@@ -35,7 +36,7 @@ struct round_rule {
 /// A visibility policy as a value. Copies share the policy.
 class visibility_rule {
  public:
-  /// Any policy converts.
+  /// Any policy converts. @throws what its `check()` does, if it has one
   template <class P>
     requires(!std::same_as<P, visibility_rule> && visibility_policy<P>)
   visibility_rule(P policy)  // NOLINT: as above
@@ -44,7 +45,7 @@ class visibility_rule {
         fingerprint_(detail::fingerprint_of(policy)),
         type_(&typeid(P)) {
     if constexpr (round_visibility<P>) rounds_ = {policy.round_size(), P::late};
-    answers_ = std::make_shared<model<P> const>(std::move(policy));
+    answers_ = std::make_shared<model<P> const>(detail::checked(std::move(policy)));
   }
 
   /// Whether commits are folded round by round; then `horizon` is not asked.
@@ -93,7 +94,7 @@ class visibility_rule {
 /// A merge as a value: of a table, or of the protocol. Copies share the policy.
 class merge_rule {
  public:
-  /// Any policy converts.
+  /// Any policy converts. @throws what its `check()` does, if it has one
   template <class P>
     requires(!std::same_as<P, merge_rule> && merge_policy<P>)
   merge_rule(P policy)  // NOLINT: as above
@@ -102,7 +103,7 @@ class merge_rule {
         fingerprint_(detail::fingerprint_of(policy)),
         type_(&typeid(P)) {
     if constexpr (velocity_merge<P>) decay_ = policy.decay();
-    answers_ = std::make_shared<model<P> const>(std::move(policy));
+    answers_ = std::make_shared<model<P> const>(detail::checked(std::move(policy)));
     elements_ = answers_->elements();
   }
 
@@ -198,7 +199,7 @@ class merge_rule {
 /// A protocol as a value: what its policies answer, and its name. Any protocol converts to it, and
 /// `cluster` takes it in a protocol's place, for programs that choose one while they run.
 struct rules {
-  /// Any protocol converts.
+  /// Any protocol converts. @throws what the `check()` of its policies does, if they have one
   template <class P>
     requires(!std::same_as<P, rules> && protocol<P>)
   rules(P const& p)  // NOLINT: protocols are meant to convert

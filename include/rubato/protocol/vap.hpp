@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "rubato/protocol/admission.hpp"
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/limiting_admission.hpp"
 #include "rubato/protocol/merge.hpp"
 #include "rubato/protocol/pace.hpp"
@@ -14,8 +15,11 @@ namespace rubato {
 
 /// The limit shrinks with the clock: v_t = v_0 / √t, where the first read is at t = 1.
 struct bounded_value : unbounded {
-  double first = 1;  ///< v_0, in units of the parameters
+  double first = 1;  ///< v_0, in units of the parameters; 0 or more
 
+  void check() const {
+    detail::expect_option(first >= 0 && std::isfinite(first), "bounded_value: first", first, "0 or more, finite");
+  }
   [[nodiscard]] double limit(clock_index c) const noexcept {
     return first / std::sqrt(static_cast<double>(c.value()) + 1);
   }

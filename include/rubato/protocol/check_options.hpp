@@ -1,0 +1,34 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+
+#include "rubato/core/error.hpp"
+
+namespace rubato::detail {
+
+/// Lets a policy that has `check()` throw for options that cannot be meant.
+template <class Policy>
+void check_options([[maybe_unused]] Policy const& p) {
+  static_assert(!requires { p.check(); } || requires { { p.check() } -> std::same_as<void>; },
+                "a policy's check() must be a const member function that gives nothing, and throws option_error");
+  if constexpr (requires { p.check(); }) p.check();
+}
+
+/// The policy, once it has been checked.
+template <class Policy>
+[[nodiscard]] Policy checked(Policy p) {
+  check_options(p);
+  return p;
+}
+
+/// @throws option_error unless `good`
+template <class Value>
+void expect_option(bool good, std::string_view option, Value value, std::string_view expected) {
+  if (good) return;
+  throw option_error(std::string(option) + " is " + std::to_string(value) + ", expected " + std::string(expected));
+}
+
+}  // namespace rubato::detail
