@@ -274,18 +274,23 @@ TEST_CASE("mpi_network: sums for which there is no memory are refused before any
   CHECK(std::ranges::equal(total, std::as_bytes(std::span(mine))));
 }
 
-TEST_CASE("mpi_network: 64 MB go from one rank to another, and the first to close ends it for both", "[mpi]") {
+TEST_CASE("mpi_network: frames and 64 MB go from one rank to another, and the first to close ends it for both",
+          "[mpi]") {
   auto const [rank, count] = net::this_mpi_rank();
   REQUIRE(count == 2);
   auto const body = std::make_shared<bytes const>(pattern(64 * megabyte));
+  // A large message that is under way, which another one follows at once.
+  constexpr std::size_t pairs = 100;
+  bytes const large = pattern(200'000), small = pattern(300);
   net::mpi_network network;
   recorder heard;
   std::unique_ptr<net::connection> end;
   if (rank == 0) {
     auto const listener = network.listen(net::mpi_network::address_of(0, 5), {}, {},
                                          [&](auto c) { (end = std::move(c))->attach(heard); });
-    REQUIRE(run_until(network, [&] { return heard.ended == 1; }, 60s));
-    CHECK(heard.frames[0].body == *body);
+    REQUIRE(run_until(network, [&] { return heard.ended == 2 * pairs + 1; }, 60s));
+    for (std::size_t i = 0; i < 2 * pairs; ++i) REQUIRE(heard.frames[i].body == (i % 2 == 0 ? large : small));
+    CHECK(heard.frames.back().body == *body);
     end.reset();
     return;
   }
@@ -297,6 +302,11 @@ TEST_CASE("mpi_network: 64 MB go from one rank to another, and the first to clos
     if (!run_until(network, [&] { return end != nullptr; }, 50ms)) self(self);
   };
   dial(dial);
+  for (std::size_t i = 0; i < pairs; ++i) {
+    end->send({.kind = 1}, {}, large);
+    end->send({.kind = 1}, {}, small);
+    end->flush();
+  }
   send_pieces(*end, body, body->size());
   CHECK(end->unsent() >= body->size() / 2);
   REQUIRE(run_until(network, [&] { return heard.is_closed(); }, 60s));
