@@ -144,6 +144,28 @@ TEST_CASE("trial: who does not end is found", "[world]") {
   CHECK(r.found.front() == "server 0 has not ended 1 s after the last fault");
 }
 
+TEST_CASE("trial: who does not notice in time that the coordinator is gone is found", "[world]") {
+  auto const takes = GENERATE(1000ms, 1200ms);  // it may be 1.072 s: silence by 11/8, a break, and six moments
+  testing::trial_options options{.with = {fault::kills}};
+  options.harm = false;
+  options.without = {fault::clocks, fault::joiners, fault::impostors, fault::restarts, fault::short_pauses};
+  std::uint64_t of_coordinators = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    auto const r = testing::run_trial(seed, options, [&](tcp const& t, simulated_process& me) {
+      me.work(t.place.as == net::role::coordinator ? 100ms : takes);
+    });
+    INFO(r.text());
+    bool const is_gone = std::ranges::any_of(r.ends, [](auto const& e) { return e.name == "coordinator" && e.killed; });
+    of_coordinators += is_gone ? 1 : 0;
+    bool const is_found = std::ranges::any_of(r.found, [](auto const& s) {
+      return s.find(" s after the coordinator, expected within 1.072") != s.npos;
+    });
+    CHECK(is_found == (is_gone && takes == 1200ms));
+    CHECK(r.found.empty() == !is_found);
+  }
+  CHECK(of_coordinators > 3);
+}
+
 TEST_CASE("trial: of two processes with one place both end well only one after the other", "[world]") {
   testing::trial_options options;
   options.with = {fault::impostors};
