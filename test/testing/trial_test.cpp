@@ -123,6 +123,8 @@ TEST_CASE("trial: a program that goes wrong after a loss is found, by a seed tha
   CHECK(std::ranges::any_of(found, [](auto const& s) { return s.find("a life that begins anew") != s.npos; }));
   CHECK(std::ranges::any_of(found, [](auto const& s) { return s.find("is killed") != s.npos; }));
   std::uint64_t const seed = std::stoull(found.front().substr(5));
+  std::string const repeat = "repeat by run_trial(" + std::to_string(seed) + ", options, program), with the same two";
+  CHECK(std::ranges::count(found, repeat) == 1);
   auto const run = [&] { return testing::run_trial(seed, options, wrong); };
   auto const first = run();
   auto const again = run();

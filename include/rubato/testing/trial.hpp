@@ -99,7 +99,7 @@ using trial_program = std::function<void(tcp const& transport, simulated_process
 /// not a lost_error or an error with errc::refused, errc::stopped or errc::io. The same for the same seed.
 [[nodiscard]] trial_result run_trial(std::uint64_t seed, trial_options const& options, trial_program const& program);
 
-/// Trials of so many seeds. Returns what the first that failed found, and the end of its story.
+/// Trials of so many seeds. Returns what the first that failed found, how to repeat it, and the end of its story.
 ///
 ///     auto const found = testing::check_under_faults({.workers = 3, .servers = 2}, [](auto& transport, auto& me) {
 ///       rubato::cluster cluster{transport, rubato::ssp{.staleness = 2}, rubato::dense<float>{.rows = 100, .init = w}};

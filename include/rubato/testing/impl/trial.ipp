@@ -489,6 +489,7 @@ sentences check_under_faults(trial_options const& options, trial_program const& 
     if (trial_result const r = run_trial(seed, options, program); !r.found.empty()) {
       sentences all = r.found;
       all.front() = fmt::format("seed {}: {}", seed, all.front());
+      all.push_back(fmt::format("repeat by run_trial({}, options, program), with the same two", seed));
       all.insert(all.end(), r.story.begin(), r.story.end());
       return all;
     }
