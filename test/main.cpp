@@ -1,8 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // main() of every test program: Catch2's, plus
-//   --seed, --seeds  see seeds.hpp
-//   --from PATH      only the test cases of a folder or file under test/; under a sanitizer without those tagged
-//                    [numeric]
+//   --seed, --seeds, --faults  see seeds.hpp
+//   --from PATH                only the test cases of a folder or file under test/; under a sanitizer without those
+//                              tagged [numeric]
 // plus a line of totals for cmake/run_tests, appended to the file that RUBATO_TEST_TALLY names.
 #define CATCH_CONFIG_RUNNER
 #ifdef RUBATO_TEST_SANITIZED  // the sanitizer tells more of a crash than Catch2 does
@@ -103,14 +103,27 @@ class tally : public listener {
 };
 CATCH_REGISTER_LISTENER(tally)
 
+class current_file : public listener {
+ public:
+  using listener::listener;
+
+  void testCaseStarting(Catch::TestCaseInfo const& test) override {
+    listener::testCaseStarting(test);
+    rubato::test::options().file = below_tests(test.lineInfo.file);
+  }
+};
+CATCH_REGISTER_LISTENER(current_file)
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Catch::Session session;
   std::string from;
   auto& seeds = rubato::test::options();
+  seeds.program = argv[0];
   session.cli(session.cli() | Opt(seeds.first, "N")["--seed"]("property tests: run only seed N") |
               Opt(seeds.count, "N")["--seeds"]("property tests: run N seeds") |
+              Opt(seeds.faults)["--faults"]("searches under faults: print how often each kind happened") |
               Opt(from, "path")["--from"]("only the tests of this folder or file of test/"));
   if (int const bad_arguments = session.applyCommandLine(argc, argv)) return bad_arguments;
   try {  // now rather than in the middle of a test

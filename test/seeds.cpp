@@ -42,6 +42,10 @@ std::uint64_t seed_count(std::uint64_t usual) {
   return sanitized() ? std::max<std::uint64_t>(1, usual / 10) : usual;
 }
 
+std::string repeat_by(std::uint64_t seed) {
+  return "repeat by " + options().program + " --from " + options().file + " --seed " + std::to_string(seed);
+}
+
 bool sanitized() {
 #ifdef RUBATO_TEST_SANITIZED
   return true;

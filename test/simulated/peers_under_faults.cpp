@@ -1,11 +1,13 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Peers of a run, each a process, by the code that runs over TCP, in a network that fails as each seed draws.
+// Peers of a run, each a process, by the code that runs over TCP, in a network that fails as each seed draws. Longer
+// searches as in processes_under_faults.cpp.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <rubato/cluster/peer_group.hpp>
 #include <rubato/core/rare.hpp>
@@ -15,6 +17,7 @@
 
 #include "seeds.hpp"
 #include "simulated/peers_under_faults.hpp"
+#include "simulated/search.hpp"
 
 using namespace rubato;
 
@@ -22,32 +25,29 @@ TEST_CASE("peers in several processes keep their rules under faults, and all tha
           "[simulated][peers]") {
   constexpr std::uint64_t usual = 4000;
   std::uint64_t const seeds = test::seed_count(usual);
-  std::uint64_t well = 0, harmful = 0, looks = 0, compared = 0;
+  test::search_tally tally;
+  std::uint64_t looks = 0, compared = 0;
   std::uint64_t kills[2] = {0, 0};  // without and with backup workers or staleness
   for (std::uint64_t i = 0; i < seeds; ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     test::watched_peers trial(seed);
     testing::trial_result const r = trial.run();
     if (!r.found.empty()) FAIL(r.text());
-    harmful += r.harmful ? 1 : 0;
-    well += std::ranges::all_of(r.ends, [](auto const& e) { return e.failure.empty(); }) ? 1 : 0;
+    tally.add(r);
     looks += trial.looks();
     compared += trial.compared();
     kills[trial.outlives_loss() ? 1 : 0] += r.faults[static_cast<std::size_t>(testing::fault::kills)];
   }
+  tally.tell("peers under faults");
   if (seeds < usual) return;
-  CHECK(well > seeds / 4);
-  CHECK(harmful > seeds / 8);
+  CHECK(tally.well() > seeds / 4);
+  CHECK(tally.harmful() > seeds / 8);
   CHECK(looks > 100 * seeds);
   CHECK(compared > seeds);
   CHECK(kills[0] > 100);
   CHECK(kills[1] > 100);
-  for (rare_count const& mark : rare_paths()) {
-    if (!mark.what.starts_with("peers: ")) continue;  // the others are for processes_under_faults.cpp
-    INFO("never reached: " << mark.what);
-    CHECK(mark.times != 0);
-  }
+  CHECK(test::never_reached(rare_paths(), test::paths_of::peers) == std::vector<std::string>{});
 }
 
 TEST_CASE("a run of peers under faults is decided by its seed", "[simulated][peers]") {

@@ -1,13 +1,17 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// The processes of a run, by the code that runs over TCP, in a network that fails as each seed draws.
+// The processes of a run, by the code that runs over TCP, in a network that fails as each seed draws. Longer
+// searches, as `rubato-test-properties --from simulated/processes_under_faults.cpp --seeds 100000 --faults`, are for
+// before a release.
 #include <catch2/catch.hpp>
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <rubato/core/rare.hpp>
 
 #include "seeds.hpp"
+#include "simulated/search.hpp"
 #include "simulated/under_faults.hpp"
 
 using namespace rubato;
@@ -29,24 +33,19 @@ TEST_CASE("runs of several processes keep their rules under faults, and all that
           "[simulated][processes]") {
   constexpr std::uint64_t usual = 4000;
   std::uint64_t const seeds = test::seed_count(usual);
-  std::uint64_t well = 0;
-  std::uint64_t harmful = 0;
+  test::search_tally tally;
   for (std::uint64_t i = 0; i < seeds; ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     testing::trial_result const r = test::watched_trial(seed).run();
     if (!r.found.empty()) FAIL(r.text());
-    harmful += r.harmful ? 1 : 0;
-    well += std::ranges::all_of(r.ends, [](auto const& e) { return e.failure.empty(); }) ? 1 : 0;
+    tally.add(r);
   }
+  tally.tell("processes under faults");
   if (seeds < usual) return;
-  CHECK(well > seeds / 4);
-  CHECK(harmful > seeds / 8);
-  for (rare_count const& mark : rare_paths()) {
-    if (mark.what.starts_with("peers: ")) continue;  // for peers_under_faults.cpp
-    INFO("never reached: " << mark.what);
-    CHECK(mark.times != 0);
-  }
+  CHECK(tally.well() > seeds / 4);
+  CHECK(tally.harmful() > seeds / 8);
+  CHECK(test::never_reached(rare_paths(), test::paths_of::others) == std::vector<std::string>{});
 }
 
 // Once in some hundred thousand. As long as seeds draw what they drew then.
@@ -65,7 +64,7 @@ TEST_CASE("seeds that longer searches have found something by find it no more", 
 TEST_CASE("runs whose workers renew their copies keep their rules under faults", "[simulated][processes][essp]") {
   for (std::uint64_t i = 0; i < test::seed_count(400); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     testing::trial_result const r = test::watched_trial(seed, true).run();
     if (!r.found.empty()) FAIL(r.text());
   }
