@@ -124,8 +124,8 @@ class world {
   std::size_t cut(process_number a, process_number b);
   /// The same, and only who has dialed notices: the other end hears nothing more, and its system takes what it sends.
   std::size_t cut_unnoticed(process_number a, process_number b);
-  /// Breaks the connection that first has brought so many bytes more from one to the other: in the middle of what it
-  /// may be.
+  /// Breaks each of the connections between them when it has brought so many bytes more from one to the other: in the
+  /// middle of what it may be. Not those that are made later.
   void cut_after(process_number from, process_number to, std::uint64_t bytes);
   /// Who connects to this one is refused for this time.
   void refuse(process_number p, duration time);
