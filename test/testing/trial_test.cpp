@@ -13,7 +13,10 @@
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
+#include <rubato/cluster/peer_group.hpp>
 #include <rubato/net/log.hpp>
+#include <rubato/peer/hop.hpp>
+#include <rubato/peer/topologies.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
@@ -201,6 +204,23 @@ TEST_CASE("trial: of two processes with one place both end well only one after t
   }
   CHECK(of_coordinators > 0);
   CHECK(of_coordinators < 20);
+}
+
+TEST_CASE("trial: without servers peers are tried in the same way", "[world][peers]") {
+  testing::trial_options const options{.workers = 3, .servers = 0};
+  bool has_trained = false;
+  auto const train = [&](tcp const& t, simulated_process& me) {
+    peer_group group{t, ring(3), hop(), sgd{.rate = 0.1}, std::vector<float>(4, 1)};
+    group.run([&](auto& peer) {
+      for ([[maybe_unused]] std::int64_t const k : peer.iterations(5)) {
+        me.work(2ms);
+        peer.step(std::vector<float>(4, 1));
+      }
+    });
+    has_trained = has_trained || t.place.as == net::role::worker;
+  };
+  CHECK(testing::check_under_faults(options, train, 40) == testing::sentences{});
+  CHECK(has_trained);
 }
 
 TEST_CASE("trial: what is not wanted does not happen", "[world]") {
