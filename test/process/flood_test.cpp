@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "net/free_port.hpp"
 #include "process/checks.hpp"
 #include "process/connection_flood.hpp"
 #include "process/runs.hpp"

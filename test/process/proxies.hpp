@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "net/free_port.hpp"
 #include "process/runs.hpp"
 #include "src/tools/proxy/proxy.hpp"
 

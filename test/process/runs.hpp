@@ -60,7 +60,4 @@ class process_run {
 /// Which of programs/ knows this protocol.
 [[nodiscard]] std::string program_of(std::string const& protocol);
 
-/// A loopback port that nobody uses.
-[[nodiscard]] std::uint16_t free_port();
-
 }  // namespace rubato::test

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "net/certificates.hpp"
+#include "net/free_port.hpp"
 #include "process/checks.hpp"
 #include "process/proxies.hpp"
 #include "process/runs.hpp"
