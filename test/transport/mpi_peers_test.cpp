@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <thread>
 
 #include <rubato/cluster/peer_group.hpp>
 #include <rubato/core/error.hpp>
@@ -30,6 +31,8 @@ namespace {
 mpi no_servers() { return {.place = {.servers = 0}}; }
 
 mpi by_messages() { return {.place = {.servers = 0}, .collectives = false}; }
+
+mpi by_a_background_thread() { return {.place = {.servers = 0}, .background = true}; }
 
 /// Two runs of five peers, each compared with the same one of a single process.
 template <class Protocol>
@@ -191,10 +194,37 @@ TEST_CASE("mpi: groups whose ranks do not all use collectives are refused, and t
 TEST_CASE("mpi: peers are those of one process, bit for bit (HOP-3)", "[mpi][peers]") {
   SECTION("hop") { check_peers(hop()); }
   SECTION("hop, with tokens") { check_peers(hop(token_queues{2})); }
+  SECTION("hop, by a thread in the background") { check_peers(hop(), by_a_background_thread()); }
   SECTION("all_reduce, without collectives") { check_peers(all_reduce{}, by_messages()); }
   SECTION("push_sum") { check_peers(push_sum{}); }
   SECTION("prague") { check_peers(prague{}); }
   SECTION("push_sum, with a delay") { check_peers(push_sum{.delay = 1}); }
+}
+
+TEST_CASE("mpi: peers with backup workers go on without who is slow, by a thread in the background", "[mpi][peers]") {
+  constexpr std::int64_t iterations = 100;
+  auto const protocol = hop(gather_all_but{1}, token_queues{4});
+  auto group = test::make_group(by_a_background_thread(), mixing_matrix::automatic(ring(5)), protocol,
+                                test::floats(3000, 100.0F), sgd{.rate = 0.1});
+  auto const towards_its_rank = [](auto& peer) {
+    test::floats g(peer.parameters().size());
+    for ([[maybe_unused]] std::int64_t const k : peer.iterations(iterations)) {
+      for (std::size_t i = 0; i < g.size(); ++i) g[i] = peer.parameters()[i] - static_cast<float>(peer.rank());
+      if (peer.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      peer.step(g);
+    }
+  };
+  for (int runs = 0; runs < 2; ++runs) {
+    peer_report const report = group.run(towards_its_rank);
+    if (!group.runtime().has_peers()) continue;
+    auto const rank = group.runtime().rank();
+    CHECK(report.crashes == 0);
+    CHECK(report.peers[rank].iterations == iterations);
+    CHECK(report.peers[rank].updates_reduced >= iterations);  // of two neighbors one at least, each time
+    CHECK(report.peers[rank].updates_reduced <= 2 * iterations);
+    auto const own = group.parameters(rank);
+    CHECK(std::ranges::all_of(own, [](float w) { return w > -0.1F && w < 4.1F; }));  // nobody steps further
+  }
 }
 
 TEST_CASE("mpi: peers where there are servers, or not as many ranks, are refused", "[mpi][peers]") {
