@@ -68,6 +68,7 @@ void train(test::arguments const& given) {
     if (!group.runtime().has_peers()) return;
     test::say("made", std::to_string(report.peers[group.runtime().rank()].iterations));
     test::say("crashes", std::to_string(report.crashes));
+    test::say("own", test::hash_of(group.parameters(group.runtime().rank())));
     test::say("average", test::hash_of(group.parameters()));
     test::say("over");
   }
