@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // Peers that are processes: they come to what they come to in one process, and what the loss of one means is up to
-// the protocol.
+// the protocol. With `--seeds N` peers are killed N times as often, each time in another iteration: a hundred kills
+// and more of each kind, by `rubato-test "a killed peer is left out*" --seeds 7` and
+// `rubato-test "a killed peer ends the run*" --seeds 34`, are for before a release.
 #include <catch2/catch.hpp>
 
 #include <signal.h>
@@ -20,6 +22,7 @@
 #include "process/checks.hpp"
 #include "process/runs.hpp"
 #include "process/training.hpp"
+#include "seeds.hpp"
 
 using namespace rubato;
 using Catch::Contains;
@@ -135,10 +138,9 @@ TEST_CASE("peers prove to each other who they are, by a token and certificates f
 
 // ---- losses
 
-TEST_CASE("a killed peer is left out where the gather can do without it, and the others go on",
-          "[process][peers][loss]") {
-  std::string const protocol = GENERATE("backup", "newest", "ad_psgd", "push_sum", "gossip");
-  std::int64_t const dies_at = GENERATE(0, 7, 23);
+namespace {
+
+void check_others_go_on(std::string const& protocol, std::int64_t dies_at) {
   test::process_run run(long_peers_plan(protocol, 400));
   await_iteration(run.worker(1), dies_at);
   run.worker(1).send(SIGKILL);
@@ -153,11 +155,9 @@ TEST_CASE("a killed peer is left out where the gather can do without it, and the
   CHECK(run.coordinator().wait() == 0);
 }
 
-TEST_CASE("a killed peer ends the run everywhere where nobody can do without it, by the names of both",
-          "[process][peers][loss]") {
-  std::string const protocol = GENERATE("hop", "all_reduce", "prague");
+void check_all_end(std::string const& protocol, std::int64_t dies_at) {
   test::process_run run(long_peers_plan(protocol));
-  await_iteration(run.worker(1), 5);
+  await_iteration(run.worker(1), dies_at);
   run.worker(1).send(SIGKILL);
   std::string const lost = "peer 1 is lost, and peer ";
   std::string const why = "peer 1 (process " + std::to_string(run.worker(1).id()) + ") was lost: ";
@@ -166,6 +166,31 @@ TEST_CASE("a killed peer ends the run everywhere where nobody can do without it,
     CHECK_THAT(run.worker(i).errors(), Contains(why) && Contains("cannot end iteration"));
   }
   check_error(run.coordinator(), lost);
+}
+
+/// For each seed another iteration to be killed in, from this one on.
+template <class Check>
+void kill_in_iterations(std::int64_t first, Check check) {
+  for (std::uint64_t i = 0; i < test::seed_count(1); ++i) {
+    std::uint64_t const seed = test::first_seed() + i;
+    INFO(test::repeat_by(seed) << ", as far as processes repeat");
+    check(first + static_cast<std::int64_t>((seed - 1) * 11 % 300));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a killed peer is left out where the gather can do without it, and the others go on",
+          "[process][peers][loss]") {
+  std::string const protocol = GENERATE("backup", "newest", "ad_psgd", "push_sum", "gossip");
+  std::int64_t const first = GENERATE(0, 7, 23);
+  kill_in_iterations(first, [&](std::int64_t dies_at) { check_others_go_on(protocol, dies_at); });
+}
+
+TEST_CASE("a killed peer ends the run everywhere where nobody can do without it, by the names of both",
+          "[process][peers][loss]") {
+  std::string const protocol = GENERATE("hop", "all_reduce", "prague");
+  kill_in_iterations(5, [&](std::int64_t dies_at) { check_all_end(protocol, dies_at); });
 }
 
 TEST_CASE("a peer that is started again is told that peers do not join a run", "[process][peers][loss]") {
