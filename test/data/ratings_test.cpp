@@ -23,7 +23,7 @@ using Catch::Contains;
 TEST_CASE("ratings: each is found by its user and by its item, in ascending order, given in any", "[data]") {
   for (std::uint64_t i = 0; i < rb::test::seed_count(100); ++i) {
     std::uint64_t const seed = rb::test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(rb::test::repeat_by(seed));
     rb::random_stream random(seed);
     std::size_t const users = 1 + random.below(9), items = 1 + random.below(9);
     std::map<std::pair<std::uint32_t, std::uint32_t>, float> expected;

@@ -48,7 +48,7 @@ TEST_CASE("link: reliable and other frames arrive, and acknowledgements empty wh
 TEST_CASE("link: whenever and wherever it breaks, each reliable frame arrives once, in order") {
   for (std::uint64_t i = 0; i < seed_count(3); ++i) {
     std::uint64_t const seed = first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     std::mt19937_64 random(seed);
     linked l;
     l.connect();

@@ -63,7 +63,7 @@ TEST_CASE("key_ranges: a range that begins where the next one does is empty, the
 TEST_CASE("key_ranges: of random ranges every key is in the one that a search finds") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     std::mt19937_64 random(seed);
     std::uint64_t const rows = 1 + random() % 300;
     keys const first = random_ranges(random, rows + 5);

@@ -68,7 +68,7 @@ TEST_CASE("on_servers: the order of the list is that of Inner's servers") {
 TEST_CASE("on_servers: over random lists, shapes and keys it is Inner's answer, looked up") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     std::mt19937_64 random(seed);
     auto const servers = static_cast<std::uint32_t>(1 + random() % 9);
     list const on = random_list(random, servers);

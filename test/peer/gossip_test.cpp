@@ -38,7 +38,7 @@ auto apart_at_first(std::int64_t n) {
 TEST_CASE("gossip: weights and weighted parameters are kept, after every event of any schedule", "[peer]") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const s = testing::random_peers(seed, {.peers_max = 9, .crashes = false});
     CHECK(test::loses_mass(gossip{.probability = seed % 2 == 0 ? 1 : 0.4, .seed = seed}, s) == "");
   }

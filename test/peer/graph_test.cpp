@@ -202,7 +202,7 @@ TEST_CASE("graph: a node that does not exist is named", "[peer][graph]") {
 TEST_CASE("graph: distances agree with Floyd and Warshall's", "[peer][graph]") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed);
     auto const n = static_cast<std::uint32_t>(1 + random.below(25));
     lists const out = random_lists(random, n, random.uniform() * 0.3);
@@ -218,7 +218,7 @@ TEST_CASE("graph: in, out, has_edge and the sides agree with the lists", "[peer]
   int bipartite = 0;
   for (std::uint64_t s = 0; s < test::seed_count(200); ++s) {
     std::uint64_t const seed = test::first_seed() + s;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed);
     auto const n = static_cast<std::uint32_t>(1 + random.below(8));
     lists const out = random_lists(random, n, random.uniform() * 0.4);

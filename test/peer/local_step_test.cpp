@@ -56,7 +56,7 @@ TEMPLATE_TEST_CASE("sgd: the formula to the last bit, whatever the blocks", "[pe
   using T = TestType;
   for (std::uint64_t i = 0; i < test::seed_count(30); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed);
     std::size_t const n = 1 + random.below(300);
     for (sgd const options : {sgd{.rate = 0.1}, sgd{.rate = 0.3, .decay = 1e-4},

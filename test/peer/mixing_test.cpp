@@ -170,7 +170,7 @@ TEST_CASE("mixing: Metropolis weights are doubly stochastic on all undirected gr
   }
   for (std::uint64_t s = 0; s < test::seed_count(200); ++s) {
     std::uint64_t const seed = test::first_seed() + s;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed);
     graph const g = random_undirected(random, static_cast<std::uint32_t>(1 + random.below(30)));
     mixing_matrix const w = mixing_matrix::metropolis(g);

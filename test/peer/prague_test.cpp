@@ -80,7 +80,7 @@ TEST_CASE("prague: members of a group are alike after it, to the last bit, in an
 TEST_CASE("prague: the average over all is kept, after every event of any schedule", "[peer]") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const s = testing::random_peers(seed, {.peers_max = 9, .crashes = false, .leaves = false});
     CHECK(test::loses_mass(prague{.group = static_cast<std::uint32_t>(2 + seed % 4), .seed = seed}, s) == "");
   }

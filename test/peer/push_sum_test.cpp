@@ -78,7 +78,7 @@ TEST_CASE("push_sum: peers come to what Algorithm 1 of the paper comes to", "[pe
 TEST_CASE("push_sum: weights and weighted parameters are kept, after every event of any schedule", "[peer]") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const s = testing::random_peers(seed, {.peers_max = 9, .crashes = false});
     push_sum p{.delay = static_cast<std::int64_t>(seed % 4)};
     if (seed % 5 == 1) p.over = every_neighbor{};

@@ -261,7 +261,7 @@ TEST_CASE("update_queue: what is dropped or taken is let go of at once", "[peer]
 TEST_CASE("update_queue: as a plain list does it, over random operations", "[peer][queues]") {
   for (std::uint64_t i = 0; i < test::seed_count(300); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed);
     auto const slots = static_cast<std::int64_t>(1 + random.below(5));
     auto const senders = static_cast<std::uint32_t>(1 + random.below(4));

@@ -193,7 +193,7 @@ class soak_round {
 TEST_CASE("whatever comes together, nothing is lost, nothing counts twice and nobody hangs", "[process][soak]") {
   for (std::uint64_t i = 0; i < test::seed_count(3); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     soak_round round(seed);
     round.play();
     round.check();

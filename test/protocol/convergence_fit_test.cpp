@@ -249,7 +249,7 @@ TEST_CASE("fit: rewards are those of a common loss", "[protocol][fit]") {
 TEST_CASE("fit: flat, rising and noisy samples are never faster", "[protocol][fit]") {
   for (std::uint64_t i = 0; i < test::seed_count(400); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     for (std::size_t const count : {9u, 36u}) {
       for (double const level : {0.0, 1.0, -3.0}) {
         for (double const slope : {0.0, 0.005, 0.3}) {
@@ -377,7 +377,7 @@ TEST_CASE("fit: any numbers at all give finite results", "[protocol][fit]") {
     for (samples* const probe : {&p.first, &p.second}) {
       for (std::uint64_t n = random.below(14); n > 0; --n) probe->push_back({any(), any()});
     }
-    INFO("repeat with --seed " << test::first_seed() + i);
+    INFO(test::repeat_by(test::first_seed() + i));
     REQUIRE(finite(fit_convergence(p.first)));
     REQUIRE(finite(compare_probes(p.first, p.second)));
     REQUIRE(finite(compare_probes(p.first, p.second, any())));
@@ -390,7 +390,7 @@ TEST_CASE("fit: a shift of time and the units of time and loss do not matter", "
     truth const curve{.alpha = 0.5, .ratio = 1.3, .c = 0.1};
     probes const p = simulate(curve, 9, {.level = 0.01}, random);
     probe_comparison const r = compare_probes(p.first, p.second);
-    INFO("repeat with --seed " << test::first_seed() + i);
+    INFO(test::repeat_by(test::first_seed() + i));
     for (double const time_unit : {0.001, 1.0, 4096.0}) {
       for (double const shift : {0.0, -1e3, 1e6}) {
         for (double const loss_unit : {1e-9, 1.0, 4e12}) {

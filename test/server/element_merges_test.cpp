@@ -84,7 +84,7 @@ template <class Paper>
 void compare_unordered(rules const& protocol, Paper const& paper_for) {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed);
     auto const workers = static_cast<std::uint32_t>(1 + random.below(5));
     reals const start = drawn(random);
@@ -224,7 +224,7 @@ TEST_CASE("easgd: each worker reads a variable of its own, which the center draw
 TEST_CASE("easgd: what leaves the copies enters the center") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed);
     auto const workers = static_cast<std::uint32_t>(1 + random.below(5));
     small_shard shard(easgd{}, workers, drawn(random));
@@ -259,7 +259,7 @@ TEST_CASE("async_diloco: the momentum takes N updates at a time (Liu et al. 2024
 TEST_CASE("dc_asgd without λ is asp, bit for bit; async_diloco of one worker is diloco") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed);
     reals const start = drawn(random);
     small_shard compensated(dc_asgd{.fold = {.lambda = 0}}, 3, start), plain(asp{}, 3, start);
@@ -287,7 +287,7 @@ template <class Next>
 void compare_clocks(rules const& protocol, Next const& paper) {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed);
     auto const workers = static_cast<std::uint32_t>(1 + random.below(5));
     reals w = drawn(random);
@@ -351,7 +351,7 @@ TEST_CASE("diloco: Nesterov's momentum takes the mean for a gradient (Douillard 
 TEST_CASE("diloco without momentum at rate 1 is bsp; slow_mo is so, too, and with α = 1 it is bsp with momentum") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed);
     reals const start = drawn(random);
     small_shard outer(diloco{.optimizer = {.rate = 1, .mu = 0}}, 1, start), plain(bsp{}, 1, start);

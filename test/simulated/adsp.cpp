@@ -524,7 +524,7 @@ TEST_CASE("adsp: its rules hold in random runs, checked after every event", "[si
   tally seen;
   for (std::uint64_t i = 0; i < test::seed_count(usual); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     plan const p = random_plan(seed);
     outcome const o = run(p);
     judge const j(p, o);
@@ -551,7 +551,7 @@ TEST_CASE("adsp: its rules hold in random runs, checked after every event", "[si
 TEST_CASE("adsp: the same seed gives the same run", "[simulated][adsp]") {
   for (std::uint64_t i = 0; i < test::seed_count(100); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     plan const p = random_plan(seed);
     outcome const one = run(p);
     outcome const other = run(p);
@@ -570,7 +570,7 @@ TEST_CASE("adsp: its pace goes with DynSGD's merge, and keeps its rules where no
   std::uint64_t held_up = 0;
   for (std::uint64_t i = 0; i < test::seed_count(usual); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     plan p = random_plan(seed);
     bool const smooth = seed % 2 == 0;
     if (smooth) {
@@ -608,7 +608,7 @@ TEST_CASE("ada_comm: all workers make the same number of steps in each clock, ho
   std::uint64_t compared = 0;
   for (std::uint64_t i = 0; i < test::seed_count(usual); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     plan const p = random_ada_plan(seed);
     random_stream random(seed, 0xadac);
     ada_comm const protocol{
@@ -646,7 +646,7 @@ TEST_CASE("fixed_ada_comm: it is BSP that averages after so many steps, bit for 
   auto const rules = testing::strict_rules(0);
   for (std::uint64_t i = 0; i < test::seed_count(150); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto schedule = testing::random_schedule(seed);
     schedule.commits_by_hand = false;
     std::int64_t const steps = 1 + static_cast<std::int64_t>(seed % 4);

@@ -25,7 +25,7 @@ TEST_CASE("BSP keeps its rules in random runs", "[simulated][bsp]") {
 TEST_CASE("SSP(0) with the strict window and BSP's merge is BSP bit for bit", "[simulated][bsp]") {
   for (std::uint64_t i = 0; i < test::seed_count(test::usual_seeds); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const schedule = testing::random_schedule(seed);
     auto const one = testing::observed_run(bsp_of(seed), schedule, rules_of(seed));
     auto const other = testing::observed_run(ssp_of(seed), schedule, rules_of(seed));

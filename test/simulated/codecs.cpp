@@ -60,7 +60,7 @@ TEST_CASE("codecs: nothing is lost, workers see what they have pushed, and reads
   std::uint64_t bound_was_met = 0;
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const s = testing::random_schedule(seed, {.joins = false, .leaves = false, .crashes = false, .processes = true});
     random_stream random(seed, 0xc0dec);
     std::int64_t const clocks = s.manners.front().clocks;

@@ -363,7 +363,7 @@ TEST_CASE("All combinations of what the library ships train to their end, or are
       auto const c = nth(n, s.workers);
       if (!c) break;
       if (c->protocol.admission.limits() && seed % 2 == 0) s.servers = 1;
-      INFO("repeat with --seed " << seed << ": " << c->name);
+      INFO(test::repeat_by(seed) << ": " << c->name);
       CHECK(trouble(*c, s, count) == "");
     }
   }

@@ -35,7 +35,7 @@ template <class Check>
 void for_each_schedule(std::uint64_t usual, bool leaves, Check check) {
   for (std::uint64_t i = 0; i < test::seed_count(usual); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto s = testing::random_schedule(seed, {.joins = false, .leaves = leaves, .crashes = false});
     if (!leaves)
       for (auto& m : s.manners) m.clocks = s.manners.front().clocks;

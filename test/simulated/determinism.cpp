@@ -10,7 +10,7 @@ using namespace rubato;
 TEST_CASE("The same seed gives the same run, byte for byte", "[simulated]") {
   for (std::uint64_t i = 0; i < test::seed_count(100); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const schedule = testing::random_schedule(seed);
     basic_ssp<strict, average> const p{.staleness = 2};
     auto const one = testing::observed_run(p, schedule, testing::strict_rules(2));
@@ -37,7 +37,7 @@ TEST_CASE("The order of events is the same on every compiler", "[simulated]") {
 TEST_CASE("An unreachable bound makes nobody wait", "[simulated][ssp]") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto schedule = testing::random_schedule(seed);
     for (auto& m : schedule.manners) m.own_staleness = 0;
     auto const none = testing::eager_rules(staleness::infinite());

@@ -16,7 +16,7 @@ void check_versions(versions kept) {
   std::uint64_t torn = 0;
   for (std::uint64_t i = 0; i < seed_count(usual_seeds); ++i) {
     std::uint64_t const seed = first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     staleness const s = random_staleness(seed);
     auto const run = run_commits<bounded>(
         [&](commit_book& book) {

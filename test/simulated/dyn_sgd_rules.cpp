@@ -16,7 +16,7 @@ void check_in_step() {
   std::uint64_t reads = 0;
   for (std::uint64_t i = 0; i < test::seed_count(test::usual_seeds); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const plan = test::random_commit_plan(seed);
     auto const versions = test::run_commits<bounded>(
         [](test::commit_book& book) {

@@ -28,7 +28,7 @@ template <class F>
 void for_each_seed(F f) {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     f(seed);
   }
 }

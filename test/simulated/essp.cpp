@@ -150,7 +150,7 @@ TEST_CASE("ESSP: no read is older than the servers were when the worker asked be
   std::uint64_t by_ssp = 0;
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const s = testing::random_schedule(seed, {.joins = false, .crashes = false});
     staleness const bound{static_cast<std::int64_t>(seed % 6)};
     missed_commits missed(s, how);
@@ -164,7 +164,7 @@ TEST_CASE("ESSP: a table that is read as a whole and by key goes back in time no
           "[simulated][essp]") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const s = testing::random_schedule(seed, {.joins = false, .crashes = false, .processes = seed % 2 == 0});
     cluster c{simulated{.workers = s.workers, .servers = s.servers, .scenario = s.scenario},
               essp{.staleness = static_cast<std::int64_t>(seed % 6)}, dense<double>{.rows = s.workers}};
@@ -204,7 +204,7 @@ TEST_CASE("ESSP: an update's age counts from the copy that it was computed at, n
   std::uint64_t stale = 0;
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const s = testing::random_schedule(seed, {.joins = false, .crashes = false});
     noted_sum::notes notes;
     std::vector<std::vector<std::uint64_t>> shown(s.workers);  // updates of others, by worker and clock

@@ -53,7 +53,7 @@ void check_family(ProtocolOf protocol_of, RulesOf rules_of,
   std::uint64_t commits = 0;
   for (std::uint64_t i = 0; i < seed_count(usual_seeds); ++i) {
     std::uint64_t const seed = first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     testing::outcome const run = testing::observed_run(
         protocol_of(seed), testing::random_schedule(seed, limits), rules_of(seed));
     INFO("broken rules:" << lines(run.violations));

@@ -113,7 +113,7 @@ void check_family(ProtocolOf protocol_of, ScheduleOf schedule_of, bool jumps = f
   bool losses = false;
   for (std::uint64_t i = 0; i < seeds; ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     testing::peer_schedule const s = schedule_of(seed);
     auto const run = testing::observed_peers(protocol_of(seed), s);
     INFO("broken rules:" << lines(run.violations));
@@ -260,7 +260,7 @@ TEST_CASE(
     "[simulated][hop]") {
   for (std::uint64_t i = 0; i < test::seed_count(usual_seeds); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     check_trajectories(hop(random_order(seed)), seed);
     check_trajectories(hop(notify_ack{}, random_order(seed)), seed);
     check_trajectories(hop(random_tokens(seed), random_order(seed)), seed);
@@ -271,7 +271,7 @@ TEST_CASE("hop: averaging alone keeps the average of all parameters, and brings 
           "[simulated][hop]") {
   for (std::uint64_t i = 0; i < test::seed_count(usual_seeds); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const s = without_losses(seed);
     auto group = make_group(hop(random_order(seed)), s, {.rate = 1});
     auto const iterations = static_cast<std::size_t>(s.iterations);
@@ -364,7 +364,7 @@ TEST_CASE(
   std::uint64_t const seeds = test::seed_count(usual_seeds);
   for (std::uint64_t i = 0; i < seeds; ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const s = with_losses(seed);
     check_losses(hop(random_order(seed)), s, found);
     check_losses(hop(notify_ack{}, random_order(seed)), s, found);
@@ -412,7 +412,7 @@ TEST_CASE("hop: the same seed gives the same run of peers, byte for byte; anothe
   };
   for (std::uint64_t i = 0; i < seeds; ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const s = for_backups(seed, 1);
     twice(hop(gather_all_but{1}, random_tokens(seed), random_jump(seed), random_order(seed)), s);
     twice(hop(gather_newest{random_staleness(seed)}, random_order(seed)), s);

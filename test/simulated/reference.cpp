@@ -12,7 +12,7 @@ using namespace rubato;
 TEST_CASE("BSP computes what a sequential program does, bit for bit", "[simulated][bsp]") {
   for (std::uint64_t i = 0; i < test::seed_count(test::usual_seeds); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const s = testing::random_schedule(seed, {.joins = false, .crashes = false});
     test::job const j = test::random_job(seed, s.workers);
     simulated const where{.workers = s.workers, .servers = s.servers, .scenario = s.scenario};

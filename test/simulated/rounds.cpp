@@ -39,7 +39,7 @@ template <class Check>
 void for_each_seed(std::uint64_t usual, Check check) {
   for (std::uint64_t i = 0; i < test::seed_count(usual); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed, 0x70a4d5);
     check(random, seed);
   }

@@ -109,7 +109,7 @@ TEST_CASE("Staleness-aware rates: an update counts one over the folds since its 
   auto const rates = with(staleness_aware{}, every{2});
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     auto const s = testing::random_schedule(seed);
     staleness const bound{static_cast<std::int64_t>(seed % 4)};
     nobody += stale_commits(rates, s);

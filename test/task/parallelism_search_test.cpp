@@ -92,7 +92,7 @@ TEST_CASE("parallelism_search: what cannot be meant is refused by name") {
 TEST_CASE("parallelism_search: on unimodal curves it runs every iteration once, and stops behind the least") {
   for (std::uint64_t i = 0; i < rb::test::seed_count(300); ++i) {
     std::uint64_t const seed = rb::test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(rb::test::repeat_by(seed));
     rb::random_stream random(seed, 0);
     auto const limit = static_cast<std::uint32_t>(1 + random.below(200));
     auto const compute = 1e9 * (0.1 + random.uniform());

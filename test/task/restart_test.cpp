@@ -213,7 +213,7 @@ TEST_CASE("restart: parts that may begin again give the tables back, and others 
 TEST_CASE("FLEX-2: over random losses and stages no update is lost or seen twice") {
   for (std::uint64_t run = 0; run < rb::test::seed_count(300); ++run) {
     std::uint64_t const seed = rb::test::first_seed() + run;
-    INFO("repeat with --seed " << seed);
+    INFO(rb::test::repeat_by(seed));
     rb::random_stream random(seed, 0);
     std::vector<rb::sim::machine_loss> losses;
     for (std::uint32_t m = 0; m < 4; ++m)

@@ -147,7 +147,7 @@ TEST_CASE("FLEX-1: under BSP single-machine mode changes no bit, however the par
 TEST_CASE("FLEX-1: over random stages in virtual time") {
   for (std::uint64_t run = 0; run < rb::test::seed_count(300); ++run) {
     std::uint64_t const seed = rb::test::first_seed() + run;
-    INFO("repeat with --seed " << seed);
+    INFO(rb::test::repeat_by(seed));
     rb::random_stream random(seed, 0);
     std::vector<step> steps(1 + random.below(6));
     for (step& s : steps) {

@@ -402,7 +402,7 @@ class random_load {
 TEST_CASE("stage_scheduler: random demands are met, each once, and no worker has two of them") {
   for (std::uint64_t i = 0; i < rb::test::seed_count(500); ++i) {
     std::uint64_t const seed = rb::test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(rb::test::repeat_by(seed));
     random_load load(seed);
     for (int k = 0; k < 200; ++k) load.step();
     load.drain();
@@ -412,7 +412,7 @@ TEST_CASE("stage_scheduler: random demands are met, each once, and no worker has
 TEST_CASE("stage_scheduler: a fat stage under a stream of thin ones starts within a bounded number of them") {
   for (std::uint64_t i = 0; i < rb::test::seed_count(300); ++i) {
     std::uint64_t const seed = rb::test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(rb::test::repeat_by(seed));
     rb::random_stream random(seed, 0);
     auto s = on_nodes({4, 4}, {.aging = 1, .starving = 3});
     rb::time_point now{};

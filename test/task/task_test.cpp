@@ -401,7 +401,7 @@ struct random_task {
 TEST_CASE("FLEX-2: over random graphs of tasks no update is lost or seen twice across a change of stage") {
   for (std::uint64_t i = 0; i < rb::test::seed_count(300); ++i) {
     std::uint64_t const seed = rb::test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(rb::test::repeat_by(seed));
     rb::random_stream random(seed, 0);
     auto const workers = static_cast<std::uint32_t>(1 + random.below(8));
     rb::simulated where{.workers = workers, .servers = static_cast<std::uint32_t>(1 + random.below(3))};

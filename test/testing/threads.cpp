@@ -66,7 +66,7 @@ void check_threads(P const& p, testing::expectations r) {
   r.atomic_servers = r.holds_back && r.bound == staleness{0};
   for (std::uint64_t i = 0; i < test::seed_count(25); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed << ", as far as threads repeat");
+    INFO(test::repeat_by(seed) << ", as far as threads repeat");
     testing::schedule s =
         testing::random_schedule(seed, {.joins = false, .leaves = true, .crashes = false});
     s.workers = 4 + static_cast<std::uint32_t>(seed % 5);

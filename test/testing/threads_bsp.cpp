@@ -13,7 +13,7 @@ TEST_CASE("BSP and SSP(0) on threads compute what a sequential program does",
           "[testing][threads]") {
   for (std::uint64_t i = 0; i < test::seed_count(20); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     test::job const j = test::random_job(seed, 5);
     in_process const where{.workers = 5, .servers = 1 + static_cast<std::uint32_t>(seed % 3)};
     basic_bsp<strict, average, every> const bsp{.tempo = {j.steps}};

@@ -288,7 +288,7 @@ TEST_CASE("control messages: damaged bytes are a message, or a frame error, and 
   for (control_message const& m : samples()) all.push_back(encode(m));
   for (std::uint64_t i = 0; i < test::seed_count(100); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     std::mt19937_64 random(seed);
     std::size_t refused = 0;
     for (int k = 0; k < 200; ++k) {

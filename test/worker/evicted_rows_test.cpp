@@ -215,7 +215,7 @@ TEST_CASE(
     "evicted rows: reads of a row never go back, whatever has been read and forgotten between") {
   for (std::uint64_t i = 0; i < rb::test::seed_count(600); ++i) {
     std::uint64_t const seed = rb::test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(rb::test::repeat_by(seed));
     auto const bound = static_cast<std::int64_t>(seed % 5);
     check_monotonic(rb::ssp{.staleness = bound}, bound, seed);
     if (i % 5 == 0) check_monotonic(rb::asp{}, 8, seed);

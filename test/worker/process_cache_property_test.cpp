@@ -300,7 +300,7 @@ struct hidden {
 void check_at_random(rules const& used, std::vector<table_description> const& more = {}, bool may_renew = true) {
   for (std::uint64_t i = 0; i < test::seed_count(100); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     std::mt19937_64 random(seed);
     shape const is{.here = 2 + static_cast<std::uint32_t>(random() % 3),
                    .abroad = static_cast<std::uint32_t>(random() % 3),

@@ -331,7 +331,7 @@ TEMPLATE_TEST_CASE("update_filter: sends, carries and drops what a model does, a
   using values = std::vector<TestType>;
   for (std::uint64_t i = 0; i < test::seed_count(60); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed);
     std::size_t const rows = 1 + static_cast<std::size_t>(random.below(60));
     std::size_t const width = 1 + static_cast<std::size_t>(random.below(3));

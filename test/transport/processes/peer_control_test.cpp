@@ -422,7 +422,7 @@ TEST_CASE("peer control: all lost, the run is over and has failed; without patie
 TEST_CASE("peer control: whatever the order of answers and losses, runs come to their end") {
   for (std::uint64_t s = 0; s < test::seed_count(200); ++s) {
     std::uint64_t const seed = test::first_seed() + s;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     random_stream random(seed, 0);
     auto const n = static_cast<std::uint32_t>(1 + random.below(5));
     auto b = peers_running(n);

@@ -303,7 +303,7 @@ void check_worlds(net::on_loss when) {
   std::uint64_t later = 0;
   for (std::uint64_t i = 0; i < test::seed_count(400); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     world w(seed, when);
     w.run(3000);
     runs += w.runs_ended();

@@ -114,7 +114,7 @@ TEST_CASE("windowed_body: all that is streamed comes through the window once, in
 TEST_CASE("windowed_body: what a broken attempt has used is not used again") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;
-    INFO("repeat with --seed " << seed);
+    INFO(test::repeat_by(seed));
     std::mt19937_64 random(seed);
     std::vector<std::size_t> sizes(1 + random() % 3);
     for (auto& s : sizes) s = 8 * (random() % (window / 2));

@@ -221,7 +221,7 @@ void check_caches_at_random(WhereOf where_of) {
   std::uint64_t hits = 0;
   for (std::uint64_t run = 0; run < rb::test::seed_count(500); ++run) {
     std::uint64_t const seed = rb::test::first_seed() + run;
-    INFO("repeat with --seed " << seed);
+    INFO(rb::test::repeat_by(seed));
     random_caches const is(seed);
     hits += check_caches(where_of(is), is);
   }
