@@ -75,6 +75,19 @@ TEST_CASE("blocks of any size hold each line of a file once, in order") {
   }
 }
 
+TEST_CASE("a byte order mark is of the first line, whatever block it ends in") {
+  for (std::string const first : {"", "\n", "0 1:1\n"}) {
+    std::string const text = "\xef\xbb\xbf" + first + "1 1:1\n2 1:1";
+    scratch_file const file(text);
+    std::vector<float> expected{0, 1, 2};
+    if (first.size() < 2) expected.erase(expected.begin());
+    for (std::uint64_t bytes = 1; bytes <= text.size(); ++bytes) {
+      INFO('"' << first << "\", blocks of " << bytes);
+      CHECK(labels_in(rd::split_file(file.path(), bytes)) == expected);
+    }
+  }
+}
+
 TEST_CASE("a compressed file is one block") {
   scratch_file const file;
   gzFile const out = gzopen(file.path().c_str(), "wb");

@@ -100,8 +100,12 @@ class parser {
 
   /// The lines that begin at a byte before `end`, without the rest of one that begins at none of them.
   dataset parse_block(std::uint64_t end, bool first) {
-    if (first) in_.skip_byte_order_mark();
-    else in_.skip_line();
+    if (first) {
+      in_.skip_byte_order_mark();
+      if (end > 0) end = std::max(end, in_.position() + 1);  // the mark is of the first line, which begins here
+    } else {
+      in_.skip_line();
+    }
     read_lines(end);
     return build();
   }
