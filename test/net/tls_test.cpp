@@ -551,7 +551,13 @@ TEST_CASE("files that cannot be used for TLS are named", "[net][tls]") {
     keys.tls->certificate = "/no/such/file";
     ends.listening = keys;
     CHECK_THROWS_AS(ends.listen(), option_error);
-    CHECK_THROWS_WITH(ends.listen(), Contains("certificate") && Contains("/no/such/file"));
+    CHECK_THROWS_WITH(ends.listen(), Contains("certificate") &&
+                                             Contains("'/no/such/file', cannot be used: No such file or directory"));
+  }
+  SECTION("no such authority") {
+    keys.tls->authority = "/no/such/file";
+    ends.listening = keys;
+    CHECK_THROWS_WITH(ends.listen(), Contains("authority") && Contains("No such file or directory"));
   }
   SECTION("a key of another certificate") {
     keys.tls->key = files().keys("client").tls->key;

@@ -7,6 +7,8 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
+#include <system_error>
+
 #include "rubato/core/error.hpp"
 #include "rubato/net/peer_identity.hpp"
 
@@ -20,6 +22,7 @@ constexpr int alert_certificate_required = 116;
 std::string last_reason() {
   unsigned long const code = ERR_get_error();
   ERR_clear_error();
+  if (ERR_GET_LIB(code) == ERR_LIB_SYS) return std::generic_category().message(ERR_GET_REASON(code));
   char const* const text = code == 0 ? nullptr : ERR_reason_error_string(code);
   return text == nullptr ? "no reason is known" : text;
 }
