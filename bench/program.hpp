@@ -8,6 +8,7 @@
 #include <new>
 
 #include "rubato/core/error.hpp"
+#include "src/tools/whole_numbers.hpp"
 
 namespace rubato::bench {
 
@@ -26,6 +27,7 @@ Exit code:
 /// went wrong. Returns the program's exit code.
 inline int run_program(CLI::App& program, int argc, char** argv) {
   try {
+    tools::check_whole_numbers(program);
     program.parse(argc, argv);
     return 0;
   } catch (CLI::RuntimeError const& e) {  // of a command that knows its exit code

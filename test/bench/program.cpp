@@ -15,6 +15,7 @@
 #include "bench/train/protocols.hpp"
 
 using Catch::Contains;
+using Catch::StartsWith;
 
 namespace {
 
@@ -158,6 +159,19 @@ TEST_CASE("options that cannot be meant end with 2, and what fails later with 1"
   CHECK(run("compare --no-such-option").status == 2);
   CHECK(run("reproduce no-such-figure").status == 2);
   CHECK(run("compare --data /no/such/file").status == 1);
+}
+
+TEST_CASE("a number that is negative where none can be, or too large, is an error that names the option") {
+  for (char const* const option :
+       {"--bandwidth", "--seed", "--points", "--evaluate-rows", "--rows", "--hidden", "--workers"})
+    for (char const* const value : {"-1", "-18446744073709551615", "99999999999999999999999"}) {
+      outcome const o = run(std::string("compare ") + option + ' ' + value);
+      INFO(o.output);
+      CHECK(o.status == 2);
+      CHECK_THAT(o.output, StartsWith(option));
+    }
+  CHECK(run("advise --seeds -1").status == 2);
+  CHECK(run("reproduce list --seed -1").status == 2);
 }
 
 TEST_CASE("reproduce lists what it can rerun") {

@@ -807,6 +807,8 @@ TEST_CASE("bad options of rubato-launch are refused", "[tools][launch]") {
        "--restart must be 0 without --on-loss go-on, but is 2"},
       {{"-n", "1", "--grace", "-1", "--", "true"},
        "--grace must be from 0 to 100000000 seconds, but is -1"},
+      {{"-n", "-18446744073709551615", "--", "true"},
+       "--workers: \"-18446744073709551615\", expected a whole number from 0 to 2^64 - 1"},
       {{"-n", "1", "--timeout", "nan", "--", "true"},
        "--timeout must be from 0 to 100000000 seconds, but is nan"},
       {{"-n", "1", "--server-command", "a 'b", "--", "true"},

@@ -328,10 +328,12 @@ TEST_CASE("rubato-server's options are checked, and the message names them") {
   CHECK_THAT(complaint({"--rows", "7", "--lambda", "nan"}), StartsWith("--lambda: nan, expected a finite"));
   CHECK_THAT(complaint({"--rows", "7", "--lambda", "-inf"}), StartsWith("--lambda: -inf, expected a finite"));
   for (char const* option : {"--rows-max", "--bytes-max"}) {
-    std::array<char const*, 5> const words{"rubato-server", "--rows", "7", option, "-1"};
-    int exit_code = 0;
-    CHECK_FALSE(server_tool::parse(static_cast<int>(words.size()), words.data(), exit_code));
-    CHECK(exit_code == 2);
+    for (char const* value : {"-1", "99999999999999999999"}) {
+      std::array<char const*, 5> const words{"rubato-server", "--rows", "7", option, value};
+      int exit_code = 0;
+      CHECK_FALSE(server_tool::parse(static_cast<int>(words.size()), words.data(), exit_code));
+      CHECK(exit_code == 2);
+    }
   }
   CHECK_THAT(complaint({"--rows", "7", "--protocol", "dyn_sgd"}), StartsWith("--storage: dense"));
   CHECK(complaint({"--rows", "7", "--storage", "multi_version"}).empty());  // no harm, and no use

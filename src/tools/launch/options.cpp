@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "src/tools/whole_numbers.hpp"
 
 namespace rubato::launch {
 namespace {
@@ -152,6 +153,7 @@ std::optional<options> parse(int argc, char const* const* argv, std::ostream& ou
   app.footer(after_the_options);
   app.allow_extras();
   add_options(app, given);
+  tools::check_whole_numbers(app);
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
   } catch (CLI::CallForHelp const&) {

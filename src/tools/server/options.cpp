@@ -11,6 +11,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/version.hpp"
 #include "src/tools/server/host.hpp"
+#include "src/tools/whole_numbers.hpp"
 
 namespace rubato::server_tool {
 
@@ -75,19 +76,12 @@ void add_place(CLI::App& app, options& o, texts& t) {
       ->check(CLI::PositiveNumber);
 }
 
-/// A negative one would wrap around.
-std::string objection_to_limit(std::string const& said) {
-  return said.starts_with('-') ? said + ", expected a whole number from 0 to 2^64 - 1; 0 is no limit" : "";
-}
-
 void add_limits(CLI::App& app, net::server_limits& l) {
   app.add_flag("--check-finite", l.check_finite, "cut off worker processes that commit NaN or infinity");
   app.add_option("--rows-max", l.rows_max,
-                 "rows of sparse tables that one worker process may be the first to commit [no limit]")
-      ->check(objection_to_limit);
+                 "rows of sparse tables that one worker process may be the first to commit [no limit]");
   app.add_option("--bytes-max", l.bytes_max,
-                 "bytes kept for one worker process: those rows, commits held back, answers not read [no limit]")
-      ->check(objection_to_limit);
+                 "bytes kept for one worker process: those rows, commits held back, answers not read [no limit]");
 }
 
 void add_protocol(CLI::App& app, options& o, texts& t) {
@@ -302,6 +296,7 @@ std::optional<options> parse(int argc, char const* const* argv, int& exit_code) 
                  "and /readyz");
   app.add_option("--log-format", t.log_format, "of the log: text, keyvalue or json [text]");
   app.add_flag("--verbose", o.verbose, "log connections and membership");
+  tools::check_whole_numbers(app);
   try {
     app.parse(argc, argv);
   } catch (CLI::ParseError const& e) {
