@@ -820,6 +820,18 @@ TEST_CASE("bad options of rubato-launch are refused", "[tools][launch]") {
   CHECK(result.errors == "rubato-launch: " + sentence + "\n");
 }
 
+TEST_CASE("a time limit above 0 is never rounded to none", "[tools][launch]") {
+  auto const limit = [](char const* seconds) {
+    std::array<char const*, 6> const line{"rubato-launch", "-n1", "--timeout", seconds, "--", "true"};
+    std::ostringstream out;
+    return launch::parse(static_cast<int>(line.size()), line.data(), out).value().timeout;
+  };
+  CHECK(limit("0.0001") == std::chrono::milliseconds(1));
+  CHECK(limit("0.0014") == std::chrono::milliseconds(1));
+  CHECK(limit("0.57") == std::chrono::milliseconds(570));
+  CHECK(limit("0") == std::chrono::milliseconds(0));
+}
+
 TEST_CASE("rubato-launch tells how it is used", "[tools][launch]") {
   auto const result = run({"--help"});
   CHECK(result.exit_code == 0);

@@ -102,7 +102,8 @@ std::chrono::milliseconds duration(std::string_view option, double seconds) {
     throw option_error(
         fmt::format("{} must be from 0 to {:.0f} seconds, but is {}", option, most, seconds));
   }
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000 + 0.5));
+  auto const rounded = static_cast<std::int64_t>(seconds * 1000 + 0.5);
+  return std::chrono::milliseconds(seconds > 0 ? std::max<std::int64_t>(rounded, 1) : 0);  // 0 means never
 }
 
 options interpret(given_options const& given) {
