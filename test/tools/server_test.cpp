@@ -366,6 +366,8 @@ TEST_CASE("a coordinator needs no tables, and refuses what only servers can use"
            {"--rows", "7"},
            {"--width", "2"},
            {"--partition", "hash"},
+           {"--update-codec", "int8"},
+           {"--answer-codec", "bfloat16"},
            {"--rows-max", "7"},
            {"--bytes-max", "7"},
            {"--check-finite"}}) {

@@ -262,8 +262,8 @@ Exit code:
 /// roles one command, and say in the environment which is the coordinator.
 void refuse_options_of_servers(CLI::App const& app) {
   for (auto const* name :
-       {"--listen", "--storage", "--type", "--merge", "--rows", "--width", "--partition",
-        "--rows-max", "--bytes-max", "--check-finite"})
+       {"--listen", "--storage", "--type", "--merge", "--rows", "--width", "--partition", "--update-codec",
+        "--answer-codec", "--rows-max", "--bytes-max", "--check-finite"})
     if (app.count(name) != 0)
       throw option_error(std::string(name) + ": is for servers; this process is the coordinator");
 }
