@@ -335,6 +335,8 @@ TEST_CASE("rubato-server's options are checked, and the message names them") {
       CHECK(exit_code == 2);
     }
   }
+  CHECK_THAT(complaint({"--rows", "7", "--token-file", "/no/such/file"}),
+             StartsWith("--token-file: ") && Contains("'/no/such/file'"));
   CHECK_THAT(complaint({"--rows", "7", "--protocol", "dyn_sgd"}), StartsWith("--storage: dense"));
   CHECK(complaint({"--rows", "7", "--storage", "multi_version"}).empty());  // no harm, and no use
   CHECK_THAT(complaint({"--rows", "7", "--protocol", "bsp", "--type", "int32"}),

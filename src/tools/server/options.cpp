@@ -190,7 +190,11 @@ void read_token(options& o, std::string const& file) {
     if (name == "RUBATO_TOKEN_FILE") return file;
     return std::nullopt;
   };
-  o.place.keys.token = net::deployment::from_environment(only).keys.token;
+  try {
+    o.place.keys.token = net::deployment::from_environment(only).keys.token;
+  } catch (option_error const& e) {
+    throw option_error(std::string("--token-file: ") + e.what());
+  }
 }
 
 void check_table(options const& o, std::size_t i) {
