@@ -1,9 +1,13 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "bench/train/load_data.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "rubato/core/error.hpp"
 #include "rubato/data/idx.hpp"
@@ -87,7 +91,10 @@ data::dataset make_sparse(bool url, data_source const& from, std::uint64_t seed)
                : data::synthetic_options::ctr_like(0.0001, seed);
   s.rows = from.rows.value_or(url ? 10'000 : 20'000);
   s.features = from.features.value_or(url ? 2'000 : 4'000);
-  s.nonzeros_per_row = from.nonzeros.value_or(url ? 50 : 20);
+  s.nonzeros_per_row = from.nonzeros.value_or(std::min<std::size_t>(url ? 50 : 20, s.features));
+  if (s.nonzeros_per_row > s.features)
+    throw option_error(fmt::format("--nonzeros: {} of a row, expected no more than the {} --features",
+                                   s.nonzeros_per_row, s.features));
   return data::make_synthetic(s);
 }
 

@@ -78,6 +78,15 @@ TEST_CASE("synthetic sets have the sizes asked for") {
                     Contains("--synthetic") && Contains("url, ctr, digits or chiller"));
 }
 
+TEST_CASE("rows of few features have no more values than that, and errors are about what was asked for") {
+  for (char const* const set : {"url", "ctr"}) {
+    loaded_data const few = load_data({.synthetic = set, .rows = 100, .features = 5}, 1);
+    CHECK(few.train.features() == 5);
+    CHECK(few.train.nonzeros() == 5 * few.train.size());
+  }
+  CHECK_THROWS_WITH(load_data({.features = 5, .nonzeros = 6}, 1), Contains("--nonzeros: 6") && Contains("5 --features"));
+}
+
 TEST_CASE("LIBSVM labels are signs, classes or numbers, as the model needs") {
   scratch_directory const at;
   at.write("few", "0 1:1\n1 1:2\n0 2:1\n1 2:2\n");
