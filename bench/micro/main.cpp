@@ -1,11 +1,15 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // rubato-bench-micro, which is `rubato-bench micro`.
+#include <algorithm>
+#include <cmath>
+#include <regex>
 #include <string>
 #include <vector>
 
 #include "bench/micro/table.hpp"
 #include "bench/micro/tcp_server.hpp"
 #include "bench/program.hpp"
+#include "rubato/core/error.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -31,6 +35,24 @@ void add_options(CLI::App& program, micro_options& o) {
   program.add_option("--serve", o.serve)->group("");
 }
 
+std::regex regex_of(std::string const& filter) {
+  try {
+    return std::regex(filter);
+  } catch (std::regex_error const& e) {
+    throw option_error("--filter: \"" + filter + "\" is no regular expression: " + e.what());
+  }
+}
+
+/// Before a table without rows is printed.
+void check(micro_options const& o, std::vector<micro_row> const& rows) {
+  if (std::isnan(o.min_time)) throw option_error("--min-time: must be from 0 to 60 seconds");
+  std::regex const wanted = regex_of(o.filter);
+  auto const is_wanted = [&](std::string const& name) { return std::regex_search(name, wanted); };
+  if (o.filter.starts_with('-')) return;  // to the library all that do not match
+  if (!std::ranges::any_of(rows, is_wanted, &micro_row::name) && !std::ranges::any_of(server_memory_names(), is_wanted))
+    throw option_error("--filter: no benchmark's name matches \"" + o.filter + '"');
+}
+
 void run(micro_options const& o) {
   if (!o.serve.empty()) throw CLI::RuntimeError(serve(o.serve));
   std::vector<micro_row> rows;
@@ -39,6 +61,7 @@ void run(micro_options const& o) {
                       register_simulator(), register_tcp(), register_tcp_peers(), register_tcp_averages(),
                       register_tcp_training()})
     rows.insert(rows.end(), part.begin(), part.end());
+  check(o, rows);
   run_micro(rows, o.repetitions, o.min_time, o.filter);
   print_simulator_memory();
   print_server_memory(o.filter);

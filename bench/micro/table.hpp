@@ -44,5 +44,6 @@ std::vector<micro_row> register_tcp_training();  ///< on sparse examples over TC
 void print_simulator_memory();
 /// Measures the memory of server processes and prints a line for each whose name matches.
 void print_server_memory(std::string const& filter);
+std::vector<std::string> server_memory_names();
 
 }  // namespace rubato::bench

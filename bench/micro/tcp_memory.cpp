@@ -67,8 +67,10 @@ peak_memory memory_under(rules const& p) {
   return peak_memory::parse(server.wait());
 }
 
+std::string row_of(rules const& p) { return fmt::format("tcp memory of a server, {}", p.name); }
+
 void print_memory(rules const& p, std::size_t updates_kept, std::regex const& wanted) {
-  std::string const name = fmt::format("tcp memory of a server, {}", p.name);
+  std::string const name = row_of(p);
   if (!std::regex_search(name, wanted)) return;
   peak_memory const peak = memory_under(p);
   std::size_t const most =
@@ -80,6 +82,8 @@ void print_memory(rules const& p, std::size_t updates_kept, std::regex const& wa
 }
 
 }  // namespace
+
+std::vector<std::string> server_memory_names() { return {row_of(asp{}), row_of(bsp{})}; }
 
 void print_server_memory(std::string const& filter) {
   std::regex const wanted(filter);

@@ -187,6 +187,15 @@ TEST_CASE("micro sets what it measures beside a limit") {
   CHECK_THAT(o.output, Contains("memcpy"));
 }
 
+TEST_CASE("micro does not end well with nothing measured") {
+  for (char const* const bad : {"--filter nothingmatches", "--filter '('", "--min-time nan"}) {
+    outcome const o = run(std::string("micro ") + bad);
+    INFO(o.output);
+    CHECK(o.status == 2);
+    CHECK_THAT(o.output, Contains(std::string(bad).substr(0, std::string(bad).find(' ')) + ':') && !Contains("median"));
+  }
+}
+
 TEST_CASE("help names every command") {
   outcome const o = run("--help");
   CHECK(o.status == 0);
