@@ -4,8 +4,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -208,15 +210,40 @@ void object_reader::convert(json const& value, std::string const& path, sim::dis
     fail(path + ".kind", "constant, uniform, exponential, lognormal or pareto");
 }
 
+/// Follows a parser into objects, to say where it stood when it failed.
+class followed_path {
+ public:
+  bool operator()(int depth, json::parse_event_t event, json& parsed) {
+    auto const open = static_cast<std::size_t>(depth);
+    if (event == json::parse_event_t::key) {
+      members_.resize(open);  // those of arrays have no name
+      members_.back() = '.' + parsed.get<std::string>();
+    } else if (event == json::parse_event_t::object_end) {
+      members_.resize(open);
+    }
+    return true;
+  }
+  [[nodiscard]] std::string text() const { return std::accumulate(members_.begin(), members_.end(), std::string()); }
+
+ private:
+  std::vector<std::string> members_;
+};
+
+json parse_document(std::string_view text, std::string const& name) {
+  followed_path path;
+  try {
+    return json::parse(text, std::ref(path));
+  } catch (json::parse_error const& e) {
+    throw option_error(name + ": no valid JSON: " + e.what());
+  } catch (json::out_of_range const&) {
+    throw option_error(name + path.text() + " has a number that is too large");
+  }
+}
+
 }  // namespace
 
 sim::scenario parse_scenario(std::string_view text, std::string_view name) {
-  json root;
-  try {
-    root = json::parse(text);
-  } catch (json::parse_error const& e) {
-    throw option_error(std::string(name) + ": no valid JSON: " + e.what());
-  }
+  json const root = parse_document(text, std::string(name));
   sim::scenario s;
   object_reader::read_document(root, std::string(name), s);
   return s;

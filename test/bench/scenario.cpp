@@ -131,6 +131,16 @@ TEST_CASE("a member of the wrong kind is rejected by its path") {
   CHECK_THAT(complaint(R"({"speed": )"), Contains("s.json: no valid JSON"));
 }
 
+TEST_CASE("a number that is too large for any is an error that names where it stands") {
+  CHECK(complaint(R"({"speed": {"work_cost": 1e999}})") == "s.json.speed.work_cost has a number that is too large");
+  CHECK(complaint(R"({"speed": {"jitter": {"kind": "constant", "value": 1}, "slowness": [1, -1e999]}})") ==
+        "s.json.speed.slowness has a number that is too large");
+  CHECK(complaint(R"({"speed": {}, "crashes": [{"worker": 1, "at": 1}, {"at": 1e999}]})") ==
+        "s.json.crashes.at has a number that is too large");
+  CHECK(complaint(R"({"speed": {"work_cost": 1}, "seed": 1e999})") == "s.json.seed has a number that is too large");
+  CHECK(complaint("[1e999]") == "s.json has a number that is too large");
+}
+
 TEST_CASE("built-in scenarios are valid") {
   for (named_scenario const& s : built_in_scenarios()) {
     for (std::size_t const workers : {1U, 2U, 5U, 18U, 30U, 100U}) {
