@@ -13,16 +13,11 @@
 #include "bench/advise/problem.hpp"
 #include "bench/compare/compare.hpp"
 #include "bench/compare/progress_bar.hpp"
+#include "bench/result/json.hpp"
 #include "rubato/core/error.hpp"
 
 namespace rubato::bench {
 namespace {
-
-/// Before anything runs, so that a name that cannot be written to does not cost the search; what is there stays until
-/// there is something to put in its place.
-void check_writable(std::string const& file) {
-  if (!file.empty() && !std::ofstream(file, std::ios::app)) throw option_error("--json: cannot write " + file);
-}
 
 void write(std::string const& file, nlohmann::ordered_json const& json) {
   if (file.empty()) return;
@@ -58,7 +53,7 @@ void give_advice(advise_settings const& settings) {
 
 void run_advise(advise_options const& options) {
   advise_settings const settings = interpret(options);
-  check_writable(settings.base.json_file);
+  check_json_is_possible(settings.base.json_file);
   if (settings.check == 0) return give_advice(settings);
   auto const all = check_on_random_scenarios(settings);
   fmt::print("{}", check_text(all));

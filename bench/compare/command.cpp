@@ -82,6 +82,7 @@ std::optional<timeline> watched(compare_settings const& s, std::vector<repeated>
 
 void run_compare(compare_options const& options) {
   compare_settings settings = interpret(options);
+  check_json_is_possible(settings.json_file);
   if (!settings.report_dir.empty()) check_report_is_possible(settings.report_dir);
   subject const what(settings);
   what.put_into(settings.job);

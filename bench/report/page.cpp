@@ -52,13 +52,19 @@ std::string figures(report_content const& c, std::span<run_result const> middle)
          staleness_of_reads(middle) + (c.watched ? timeline_figure(*c.watched) : "");
 }
 
+std::string page_in(std::string const& directory) {
+  return (std::filesystem::path(directory) / "index.html").string();
+}
+
 }  // namespace
 
 void check_report_is_possible(std::string const& directory) {
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
-  if (!std::filesystem::is_directory(directory))
+  if (!std::filesystem::is_directory(directory, failure))
     throw option_error("--report: cannot make the directory \"" + directory + "\"");
+  std::string const file = page_in(directory);
+  if (!std::ofstream(file, std::ios::app)) throw option_error("--report: cannot write to \"" + file + "\"");
 }
 
 std::string report_page(report_content const& c) {
@@ -74,7 +80,7 @@ std::string report_page(report_content const& c) {
 }
 
 std::string write_report(report_content const& content, std::string const& directory) {
-  std::string const file = (std::filesystem::path(directory) / "index.html").string();
+  std::string const file = page_in(directory);
   std::ofstream out(file, std::ios::binary);
   out << report_page(content);
   if (!out.flush()) throw error(errc::io, "--report: cannot write to \"" + file + "\"");

@@ -18,7 +18,7 @@ struct report_content {
   std::optional<timeline> watched{};  ///< of one of them
 };
 
-/// Checks, before minutes are spent on runs, that the directory can be made.
+/// Checks, before minutes are spent on runs, that the directory can be made and the page written.
 /// @throws option_error
 void check_report_is_possible(std::string const& directory);
 

@@ -225,6 +225,10 @@ ordered_json to_json(std::span<run_result const> results) {
   return all;
 }
 
+void check_json_is_possible(std::string const& file) {
+  if (!file.empty() && !std::ofstream(file, std::ios::app)) throw option_error("--json: cannot write to \"" + file + '"');
+}
+
 void write_json(std::span<run_result const> results, std::string const& file) {
   std::ofstream out(file);
   out << to_json(results).dump(1) << '\n';

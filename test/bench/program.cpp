@@ -155,6 +155,18 @@ TEST_CASE("errors are one sentence and a status of failure") {
   CHECK(run("").status != 0);
 }
 
+TEST_CASE("what cannot be written is found before anything runs") {
+  auto const taken = std::filesystem::temp_directory_path() / "rubato-bench-test-taken";
+  std::filesystem::create_directories(taken / "index.html");  // is where the page would be
+  for (std::string const& written : {std::string("--json /nosuch/file"), "--report " + taken.string()}) {
+    outcome const o = run("compare --data /no/such/data " + written);  // which fails as soon as anything runs
+    INFO(o.output);
+    CHECK(o.status == 2);
+    CHECK_THAT(o.output, Contains(written.substr(0, written.find(' ')) + ": cannot write to"));
+  }
+  std::filesystem::remove_all(taken);
+}
+
 TEST_CASE("options that cannot be meant end with 2, and what fails later with 1") {
   CHECK(run("compare --no-such-option").status == 2);
   CHECK(run("reproduce no-such-figure").status == 2);
