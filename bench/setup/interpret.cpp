@@ -249,6 +249,16 @@ void check_numbers(compare_options const& o) {
   require(!o.protocols.empty(), "--protocols: names at least one protocol, or all");
 }
 
+/// What is said of data that is not used.
+void check_data(data_source const& d) {
+  require(d.test_file.empty() || !d.file.empty(), "--test: is held out of --data, and there is none");
+  std::string const with_data = ": is for synthetic data, not with --data";
+  require(d.file.empty() || d.synthetic.empty(), "--synthetic" + with_data);
+  require(d.file.empty() || !d.rows, "--rows" + with_data);
+  require(d.file.empty() || !d.features, "--features" + with_data);
+  require(d.file.empty() || !d.nonzeros, "--nonzeros" + with_data);
+}
+
 /// Also where no protocol asks for it.
 void check_graph(compare_options const& o, std::uint32_t workers) {
   try {
@@ -314,6 +324,7 @@ bool is_application(std::string const& workload) { return application_of(workloa
 
 compare_settings interpret(compare_options const& o) {
   check_numbers(o);
+  check_data(o.data);
   compare_settings s;
   s.protocols = parse_protocols(o.protocols, parameters_of(o));
   s.job = job_of(o);
