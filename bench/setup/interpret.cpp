@@ -8,6 +8,7 @@
 #include "bench/setup/peers.hpp"
 #include "bench/setup/scenario_file.hpp"
 #include "bench/setup/settings.hpp"
+#include "bench/train/pacing.hpp"
 #include "bench/train/run.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/peer/topologies.hpp"
@@ -108,10 +109,9 @@ sim::scenario scenario_of(compare_options const& o, std::size_t workers) {
   sim::link_options& link = s.network.worker_link;
   if (!o.extra_delay.empty()) {
     auto const extra = parse_time(o.extra_delay);
-    require(
-        extra && *extra >= duration::zero(),
-        "--extra-delay: \"" + o.extra_delay + "\" is no time of 0 or more, such as 20ms or 0.02");
-    link.latency += *extra;
+    require(extra && *extra >= duration::zero() && *extra <= longest_time,
+            "--extra-delay: \"" + o.extra_delay + "\" is no time from 0 to 10^8 seconds, such as 20ms or 0.02");
+    link.latency = (time_point(link.latency) + *extra).since_start();  // of which a file may have the longest
   }
   if (o.bandwidth) link.bandwidth = *o.bandwidth;
   if (o.heterogeneity) s.speed.heterogeneity.level = *o.heterogeneity;
@@ -122,8 +122,8 @@ sim::scenario scenario_of(compare_options const& o, std::size_t workers) {
 std::optional<duration> period_of(std::string const& option, std::string const& text) {
   if (text.empty()) return std::nullopt;
   auto const t = parse_time(text);
-  require(t && *t > duration::zero(), option + ": \"" + text +
-                                          "\" is no time above 0, such as 60s or 0.5");
+  require(t && *t > duration::zero() && *t <= longest_time,
+          option + ": \"" + text + "\" is no time above 0 and up to 10^8 seconds, such as 60s or 0.5");
   return t;
 }
 
@@ -214,26 +214,32 @@ training job_of(compare_options const& o) {
   return job;
 }
 
+/// And no infinity.
+bool is_from(double least, double value) { return value >= least && std::isfinite(value); }
+
 void check_numbers(compare_options const& o) {
+  constexpr std::size_t units_max = 1'000'000;
   constexpr std::int64_t clocks_max = 1'000'000'000'000, steps_max = 1'000'000;  // their product is a number
   require(!o.staleness || *o.staleness >= 0, "--staleness: must be 0 or more");
-  require(!o.heterogeneity || *o.heterogeneity >= 1, "--heterogeneity: must be 1 or more");
-  require(o.decay >= 0, "--decay: must be 0 or more");
-  require(!o.l2 || *o.l2 >= 0, "--l2: must be 0 or more");
+  require(!o.heterogeneity || is_from(1, *o.heterogeneity), "--heterogeneity: must be 1 or more, and finite");
+  require(is_from(0, o.decay), "--decay: must be 0 or more, and finite");
+  require(!o.l2 || is_from(0, *o.l2), "--l2: must be 0 or more, and finite");
   require(o.rank >= 1, "--rank: must be 1 or more");
   require(o.topics >= 1, "--topics: must be 1 or more");
   require(o.clusters >= 1, "--clusters: must be 1 or more");
-  require(o.epsilon >= 0, "--epsilon: must be 0 or more");
-  require(std::ranges::find(o.hidden, std::size_t{0}) == o.hidden.end(),
-          "--hidden: each layer must have 1 unit or more");
+  require(is_from(0, o.epsilon), "--epsilon: must be 0 or more, and finite");
+  require(std::ranges::all_of(o.hidden, [](std::size_t units) { return units >= 1 && units <= units_max; }),
+          "--hidden: each layer must have from 1 to 10^6 units");
   require(!o.evaluated_rows || *o.evaluated_rows >= 1, "--evaluate-rows: must be 1 or more");
   require(o.data.pool >= 1, "--pool: must be 1 or more");
   require(o.batch > 1e-12 && o.batch <= 1, "--batch: must be a fraction above 0 and at most 1");
   require(!o.steps_per_commit || (*o.steps_per_commit >= 1 && *o.steps_per_commit <= steps_max),
           "--steps-per-commit: must be from 1 to 10^6");
   require(o.top_k > 0 && o.top_k <= 1, "--top-k: must be a fraction above 0 and at most 1");
-  require(!o.local_steps || *o.local_steps >= 1, "--local-steps: must be 1 or more");
-  require(!o.commit_rate || *o.commit_rate >= 1, "--commit-rate: must be 1 or more");
+  require(!o.local_steps || (*o.local_steps >= 1 && *o.local_steps <= steps_max),
+          "--local-steps: must be from 1 to 10^6");
+  require(!o.commit_rate || (*o.commit_rate >= 1 && *o.commit_rate <= steps_max),
+          "--commit-rate: must be from 1 to 10^6");
   require(!o.gap_max || *o.gap_max >= 1, "--max-gap: must be 1 or more");
   require(o.backups >= 0, "--backups: must be 0 or more");
   require(o.jump_trigger >= 2,

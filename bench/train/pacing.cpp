@@ -31,7 +31,7 @@ pace_times pace_times_of(training const& job, protocol_parameters const& with) {
   constexpr int periods_in_probe = 2;
   constexpr int periods_in_interval = 5;
   duration const period =
-      with.check_period ? *with.check_period : seconds(seconds_of_a_clock(job, with));
+      with.check_period ? *with.check_period : std::min(seconds(seconds_of_a_clock(job, with)), longest_time);
   pace_times t{.check_period = period,
                .epoch = period * periods_in_epoch,
                .probe_period = period * periods_in_probe,

@@ -9,6 +9,9 @@
 
 namespace rubato::bench {
 
+/// Of which a run counts some dozens; three years.
+constexpr duration longest_time = std::chrono::seconds(100'000'000);
+
 /// Local steps per commit of the protocols that average replicas. By default a pass over the data, or twice the job's
 /// where that is more: with as many as the job's, Fixed ADACOMM would be what `bsp` stands for in a comparison.
 [[nodiscard]] std::int64_t local_steps_of(training const& job, protocol_parameters const& with);

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -125,17 +126,19 @@ protocol_entry const& find(std::string_view name) {
   return *entry;
 }
 
-/// What a protocol's number is called, and the least that it may be.
+/// What a protocol's number is called, and the least and the most that it may be.
 struct number_kind {
   char const* name;
   std::int64_t least;
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
 };
 number_kind kind_of(protocol_number n) {
+  constexpr std::int64_t million = 1'000'000;
   switch (n) {
     case local_steps:
-      return {"number of local steps", 1};
+      return {"number of local steps", 1, million};
     case commit_rate:
-      return {"commit rate", 1};
+      return {"commit rate", 1, million};
     case backups:
       return {"number of backup workers", 0};
     case jump_max:
@@ -147,10 +150,15 @@ number_kind kind_of(protocol_number n) {
     case delay:
       return {"delay", 0};
     case group:
-      return {"number of members of a group", 2};
+      return {"number of members of a group", 2, million};
     default:
       return {"staleness", 0};
   }
+}
+
+std::string range_of(number_kind const& kind) {
+  if (kind.most == std::numeric_limits<std::int64_t>::max()) return fmt::format("of {} or more", kind.least);
+  return fmt::format("from {} to {}", kind.least, kind.most);
 }
 
 void set_number(protocol_parameters& parameters, protocol_number n, std::int64_t value) {
@@ -233,9 +241,8 @@ protocol_choice parse_plain(std::string_view text, protocol_parameters parameter
   std::string_view const number = text.substr(colon + 1);
   number_kind const kind = kind_of(entry.number);
   auto const value = whole_number<std::int64_t>(number);
-  if (!value || *value < kind.least)
-    reject("\"" + std::string(text) + "\" has no " + kind.name + " of " +
-           std::to_string(kind.least) + " or more after the colon");
+  if (!value || *value < kind.least || *value > kind.most)
+    reject(fmt::format("\"{}\" has no {} {} after the colon", text, kind.name, range_of(kind)));
   set_number(parameters, entry.number, *value);
   return {&entry, parameters};
 }

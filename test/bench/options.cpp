@@ -79,7 +79,7 @@ TEST_CASE("paces are told their numbers, one by one or behind a colon") {
   CHECK(with.global_momentum == 0.25);
   CHECK_FALSE(with.commit_rate);
   CHECK(s.job.momentum == 0.5);
-  CHECK_THROWS_WITH(parse("--protocols adsp:0"), Contains("commit rate of 1 or more"));
+  CHECK_THROWS_WITH(parse("--protocols adsp:0"), Contains("commit rate from 1 to 1000000"));
   CHECK_THROWS_WITH(parse("--protocols ada_comm:x"), Contains("number of local steps"));
   compare_settings const tuned = parse("--protocols bsp,ssp,fixed_ada_comm --batch-tune");
   CHECK(tuned.protocols[0].label() == "bsp+batch_tune");
@@ -188,9 +188,22 @@ TEST_CASE("an unknown protocol is an error that lists the known ones") {
   CHECK_THROWS_WITH(parse("--protocols ssp:x"), Contains("\"ssp:x\""));
 }
 
+TEST_CASE("a protocol's number has a most where what it counts has") {
+  for (char const* const name : {"fixed_ada_comm", "ada_comm", "streaming_diloco", "diloco", "adsp"}) {
+    std::string const protocol = std::string("--protocols ") + name;
+    CHECK_NOTHROW(parse(protocol + ":1000000"));
+    for (char const* const steps : {":0", ":1000001", ":9223372036854775807", ":9223372036854775808"})
+      CHECK_THROWS_WITH(parse(protocol + steps), Contains(name + std::string(steps)) && Contains("from 1 to 1000000"));
+  }
+  CHECK_THROWS_WITH(parse("--protocols prague:4294967298"),
+                    Contains("\"prague:4294967298\" has no number of members of a group from 2 to 1000000"));
+  CHECK_THROWS_WITH(parse("--protocols ssp:-1"), Contains("staleness of 0 or more"));
+}
+
 TEST_CASE("a bad option is an error that names it") {
   char const* const lines[][2] = {{"--workload tree", "--workload"},
                                   {"--workload mlp --hidden 8,0", "--hidden"},
+                                  {"--workload mlp --hidden 8,1000001", "--hidden"},
                                   {"--epsilon -1", "--epsilon"},
                                   {"--evaluate-rows 0", "--evaluate-rows"},
                                   {"--pool 0", "--pool"},
@@ -202,9 +215,16 @@ TEST_CASE("a bad option is an error that names it") {
                                   {"--workload mf --data ratings --nonzeros 7", "--nonzeros: is for"},
                                   {"--extra-delay soon", "--extra-delay"},
                                   {"--extra-delay -1ms", "--extra-delay"},
+                                  {"--extra-delay 1e300", "--extra-delay"},
+                                  {"--extra-delay 1e8s --scenario nowhere", "--scenario"},
+                                  {"--check-period 9e9", "--check-period"},
+                                  {"--epoch 100000001", "--epoch"},
+                                  {"--probe-period 1e18s", "--probe-period"},
                                   {"--transport in-process --bandwidth 1", "--bandwidth"},
                                   {"--transport in-process --extra-delay 1ms", "--extra-delay"},
                                   {"--local-steps 0", "--local-steps"},
+                                  {"--local-steps 1000001", "--local-steps"},
+                                  {"--commit-rate 1000001", "--commit-rate"},
                                   {"--check-period soon", "--check-period"},
                                   {"--epoch 0", "--epoch"},
                                   {"--probe-period -1s", "--probe-period"},
@@ -227,7 +247,12 @@ TEST_CASE("a bad option is an error that names it") {
                                   {"--learning-rate fast", "--learning-rate"},
                                   {"--learning-rate -1", "--learning-rate"},
                                   {"--decay -1", "--decay"},
+                                  {"--decay inf", "--decay"},
+                                  {"--decay nan", "--decay"},
                                   {"--l2 -1", "--l2"},
+                                  {"--l2 inf", "--l2"},
+                                  {"--epsilon inf", "--epsilon"},
+                                  {"--heterogeneity inf", "--heterogeneity"},
                                   {"--batch 0", "--batch"},
                                   {"--batch 2", "--batch"},
                                   {"--steps-per-commit 0", "--steps-per-commit"},

@@ -152,6 +152,18 @@ TEST_CASE("times of the pace are given, or follow from the slowest worker") {
   CHECK(local_steps_of(by_pass, {}) == 20);
 }
 
+TEST_CASE("times of the pace are counted up to the longest, however slow a worker is") {
+  one_one_three here;
+  here.job.scenario.speed.slowness = {1, 1, 1e300};
+  pace_times const automatic = pace_times_of(here.job, {});
+  CHECK(automatic.check_period == longest_time);
+  CHECK(automatic.epoch == 20 * longest_time);
+  CHECK(automatic.interval == 5 * longest_time);
+  pace_times const given = pace_times_of(here.job, {.check_period = 3s, .epoch = longest_time, .probe_period = 1ns});
+  CHECK(given.epoch == 100'000'000s - 1s);  // whole check periods
+  CHECK(given.probe_period == 3s);
+}
+
 TEST_CASE("momentum, of workers or of servers, makes a difference where it is asked for") {
   auto const losses = [](char const* more) {
     std::vector<double> out;
