@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <system_error>
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
@@ -16,6 +17,8 @@
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/sparse.hpp>
+
+#include "no_more_threads.hpp"
 
 namespace rb = rubato;
 using namespace std::chrono_literals;
@@ -108,4 +111,14 @@ TEST_CASE("in_process: options that cannot be meant are option_errors") {
   CHECK_THROWS_WITH(make({.servers = 0}), Contains("servers"));
   CHECK_THROWS_WITH(make({.slowness = {1.0, 0.5}}), Contains("slowness"));
   CHECK_THROWS_AS(make({.slowness = {std::numeric_limits<double>::quiet_NaN()}}), rb::option_error);
+}
+
+TEST_CASE("in process: where there is no thread for a worker, the error says so, and the next run has one") {
+  rb::cluster c{rb::in_process{.workers = 2}, rb::asp{}, rb::dense<float>{.rows = 8}};
+  {
+    rb::test::no_more_threads const limit;
+    CHECK_THROWS_AS(c.run([](auto&) {}), std::system_error);
+    CHECK_THROWS_WITH(c.run([](auto&) {}), Catch::StartsWith("a thread for worker 0 cannot be started: "));
+  }
+  CHECK(c.run([](auto& w) { w.commit(); }).updates == 2);
 }

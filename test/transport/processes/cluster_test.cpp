@@ -2,7 +2,6 @@
 // Whole runs over Unix-domain sockets, with all roles in threads of this process: who joins, how runs
 // end, and what becomes of large updates when connections break.
 #include <catch2/catch.hpp>
-#include <pthread.h>
 
 #include <algorithm>
 #include <array>
@@ -30,6 +29,7 @@
 #include <rubato/transport/processes/windowed_body.hpp>
 #include <rubato/transport/tcp.hpp>
 
+#include "no_more_threads.hpp"
 #include "transport/processes/serving.hpp"
 
 using namespace rubato;
@@ -254,36 +254,13 @@ TEST_CASE("tcp: stop() ends a run for all also where it has not begun yet", "[tc
   CHECK(held);
 }
 
-namespace {
-/// While it lives no thread can be started: its stack would not fit.
-class no_more_threads {
- public:
-  no_more_threads() {
-    pthread_attr_t huge;
-    pthread_getattr_default_np(&before_);
-    pthread_getattr_default_np(&huge);
-    pthread_attr_setstacksize(&huge, std::size_t{1} << 48);
-    pthread_setattr_default_np(&huge);
-    pthread_attr_destroy(&huge);
-  }
-  no_more_threads(no_more_threads const&) = delete;
-  no_more_threads& operator=(no_more_threads const&) = delete;
-  ~no_more_threads() {
-    pthread_setattr_default_np(&before_);
-    pthread_attr_destroy(&before_);
-  }
-
- private:
-  pthread_attr_t before_{};
-};
-}  // namespace
-
 TEST_CASE("tcp: a process that gets no thread for a worker ends the run with that error", "[tcp]") {
   serving const run({.workers = 1, .servers = 1}, asp{}, {describe(counting{.rows = 8})});
   cluster c{run.process(0, 2), asp{}, counting{.rows = 8}};
   {
     no_more_threads const limit;
     CHECK_THROWS_AS(c.run([](auto&) {}), std::system_error);
+    CHECK_THROWS_WITH(c.run([](auto&) {}), Catch::Contains("a thread for a process of a run cannot be started"));
   }
   CHECK(c.run([](auto& w) { w.step(); }).updates == 2);
 }

@@ -9,8 +9,10 @@
 #include <rubato/peer/topologies.hpp>
 #include <rubato/transport/in_process.hpp>
 #include <rubato/transport/simulated.hpp>
+#include <system_error>
 #include <thread>
 
+#include "no_more_threads.hpp"
 #include "transport/noting_nearness.hpp"
 #include "transport/peer_groups.hpp"
 
@@ -40,6 +42,17 @@ TEST_CASE("peers: stop() from another thread ends the run, whoever waits or slee
   other.join();
   CHECK(report.peers[3].iterations <= 1);
   CHECK(report.elapsed < 10min);
+}
+
+TEST_CASE("peers: where there is no thread for one, the error says so, and the next run has one",
+          "[transport][peers]") {
+  auto group = make_group(in_process{}, ring(4), standard());
+  {
+    no_more_threads const limit;
+    CHECK_THROWS_AS(group.run(training(9)), std::system_error);
+    CHECK_THROWS_WITH(group.run(training(9)), Catch::StartsWith("a thread for peer 0 cannot be started: "));
+  }
+  CHECK(group.run(training(9)).peers[0].iterations > 0);
 }
 
 TEST_CASE("peers: threads of one process are near, peers in virtual time are not known to be", "[transport][peers]") {

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "rubato/core/start_thread.hpp"
 #include "rubato/core/thread_source.hpp"
 
 namespace rubato {
@@ -38,7 +39,8 @@ class source_of_system_threads final : public thread_source {
  public:
   std::unique_ptr<condition> make_condition() override { return std::make_unique<system_condition>(); }
   std::unique_ptr<running_thread> start(std::function<void()> body) override {
-    return std::make_unique<system_thread>(std::move(body));
+    return detail::start_thread_of([] { return "a process of a run"; },
+                                   [&] { return std::make_unique<system_thread>(std::move(body)); });
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/core/run_stopped.hpp"
+#include "rubato/core/start_thread.hpp"
 #include "rubato/transport/threads/peer_threads.hpp"
 
 namespace rubato {
@@ -85,7 +86,9 @@ peer_report peer_threads::run(body_type body) {
   std::vector<std::thread> threads;
   try {
     begin(std::move(body));
-    for (auto& p : participants_) threads.emplace_back([this, &p] { live(*p); });
+    for (auto& p : participants_)
+      start_thread_of([&] { return "peer " + std::to_string(threads.size()); },
+                      [&] { threads.emplace_back([this, &p] { live(*p); }); });
   } catch (...) {  // no thread to be had: those that run would wait for it for ever
     fail(std::current_exception());
   }

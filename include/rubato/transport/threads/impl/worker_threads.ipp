@@ -8,6 +8,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/core/run_stopped.hpp"
+#include "rubato/core/start_thread.hpp"
 #include "rubato/transport/threads/worker_threads.hpp"
 
 namespace rubato::detail {
@@ -228,7 +229,8 @@ run_report worker_threads::run(run_request request) {
     for (std::uint32_t i = 0; i < count_; ++i) enlist();
     std::lock_guard const guard(lock_);
     for (auto& p : participants_) launch(*p);
-    if (control_.has_conductor()) threads_.emplace_back([this] { conduct(); });
+    if (control_.has_conductor())
+      start_thread_of([] { return "the conductor"; }, [this] { threads_.emplace_back([this] { conduct(); }); });
   } catch (...) {  // no thread to be had: those that run would wait for it for ever
     fail(std::current_exception());
   }
@@ -282,7 +284,8 @@ worker_threads::worker_thread& worker_threads::enlist() {
 void worker_threads::launch(worker_thread& p) {
   enter();
   try {
-    threads_.emplace_back([this, &p] { live(p); });
+    start_thread_of([&] { return "worker " + std::to_string(p.self().worker.index()); },
+                    [&] { threads_.emplace_back([this, &p] { live(p); }); });
   } catch (...) {
     cancel();
     throw;
