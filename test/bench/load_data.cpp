@@ -84,7 +84,8 @@ TEST_CASE("rows of few features have no more values than that, and errors are ab
     CHECK(few.train.features() == 5);
     CHECK(few.train.nonzeros() == 5 * few.train.size());
   }
-  CHECK_THROWS_WITH(load_data({.features = 5, .nonzeros = 6}, 1), Contains("--nonzeros: 6") && Contains("5 --features"));
+  CHECK_THROWS_WITH(load_data({.features = 5, .nonzeros = 6}, 1),
+                    Contains("--nonzeros: 6") && Contains("5 --features"));
 }
 
 TEST_CASE("LIBSVM labels are signs, classes or numbers, as the model needs") {
