@@ -34,7 +34,7 @@ static_assert(pace_policy<every_so_often>);
 }  // namespace
 
 TEST_CASE("options that no policy can mean are refused when its protocol is used, by name", "[protocol]") {
-  CHECK_THROWS_WITH(rules(streaming_diloco{.steps = 4, .fragments = 0}), Contains("fragments is 0, expected 1 or more"));
+  CHECK_THROWS_WITH(rules(streaming_diloco{.steps = 4, .fragments = 0}), Contains("fragments is 0, expected 1"));
   CHECK_THROWS_WITH(rules(streaming_diloco{.steps = 4, .fragments = 5}), Contains("staggered: steps is 4"));
   CHECK_NOTHROW(rules(streaming_diloco{.steps = 4, .fragments = 4}));
   CHECK_THROWS_WITH(rules(lag{.window = -5}), Contains("lazy_upload: window is -5, expected 1 or more"));

@@ -78,8 +78,8 @@ class life {
  private:
   char const* what_;
   std::atomic<bool> busy_ = false;
-  // In one order with what others note of a run's beginning: who begins sees that it is stopped, or who stops that it has
-  // begun, and one of them says so.
+  // In one order with what others note of a run's beginning: who begins sees that it is stopped, or who stops that it
+  // has begun, and one of them says so.
   std::atomic<bool> stopping_ = false;
   mutable std::mutex lock_;  ///< what follows
   std::condition_variable changed_;
