@@ -44,7 +44,8 @@ TEST_CASE("options that no policy can mean are refused when its protocol is used
   CHECK_THROWS_WITH(rules(vap{.first = std::nan("")}), Contains("bounded_value: first is"));
   CHECK_THROWS_WITH(rules(dssp{.low = 1, .high = 1'000'001}), Contains("less than a million above low"));
   CHECK_NOTHROW(rules(dssp{.low = 1, .high = 1'000'000}));
-  CHECK_THROWS_WITH(rules(dc_asgd{.fold = {.rate = 0}}), Contains("compensation: rate is 0"));
+  CHECK_THROWS_WITH(rules(dc_asgd{.fold = {.rate = 0}}), Contains("compensation: rate is 0, expected"));
+  CHECK_THROWS_WITH(rules(dc_asgd{.fold = {.rate = 1e-31}}), Contains("compensation: rate is 1e-31, expected"));
   CHECK_THROWS_AS(rules(dc_asgd{.fold = {.rate = infinite}}), option_error);
 }
 

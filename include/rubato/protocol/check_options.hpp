@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <array>
+#include <charconv>
 #include <concepts>
 #include <string>
 #include <string_view>
@@ -28,7 +30,10 @@ template <class Policy>
 template <class Value>
 void expect_option(bool good, std::string_view option, Value value, std::string_view expected) {
   if (good) return;
-  throw option_error(std::string(option) + " is " + std::to_string(value) + ", expected " + std::string(expected));
+  std::array<char, 40> digits{};  // 1e-31 is not to be 0.000000
+  auto const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  throw option_error(std::string(option) + " is " + std::string(digits.data(), end) + ", expected " +
+                     std::string(expected));
 }
 
 }  // namespace rubato::detail
