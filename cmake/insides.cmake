@@ -8,7 +8,8 @@ list(APPEND rubato_insides
   net/link net/proof
   peer/hop_core peer/hop_node peer/hop_rules peer/local_parameters peer/mailboxes
   peer/peer_site peer/push_node peer/token_queue peer/update_queue
-  protocol/check_options protocol/convergence_fit protocol/element_rule protocol/filter_rule protocol/pace_rule protocol/rate_search
+  protocol/check_options protocol/convergence_fit protocol/element_rule protocol/filter_rule protocol/pace_rule
+  protocol/rate_search
   run/first_failure run/life run/peer_run run/run_control run/single_machine run/worker_run
   sim/event_queue sim/fibers sim/network
   storage/chunk_memory storage/chunk_region storage/coding storage/dense_store storage/element_state

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
+
+#include "rubato/core/error.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -66,8 +69,8 @@ void print_row(micro_row const& row, collector const& measured) {
 
 }  // namespace
 
-int run_micro(std::vector<micro_row> const& rows, int repetitions, double min_time,
-              std::string const& filter) {
+void run_micro(std::vector<micro_row> const& rows, int repetitions, double min_time,
+               std::string const& filter) {
   std::vector<std::string> words = {"rubato-bench micro", "--benchmark_enable_random_interleaving=true",
                                     fmt::format("--benchmark_repetitions={}", repetitions),
                                     fmt::format("--benchmark_min_time={}", min_time),
@@ -77,15 +80,16 @@ int run_micro(std::vector<micro_row> const& rows, int repetitions, double min_ti
   int argc = static_cast<int>(argv.size());
   benchmark::Initialize(&argc, argv.data());
   collector measured;
-  benchmark::RunSpecifiedBenchmarks(&measured);
+  std::size_t const ran = benchmark::RunSpecifiedBenchmarks(&measured);
   benchmark::Shutdown();
+  if (ran == 0 && !names_server_memory(filter))
+    throw option_error("--filter: no benchmark's name matches \"" + filter + '"');
   fmt::print("medians of {} repetitions, alternating at random; beside each the spread that half of "
              "them keep\n\n",
              repetitions);
   fmt::print("{:<44} {:>10} {:>6}  {:<18} {:<34} {}\n", "what", "median", "+-", "rate", "ratio",
              "aim");
   for (auto const& row : rows) print_row(row, measured);
-  return 0;
 }
 
 }  // namespace rubato::bench

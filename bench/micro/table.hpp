@@ -21,8 +21,9 @@ struct micro_row {
 
 /// Runs the registered benchmarks in random alternation, so that each meets the same moods of the
 /// machine, and prints one line per row: median, spread, and the median ratio to its baseline.
-int run_micro(std::vector<micro_row> const& rows, int repetitions, double min_time,
-              std::string const& filter);
+/// @throws option_error where nothing at all matches the filter
+void run_micro(std::vector<micro_row> const& rows, int repetitions, double min_time,
+               std::string const& filter);
 
 /// Registers benchmarks of a subject and says what each is beside.
 std::vector<micro_row> register_memory();     ///< pulls, pushes and commits in process
@@ -44,6 +45,6 @@ std::vector<micro_row> register_tcp_training();  ///< on sparse examples over TC
 void print_simulator_memory();
 /// Measures the memory of server processes and prints a line for each whose name matches.
 void print_server_memory(std::string const& filter);
-std::vector<std::string> server_memory_names();
+[[nodiscard]] bool names_server_memory(std::string const& filter);
 
 }  // namespace rubato::bench

@@ -83,7 +83,10 @@ void print_memory(rules const& p, std::size_t updates_kept, std::regex const& wa
 
 }  // namespace
 
-std::vector<std::string> server_memory_names() { return {row_of(asp{}), row_of(bsp{})}; }
+bool names_server_memory(std::string const& filter) {
+  std::regex const wanted(filter);
+  return std::regex_search(row_of(asp{}), wanted) || std::regex_search(row_of(bsp{}), wanted);
+}
 
 void print_server_memory(std::string const& filter) {
   std::regex const wanted(filter);

@@ -12,6 +12,7 @@
 #include "bench/report/page_parts.hpp"
 #include "bench/report/row_plots.hpp"
 #include "bench/report/timeline_plot.hpp"
+#include "bench/result/writable.hpp"
 #include "rubato/core/error.hpp"
 
 namespace rubato::bench {
@@ -64,7 +65,7 @@ void check_report_is_possible(std::string const& directory) {
   if (!std::filesystem::is_directory(directory, failure))
     throw option_error("--report: cannot make the directory \"" + directory + "\"");
   std::string const file = page_in(directory);
-  if (!std::ofstream(file, std::ios::app)) throw option_error("--report: cannot write to \"" + file + "\"");
+  if (!is_writable(file)) throw option_error("--report: cannot write to \"" + file + "\"");
 }
 
 std::string report_page(report_content const& c) {

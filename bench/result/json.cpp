@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/result/writable.hpp"
 #include "rubato/core/error.hpp"
 
 namespace rubato::bench {
@@ -226,8 +227,7 @@ ordered_json to_json(std::span<run_result const> results) {
 }
 
 void check_json_is_possible(std::string const& file) {
-  if (!file.empty() && !std::ofstream(file, std::ios::app))
-    throw option_error("--json: cannot write to \"" + file + '"');
+  if (!file.empty() && !is_writable(file)) throw option_error("--json: cannot write to \"" + file + '"');
 }
 
 void write_json(std::span<run_result const> results, std::string const& file) {

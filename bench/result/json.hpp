@@ -30,8 +30,8 @@ namespace rubato::bench {
 /// @throws data_error for what is no such object
 [[nodiscard]] run_result from_json(nlohmann::ordered_json const& object);
 
-/// Before anything runs, so that a name that cannot be written to does not cost the results; what is there stays until
-/// there is something to put in its place. "" is no file. @throws option_error
+/// Before anything runs, so that a name that cannot be written to does not cost the results. "" is no file.
+/// @throws option_error
 void check_json_is_possible(std::string const& file);
 
 /// Writes them to a file. @throws option_error when that cannot be done

@@ -2,6 +2,7 @@
 // Protocols whose workers wait for something else than the slowest one's clock, or renew their copies meanwhile.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "bench/train/protocols.hpp"
 #include "bench/train/run.hpp"
@@ -23,7 +24,9 @@ run_result run_essp(training const& job, protocol_parameters const& with) {
 }
 
 run_result run_dssp(training const& job, protocol_parameters const& with) {
-  return run_protocol(dssp{.low = with.staleness, .high = with.staleness + 12}, job);  // as far apart as in the paper
+  constexpr std::int64_t apart = 12;  // as in the paper
+  std::int64_t const low = std::min(with.staleness, std::numeric_limits<std::int64_t>::max() - 1 - apart);
+  return run_protocol(dssp{.low = low, .high = low + apart}, job);
 }
 
 /// With one server, whatever the job has: two could let in workers that wait for each other.

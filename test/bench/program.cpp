@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -156,7 +157,7 @@ TEST_CASE("errors are one sentence and a status of failure") {
 }
 
 TEST_CASE("what cannot be written is found before anything runs") {
-  auto const taken = std::filesystem::temp_directory_path() / "rubato-bench-test-taken";
+  auto const taken = std::filesystem::temp_directory_path() / ("rubato-bench-test-taken-" + std::to_string(::getpid()));
   std::filesystem::create_directories(taken / "index.html");  // is where the page would be
   for (std::string const& written : {std::string("--json /nosuch/file"), "--report " + taken.string()}) {
     outcome const o = run("compare --data /no/such/data " + written);  // which fails as soon as anything runs
@@ -165,6 +166,18 @@ TEST_CASE("what cannot be written is found before anything runs") {
     CHECK_THAT(o.output, Contains(written.substr(0, written.find(' ')) + ": cannot write to"));
   }
   std::filesystem::remove_all(taken);
+}
+
+TEST_CASE("what was never written to is left as it was") {
+  auto const folder = std::filesystem::temp_directory_path() / ("rubato-bench-test-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder / "there");
+  std::ofstream(folder / "there" / "index.html") << "a page";
+  auto const size_of_page = std::filesystem::file_size(folder / "there" / "index.html");
+  CHECK(run("compare --data /no/such/data --json " + (folder / "new.json").string() + " --report " +
+            (folder / "there").string()).status == 1);
+  CHECK_FALSE(std::filesystem::exists(folder / "new.json"));
+  CHECK(std::filesystem::file_size(folder / "there" / "index.html") == size_of_page);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("options that cannot be meant end with 2, and what fails later with 1") {
@@ -200,7 +213,8 @@ TEST_CASE("micro sets what it measures beside a limit") {
 }
 
 TEST_CASE("micro does not end well with nothing measured") {
-  for (char const* const bad : {"--filter nothingmatches", "--filter '('", "--min-time nan"}) {
+  for (char const* const bad : {"--filter nothingmatches", "--filter '^step of 1M floats, ring of 4$'",
+                                "--filter '('", "--min-time nan"}) {
     outcome const o = run(std::string("micro ") + bad);
     INFO(o.output);
     CHECK(o.status == 2);

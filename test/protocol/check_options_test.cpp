@@ -4,8 +4,10 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
-#include <utility>
+#include <span>
 
 #include <rubato/protocol/dc_asgd.hpp>
 #include <rubato/protocol/dssp.hpp>
@@ -15,6 +17,7 @@
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/protocol/streaming_diloco.hpp>
 #include <rubato/protocol/vap.hpp>
+#include <rubato/storage/codec.hpp>
 
 using namespace rubato;
 using Catch::Contains;
@@ -31,11 +34,28 @@ struct every_so_often {
 };
 static_assert(pace_policy<every_so_often>);
 
+/// The same of reads, and of a codec.
+struct renewing_after {
+  std::int64_t clocks = 1;
+  void check() const { detail::expect_option(clocks >= 0, "renewing_after: clocks", clocks, "0 or more"); }
+  [[nodiscard]] bool renews(read_point at) const noexcept { return at.age.clocks() > clocks; }
+};
+static_assert(read_policy<renewing_after>);
+struct nothing_of {
+  std::size_t each = 1;
+  void check() const { detail::expect_option(each >= 1, "nothing_of: bytes", each, "1 or more"); }
+  [[nodiscard]] std::size_t bytes(std::size_t n) const noexcept { return n * each; }
+  void encode(std::span<float const>, std::span<std::byte>) const noexcept {}
+  void decode(std::span<std::byte const>, std::span<float>) const noexcept {}
+};
+static_assert(codec<nothing_of>);
+
 }  // namespace
 
 TEST_CASE("options that no policy can mean are refused when its protocol is used, by name", "[protocol]") {
   CHECK_THROWS_WITH(rules(streaming_diloco{.steps = 4, .fragments = 0}), Contains("fragments is 0, expected 1"));
   CHECK_THROWS_WITH(rules(streaming_diloco{.steps = 4, .fragments = 5}), Contains("staggered: steps is 4"));
+  CHECK_THROWS_WITH(rules(streaming_diloco{.steps = std::int64_t{1} << 62}), Contains("staggered: steps is 4611686"));
   CHECK_NOTHROW(rules(streaming_diloco{.steps = 4, .fragments = 4}));
   CHECK_THROWS_WITH(rules(lag{.window = -5}), Contains("lazy_upload: window is -5, expected 1 or more"));
   CHECK_THROWS_WITH(rules(lag{.window = 0}), Contains("window is 0"));
@@ -55,6 +75,8 @@ TEST_CASE("a policy's options are checked wherever it becomes a value", "[protoc
   CHECK_THROWS_AS(merge_rule(compensate{.rate = -1}), option_error);
   CHECK_THROWS_AS(admission_rule(bounded_value{{}, -1}), option_error);
   CHECK_THROWS_AS(filter_rule(one_fragment{0}), option_error);
+  CHECK_THROWS_AS(with(rules(ssp{}), renewing_after{-1}), option_error);
+  CHECK_THROWS_WITH(codec_rule(nothing_of{0}), Contains("nothing_of: bytes is 0, expected 1 or more"));
   CHECK_NOTHROW(with(rules(ssp{}), every_so_often{9}));
 }
 

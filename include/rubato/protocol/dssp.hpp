@@ -21,7 +21,7 @@ namespace rubato {
 /// and with waits for one commit of the slowest, it would hardly wait, nor be bounded, whatever intervals are.
 struct dssp {
   rubato::staleness low = 3;    ///< s_L
-  rubato::staleness high = 15;  ///< s_U
+  rubato::staleness high = 15;  ///< s_U, less than a million above s_L
 
   [[nodiscard]] constexpr predicted_staleness admission() const noexcept { return {low, std::max(low, high)}; }
   [[nodiscard]] constexpr eager visibility() const noexcept { return {}; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/commit_filter.hpp"
@@ -30,6 +31,8 @@ struct staggered {
   void check() const {
     detail::expect_option(fragments >= 1, "staggered: fragments", fragments, "1 or more");
     detail::expect_option(steps >= fragments, "staggered: steps", steps, "as many as there are fragments, or more");
+    detail::expect_option(steps <= std::numeric_limits<std::int64_t>::max() / fragments, "staggered: steps", steps,
+                          "no more than 64 bits hold times the fragments");
   }
   [[nodiscard]] constexpr commit_due due(pace_point const& at) const noexcept {
     std::int64_t const turn = at.clock.value() % fragments;

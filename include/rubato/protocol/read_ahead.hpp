@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rubato/core/clock.hpp"
+#include "rubato/protocol/check_options.hpp"
 
 namespace rubato {
 
@@ -66,7 +67,7 @@ template <class P>
 template <reads_part P>
 [[nodiscard]] read_rule make_read_rule(P policy) {
   if constexpr (std::same_as<P, on_demand>) return {};
-  else return [policy = std::move(policy)](read_point at) { return policy.renews(at); };
+  else return [policy = checked(std::move(policy))](read_point at) { return policy.renews(at); };
 }
 
 }  // namespace detail

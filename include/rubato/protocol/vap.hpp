@@ -18,7 +18,7 @@ struct bounded_value : unbounded {
   double first = 1;  ///< v_0, in units of the parameters; 0 or more
 
   void check() const {
-    detail::expect_option(first >= 0 && std::isfinite(first), "bounded_value: first", first, "0 or more, finite");
+    detail::expect_option(first >= 0, "bounded_value: first", first, "0 or more");
   }
   [[nodiscard]] double limit(clock_index c) const noexcept {
     return first / std::sqrt(static_cast<double>(c.value()) + 1);

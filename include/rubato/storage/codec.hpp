@@ -10,6 +10,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 
 namespace rubato {
@@ -44,13 +45,13 @@ concept codec = std::copyable<C> && requires(C const c, std::size_t n, std::span
 class codec_rule {
  public:
   constexpr codec_rule() noexcept = default;
-  /// Any codec converts.
+  /// Any codec converts. @throws what its `check()` does, if it has one
   template <class C>
     requires(!std::same_as<C, codec_rule> && codec<C>)
   codec_rule(C policy)  // NOLINT: policies are meant to convert
       : fingerprint_(detail::fingerprint_of(policy)),
         type_(&typeid(C)),
-        calls_(new model<C>(std::move(policy))) {}
+        calls_(new model<C>(detail::checked(std::move(policy)))) {}
   /// The same codec, copied.
   constexpr codec_rule(codec_rule const& other)
       : fingerprint_(other.fingerprint_),
