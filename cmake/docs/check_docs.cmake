@@ -13,7 +13,7 @@ file(COPY ${EXAMPLES} DESTINATION ${OUTPUT}/html FILES_MATCHING PATTERN "*.cpp" 
 set(conventions
   "/protocol/.*Member (admission|visibility|merge|pace|name)\\("
   "/protocol/.*Member (bound|need|cache_need|horizon|weight|decay|map|share|expire|version_after|due|follow|spent)\\("
-  "/protocol/.*Member (join|leave|commit|observe|tick|next_tick|next_sample|changes|make_conductor)\\("
+  "/protocol/.*Member (join|leave|commit|observe|tick|next_tick|next_sample|changes|make_conductor|check)\\("
   "/protocol/.*Member (takes_part|round_size|initial|step|heeds|extra|limit|filter|takes|send|measure|decide|reads|renews)\\("
   "/protocol/.*Member (holds_back|synchronized|exact|order_type|late|by_round|slots|lazy|copy|sums|differences) "
   "/peer/.*Member (gather|reduce|gap|jump|order|make_node|needed|oldest|weight|gap_max|check|start|apply|out|in|text)\\("
