@@ -50,6 +50,14 @@ TEST_CASE("peers in several processes keep their rules under faults, and all tha
   CHECK(test::never_reached(rare_paths(), test::paths_of::peers) == std::vector<std::string>{});
 }
 
+// As long as seeds draw what they drew then.
+TEST_CASE("seeds of peers that longer searches have found something by find it no more", "[simulated][peers]") {
+  // One stood still as it was let in, and came to the search after who had its place by then.
+  testing::trial_result const r = test::watched_peers(5'156'790U).run();
+  INFO(r.text());
+  CHECK(r.found.empty());
+}
+
 TEST_CASE("a run of peers under faults is decided by its seed", "[simulated][peers]") {
   for (std::uint64_t seed = test::first_seed(); seed < test::first_seed() + 20; ++seed) {
     testing::trial_result const once = test::watched_peers(seed).run();

@@ -301,8 +301,10 @@ class watched_peers : drawn_peers {
   /// Of the run that is watched, or will be.
   [[nodiscard]] member const* at(std::uint32_t rank) const {
     if (!watched_.empty()) return watched_[rank];
-    auto const last = std::find_if(members_.rbegin(), members_.rend(), [&](member const& m) { return m.rank == rank; });
-    return last == members_.rend() ? nullptr : &*last;
+    member const* last = nullptr;  // one that stood still may come after who has its place by now, and goes again
+    for (member const& m : members_)
+      if (m.rank == rank && (last == nullptr || m.group != nullptr || last->group == nullptr)) last = &m;
+    return last;
   }
   [[nodiscard]] bool is_in_danger(testing::process_number p) const {
     return std::ranges::find(in_danger_, p) != in_danger_.end();
