@@ -289,7 +289,7 @@ namespace {
 
 /// Refuses to dial a peer while it is told to: as one whose certificates are gone.
 struct refusing_to_dial : net::network_decorator {
-  refusing_to_dial(std::shared_ptr<std::atomic<bool> const> when)  // NOLINT: made by a lambda only
+  explicit refusing_to_dial(std::shared_ptr<std::atomic<bool> const> when)
       : network_decorator(std::make_unique<net::asio_network>()), refuses(std::move(when)) {}
   std::shared_ptr<void> dial(net::address const& to, net::security const& keys,
                              net::connection_options const& options, dialed done) override {
