@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -37,11 +38,18 @@ sockaddr_in loopback(std::uint16_t port) {
   return at;
 }
 
-int fresh_socket() {
+}  // namespace
+
+int unpaced_socket() {
+  constexpr std::string_view reno = "reno";
   int const fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   require(fd >= 0, "socket");
+  require(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno.data(), reno.size()) == 0, "TCP_CONGESTION");
   return fd;
 }
+
+namespace {
+
 
 void send_at_once(int fd) {
   int const on = 1;
@@ -50,7 +58,7 @@ void send_at_once(int fd) {
 
 class listening_socket {
  public:
-  listening_socket() : fd_(fresh_socket()) {
+  listening_socket() : fd_(unpaced_socket()) {
     sockaddr_in at = loopback(0);
     socklen_t size = sizeof at;
     require(bind(fd_, plain(at), size) == 0, "bind");
@@ -80,7 +88,7 @@ class listening_socket {
 };
 
 raw_socket connect_to(std::uint16_t port) {
-  int const fd = fresh_socket();
+  int const fd = unpaced_socket();
   raw_socket made(fd);
   sockaddr_in at = loopback(port);
   require(connect(fd, plain(at), sizeof at) == 0, "connect");

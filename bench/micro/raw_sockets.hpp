@@ -13,6 +13,10 @@
 // What plain sockets do over loopback, with nothing of the library: TCP, blocking, without delay.
 namespace rubato::bench {
 
+/// A TCP socket of this machine. As the library's it is not paced by the system's congestion control, where that is
+/// BBR: a limit would be none then. @throws std::system_error
+[[nodiscard]] int unpaced_socket();
+
 /// A connected socket.
 class raw_socket {
  public:

@@ -147,7 +147,7 @@ raw_socket without_delay(int fd) {
 /// Says where it listens in a file of the folder, and finds the others there.
 struct ring_sockets {
   explicit ring_sockets(one_of_ring const& one) {
-    int const door = ::socket(AF_INET, SOCK_STREAM, 0);
+    int const door = unpaced_socket();
     sockaddr_in at = loopback_at(0);
     socklen_t size = sizeof at;
     if (door < 0 || ::bind(door, reinterpret_cast<sockaddr*>(&at), size) != 0 || ::listen(door, 8) != 0 ||
@@ -174,7 +174,7 @@ struct ring_sockets {
     }
     std::uint16_t port = 0;
     std::ifstream(file) >> port;
-    int const fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    int const fd = unpaced_socket();
     sockaddr_in const at = loopback_at(port);
     raw_socket made = without_delay(fd);
     if (::connect(fd, reinterpret_cast<sockaddr const*>(&at), sizeof at) != 0) fail_socket("connect");

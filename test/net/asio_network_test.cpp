@@ -1,14 +1,24 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <rubato/net/asio_network.hpp>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "ends.hpp"
+
 using namespace rubato;
+using namespace rubato::test;
 using namespace std::chrono_literals;
 using clock_type = net::network::clock;
 
@@ -98,4 +108,29 @@ TEST_CASE("any thread may interrupt", "[net]") {
   network.poll();
   network.interrupt();
   network.run_one();
+}
+
+namespace {
+
+/// What the system calls the congestion control of each TCP socket of this process.
+std::vector<std::string> congestion_controls() {
+  std::vector<std::string> names;
+  for (auto const& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::array<char, 16> name{};
+    socklen_t size = name.size();
+    int const fd = std::stoi(entry.path().filename());
+    if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) == 0) names.emplace_back(name.data());
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("within a machine no congestion control paces what is sent", "[net]") {
+  auto const before = congestion_controls().size();
+  pair_of_ends ends;
+  ends.open("127.0.0.1:0");
+  auto const all = congestion_controls();
+  CHECK(all.size() == before + 3);  // the one that listens as well
+  CHECK(std::ranges::count(all, "reno") >= 3);
 }

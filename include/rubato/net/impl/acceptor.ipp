@@ -89,6 +89,7 @@ void bind_tcp(acceptor_type& acceptor, asio::io_context& context, address const&
   acceptor.open(where.protocol(), error);
   require(error, at);
   close_on_exec(acceptor.native_handle());
+  if (at.is_loopback()) send_unpaced(acceptor.native_handle());
   acceptor.set_option(acceptor_type::reuse_address(true));
   acceptor.bind(where, error);
   require(error, at);

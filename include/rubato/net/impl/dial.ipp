@@ -109,6 +109,7 @@ void attempt::try_next(error_code const& last) {
   error_code cannot_open;
   socket_.open(to.protocol(), cannot_open);
   if (!cannot_open) close_on_exec(socket_.native_handle());
+  if (!cannot_open && to_.is_loopback()) send_unpaced(socket_.native_handle());
   // One that is not open yet is opened here, and what is wrong is told from inside the network.
   socket_.async_connect(to, [self = shared_from_this()](error_code const& error) {
     self->connected(error);

@@ -5,7 +5,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <cstring>
 #include <list>
 #include <map>
 #include <utility>
@@ -54,10 +53,8 @@ caller caller_of(socket_type const& socket, address const& at) {
   error_code error;
   auto const remote = socket.remote_endpoint(error);
   if (error) return {"a peer that has gone", {}};
-  asio::ip::tcp::endpoint as_tcp;
-  std::memcpy(as_tcp.data(), remote.data(), remote.size());
-  return {address{as_tcp.address().to_string(), as_tcp.port()}.text(),
-          machine_of(as_tcp.address())};
+  auto const end = tcp_end(remote);
+  return {address{end.address().to_string(), end.port()}.text(), machine_of(end.address())};
 }
 
 void require_loopback(address const& at, security const& keys) {

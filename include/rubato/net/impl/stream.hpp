@@ -13,6 +13,7 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/system/error_code.hpp>
 
 namespace rubato::net {
@@ -80,8 +81,16 @@ struct read_told {
   }
 };
 
-/// Makes a fresh socket fit for a stream: it does not block, and TCP sends small pieces at once.
+/// Makes a connected socket fit for a stream: it does not block, TCP sends small pieces at once, and within a machine
+/// without a pace (`send_unpaced`).
 void prepare_socket(socket_type& socket, error_code& error);
+/// For TCP within a machine. BBR looks for the rate of a line and sends by a timer at that rate; where there is no line
+/// that is slower than the machine itself, by half for a megabyte. Reno, which every Linux lets everybody have, sends
+/// what there is room for. A socket that begins with another one keeps some of its pace: so before it connects, or
+/// listens. Between machines the choice is the administrator's.
+void send_unpaced(int socket) noexcept;
+/// An end of a TCP connection.
+[[nodiscard]] boost::asio::ip::tcp::endpoint tcp_end(socket_type::endpoint_type const& end);
 /// What the system has measured of a connected socket; a Unix-domain socket has no line.
 [[nodiscard]] std::optional<std::chrono::microseconds> round_trip_of(socket_type& socket);
 /// Ends it so that what has been sent still arrives.

@@ -9,10 +9,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <string_view>
 #include <utility>
 
 #include <boost/asio/error.hpp>
-#include <boost/asio/ip/tcp.hpp>
 
 namespace rubato::net {
 namespace {
@@ -70,6 +71,15 @@ class plain final : public stream {
   bool has_room_ = false;
 };
 
+/// Both ends have the same address: that of the loopback network, or another one of this machine.
+bool is_within_machine(socket_type const& socket) {
+  error_code unknown_here;
+  error_code unknown_there;
+  auto const here = socket.local_endpoint(unknown_here);
+  auto const there = socket.remote_endpoint(unknown_there);
+  return !unknown_here && !unknown_there && tcp_end(here).address() == tcp_end(there).address();
+}
+
 }  // namespace
 
 std::string stream::meaning(error_code const& error) const {
@@ -87,6 +97,23 @@ void prepare_socket(socket_type& socket, error_code& error) {
   int const family = socket.local_endpoint(error).protocol().family();
   if (error || (family != AF_INET && family != AF_INET6)) return;
   socket.set_option(asio::ip::tcp::no_delay(true), error);
+  if (!error && is_within_machine(socket)) send_unpaced(socket.native_handle());
+}
+
+asio::ip::tcp::endpoint tcp_end(socket_type::endpoint_type const& end) {
+  asio::ip::tcp::endpoint as_tcp;
+  std::memcpy(as_tcp.data(), end.data(), end.size());
+  return as_tcp;
+}
+
+void send_unpaced(int socket) noexcept {
+#ifdef TCP_CONGESTION
+  constexpr std::string_view unpaced = "reno";
+  std::array<char, 16> set{};  // TCP_CA_NAME_MAX
+  socklen_t size = set.size();
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, set.data(), &size) == 0 && unpaced == set.data()) return;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, unpaced.data(), unpaced.size());  // without it, all goes on
+#endif
 }
 
 std::optional<std::chrono::microseconds> round_trip_of(socket_type& socket) {
