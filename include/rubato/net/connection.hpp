@@ -24,8 +24,8 @@ class body_source {
   /// The next piece; it stays as it is until the next call. All together are as long as the frame's
   /// header says; an empty one before that is a mistake of the caller's.
   [[nodiscard]] virtual std::span<std::byte const> next() = 0;
-  /// One more piece, beside those since the last call of `next`, which stay as they are, too; for networks that can
-  /// have several under way. Empty where it is not to be had before the others have been let go.
+  /// One more piece, beside those since the last call of `next`, which stay as they are, too; for networks that send
+  /// several at a time. Empty where it is not to be had before the others have been let go.
   [[nodiscard]] virtual std::span<std::byte const> next_beside() { return {}; }
 };
 

@@ -26,6 +26,8 @@ namespace asio = boost::asio;
 constexpr std::size_t flushed_from = 64 * 1024;    // written without being asked to
 constexpr std::size_t room_mark = 256 * 1024;      // `writable` is told below it
 constexpr std::size_t write_budget = 1024 * 1024;  // then others have their turn
+// Of a body, in one system call: a chunk of 64 KiB by itself leaves a packet of a few bytes behind each full one.
+constexpr std::size_t pieces_at_once = 16;
 
 // What is behind a connection. Operations under way keep it alive, the owner's handle may go.
 class frame_pipe final : public stream::user, public std::enable_shared_from_this<frame_pipe> {
@@ -147,7 +149,7 @@ void frame_pipe::may_write(error_code const& error) {
 void frame_pipe::write() {
   std::size_t sent = 0;
   while (writer_.unsent() > 0) {
-    auto const next = writer_.next();
+    auto const next = writer_.next(pieces_at_once);
     error_code error;
     std::size_t const bytes = stream_->write(next, error);
     if (error && error != asio::error::would_block) return write_failed(error);

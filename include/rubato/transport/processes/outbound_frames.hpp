@@ -32,9 +32,9 @@ class state_body final : public net::body_source {
   std::size_t next_ = 0;
 };
 
-/// The rows of a table that holds every row, each chunk as it is when its turn comes: holds one chunk at a time,
-/// however slow the reader is, or a few where the network has several under way. For eager visibility, where chunks may
-/// differ by commits anyway.
+/// The rows of a table that holds every row, each chunk as it is when its turn comes: holds no more chunks at a time
+/// than the network asks for, at most sixteen, however slow the reader is. For eager visibility, where chunks may differ
+/// by commits anyway.
 class live_body final : public net::body_source {
  public:
   /// @param bytes of all rows @param to_come what is yet to be taken from tables is kept in it, this body's share too
@@ -47,7 +47,7 @@ class live_body final : public net::body_source {
   table_host const& host_;
   std::uint64_t bytes_;  ///< yet to be taken
   std::shared_ptr<std::uint64_t> to_come_;
-  std::array<block_ref, 8> chunks_;  ///< that have been given since `next` let those before go
+  std::array<block_ref, 16> chunks_;  ///< that have been given since `next` let those before go
   std::size_t given_ = 0;            ///< how many these are
   std::size_t next_ = 0;
 };
