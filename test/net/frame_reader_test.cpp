@@ -100,6 +100,21 @@ TEST_CASE("small frames that follow a large one are read together again", "[net]
   CHECK(reads[3] > 19'000);
 }
 
+TEST_CASE("a large body is read to where it belongs after short frames that came alone, too", "[net]") {
+  net::frame_reader reader(4096);
+  kept_bodies owner;
+  some_bytes const large(1'000'000, std::byte{7});
+  some_bytes large_frame, short_frame;
+  append_frame(large_frame, large);
+  append_frame(short_frame, some_bytes(100, std::byte{3}));
+  (void)read_all(reader, owner, large_frame);
+  for (int i = 0; i < 3; ++i) (void)read_all(reader, owner, short_frame);
+  auto const reads = read_all(reader, owner, large_frame);
+  CHECK(owner.bodies.size() == 5);
+  CHECK(owner.bodies.back() == large);
+  CHECK(reads[0] <= 512);
+}
+
 TEST_CASE("what fits into the read buffer is read together", "[net]") {
   net::frame_reader reader(4096);
   kept_bodies owner;

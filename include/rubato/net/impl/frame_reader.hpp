@@ -31,6 +31,7 @@ class frame_reader {
 
  private:
   [[nodiscard]] std::size_t buffered() const noexcept { return end_ - begin_; }
+  [[nodiscard]] bool is_large() const noexcept;
   [[nodiscard]] bool begin_frame(frame_receiver& owner);
   void fill_body(frame_receiver& owner);
   void ask_for_more(frame_receiver& owner);
@@ -47,7 +48,7 @@ class frame_reader {
 
   bool in_body_ = false;
   bool direct_ = false;  // the bytes under way go into the body's own buffers
-  bool after_large_ = false;  // the last body did, to its end, and the read buffer could not have held it
+  bool heads_alone_ = false;  // a body that the read buffer could not have held has come, and little else since
   wire::frame_header header_;
   std::vector<std::span<std::byte>> parts_;  // of the body
   std::size_t part_ = 0;                     // the first that is not full; cut off at its front

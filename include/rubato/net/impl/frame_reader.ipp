@@ -19,7 +19,8 @@ constexpr std::size_t usual_capacity = 256 * 1024;
 constexpr std::uint64_t direct_min = 32 * 1024;
 constexpr std::size_t direct_buffers_max = 64;  // what one system call takes
 // After a body that the read buffer could not have held another one is likely: its head is read alone, so that nothing
-// of it is copied. Of a shorter one the copy costs less than to read twice.
+// of it is copied, until more comes at a time than heads and short frames between. Of a shorter body the copy costs
+// less than to read twice.
 constexpr std::size_t head_usual = 512;
 
 std::uint64_t sum_of(std::span<std::span<std::byte> const> parts) {
@@ -48,7 +49,7 @@ std::span<boost::asio::mutable_buffer const> frame_reader::room() {
   if (!direct_) {
     make_room();
     std::size_t const most = capacity_ - end_;
-    room_.emplace_back(buffer_.get() + end_, std::exchange(after_large_, false) ? std::min(most, head_usual) : most);
+    room_.emplace_back(buffer_.get() + end_, heads_alone_ ? std::min(most, head_usual) : most);
     return room_;
   }
   for (std::size_t i = part_; i < parts_.size() && room_.size() < direct_buffers_max; ++i)
@@ -77,7 +78,10 @@ void frame_reader::make_room() {
   end_ = rest;
 }
 
+bool frame_reader::is_large() const noexcept { return header_.length > usual_capacity; }
+
 std::size_t frame_reader::arrived(std::size_t bytes, frame_receiver* const& owner) {
+  bool const was_more = !direct_ && bytes >= head_usual;
   if (direct_)
     advance_body(bytes);
   else
@@ -88,11 +92,12 @@ std::size_t frame_reader::arrived(std::size_t bytes, frame_receiver* const& owne
     fill_body(*owner);
     if (left_ > 0) break;
     in_body_ = false;
-    after_large_ = direct_ && header_.length > usual_capacity;
+    if (direct_ && is_large()) heads_alone_ = true;
     if (header_.kind == 0) continue;  // a heartbeat
     ++frames;
     owner->end(header_);
   }
+  if (was_more && !(in_body_ && is_large())) heads_alone_ = false;
   return frames;
 }
 
