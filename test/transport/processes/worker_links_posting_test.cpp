@@ -212,6 +212,37 @@ void say(net::connection& to, std::uint8_t kind, std::uint64_t sequence, std::st
 }
 }  // namespace
 
+TEST_CASE("worker_links: to a server that is near little is under way, so that none of it grows cold", "[tcp]") {
+  constexpr std::size_t large = 1024 * 1024;
+  constexpr int under_way = 2;  // it waits once more than 1 MiB has not arrived
+  std::atomic<int> commits = 0;
+  played_run run(1, [&](net::connection& from, wire::frame_header const& header) {
+    if (header.kind == +wire::kind::commit) ++commits;
+    else say(from, acknowledged_kind, static_cast<std::uint64_t>(commits));
+  });
+  process self(run);
+  std::atomic<int> posted = 0;
+  std::jthread const posting([&] {
+    for (int i = 0; i < 2 * under_way; ++i) {
+      self.links.post(the_server, std::make_shared<commit_of const>(large));
+      ++posted;
+    }
+  });
+  CHECK(comes_to_hold([&] { return commits == under_way; }));
+  std::this_thread::sleep_for(50ms);
+  CHECK(commits == under_way);
+  CHECK(posted == under_way - 1);
+  for (int const all : {under_way, 2 * under_way}) {
+    detail::inquiry asked;
+    detail::count_question q(asked);  // it acknowledges what has come
+    CHECK(comes_to_hold([&] { return commits == all; }));
+    self.links.ask(the_server, q);
+    self.links.flush();
+    CHECK(comes_to_hold([&] { return posted >= all; }));
+    self.links.withdraw(asked);
+  }
+}
+
 TEST_CASE("worker_links: what was posted has settled once it has been acknowledged", "[tcp]") {
   test::log_capture const log;
   std::atomic<bool> acknowledges = false;

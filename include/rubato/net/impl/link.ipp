@@ -26,6 +26,8 @@ enum own_kind : std::uint8_t {
 };
 
 constexpr std::size_t small_body = 8 * 1024;
+/// A line that takes longer, there and back, has to have much under way.
+constexpr std::chrono::microseconds line_long{200};
 constexpr std::chrono::milliseconds first_delay{5};
 constexpr std::chrono::milliseconds longest_delay{250};
 constexpr std::chrono::milliseconds last_attempt{100};
@@ -206,11 +208,18 @@ void link::resume() {
   cut_ = false;
   garbled_ = false;
   arriving_.reset();
+  near_ = false;
   up_since_ = network_.now();
   std::uint64_t sequence = sent_ - kept_.size();
   for (kept const& k : kept_) transmit(k.frame, ++sequence);
   user_.resumed(*this);
   flush();
+}
+
+bool link::is_near() {
+  if (near_ || !connection_) return near_;
+  auto const there_and_back = connection_->round_trip();
+  return near_ = there_and_back && *there_and_back < line_long;
 }
 
 std::string link::beyond_sent(std::uint64_t received) const {

@@ -119,7 +119,6 @@ class peer_links final : coordinator_user {
     [[nodiscard]] bool is_full() const noexcept { return full.load(std::memory_order_acquire); }
     /// For those who wait while another thread has the turn.
     void note() noexcept;
-    void measure();
     void set_large(bool now) noexcept;
 
     peer_links& all;

@@ -24,8 +24,6 @@ constexpr std::size_t messages_under_way_max = 32 * 1024 * 1024;
 /// Beyond this a peer waits until the system has taken more, where nobody else would send it.
 constexpr std::size_t message_unsent_max = 256 * 1024;
 constexpr std::size_t message_large = 64 * 1024;
-/// A line that takes longer, there and back, has to have much under way.
-constexpr std::chrono::microseconds line_long{200};
 /// Bytes of answers that wait for one neighbor, beside a few of any size.
 constexpr std::size_t answers_max = 64 * 1024 * 1024;
 
@@ -259,20 +257,11 @@ void peer_links::neighbor::note() noexcept {
   all.turn_.stir();
 }
 
-void peer_links::neighbor::resumed(net::link& up) {
-  if (&up == to.get()) near.store(false, std::memory_order_relaxed);
-  drained(up);
-}
+void peer_links::neighbor::resumed(net::link& up) { drained(up); }
 
 void peer_links::neighbor::drained(net::link& of) {
-  if (&of == to.get() && !near.load(std::memory_order_relaxed)) measure();
+  if (&of == to.get()) near.store(to->is_near(), std::memory_order_relaxed);
   note();
-}
-
-/// The least of what has been measured counts: an answer may also have waited for a process that computes.
-void peer_links::neighbor::measure() {
-  auto const there_and_back = to->round_trip();
-  near.store(there_and_back && *there_and_back < line_long, std::memory_order_relaxed);
 }
 
 void peer_links::neighbor::begin(net::link& link, wire::frame_header const& header, std::span<std::byte const> meta,

@@ -22,8 +22,9 @@ constexpr std::chrono::microseconds gathering_period{200};
 constexpr std::chrono::microseconds rapid{20};
 /// After so many looks without any, the next one wakes the keeper.
 constexpr int idle_looks_max = 20;
-/// Beyond this nothing more is sent before some of it has arrived.
+/// Beyond this nothing more is sent before some of it has arrived. To a server that is near, what a cache holds.
 constexpr std::size_t bytes_under_way_max = 32 * 1024 * 1024;
+constexpr std::size_t bytes_under_way_near = 1024 * 1024;
 constexpr std::size_t commits_under_way_max = 4096;
 constexpr std::size_t unsent_max = 256 * 1024;
 constexpr int changed_max = 100;  // answers in a row that a server that keeps its pins never gives
@@ -176,8 +177,9 @@ void worker_links::post(server_id s, std::shared_ptr<net::reliable_frame const> 
 }
 
 void worker_links::server::note(bool waits_for_sending) noexcept {
-  bool const many = link.unacknowledged() > commits_under_way_max ||
-                    (link.unacknowledged_bytes() > bytes_under_way_max && link.unacknowledged() > 1);
+  std::size_t const bytes = link.unacknowledged() > 1 ? link.unacknowledged_bytes() : 0;
+  bool const many = link.unacknowledged() > commits_under_way_max || bytes > bytes_under_way_max ||
+                    (bytes > bytes_under_way_near && link.is_near());
   full.store(many || (waits_for_sending && link.unsent() > unsent_max), std::memory_order_release);
   arrived.store(link.sent() - link.unacknowledged(), std::memory_order_release);
 }
