@@ -278,15 +278,13 @@ class registration {
   void pull_of_a_row() {
     std::string const raw =
         add("raw ping-pong of 1 byte", "", counted(0, ""), bench_raw_pull, std::size_t{1});
-    add("tcp pull of 1 row", raw, counted(0, "", "<= 1.6"), bench_pull_row);
+    add("tcp pull of 1 row", raw, counted(0, "", "<= 1.3"), bench_pull_row);
   }
 
-  void transfers(std::size_t megabytes) {
-    std::size_t const bytes = megabytes << 20;
-    std::size_t const count = std::max<std::size_t>(64 / megabytes, 4);
+  void transfers(std::string const& size, std::size_t bytes) {
+    std::size_t const count = std::clamp<std::size_t>((64 << 20) / bytes, 4, 256);
     micro_row const rate = counted(static_cast<double>(bytes), "B");
     micro_row const aim = counted(static_cast<double>(bytes), "B", aim_of_transfers);
-    std::string const size = fmt::format("{} MB", megabytes);
     raw_task const pushes{.what = raw_task::kind::receive, .bytes = bytes, .count = count};
 
     std::string const raw_pull = add("raw pull of " + size, "", rate, bench_raw_pull, bytes);
@@ -377,7 +375,8 @@ std::vector<micro_row> register_tcp() {
   for (placement const& where : all) {
     registration r(where, rows);
     r.pull_of_a_row();
-    for (std::size_t const megabytes : {1U, 16U, 64U}) r.transfers(megabytes);
+    r.transfers("64 KB", 64 << 10);
+    for (std::size_t const megabytes : {1U, 16U, 64U}) r.transfers(fmt::format("{} MB", megabytes), megabytes << 20);
     r.one_machine("64 KB", 64 << 10, "");
     r.one_machine("1 MB", 1 << 20, "");
     r.one_machine("16 MB", 16 << 20, "<= 1/3");
