@@ -427,6 +427,30 @@ TEST_CASE("pools nest: a fiber of one may own another", "[sim][fibers]") {
   CHECK(log == std::vector{1, 2, 3});
 }
 
+TEST_CASE("to fetch a fiber's memory early changes nothing, wherever it is", "[sim][fibers]") {
+  fiber_pool fibers;
+  int steps = 0;
+  fiber_id const id = fibers.spawn([&] {
+    ++steps;
+    fibers.suspend();
+    ++steps;
+  });
+  auto const fetch = [&] {
+    fibers.look_up(id);
+    fibers.warm_up(id);
+  };
+  fetch();  // it has no stack yet
+  CHECK(steps == 0);
+  fibers.resume(id);
+  fetch();
+  CHECK(steps == 1);
+  fibers.resume(id);
+  fetch();  // it has none any more
+  CHECK(steps == 2);
+  CHECK(fibers.finished(id));
+  CHECK(fibers.failure(id) == nullptr);
+}
+
 TEST_CASE("pools of distinct threads are independent", "[sim][fibers]") {
   std::vector<std::thread> threads;
   std::vector<int> sums(4);

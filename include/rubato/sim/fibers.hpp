@@ -73,6 +73,9 @@ class fiber_pool {
   /// for one that will run soon. @pre the id is one of this pool's
   void warm_up(fiber_id id) const noexcept;
 
+  /// The same of what `warm_up(id)` has to read before it knows what to fetch: for one that will run after that.
+  void look_up(fiber_id id) const noexcept;
+
   /// Stops the running fiber and goes back to whoever resumed it; returns on the next `resume`.
   /// Only allowed on a fiber of this pool.
   /// @throws fiber_killed once the fiber is told to die, in every call from then on

@@ -231,6 +231,9 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
   /// Fetches what the next event's worker will touch first, while this event is handled: with
   /// thousands of workers each event finds its worker's memory cold.
   void warm_up(event const& next) const noexcept;
+  /// Fetches what `warm_up` reads, for the event after the next: else it would wait for this.
+  void look_up(event const& soon) const noexcept;
+  static constexpr std::size_t many_workers = 512;  ///< of fewer, inner caches hold what says where their memory is
 
   [[nodiscard]] std::string who_waits() const;
   void add_waiting(std::string& text, std::string const& where, waiting_room const& waiting,

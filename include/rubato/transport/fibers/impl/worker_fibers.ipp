@@ -184,6 +184,7 @@ std::uint32_t worker_fibers::add_worker() {
 void worker_fibers::process_events() {
   while (!only_the_conductor_goes_on() && !stopping()) {
     event const e = queue_.pop();
+    if (footprints_.size() >= many_workers && queue_.size() > 1) look_up(queue_.second());
     if (!queue_.empty()) warm_up(queue_.top());
     handle(e);
     ++events_;
@@ -308,15 +309,27 @@ bool worker_fibers::any_alive() const noexcept {
 
 // ---- caches
 
+void worker_fibers::look_up(event const& soon) const noexcept {
+  if (soon.worker >= footprints_.size()) return;  // the loss of a worker that has not joined
+  prefetch(&footprints_[soon.worker], 0, sizeof(footprint));
+  prefetch_to_read(&participants_[soon.worker]);
+  fibers_->look_up(soon.worker);  // which are numbered as workers are
+}
+
 void worker_fibers::warm_up(event const& next) const noexcept {
-  if (next.worker >= footprints_.size()) return;  // the loss of a worker that has not joined
-  footprint const& f = footprints_[next.worker];
-  if (next.what == event::resume || next.what == event::reply) fibers_->warm_up(f.fiber);
+  if (next.worker >= footprints_.size()) return;
   if (next.what == event::commit)
     return prefetch(&under_way_.commits[next.detail], 0, sizeof(under_way::commit));
+  footprint const& f = footprints_[next.worker];
+  constexpr std::ptrdiff_t part = 400;  // of a replica, the first server's
+  if (next.what == event::request) {    // the worker goes on sleeping
+    prefetch(f.participant, 64, sizeof(worker_fiber));
+    return prefetch(f.replica, 128, part);  // where the answer goes
+  }
+  if (next.what == event::resume || next.what == event::reply) fibers_->warm_up(f.fiber);
   prefetch(f.participant, 0, sizeof(worker_fiber));
   prefetch(f.handle.data(), 0, std::ssize(f.handle));
-  prefetch(f.replica, 0, 320);
+  prefetch(f.replica, -448, part);  // allocated right after the rest of the replica
 }
 
 // ---- reports
