@@ -41,6 +41,32 @@ TEST_CASE("locator: in an open table a local row is the key, and rows = 0 allows
   CHECK(some.rows_of(server_id{0}) == 0);
 }
 
+TEST_CASE("locator: says whether all of some keys are in the table") {
+  locator const where(range{}, {.rows = 10, .servers = 3}, true);
+  std::vector<std::uint64_t> keys;
+  CHECK(where.contains_all(keys));
+  keys = {9, 0, 3};
+  CHECK(where.contains_all(keys));
+  for (std::size_t const at : {0U, 1U, 2U}) {
+    keys = {9, 0, 3};
+    keys[at] = 10;
+    CHECK_FALSE(where.contains_all(keys));
+  }
+  CHECK(locator(hash{}, {.rows = 0, .servers = 3}, false).contains_all(keys));
+  CHECK_FALSE(locator(hash{}, {.rows = 10, .servers = 3}, false).contains_all(keys));
+  CHECK_FALSE(locator(range{}, {.rows = 0, .servers = 3}, true).contains_all(keys));
+}
+
+TEST_CASE("locator: a server is the only one if it has every row under its key") {
+  CHECK(locator(range{}, {.rows = 10, .servers = 1}, true).only_server() == server_id{0});
+  CHECK(locator(hash{}, {.rows = 0, .servers = 1}, false).only_server() == server_id{0});
+  CHECK_FALSE(locator(range{}, {.rows = 10, .servers = 2}, true).only_server());
+  CHECK_FALSE(locator(hash{}, {.rows = 0, .servers = 2}, false).only_server());
+  by_function const third([](key, table_shape) { return server_id{2}; });
+  CHECK(locator(third, {.rows = 10, .servers = 3}, true).only_server() == server_id{2});
+  CHECK_FALSE(locator(range{}, {.rows = 0, .servers = 1}, true).only_server());  // there is no row
+}
+
 TEST_CASE("locator: many keys at once are located as one by one, in their order") {
   std::vector<std::uint64_t> keys;
   for (std::uint64_t k = 0; k < 1000; ++k) keys.push_back(k * 7919 % 1000);

@@ -102,7 +102,13 @@ TEST_CASE("accumulator: rows that are appended are found, and added to, like oth
   CHECK(a.may_start(19));
   CHECK_FALSE(a.may_start(20));
   double const one = 1.0, two = 2.0;
-  for (std::uint64_t const row : {3U, 7U, 30U}) a.append_row(row, &one);
+  bool const at_once = GENERATE(false, true);
+  if (at_once) {
+    std::vector<double> const ones(3, one);
+    a.append_rows(std::vector<std::uint64_t>{3, 7, 30}, ones.data());
+  } else {
+    for (std::uint64_t const row : {3U, 7U, 30U}) a.append_row(row, &one);
+  }
   CHECK_FALSE(a.may_start(1));
   CHECK(a.current()->rows == std::vector<std::uint64_t>{3, 7, 30});
   SECTION("added to") {

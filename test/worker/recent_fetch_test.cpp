@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 using namespace rubato;
@@ -83,4 +84,25 @@ TEST_CASE("recent_fetch: is given up once no row is from a clock that will do") 
   f = fetched({2}, {1});
   f.clear_unless_from(clock_index{2});  // of the one before nothing is left
   CHECK(f.empty());
+}
+
+TEST_CASE("recent_fetch: takes over the values of a whole fetch, and gives memory for the next") {
+  keys const rows{2, 3, 8};
+  raw_array values;
+  std::vector<float> const some{1, 2, 3};
+  values.append(std::as_bytes(std::span(some)));
+  std::byte const* const at = values.data();
+  recent_fetch f;
+  f.start(rows.size(), {.at = clock_index{5}, .need = clock_index{2}, .fetch = 9}, row_bytes);
+  f.set_all(clock_index{6}, values);
+  CHECK(f.empty());
+  f.keep(rows);
+  CHECK(values.data() != at);
+  f.clear_unless_from(clock_index{6});
+  row_cache<> found(row_bytes);
+  f.move_to(found, row_bytes);
+  REQUIRE(found.size() == 3);
+  CHECK(value_of(found, 3) == 2.0F);
+  CHECK(found.find(8)->mark.server_clock == clock_index{6});
+  CHECK(found.find(8)->mark.fetch == 9);
 }

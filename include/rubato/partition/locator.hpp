@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -36,6 +37,19 @@ class locator {
   /// Whether the table can have a row with this key.
   [[nodiscard]] bool contains(key k) const noexcept {
     return k.value() < shape_.rows || (shape_.rows == 0 && !layout_);
+  }
+  /// The same for all of these.
+  [[nodiscard]] bool contains_all(std::span<std::uint64_t const> keys) const noexcept {
+    if (shape_.rows == 0 && !layout_) return true;
+    bool all = true;
+    for (std::uint64_t const k : keys) all &= k < shape_.rows;
+    return all;
+  }
+  /// The server that holds every row, under its key; none where there are several, or one holds them otherwise.
+  [[nodiscard]] std::optional<server_id> only_server() const noexcept {
+    if (!layout_) return shape_.servers == 1 ? std::optional(server_id{0}) : std::nullopt;
+    auto const runs = layout_->runs();
+    return runs.size() == 1 ? std::optional(runs.front().server) : std::nullopt;
   }
   /// How many rows a server has; 0 where any number may come.
   [[nodiscard]] std::uint64_t rows_of(server_id s) const noexcept {

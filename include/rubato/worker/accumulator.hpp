@@ -98,6 +98,16 @@ class accumulator {
     for (std::size_t i = 0; i < row_bytes_ / sizeof(T); ++i) to[i] = T{} + from[i];
   }
 
+  /// The same for many.
+  template <parameter T>
+  void append_rows(std::span<std::uint64_t const> rows, T const* from) {
+    if (!current_) begin(false);
+    indexed_ = false;
+    std::size_t const n = rows.size() * row_bytes_ / sizeof(T);
+    auto* const to = reinterpret_cast<T*>(new_rows(rows));
+    for (std::size_t i = 0; i < n; ++i) to[i] = T{} + from[i];
+  }
+
   /// The sum for a row; nullptr where nothing was pushed.
   [[nodiscard]] std::byte* find(std::uint64_t row) {
     if (!indexed_) index();
@@ -178,6 +188,12 @@ class accumulator {
       u.rows.pop_back();
       throw;
     }
+  }
+  [[nodiscard]] std::byte* new_rows(std::span<std::uint64_t const> rows) {
+    update& u = *current_;
+    u.values.reserve_bytes(u.values.size_bytes() + rows.size() * row_bytes_);  // first, as there may be no room
+    u.rows.insert(u.rows.end(), rows.begin(), rows.end());
+    return u.values.extend(rows.size() * row_bytes_);
   }
   /// Spreads the keyed rows over a whole update; its other elements are zero where `keep` says that
   /// they will not all be overwritten.

@@ -41,8 +41,7 @@ class argument_check {
   /// The table has all these rows.
   void keys(char const* call, std::size_t table, std::span<std::uint64_t const> keys) const {
     locator const& rows = plan_.table(table).where();
-    for (std::uint64_t const k : keys)
-      if (!rows.contains(key{k})) refuse_key(call, table, k);
+    if (!rows.contains_all(keys)) refuse_keys(call, table, keys);
   }
   /// The values are finite, if the user asked for the check.
   void finite(char const* call, std::size_t table, std::byte const* values, std::size_t count) const {
@@ -64,7 +63,7 @@ class argument_check {
   [[noreturn]] void refuse_staleness(std::size_t table, staleness asked, staleness bound) const;
   [[noreturn]] void refuse_table(char const* call, std::size_t table) const;
   [[noreturn]] void refuse_kind(char const* call, std::size_t table, element_type given) const;
-  [[noreturn]] void refuse_key(char const* call, std::size_t table, std::uint64_t k) const;
+  [[noreturn]] void refuse_keys(char const* call, std::size_t table, std::span<std::uint64_t const> keys) const;
   [[nodiscard]] std::string where(char const* call, std::size_t table) const;
 
   blueprint const& plan_;

@@ -168,6 +168,7 @@ class reader {
   void miss_all(key_list keys);
   void fetch_rows(std::size_t table, staleness s);
   void address_rows(std::size_t table, missing_rows& rows);
+  void address_rows_to(server_id server, read_slot& to, missing_rows& rows);
   void address_all(std::size_t table);
   void address_others(std::size_t table);
 

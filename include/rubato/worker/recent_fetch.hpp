@@ -40,6 +40,13 @@ class recent_fetch {
     return values_.data() + i * row_bytes;
   }
 
+  /// All of them in place of `set`, fetched at this server clock. `values` gets memory for the next in exchange.
+  void set_all(clock_index server_clock, raw_array& values) noexcept {
+    std::ranges::fill(clocks_, server_clock);
+    newest_ = server_clock;
+    std::swap(values_, values);
+  }
+
   /// They are these, which ascend. Until then there are none: something may fail in between.
   void keep(std::span<std::uint64_t const> keys) noexcept { keys_.assign(keys.begin(), keys.end()); }
 

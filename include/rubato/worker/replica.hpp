@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,34 +28,54 @@ class missing_rows {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::span<std::uint64_t const> keys() const noexcept { return {keys_.data(), size_}; }
   /// Where the i-th row is in the caller's list, and in the slot of the server that holds it.
-  [[nodiscard]] std::size_t position(std::size_t i) const noexcept { return rows_[i].position; }
-  [[nodiscard]] std::size_t index(std::size_t i) const noexcept { return rows_[i].index; }
+  [[nodiscard]] std::size_t position(std::size_t i) const noexcept { return whole_list_ ? i : rows_[i].position; }
+  [[nodiscard]] std::size_t index(std::size_t i) const noexcept { return only_server_ ? i : rows_[i].index; }
   void set_index(std::size_t i, std::size_t index) noexcept { rows_[i].index = index; }
+  [[nodiscard]] server_id server(std::size_t i) const noexcept {
+    return only_server_ ? *only_server_ : places[i].server;
+  }
+  /// Whether they are the caller's list as it is, and its server's slot has them in the same order.
+  [[nodiscard]] bool as_listed() const noexcept { return whole_list_ && only_server_; }
 
   /// Keeps its memory, and what is in there: reads of a few rows are over in less time than vectors take to grow
   /// and shrink.
-  void clear() noexcept { size_ = 0; }
+  void clear() noexcept {
+    size_ = 0;
+    whole_list_ = false;
+    only_server_.reset();
+  }
+  /// All that the caller has listed. @pre nothing is here
+  void add_all(std::span<std::uint64_t const> keys) {
+    if (rows_.size() < keys.size()) grow(keys.size());
+    std::ranges::copy(keys, keys_.begin());
+    size_ = keys.size();
+    whole_list_ = true;
+  }
+  /// One server has all of them, in its slot in this order: there are no `places`, and no index is set.
+  void set_only_server(server_id s) noexcept { only_server_ = s; }
   void add(std::uint64_t k, std::size_t position) {
-    if (size_ == rows_.size()) grow();
+    if (size_ == rows_.size()) grow(std::max<std::size_t>(16, 2 * size_));
     keys_[size_] = k;
     rows_[size_++] = {position, 0};
   }
 
-  std::vector<layout::place> places;  ///< by row
+  std::vector<layout::place> places;  ///< by row, where several servers may have them
 
  private:
   struct row {
     std::size_t position;
     std::size_t index;
   };
-  void grow() {
-    keys_.resize(std::max<std::size_t>(16, 2 * size_));
-    rows_.resize(keys_.size());
+  void grow(std::size_t n) {
+    keys_.resize(n);
+    rows_.resize(n);
   }
 
   std::vector<std::uint64_t> keys_;
   std::vector<row> rows_;
   std::size_t size_ = 0;
+  bool whole_list_ = false;  ///< each is where it is in the caller's list
+  std::optional<server_id> only_server_;
 };
 
 /// What a read by key has found in a replica.
@@ -85,6 +106,7 @@ class replica {
   replica& operator=(replica const&) = delete;
 
   [[nodiscard]] locator const& where() const noexcept { return where_; }
+  [[nodiscard]] std::optional<server_id> only_server() const noexcept { return only_server_; }
   [[nodiscard]] std::size_t row_bytes() const noexcept { return row_bytes_; }
   [[nodiscard]] void const* first_part() const noexcept { return parts_.data(); }
   [[nodiscard]] read_slot& slot(server_id s) noexcept { return parts_[s.index()].slot; }
@@ -241,6 +263,7 @@ class replica {
 
   // What all replicas of the table have in common is the plan's, whose memory is warm where workers are many.
   locator const& where_;
+  std::optional<server_id> only_server_;  ///< see `locator`
   update_filter const& filter_;
   coding const& updates_;
   std::size_t row_bytes_;

@@ -26,8 +26,10 @@ void argument_check::refuse_kind(char const* call, std::size_t table, element_ty
                                               : "it has no end to be read as a whole, expected keys"));
 }
 
-void argument_check::refuse_key(char const* call, std::size_t table, std::uint64_t k) const {
-  throw usage_error(errc::unknown_key, where(call, table) + "key " + std::to_string(k) +
+void argument_check::refuse_keys(char const* call, std::size_t table, std::span<std::uint64_t const> keys) const {
+  locator const& rows = plan_.table(table).where();
+  auto const bad = std::ranges::find_if(keys, [&](std::uint64_t k) { return !rows.contains(key{k}); });
+  throw usage_error(errc::unknown_key, where(call, table) + "key " + std::to_string(*bad) +
                                            " is not in the table, expected one below " +
                                            std::to_string(plan_.table(table).rows()));
 }

@@ -156,7 +156,7 @@ void reader::pull_scattered(std::size_t table, std::byte* out, staleness s) {
 
 void reader::miss_all(key_list keys) {
   missing_.clear();
-  for (std::uint64_t const k : keys) missing_.add(k, missing_.size());
+  missing_.add_all(keys);
 }
 
 /// Asks each server for the missing rows that it holds.
@@ -171,8 +171,12 @@ void reader::fetch_rows(std::size_t table, staleness s) {
 /// Writes these rows into the slots of the servers that hold them, which are then in `asked_`.
 void reader::address_rows(std::size_t table, missing_rows& rows) {
   replica& r = replica_of(table);
-  r.where().locate(rows.keys(), rows.places);
   asked_.clear();
+  if (auto const only = r.only_server()) {
+    address_rows_to(*only, r.slot(*only), rows);
+    return address_others(table);
+  }
+  r.where().locate(rows.keys(), rows.places);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     layout::place const& at = rows.places[i];
     read_slot& to = r.slot(at.server);
@@ -186,6 +190,16 @@ void reader::address_rows(std::size_t table, missing_rows& rows) {
     to.rows.push_back(at.local);
   }
   address_others(table);
+}
+
+/// The same where one server has them all.
+void reader::address_rows_to(server_id server, read_slot& to, missing_rows& rows) {
+  if (rows.empty()) return;
+  asked_.push_back(server);
+  to.asked = selection::rows;
+  to.rows.assign(rows.keys().begin(), rows.keys().end());
+  to.row_stamps.clear();
+  rows.set_only_server(server);
 }
 
 /// Writes that they are to give all they have into the slots of the servers that are asked for the whole table.
@@ -324,7 +338,7 @@ void reader::renew(std::size_t table) {
   std::ranges::sort(keys);
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   share& p = next_ahead(table, selection::rows);
-  for (std::uint64_t const k : keys) p.rows.add(k, p.rows.size());
+  p.rows.add_all(keys);
   address_rows(table, p.rows);
   start_prefetch(ahead::renewal, p);
 }

@@ -83,7 +83,7 @@ void reader::miss(pull_wish const& w, share& p) {
   p.oldest = clock_index::highest();
   p.asked = w.whole() ? selection::all : w.keys().empty() ? selection::nothing : selection::rows;
   if (w.whole()) return replica_of(w.table()).drop_base();
-  for (std::uint64_t const k : w.keys()) p.rows.add(k, p.rows.size());
+  p.rows.add_all(w.keys());
 }
 
 /// Sends the requests of all tables, then waits for the answers. Rows are looked for before anything is sent: that may

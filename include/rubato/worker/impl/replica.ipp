@@ -14,6 +14,7 @@ namespace rubato {
 
 replica::replica(table_blueprint const& table, std::uint32_t servers, bool asks_all)
     : where_(table.where()),
+      only_server_(where_.only_server()),
       filter_(table.description().filter),
       updates_(table.updates()),
       row_bytes_(table.row_bytes()),
@@ -141,10 +142,15 @@ class replica_of final : public replica {
 
   void push_rows(std::span<std::uint64_t const> keys, std::byte const* bytes) override {
     auto const* const delta = reinterpret_cast<T const*>(bytes);
-    if (!where_.bounded()) where_.locate(keys, places_);  // many at once: a partition may be the user's
+    // Many at once: a partition may be the user's.
+    if (!where_.bounded() && !only_server_) where_.locate(keys, places_);
     bool const to_recent = recent_.is_of(keys);
     if (!to_recent) index_recent();
-    fetched_rows_see([&] { push_to_own(keys, delta); });
+    fetched_rows_see([&] {
+      bool const first = starts_update(keys, to_recent);
+      if (first && only_server_) parts_[only_server_->index()].own.append_rows(keys, delta);
+      else push_to_own(keys, delta, first);
+    });
     if (to_recent) return recent_.add(delta);
     for (std::size_t i = 0; i < keys.size(); ++i) rows_.add(keys[i], delta + i * width());
   }
@@ -160,11 +166,10 @@ class replica_of final : public replica {
       throw;
     }
   }
-  /// Adds to what is to be committed. @pre they have been located
-  void push_to_own(std::span<std::uint64_t const> keys, T const* delta) {
-    bool const first = starts_update(keys);
+  /// Adds to what is to be committed; `first` says that it starts an update. @pre they have been located
+  void push_to_own(std::span<std::uint64_t const> keys, T const* delta, bool first) {
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      layout::place const at = where_.bounded() ? where_.rows().locate(key{keys[i]}) : places_[i];
+      layout::place const at = place_of(keys, i);
       accumulator& own = parts_[at.server.index()].own;
       if (first) own.append_row(at.local, delta + i * width());
       else own.add_row(at.local, delta + i * width());
@@ -245,6 +250,10 @@ class replica_of final : public replica {
                        std::byte* out, missing_rows& missing) override {
     rows_found found;
     index_recent();
+    if (rows_.empty() && !base_ok && missing.empty()) {  // as most batches are: nothing to look for
+      missing.add_all(keys);
+      return found;
+    }
     for (std::size_t i = 0; i < keys.size(); ++i) {
       std::byte* const to = out == nullptr ? nullptr : out + i * row_bytes_;
       if (!read_cached(keys[i], f, to, found) && !(base_ok && read_base(keys[i], to, found)))
@@ -260,8 +269,10 @@ class replica_of final : public replica {
     index_recent();
     bool const stays = may_stay(fetched.keys());
     if (stays) recent_.start(fetched.size(), mark, row_bytes_);
+    if (stays && fetched.as_listed() && parts_[fetched.server(0).index()].slot.row_stamps.empty())
+      return accept_as_listed(fetched, out);
     for (std::size_t i = 0; i < fetched.size(); ++i) {
-      part& p = parts_[fetched.places[i].server.index()];
+      part& p = parts_[fetched.server(i).index()];
       std::size_t const at = fetched.index(i);
       read_stamp const& stamp = p.slot.row_stamps.empty() ? p.slot.stamp : p.slot.row_stamps[at];
       std::byte* const row = p.slot.values.data() + at * row_bytes_;
@@ -277,6 +288,19 @@ class replica_of final : public replica {
   }
 
  private:
+  /// The common case of a batch: rows from one server are the caller's, one after the other.
+  clock_index accept_as_listed(missing_rows const& fetched, std::byte* out) {
+    part& p = parts_[fetched.server(0).index()];
+    std::span<std::byte> const values = p.slot.values.bytes();
+    if (p.has_own())
+      for (std::size_t i = 0; i < fetched.size(); ++i)
+        add_own(p, p.slot.stamp.included, p.slot.rows[i], values.data() + i * row_bytes_);
+    if (out != nullptr) std::memcpy(out, values.data(), values.size());
+    recent_.set_all(p.slot.stamp.server_clock, p.slot.values);
+    recent_.keep(fetched.keys());
+    return p.slot.stamp.server_clock;
+  }
+
   shared_update commit_divided(server_id s, clock_index stamp, bool keep, bool flush, update_filter const& filter) {
     part& p = parts_[s.index()];
     divided_update halves;
@@ -294,11 +318,16 @@ class replica_of final : public replica {
   }
 
   /// Whether these are the first rows since the last commit, few, and none of them twice.
-  [[nodiscard]] bool starts_update(std::span<std::uint64_t const> keys) const noexcept {
-    if (keys.size() < 2 || !ascend(keys)) return false;
+  [[nodiscard]] bool starts_update(std::span<std::uint64_t const> keys, bool known_to_ascend) const noexcept {
+    if (keys.size() < 2) return false;
     for (std::uint32_t s = 0; s < parts_.size(); ++s)
       if (!parts_[s].own.may_start(keys.size())) return false;
-    return true;
+    return known_to_ascend || ascend(keys);
+  }
+
+  [[nodiscard]] layout::place place_of(std::span<std::uint64_t const> keys, std::size_t i) const noexcept {
+    if (only_server_) return {*only_server_, keys[i]};
+    return where_.bounded() ? where_.rows().locate(key{keys[i]}) : places_[i];
   }
 
   void copy_row(std::byte const* from, std::byte* to) const noexcept {
