@@ -105,6 +105,7 @@ class inbound_frames {
   void decode(std::size_t table);
   void check_rows(std::size_t table, std::vector<std::uint64_t> const& rows, bool once) const;
   void check_finite(std::size_t table, std::span<std::byte const> values);
+  [[nodiscard]] bool holds_all(std::size_t table, std::span<std::uint64_t const> rows) const;
   [[nodiscard]] bool holds(std::size_t table, std::uint64_t row) const;
 
   blueprint const& plan_;

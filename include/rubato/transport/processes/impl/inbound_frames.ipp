@@ -244,14 +244,13 @@ void inbound_frames::prepare(std::size_t table, wire::part_size const& p, bool c
 
 void inbound_frames::check_rows(std::size_t table, std::vector<std::uint64_t> const& rows,
                                 bool once) const {
-  bool ascending = true;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!holds(table, rows[i]))
-      throw wire::frame_error("row " + std::to_string(rows[i]) + " of table " + std::to_string(table) +
-                              ", which is not on this server");
-    ascending = ascending && (i == 0 || rows[i - 1] < rows[i]);
+  if (!holds_all(table, rows)) {
+    auto const bad = std::ranges::find_if(rows, [&](std::uint64_t row) { return !holds(table, row); });
+    throw wire::frame_error("row " + std::to_string(*bad) + " of table " + std::to_string(table) +
+                            ", which is not on this server");
   }
-  if (!once || ascending) return;
+  auto const descends = [](std::uint64_t a, std::uint64_t b) { return a >= b; };
+  if (!once || std::ranges::adjacent_find(rows, descends) == rows.end()) return;
   row_map<std::size_t> seen;
   for (std::uint64_t const row : rows)
     if (!seen.try_emplace(row, 0).second)
@@ -271,6 +270,22 @@ void inbound_frames::check_finite(std::size_t table, std::span<std::byte const> 
                               " in it, and this server takes finite ones only (check_finite)");
     }
   });
+}
+
+/// A partition is asked for all of them at once.
+bool inbound_frames::holds_all(std::size_t table, std::span<std::uint64_t const> rows) const {
+  locator const& where = plan_.table(table).where();
+  if (where.bounded()) {
+    std::uint64_t const here = where.rows_of(self_);
+    bool all = true;
+    for (std::uint64_t const row : rows) all &= row < here;
+    return all;
+  }
+  if (!where.contains_all(rows)) return false;
+  if (auto const only = where.only_server()) return *only == self_;
+  std::vector<layout::place> places;
+  where.locate(rows, places);
+  return std::ranges::all_of(places, [this](layout::place const& at) { return at.server == self_; });
 }
 
 bool inbound_frames::holds(std::size_t table, std::uint64_t row) const {
