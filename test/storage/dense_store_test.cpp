@@ -157,6 +157,9 @@ TEMPLATE_TEST_CASE("dense_store: folding equals a sequential loop bit for bit, i
   for (std::size_t const width : {std::size_t{3}, std::size_t{7}, n / 2, n - 1, n, n + 1})
     for (std::uint64_t const rows : {1U, 2U, 5U}) check_folds_like_a_loop<TestType>(rows, width);
   check_folds_like_a_loop<TestType>(n / 3 + 1, 3);
+  // Neighbors share locks: two, and more than two.
+  check_folds_like_a_loop<TestType>(70 * n + 3, 1);
+  check_folds_like_a_loop<TestType>(2 * 140 + 1, n / 2);
 }
 
 TEST_CASE("dense_store: a part of a state copies as the whole does") {
@@ -258,6 +261,59 @@ TEST_CASE("dense_store: concurrent folds of the same and of distinct chunks lose
   for (int t = 0; t < threads; ++t)
     expected[static_cast<std::size_t>(t % 3) * n + 5] += folds * 100;
   CHECK(all_of(store, elements) == expected);
+}
+
+TEST_CASE("dense_store: a reader may let go of a chunk while a fold looks whether there is one") {
+  constexpr int folds = 400'000;
+  dense_store<std::int64_t> store({.rows = 16});
+  std::atomic<bool> folding = true;
+  std::jthread const reader([&] {
+    while (folding) (void)store.chunk(0);
+  });
+  update const all = whole(std::vector<std::int64_t>(16, 1));
+  update const some = keyed<std::int64_t>({3, 4}, {1, 1});
+  for (int i = 0; i < folds; ++i) {
+    fold_one(store, all);
+    fold_one(store, some);
+  }
+  folding = false;
+  CHECK(all_of(store, 5) == std::vector<std::int64_t>{folds, folds, folds, 2 * folds, 2 * folds});
+}
+
+TEST_CASE("dense_store: concurrent folds of rows from all over a large table lose nothing, nor do states change") {
+  constexpr std::size_t n = chunk<std::int64_t>;
+  constexpr std::uint64_t rows = 140 * n;  // neighbors share locks
+  constexpr int folds = 60;
+  dense_store<std::int64_t> store({.rows = rows});
+  std::vector<std::uint64_t> some;
+  for (std::uint64_t row = 7; row < rows; row += n / 3 + 1) some.push_back(row);
+  update const ones = keyed(some, std::vector<std::int64_t>(some.size(), 1));
+  std::atomic<int> changed = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 3; ++t)
+      threads.emplace_back([&] {
+        std::vector<std::int64_t> out(some.size());
+        for (int i = 0; i < folds; ++i) {
+          fold_one(store, ones);
+          store.read(some, out.data());
+          for (std::int64_t const x : out) changed += x < i + 1;  // what it has added is there
+        }
+      });
+    threads.emplace_back([&] {
+      for (int i = 0; i < folds; ++i) {
+        std::size_t const at = static_cast<std::size_t>(i) % store.chunks();
+        block_ref const held = store.chunk(at);
+        std::vector<std::int64_t> const before(held.as<std::int64_t>(), held.as<std::int64_t>() + n);
+        std::this_thread::yield();
+        changed += !std::equal(before.begin(), before.end(), held.as<std::int64_t>());
+      }
+    });
+  }
+  CHECK(changed == 0);
+  std::vector<std::int64_t> out(some.size());
+  store.read(some, out.data());
+  CHECK(out == std::vector<std::int64_t>(some.size(), 3 * folds));
 }
 
 TEST_CASE("dense_store: a reader never sees a torn row, nor a torn chunk") {

@@ -32,6 +32,11 @@ inline block_ref next_place(block_ref const& values, block_memory* memory) {
   return block_ref::elsewhere(values.size_bytes(), *memory);
 }
 
+/// Whether it goes into the array itself. Who is told no asks for a place: that there is a reader may be over by then.
+inline bool stays_in_place(block_ref const& values, block_memory const* memory) noexcept {
+  return values.unique() && (memory == nullptr || values.is_elsewhere());
+}
+
 /// The array, writable; a copy takes its place where it has to.
 template <parameter T>
 T* writable(block_ref& values, block_memory* memory = nullptr) {
@@ -79,7 +84,8 @@ std::size_t add_rows_of_chunk(T* to, std::size_t chunk, std::size_t chunk_size, 
 
 }  // namespace detail
 
-/// Contiguous rows in chunks of about 64 KiB, each with a lock of its own.
+/// Contiguous rows in chunks of about 64 KiB, each with a lock of its own; of a large table up to 16 neighbors share
+/// one, so that a thousand rows from all over it take few.
 ///
 /// A reader takes references to the chunks and copies without any lock; a fold writes in place
 /// where nobody refers to a chunk, and into a new one otherwise. Memory is one set of parameters,
@@ -100,9 +106,11 @@ class dense_store {
         chunk_count_((elements_ + chunk_size_ - 1) / chunk_size_),
         region_(s.memory == nullptr ? detail::chunk_region::make(chunk_count_, chunk_size_ * sizeof(T)) : nullptr),
         memory_(s.memory == nullptr ? region_.get() : s.memory),
-        chunks_(std::make_unique<guarded[]>(chunk_count_)) {
+        chunks_(std::make_unique<stored[]>(chunk_count_)),
+        group_shift_(shift_of_groups(chunk_count_)),
+        locks_(std::make_unique<group_lock[]>((chunk_count_ >> group_shift_) + 1)) {
+    for (std::size_t i = 0; i <= chunk_count_ >> group_shift_; ++i) locks_[i].mutex.set(s.threads);
     for (std::size_t i = 0; i < chunk_count_; ++i) {
-      chunks_[i].lock.set(s.threads);
       std::size_t const n = std::min(chunk_size_, elements_ - i * chunk_size_);
       block_ref values(n * sizeof(T), memory_);
       std::fill_n(values.mutable_as<T>(), n, T{});
@@ -136,18 +144,9 @@ class dense_store {
 
   void read(std::span<std::uint64_t const> rows, T* out) const {
     for (std::size_t i = 0; i < rows.size();) {
-      std::size_t const chunk = chunk_of(element_of(rows[i]));
-      std::size_t const begin = chunk * chunk_size_;
-      guarded const& c = chunks_[chunk];
-      std::lock_guard const guard(c.lock);
-      T const* const values = c.values.template as<T>();
-      for (std::size_t at = element_of(rows[i]) - begin; at < chunk_size_; at = element_of(rows[i]) - begin) {
-        if (i + rows_ahead < rows.size()) detail::prefetch_to_read(about(rows[i + rows_ahead]));
-        if (width_ == 1) *out = values[at];
-        else std::copy_n(values + at, width_, out);
-        out += width_;
-        if (++i == rows.size()) break;
-      }
+      std::size_t const group = group_of(rows[i]);
+      std::lock_guard const guard(locks_[group].mutex);
+      i = width_ == 1 ? read_ones(group, rows, i, out) : read_rows(group, rows, i, out);
     }
   }
 
@@ -164,27 +163,49 @@ class dense_store {
 
   [[nodiscard]] std::size_t chunks() const noexcept { return chunk_count_; }
   [[nodiscard]] block_ref chunk(std::size_t i) const {
-    std::lock_guard const guard(chunks_[i].lock);
+    std::lock_guard const guard(lock_of(i));
     return chunks_[i].values;
   }
 
   [[nodiscard]] std::size_t bytes() const noexcept { return elements_ * sizeof(T); }
 
  private:
-  struct guarded {
-    /// Under the lock: there are other values.
-    void note_values() noexcept { about.store(values.template as<T>(), std::memory_order_relaxed); }
+  struct stored {
+    /// Under the lock: there may be other values.
+    void note_values() noexcept {
+      T const* const now = values.template as<T>();
+      if (about.load(std::memory_order_relaxed) != now) about.store(now, std::memory_order_relaxed);
+    }
 
-    mutable optional_mutex lock;
     block_ref values;
-    /// Where they are, or were: for whoever wants them fetched before it has the lock.
+    /// Where they are; to whoever has no lock, or were: for who wants them fetched before it has.
     std::atomic<T const*> about = nullptr;
   };
+  /// By itself in a cache line: two workers would take each other's neighbors away.
+  struct alignas(64) group_lock {
+    optional_mutex mutex;
+  };
 
-  static constexpr std::size_t rows_ahead = 8;
+  static constexpr std::size_t rows_ahead = 16;
+
+  /// Small tables have a lock for each chunk, since all workers are in the same few.
+  [[nodiscard]] static int shift_of_groups(std::size_t chunks) noexcept {
+    constexpr std::size_t locks_enough = 64;
+    constexpr int most = 4;
+    int shift = 0;
+    while (shift < most && chunks >> shift > locks_enough) ++shift;
+    return shift;
+  }
+
   [[nodiscard]] std::size_t element_of(std::uint64_t row) const noexcept { return static_cast<std::size_t>(row) * width_; }
   [[nodiscard]] std::size_t chunk_of(std::size_t element) const noexcept {
     return chunk_shift_ != 0 ? element >> chunk_shift_ : element / chunk_size_;
+  }
+  [[nodiscard]] std::size_t group_of(std::uint64_t row) const noexcept {
+    return chunk_of(element_of(row)) >> group_shift_;
+  }
+  [[nodiscard]] optional_mutex& lock_of(std::size_t chunk) const noexcept {
+    return locks_[chunk >> group_shift_].mutex;
   }
   /// Where a row begins, or began, for whoever wants it soon: locks would have each wait for the memory of the one before.
   [[nodiscard]] T const* about(std::uint64_t row) const noexcept {
@@ -193,9 +214,53 @@ class dense_store {
     return chunks_[chunk].about.load(std::memory_order_relaxed) + (at - chunk * chunk_size_);
   }
 
+  /// Where rows of one element are, without the divisions and products of others: their chunks are powers of two.
+  class single_rows {
+   public:
+    explicit single_rows(dense_store const& s) noexcept
+        : chunks_(s.chunks_.get()),
+          mask_(s.chunk_size_ - 1),
+          shift_(s.chunk_shift_),
+          group_shift_(s.chunk_shift_ + s.group_shift_) {
+      RUBATO_ASSERT(s.width_ == 1 && std::has_single_bit(s.chunk_size_));
+    }
+    [[nodiscard]] std::size_t group(std::uint64_t row) const noexcept { return row >> group_shift_; }
+    [[nodiscard]] std::size_t chunk(std::uint64_t row) const noexcept { return row >> shift_; }
+    [[nodiscard]] std::size_t within(std::uint64_t row) const noexcept { return row & mask_; }
+    [[nodiscard]] T const* operator()(std::uint64_t row) const noexcept {
+      return chunks_[chunk(row)].about.load(std::memory_order_relaxed) + within(row);
+    }
+
+   private:
+    stored const* chunks_;
+    std::uint64_t mask_;
+    int shift_;
+    int group_shift_;
+  };
+
+  // ---- rows of one group, from the i-th of a list on; they return the first that is of another. Those of one element
+  // have loops of their own: what others need for each row would be most of the work.
+
+  std::size_t read_ones(std::size_t group, std::span<std::uint64_t const> rows, std::size_t i, T* out) const noexcept {
+    single_rows const at(*this);
+    for (std::size_t const n = rows.size(); i < n && at.group(rows[i]) == group; ++i) {
+      if (i + rows_ahead < n) detail::prefetch_to_read(at(rows[i + rows_ahead]));
+      out[i] = *at(rows[i]);
+    }
+    return i;
+  }
+
+  std::size_t read_rows(std::size_t group, std::span<std::uint64_t const> rows, std::size_t i, T* out) const noexcept {
+    for (; i < rows.size() && group_of(rows[i]) == group; ++i) {
+      if (i + rows_ahead < rows.size()) detail::prefetch_to_read(about(rows[i + rows_ahead]));
+      std::copy_n(about(rows[i]), width_, out + i * width_);
+    }
+    return i;
+  }
+
   void assign_run(std::size_t at, std::span<T const> values) {
     for (std::size_t done = 0; done < values.size();) {
-      guarded& chunk = chunks_[(at + done) / chunk_size_];
+      stored& chunk = chunks_[(at + done) / chunk_size_];
       block_ref& c = chunk.values;
       std::size_t const within = (at + done) % chunk_size_;
       std::size_t const n = std::min(values.size() - done, c.size<T>() - within);
@@ -207,21 +272,24 @@ class dense_store {
 
   /// Chunk by chunk, so that a chunk stays in the cache while all updates are added to it.
   void fold_whole(std::span<weighted_update<T> const> step) {
-    for (std::size_t i = 0; i < chunk_count_; ++i) {
-      guarded& c = chunks_[i];
-      std::lock_guard const guard(c.lock);
-      for (auto const& u : step)
-        detail::add_scaled(c.values, u.values.data() + i * chunk_size_, u.weight, memory_);
-      c.note_values();
+    for (std::size_t i = 0; i < chunk_count_;) {
+      std::size_t const group = i >> group_shift_;
+      std::lock_guard const guard(locks_[group].mutex);
+      for (; i < chunk_count_ && i >> group_shift_ == group; ++i) {
+        stored& c = chunks_[i];
+        for (auto const& u : step)
+          detail::add_scaled(c.values, u.values.data() + i * chunk_size_, u.weight, memory_);
+        c.note_values();
+      }
     }
   }
 
   void fold_run(weighted_update<T> const& u) {
     std::size_t at = static_cast<std::size_t>(u.first) * width_;
     for (std::span<T const> values = u.values; !values.empty();) {
-      guarded& c = chunks_[at / chunk_size_];
+      stored& c = chunks_[at / chunk_size_];
       std::size_t const within = at % chunk_size_;
-      std::lock_guard const guard(c.lock);
+      std::lock_guard const guard(lock_of(at / chunk_size_));
       std::size_t const n = std::min(values.size(), c.values.template size<T>() - within);
       if (n == c.values.template size<T>()) detail::add_scaled(c.values, values.data(), u.weight, memory_);
       else detail::add_scaled(detail::writable<T>(c.values, memory_) + within, values.data(), n, u.weight);
@@ -232,17 +300,50 @@ class dense_store {
   }
 
   void fold_keyed(weighted_update<T> const& u) {
-    std::size_t expected = 0;
+    std::size_t expected = 0;  // so many have been asked for, where rows are of several elements
     for (std::size_t i = 0; i < u.rows.size();) {
+      std::size_t const group = group_of(u.rows[i]);
+      std::lock_guard const guard(locks_[group].mutex);
+      i = width_ == 1 ? fold_ones(group, u, i) : fold_rows(group, u, i, expected);
+    }
+  }
+
+  /// Looks at each row's chunk anew: where a chunk has one or two of them, no processor guesses when the next begins.
+  [[gnu::noinline]] std::size_t fold_ones(std::size_t group, weighted_update<T> const& u, std::size_t i) {
+    single_rows const at(*this);
+    std::uint64_t const* const rows = u.rows.data();
+    T const* const values = u.values.data();
+    auto const weight = static_cast<T>(u.weight);
+    stored* const chunks = chunks_.get();
+    block_memory const* const memory = memory_;
+    for (std::size_t const n = u.rows.size(); i < n && at.group(rows[i]) == group; ++i) {
+      if (i + rows_ahead < n) detail::prefetch(at(rows[i + rows_ahead]), 0, sizeof(T));
+      stored& c = chunks[at.chunk(rows[i])];
+      if (!detail::stays_in_place(c.values, memory)) [[unlikely]] make_writable(c);
+      c.values.template mutable_as<T>()[at.within(rows[i])] += weight * values[i];
+    }
+    return i;
+  }
+
+  std::size_t fold_rows(std::size_t group, weighted_update<T> const& u, std::size_t i, std::size_t& expected) {
+    while (i < u.rows.size() && group_of(u.rows[i]) == group) {
       for (; expected < std::min(i + rows_ahead, u.rows.size()); ++expected)
         detail::prefetch(about(u.rows[expected]), 0, sizeof(T));
       std::size_t const chunk = chunk_of(element_of(u.rows[i]));
-      guarded& c = chunks_[chunk];
-      std::lock_guard const guard(c.lock);  // shared by neighbors
-      i = detail::add_rows_of_chunk(detail::writable<T>(c.values, memory_), chunk, chunk_size_, u, i, width_, u.weight);
-      c.note_values();
+      i = detail::add_rows_of_chunk(writable(chunks_[chunk]), chunk, chunk_size_, u, i, width_, u.weight);
     }
+    return i;
   }
+
+  // ---- under the lock
+
+  [[nodiscard]] T* writable(stored& chunk) {
+    T* const to = detail::writable<T>(chunk.values, memory_);
+    chunk.note_values();
+    return to;
+  }
+  /// Apart, so that a loop over rows keeps its registers.
+  [[gnu::noinline, gnu::cold]] void make_writable(stored& chunk) { (void)writable(chunk); }
 
   std::size_t width_;
   std::size_t elements_;
@@ -251,7 +352,9 @@ class dense_store {
   std::size_t chunk_count_;
   detail::chunk_region::owner region_;  ///< of a large table; none where it is in other memory
   block_memory* memory_;                ///< that chunks are in, where there is room; none: the heap
-  std::unique_ptr<guarded[]> chunks_;
+  std::unique_ptr<stored[]> chunks_;
+  int group_shift_;  ///< log2 of how many chunks share a lock
+  std::unique_ptr<group_lock[]> locks_;
 };
 
 static_assert(sharing_store<dense_store<float>> && concurrent_store<dense_store<float>>);
