@@ -148,11 +148,13 @@ TEST_CASE("sparse_store: memory grows with the touched rows, not with the possib
 
 TEMPLATE_TEST_CASE("sparse_store: folding equals a sequential loop over a map, bit for bit", "",
                    float, double, std::int64_t) {
-  constexpr std::size_t width = 2;
-  sparse_store<TestType> store({.width = width, .threads = threading::single});
+  std::size_t const width = GENERATE(1U, 2U);
+  threading const threads = GENERATE(threading::single, threading::multiple);
+  sparse_store<TestType> store({.width = width, .threads = threads});
   std::map<std::uint64_t, std::vector<TestType>> expected;
   std::vector<std::uint64_t> const first{17};
-  std::vector<TestType> const start{TestType{4}, TestType{5}};
+  std::vector<TestType> start{TestType{4}, TestType{5}};
+  start.resize(width);
   store.assign({.keyed = true, .rows = first, .values = start});
   expected[17] = start;
   random_stream random(5);
@@ -182,6 +184,17 @@ TEMPLATE_TEST_CASE("sparse_store: folding equals a sequential loop over a map, b
   std::vector<TestType> read(values.size());
   store.read(keys, read.data());
   CHECK(read == values);
+  // One row after the other, in another order, and with one that has not been touched between any two.
+  std::vector<std::uint64_t> mixed;
+  for (auto k = keys.rbegin(); k != keys.rend(); ++k) mixed.insert(mixed.end(), {*k, *k + 1'000'000});
+  read.assign(mixed.size() * width, TestType{7});
+  store.read(mixed, read.data());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    auto const row = read.begin() + static_cast<std::ptrdiff_t>(2 * i * width);
+    auto const next = row + static_cast<std::ptrdiff_t>(width);
+    REQUIRE(std::vector<TestType>(row, next) == expected[mixed[2 * i]]);
+    REQUIRE(std::vector<TestType>(next, next + static_cast<std::ptrdiff_t>(width)) == std::vector<TestType>(width));
+  }
 }
 
 TEST_CASE("sparse_store: what it collects comes after what is there already") {

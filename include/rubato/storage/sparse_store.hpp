@@ -3,15 +3,19 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
 #include "rubato/core/large_pages.hpp"
+#include "rubato/core/mix.hpp"
 #include "rubato/core/optional_mutex.hpp"
-#include "rubato/core/row_map.hpp"
+#include "rubato/core/prefetch.hpp"
+#include "rubato/core/row_index.hpp"
 #include "rubato/storage/arithmetic.hpp"
 #include "rubato/storage/concepts.hpp"
 
@@ -27,30 +31,29 @@ class sparse_store {
   static constexpr bool bounded = false;
   static constexpr bool concurrent = true;
 
-  explicit sparse_store(store_shape const& s) : width_(s.width) {
+  explicit sparse_store(store_shape const& s) : width_(s.width), threads_(s.threads), hash_shift_(shift_of(s.threads)) {
     for (stripe& one : stripes_) one.lock.set(s.threads);
   }
 
   void assign(row_values<T> const& u) {
-    for_each_row(u.rows, [&](stripe& s, std::size_t i) {
-      std::copy_n(u.values.data() + i * width_, width_, touch(s, u.rows[i]));
+    for_each_row(u.rows, touching(u.rows), [&](T* to, std::size_t i) {
+      std::copy_n(u.values.data() + i * width_, width_, to);
     });
   }
 
   void fold(std::span<weighted_update<T> const> step) {
     for (auto const& u : step)
-      for_each_row(u.rows, [&](stripe& s, std::size_t i) {
-        detail::add_row(touch(s, u.rows[i]), u.values.data() + i * width_, width_, u.weight);
+      for_each_row(u.rows, touching(u.rows), [&](T* to, std::size_t i) {
+        detail::add_row(to, u.values.data() + i * width_, width_, u.weight);
       });
   }
 
   void read(std::span<std::uint64_t const> rows, T* out) const {
-    for_each_row(rows, [&](stripe const& s, std::size_t i) {
-      auto const found = s.slots.find(rows[i]);
-      T* const to = out + i * width_;
-      if (found == s.slots.end()) std::fill_n(to, width_, T{});
-      else if (width_ == 1) *to = s.values[found->second];
-      else std::copy_n(s.values.data() + found->second * width_, width_, to);
+    auto const find = [rows](stripe const& s, entry const& e) { return s.slots.find(rows[e.place], e.hash); };
+    for_each_row(rows, find, [&](T const* from, std::size_t i) {
+      if (from == nullptr) std::fill_n(out + i * width_, width_, T{});
+      else if (width_ == 1) out[i] = *from;
+      else std::copy_n(from, width_, out + i * width_);
     });
   }
 
@@ -59,7 +62,7 @@ class sparse_store {
       std::lock_guard const guard(s.lock);
       std::size_t const first = keys.size();
       keys.resize(first + s.slots.size());
-      for (auto const& [row, slot] : s.slots) keys[first + slot] = row;
+      s.slots.for_each([&](std::uint64_t row, std::size_t slot) { keys[first + slot] = row; });
       values.insert(values.end(), s.values.begin(), s.values.end());
     }
   }
@@ -68,7 +71,7 @@ class sparse_store {
     std::size_t total = 0;
     for (stripe& s : stripes_) {
       std::lock_guard const guard(s.lock);
-      total += s.values.capacity() * sizeof(T) + s.slots.bucket_count() * 3 * sizeof(std::uint64_t);
+      total += s.values.capacity() * sizeof(T) + s.slots.bytes();
     }
     return total;
   }
@@ -76,56 +79,108 @@ class sparse_store {
  private:
   struct stripe {
     optional_mutex lock;
-    detail::row_map<std::size_t> slots;  // row → index of its values
+    detail::row_index slots;  // where a row's values are
     std::vector<T, detail::array_allocator<T>> values;
+  };
+  /// A row of a list.
+  struct entry {
+    std::uint64_t hash;
+    std::size_t place;  ///< in the list
   };
 
   static constexpr std::size_t stripes = 32;
-  [[nodiscard]] static std::size_t stripe_of(std::uint64_t row) noexcept {
-    // By the upper bits: the stripe's own table goes by the lower ones of the same hash.
-    static_assert(stripes == std::size_t{1} << (64 - 59));
-    return detail::mix64(row) >> 59;
+  /// For one thread: their arrays are large enough for large pages earlier, and still grow in turn, not all at once.
+  static constexpr std::size_t stripes_of_one_thread = 4;
+
+  [[nodiscard]] static constexpr int shift_of(threading t) noexcept {
+    return 64 - std::countr_zero(t == threading::single ? stripes_of_one_thread : stripes);
+  }
+  /// By the upper bits: the stripe's own table goes by the lower ones of the same hash.
+  [[nodiscard]] std::size_t number_of_stripe(std::uint64_t hash) const noexcept { return hash >> hash_shift_; }
+  [[nodiscard]] stripe& stripe_of(entry const& e) const noexcept { return stripes_[number_of_stripe(e.hash)]; }
+
+  /// Finds rows of this list, which are made zero when they are touched for the first time.
+  auto touching(std::span<std::uint64_t const> rows) {
+    return [this, rows](stripe& s, entry const& e) {
+      std::size_t const known = s.slots.find(rows[e.place], e.hash);
+      if (known != detail::row_index::none) return known;
+      std::size_t const slot = s.slots.size();
+      s.values.resize((slot + 1) * width_);  // first, as there may be no room
+      s.slots.add(rows[e.place], e.hash);
+      return slot;
+    };
   }
 
-  /// The row's values, made zero when it is touched for the first time.
-  T* touch(stripe& s, std::uint64_t row) {
-    if (auto const at = s.slots.find(row); at != s.slots.end())
-      return s.values.data() + at->second * width_;
-    std::size_t const slot = s.slots.size();
-    s.values.resize((slot + 1) * width_);  // first, as there may be no room
-    s.slots.emplace(row, slot);
-    return s.values.data() + slot * width_;
-  }
-
-  /// Calls `f(stripe, i)` for each row under its stripe's lock.
-  template <class F>
-  void for_each_row(std::span<std::uint64_t const> rows, F f) const {
+  /// Calls `f(values, i)` for each row under its stripe's lock, where `find(stripe, entry)` says which slot it has;
+  /// nullptr: none.
+  template <class Find, class F>
+  void for_each_row(std::span<std::uint64_t const> rows, Find find, F f) const {
+    if (threads_ == threading::single) return for_each_in_order(rows, find, f);
     constexpr std::size_t many = 4 * stripes;
-    if (rows.size() >= many) return for_each_by_stripe(rows, f);
+    if (rows.size() >= many) return for_each_by_stripe(rows, find, f);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      stripe& s = stripes_[stripe_of(rows[i])];
+      entry const e{detail::mix64(rows[i]), i};
+      stripe& s = stripe_of(e);
       std::lock_guard const guard(s.lock);
-      f(s, i);
+      use({&e, 1}, [&s](entry const&) -> stripe& { return s; }, find, f);
     }
   }
-  /// The same, stripe by stripe: with a lock for each row, each would wait for the memory of the one before.
-  template <class F>
-  void for_each_by_stripe(std::span<std::uint64_t const> rows, F f) const {
+
+  template <class Find, class F>
+  void for_each_in_order(std::span<std::uint64_t const> rows, Find find, F f) const {
+    std::array<entry, rows_at_once> some;
+    for (std::size_t i = 0; i < rows.size();) {
+      std::size_t n = 0;
+      for (; n < rows_at_once && i < rows.size(); ++n, ++i) some[n] = {detail::mix64(rows[i]), i};
+      use(std::span<entry const>(some).first(n), [this](entry const& e) -> stripe& { return stripe_of(e); }, find, f);
+    }
+  }
+
+  /// Stripe by stripe: with a lock for each row, each would wait for the memory of the one before.
+  template <class Find, class F>
+  void for_each_by_stripe(std::span<std::uint64_t const> rows, Find find, F f) const {
     std::array<std::size_t, stripes + 1> ends{};
-    for (std::uint64_t const row : rows) ++ends[stripe_of(row) + 1];
+    for (std::uint64_t const row : rows) ++ends[number_of_stripe(detail::mix64(row)) + 1];
     for (std::size_t s = 0; s < stripes; ++s) ends[s + 1] += ends[s];
-    std::vector<std::size_t> order(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) order[ends[stripe_of(rows[i])]++] = i;
-    auto at = order.begin();
-    for (std::size_t s = 0; s < stripes; ++s) {
-      auto const end = order.begin() + static_cast<std::ptrdiff_t>(ends[s]);
-      if (at == end) continue;
-      std::lock_guard const guard(stripes_[s].lock);
-      for (; at != end; ++at) f(stripes_[s], *at);
+    auto const all = std::make_unique_for_overwrite<entry[]>(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::uint64_t const hash = detail::mix64(rows[i]);
+      all[ends[number_of_stripe(hash)]++] = {hash, i};
+    }
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < stripes; ++i) {
+      if (at == ends[i]) continue;
+      stripe& s = stripes_[i];
+      std::lock_guard const guard(s.lock);
+      for (std::size_t n = 0; at != ends[i]; at += n) {
+        n = std::min(rows_at_once, ends[i] - at);
+        use({&all[at], n}, [&s](entry const&) -> stripe& { return s; }, find, f);
+      }
     }
   }
+
+  /// For a few rows, under the locks: has all of them fetched before it waits for the first, and their values before it
+  /// needs any. `of(entry)` is a row's stripe.
+  template <class Of, class Find, class F>
+  void use(std::span<entry const> some, Of of, Find find, F f) const {
+    std::array<std::size_t, rows_at_once> slots;
+    for (entry const& e : some) of(e).slots.expect(e.hash);
+    for (std::size_t k = 0; k < some.size(); ++k) {
+      stripe& s = of(some[k]);
+      slots[k] = find(s, some[k]);
+      if (slots[k] != detail::row_index::none) detail::prefetch(s.values.data() + slots[k] * width_, 0, sizeof(T));
+    }
+    for (std::size_t k = 0; k < some.size(); ++k) {
+      T* const values = of(some[k]).values.data();
+      f(slots[k] == detail::row_index::none ? nullptr : values + slots[k] * width_, some[k].place);
+    }
+  }
+
+  static constexpr std::size_t rows_at_once = 32;
 
   std::size_t width_;
+  threading threads_;
+  int hash_shift_;  ///< which leaves a stripe's number of a hash
   mutable std::array<stripe, stripes> stripes_;
 };
 
