@@ -13,6 +13,7 @@
 #include <memory>
 #include <rubato/core/error.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "linked.hpp"
@@ -210,4 +211,30 @@ TEST_CASE("link: who says no hello is shown the door") {
   REQUIRE(l.until([&] { return l.heard.is_closed(); }));
   CHECK_THAT(l.logged.warnings(), Contains("said no hello in time"));
   CHECK(l.adopted.empty());
+}
+
+TEST_CASE("link: who is slow to say welcome is not near, unless nothing can be in between") {
+  bool const over_tcp = GENERATE(true, false);
+  linked l;
+  temporary_folder const folder;
+  recorder heard;
+  std::unique_ptr<net::connection> peer;
+  net::address where;
+  if (over_tcp) where.host = "127.0.0.1";
+  else where.path = folder.file("server");
+  auto const listener = l.network.listen(where, {}, net::listener_options{}, [&](auto fresh) {
+    fresh->attach(heard);
+    peer = std::move(fresh);
+  });
+  l.dial(listener->bound(), 5s);
+  REQUIRE(l.until([&] { return heard.ended == 1; }));
+  CHECK_FALSE(l.dialer->is_near());  // nor is who has not said it yet
+  std::this_thread::sleep_for(10ms);
+  peer->send(header_of(welcome_kind), {});
+  peer->flush();
+  REQUIRE(l.until([&] { return l.dialer->is_up(); }));
+  CHECK(l.dialer->is_near() == !over_tcp);
+  peer->close();
+  REQUIRE(l.until([&] { return l.at_dialer.breaks == 1; }));
+  CHECK_FALSE(l.dialer->is_near());
 }

@@ -127,9 +127,10 @@ class link final : public frame_receiver {
   [[nodiscard]] std::string const& who() const noexcept { return who_; }
   /// As `connection::is_local`, of the one that there is now.
   [[nodiscard]] bool is_local() const { return connection_ && connection_->is_local(); }
-  /// Whether a message is at the other end at once, so that little should be under way: what waits grows cold. The
-  /// shortest round trip counts that has been seen of this connection, below 200 us: an answer may also have waited for
-  /// a process that computes. No before any has been, or without a connection.
+  /// Whether a message is at the other end at once, so that little should be under way: what waits grows cold. It is
+  /// once `connection::round_trip` has been below 200 us, which may also wait for a process that computes; unless the
+  /// other end took 5 ms to welcome this one, as behind a tunnel whose near end is all that TCP sees. No while there is
+  /// no connection.
   [[nodiscard]] bool is_near();
   /// Breaks the connection, as a failing network would, and makes another: what is being received
   /// is to come no further. The other end is told, as far as the system takes what is left at once.
@@ -209,6 +210,8 @@ class link final : public frame_receiver {
   std::optional<wire::frame_header> arriving_;  ///< of a frame that nobody keeps, and that has not come to its end
   network::clock::time_point up_since_{};
   bool near_ = false;  ///< as this connection has once been seen to be
+  network::clock::time_point hello_at_{};
+  bool slow_welcome_ = false;
 
   std::deque<kept> kept_;        ///< numbers `sent_ - kept_.size() + 1` to `sent_`
   std::size_t kept_bytes_ = 0;

@@ -28,6 +28,8 @@ enum own_kind : std::uint8_t {
 constexpr std::size_t small_body = 8 * 1024;
 /// A line that takes longer, there and back, has to have much under way.
 constexpr std::chrono::microseconds line_long{200};
+/// So does one whose other end takes as long to answer a hello.
+constexpr std::chrono::milliseconds welcome_long{5};
 constexpr std::chrono::milliseconds first_delay{5};
 constexpr std::chrono::milliseconds longest_delay{250};
 constexpr std::chrono::milliseconds last_attempt{100};
@@ -140,7 +142,8 @@ void link::connected(std::unique_ptr<connection> fresh, std::string const& reaso
   self_.received = received_;
   connection_->send(own(hello_kind), encode(self_));
   connection_->flush();
-  timer_ = network_.at(network_.now() + handshake_time(), [this] {
+  hello_at_ = network_.now();
+  timer_ = network_.at(hello_at_ + handshake_time(), [this] {
     RUBATO_RARE("a welcome did not come in time");
     connection_->close();
     closed("said no welcome in time");
@@ -196,6 +199,7 @@ void link::adopt(std::unique_ptr<connection> fresh, hello const& said) {
 
 void link::welcomed(std::uint64_t received) {
   timer_.reset();
+  slow_welcome_ = network_.now() - hello_at_ >= welcome_long;
   acknowledged_ = received_;
   acknowledged(received);
   resume();
@@ -208,7 +212,6 @@ void link::resume() {
   cut_ = false;
   garbled_ = false;
   arriving_.reset();
-  near_ = false;
   up_since_ = network_.now();
   std::uint64_t sequence = sent_ - kept_.size();
   for (kept const& k : kept_) transmit(k.frame, ++sequence);
@@ -217,9 +220,10 @@ void link::resume() {
 }
 
 bool link::is_near() {
-  if (near_ || !connection_) return near_;
+  if (near_ || !is_up()) return near_;
   auto const there_and_back = connection_->round_trip();
-  return near_ = there_and_back && *there_and_back < line_long;
+  bool const tunnels = slow_welcome_ && there_and_back != std::chrono::microseconds(0);  // not a Unix-domain socket
+  return near_ = there_and_back && *there_and_back < line_long && !tunnels;
 }
 
 std::string link::beyond_sent(std::uint64_t received) const {
@@ -469,6 +473,7 @@ void link::closed(std::string const& reason) {
 
 void link::interrupted(std::string const& reason) {
   ready_ = false;
+  near_ = false;
   last_reason_ = reason;
   user_.broken(*this, reason);
 }
