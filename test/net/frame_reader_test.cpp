@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,14 +52,16 @@ void append_frame(some_bytes& to, some_bytes const& body, std::size_t meta = 0) 
   to.insert(to.end(), body.begin(), body.end());
 }
 
-/// A line on which all is there: each read gets as much as it has room for. Returns how much each took.
-std::vector<std::size_t> read_all(net::frame_reader& reader, net::frame_receiver& owner, some_bytes const& sent) {
+/// A line on which all is there: each read gets as much as it has room for, and at most `at_once`. Returns how much each
+/// took.
+std::vector<std::size_t> read_all(net::frame_reader& reader, net::frame_receiver& owner, some_bytes const& sent,
+                                  std::size_t at_once = std::numeric_limits<std::size_t>::max()) {
   std::vector<std::size_t> reads;
   net::frame_receiver* const to = &owner;
   for (std::size_t at = 0; at < sent.size();) {
     std::size_t taken = 0;
     for (auto const& room : reader.room()) {
-      std::size_t const some = std::min(room.size(), sent.size() - at - taken);
+      std::size_t const some = std::min({room.size(), sent.size() - at - taken, at_once - taken});
       std::memcpy(room.data(), sent.data() + at + taken, some);
       taken += some;
     }
@@ -113,6 +116,20 @@ TEST_CASE("a large body is read to where it belongs after short frames that came
   CHECK(owner.bodies.size() == 5);
   CHECK(owner.bodies.back() == large);
   CHECK(reads[0] <= 512);
+}
+
+TEST_CASE("the end of a large body that comes bit by bit is not read as heads are", "[net]") {
+  constexpr std::size_t record = 16 * 1024;  // of TLS
+  net::frame_reader reader(4096);
+  kept_bodies owner;
+  some_bytes const large(1'000'000, std::byte{7});
+  some_bytes sent;
+  append_frame(sent, large);
+  for (int i = 0; i < 3; ++i) {
+    auto const reads = read_all(reader, owner, sent, record);
+    CHECK(reads.size() <= sent.size() / record + 3);
+  }
+  CHECK(owner.bodies == std::vector<some_bytes>(3, large));
 }
 
 TEST_CASE("what fits into the read buffer is read together", "[net]") {

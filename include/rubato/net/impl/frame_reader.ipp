@@ -49,7 +49,8 @@ std::span<boost::asio::mutable_buffer const> frame_reader::room() {
   if (!direct_) {
     make_room();
     std::size_t const most = capacity_ - end_;
-    room_.emplace_back(buffer_.get() + end_, heads_alone_ ? std::min(most, head_usual) : most);
+    std::uint64_t const alone = head_usual + (in_body_ ? room_left_ : 0);  // of a body its end, which is short
+    room_.emplace_back(buffer_.get() + end_, heads_alone_ ? std::min<std::uint64_t>(most, alone) : most);
     return room_;
   }
   for (std::size_t i = part_; i < parts_.size() && room_.size() < direct_buffers_max; ++i)
@@ -81,7 +82,7 @@ void frame_reader::make_room() {
 bool frame_reader::is_large() const noexcept { return header_.length > usual_capacity; }
 
 std::size_t frame_reader::arrived(std::size_t bytes, frame_receiver* const& owner) {
-  bool const was_more = !direct_ && bytes >= head_usual;
+  bool const was_more = !in_body_ && bytes >= head_usual;
   if (direct_)
     advance_body(bytes);
   else
@@ -92,7 +93,7 @@ std::size_t frame_reader::arrived(std::size_t bytes, frame_receiver* const& owne
     fill_body(*owner);
     if (left_ > 0) break;
     in_body_ = false;
-    if (direct_ && is_large()) heads_alone_ = true;
+    if (is_large()) heads_alone_ = true;
     if (header_.kind == 0) continue;  // a heartbeat
     ++frames;
     owner->end(header_);
