@@ -92,6 +92,13 @@ TEST_CASE("frame_writer: everything comes once and in order, however much of it 
   CHECK(got == expected);
 }
 
+TEST_CASE("frame_writer: large pieces are as many at a time as have so many bytes", "[net]") {
+  net::frame_writer w;
+  bytes const body = pattern(200'000);
+  w.add({.kind = 1}, {}, body.size(), std::make_unique<counted_pieces>(body, 20'000, 100));
+  CHECK(w.next(8, 50'000).size() == 1 + 3);  // the head, and pieces of which the third goes beyond
+}
+
 TEST_CASE("frame_writer: what is held stays where it is, whatever is added meanwhile", "[net]") {
   net::frame_writer w;
   w.add({.kind = 1}, as_bytes("first"), {});

@@ -149,7 +149,7 @@ void frame_pipe::may_write(error_code const& error) {
 void frame_pipe::write() {
   std::size_t sent = 0;
   while (writer_.unsent() > 0) {
-    auto const next = writer_.next(pieces_at_once);
+    auto const next = writer_.next(pieces_at_once, write_budget);
     error_code error;
     std::size_t const bytes = stream_->write(next, error);
     if (error && error != asio::error::would_block) return write_failed(error);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -28,8 +29,10 @@ class frame_writer {
   void add_newest(wire::frame_header header);
 
   /// What is to be written next; holds until the next call of any other function. Of each body at most so many
-  /// pieces at a time. @throws error when a body's source does not do what it must
-  [[nodiscard]] std::span<boost::asio::const_buffer const> next(std::size_t pieces = 1);
+  /// pieces at a time, and none beside the first once they have so many bytes. @throws error when a body's source does
+  /// not do what it must
+  [[nodiscard]] std::span<boost::asio::const_buffer const> next(
+      std::size_t pieces = 1, std::size_t bytes = std::numeric_limits<std::size_t>::max());
   /// What `next` has just given stays where it is until it has been `written`, whatever is added meanwhile: for who
   /// sends it without waiting. `next` is not called before all of it has been.
   void hold() noexcept;
@@ -54,7 +57,7 @@ class frame_writer {
   static void append(segment& to, std::span<std::byte const> bytes);
   [[nodiscard]] bool is_newest_last() const noexcept;
   void add_head(segment& to, wire::frame_header header, std::span<std::byte const> meta);
-  static void pull(segment& from, std::size_t most);
+  static void pull(segment& from, std::size_t most, std::size_t bytes);
   static void reuse(segment& s);
   void pop_front();
 

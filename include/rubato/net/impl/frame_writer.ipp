@@ -107,12 +107,14 @@ void frame_writer::append(segment& to, std::span<std::byte const> bytes) {
 }
 
 // Asks for pieces until there are as many large ones as may be at a time, or enough small ones. Those before have gone.
-void frame_writer::pull(segment& from, std::size_t most) {
+void frame_writer::pull(segment& from, std::size_t most, std::size_t bytes) {
   if (from.gone == from.bytes.size()) {
     from.bytes.clear();
     from.gone = 0;
   }
-  while (from.unread > 0 && from.pieces.size() < most && from.bytes.size() - from.gone < gathered_max) {
+  std::size_t pulled = 0;
+  while (from.unread > 0 && from.pieces.size() < most && pulled < bytes &&
+         from.bytes.size() - from.gone < gathered_max) {
     auto const piece = from.pieces.empty() ? from.source->next() : from.source->next_beside();
     if (piece.empty() && !from.pieces.empty()) return;
     if (piece.empty() || piece.size() > from.unread)
@@ -125,16 +127,17 @@ void frame_writer::pull(segment& from, std::size_t most) {
       continue;
     }
     from.pieces.push_back(piece);
+    pulled += piece.size();
   }
 }
 
-std::span<boost::asio::const_buffer const> frame_writer::next(std::size_t pieces) {
+std::span<boost::asio::const_buffer const> frame_writer::next(std::size_t pieces, std::size_t bytes) {
   next_.clear();
   given_ = 0;
   for (auto& s : segments_) {
     if (next_.size() + 1 + pieces > buffers_max) break;
     ++given_;
-    if (s.unread > 0 && s.pieces.empty()) pull(s, pieces);
+    if (s.unread > 0 && s.pieces.empty()) pull(s, pieces, bytes);
     if (s.gone < s.bytes.size())
       next_.emplace_back(s.bytes.data() + s.gone, s.bytes.size() - s.gone);
     for (auto const& piece : std::span(s.pieces).subspan(s.first)) next_.emplace_back(piece.data(), piece.size());
