@@ -316,10 +316,14 @@ class dense_store {
     auto const weight = static_cast<T>(u.weight);
     stored* const chunks = chunks_.get();
     block_memory const* const memory = memory_;
+    stored const* made = nullptr;  // the last one; where there is no place in the memory it would be made each time
     for (std::size_t const n = u.rows.size(); i < n && at.group(rows[i]) == group; ++i) {
       if (i + rows_ahead < n) detail::prefetch(at(rows[i + rows_ahead]), 0, sizeof(T));
       stored& c = chunks[at.chunk(rows[i])];
-      if (!detail::stays_in_place(c.values, memory)) [[unlikely]] make_writable(c);
+      if (!detail::stays_in_place(c.values, memory) && made != &c) [[unlikely]] {
+        make_writable(c);
+        made = &c;
+      }
       c.values.template mutable_as<T>()[at.within(rows[i])] += weight * values[i];
     }
     return i;
