@@ -45,7 +45,7 @@ class locator {
     for (std::uint64_t const k : keys) all &= k < shape_.rows;
     return all;
   }
-  /// The server that holds every row, under its key; none where there are several, or one holds them otherwise.
+  /// The server that holds every row, under its key; none where there are several.
   [[nodiscard]] std::optional<server_id> only_server() const noexcept {
     if (!layout_) return shape_.servers == 1 ? std::optional(server_id{0}) : std::nullopt;
     auto const runs = layout_->runs();

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "rubato/core/assert.hpp"
 #include "rubato/core/clock.hpp"
 #include "rubato/core/raw_array.hpp"
 #include "rubato/partition/locator.hpp"
@@ -54,6 +55,7 @@ class missing_rows {
   /// One server has all of them, in its slot in this order: there are no `places`, and no index is set.
   void set_only_server(server_id s) noexcept { only_server_ = s; }
   void add(std::uint64_t k, std::size_t position) {
+    RUBATO_ASSERT(!whole_list_);
     if (size_ == rows_.size()) grow(std::max<std::size_t>(16, 2 * size_));
     keys_[size_] = k;
     rows_[size_++] = {position, 0};

@@ -295,7 +295,8 @@ class replica_of final : public replica {
     if (p.has_own())
       for (std::size_t i = 0; i < fetched.size(); ++i)
         add_own(p, p.slot.stamp.included, p.slot.rows[i], values.data() + i * row_bytes_);
-    if (out != nullptr) std::memcpy(out, values.data(), values.size());
+    RUBATO_ASSERT(values.size() == fetched.size() * row_bytes_);
+    if (out != nullptr) std::memcpy(out, values.data(), fetched.size() * row_bytes_);
     recent_.set_all(p.slot.stamp.server_clock, p.slot.values);
     recent_.keep(fetched.keys());
     return p.slot.stamp.server_clock;

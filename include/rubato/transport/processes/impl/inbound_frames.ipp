@@ -245,7 +245,8 @@ void inbound_frames::prepare(std::size_t table, wire::part_size const& p, bool c
 void inbound_frames::check_rows(std::size_t table, std::vector<std::uint64_t> const& rows,
                                 bool once) const {
   if (!holds_all(table, rows)) {
-    auto const bad = std::ranges::find_if(rows, [&](std::uint64_t row) { return !holds(table, row); });
+    auto bad = std::ranges::find_if(rows, [&](std::uint64_t row) { return !holds(table, row); });
+    if (bad == rows.end()) bad = rows.begin();  // a user's partition that says one thing of many, another of each
     throw wire::frame_error("row " + std::to_string(*bad) + " of table " + std::to_string(table) +
                             ", which is not on this server");
   }
