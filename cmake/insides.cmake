@@ -3,7 +3,8 @@
 set(rubato_insides impl server wire transport/fibers transport/processes transport/threads)
 # ... and, of folders that are the users', these.
 list(APPEND rubato_insides
-  core/assert core/flat core/large_pages core/mix core/optional_mutex core/portable_math core/raw_array core/row_map
+  core/assert core/flat core/large_pages core/mix core/optional_mutex core/portable_math core/raw_array core/row_index
+  core/row_map
   core/short_list core/slab core/start_thread core/table
   net/link net/proof
   peer/hop_core peer/hop_node peer/hop_rules peer/local_parameters peer/mailboxes
@@ -15,7 +16,7 @@ list(APPEND rubato_insides
   storage/chunk_memory storage/chunk_region storage/coding storage/dense_store storage/element_state
   storage/multi_version_store storage/on_demand_host storage/ordered_store
   storage/overlay storage/paged_store storage/shared_update storage/sparse_store storage/store_host storage/swap_file
-  storage/table_change storage/table_host storage/table_state storage/velocity storage/version_delta
+  storage/table_change storage/table_host storage/table_state storage/velocity storage/version_delta storage/writable_chunk
   task/parallelism_search task/stage_scheduler task/task_run
   testing/actor testing/expectations testing/ledger testing/observed_peers testing/observed_run testing/observer
   testing/peer_observer testing/text

@@ -52,8 +52,8 @@ void append_frame(some_bytes& to, some_bytes const& body, std::size_t meta = 0) 
   to.insert(to.end(), body.begin(), body.end());
 }
 
-/// A line on which all is there: each read gets as much as it has room for, and at most `at_once`. Returns how much each
-/// took.
+/// A line on which all is there: each read gets as much as it has room for, and at most `at_once`. Returns how much
+/// each took.
 std::vector<std::size_t> read_all(net::frame_reader& reader, net::frame_receiver& owner, some_bytes const& sent,
                                   std::size_t at_once = std::numeric_limits<std::size_t>::max()) {
   std::vector<std::size_t> reads;

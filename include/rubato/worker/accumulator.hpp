@@ -24,8 +24,8 @@ using row_slots = row_map<std::size_t>;  // row → index in a keyed update
 
 /// Where an update, const or not, has a row's values; nullptr where it has none. A whole one needs no slots.
 template <class Update>
-[[nodiscard]] auto find_row(Update& u, row_slots const* slots, std::uint64_t row,
-                            std::size_t row_bytes) noexcept -> decltype(u.values.data()) {
+[[nodiscard]] auto find_row(Update& u, row_slots const* slots, std::uint64_t row, std::size_t row_bytes) noexcept
+    -> decltype(u.values.data()) {
   if (u.whole) return u.values.data() + static_cast<std::size_t>(row) * row_bytes;
   if (slots == nullptr) return nullptr;
   auto const at = slots->find(row);
@@ -87,7 +87,7 @@ class accumulator {
   }
 
   /// Whether `append_row` may be called for up to so many rows: nothing is there, and these are fewer than half.
-  [[nodiscard]] bool may_start(std::size_t count) const noexcept { return empty() && (rows_ == 0 || 2 * count < rows_); }
+  [[nodiscard]] bool may_start(std::size_t n) const noexcept { return empty() && (rows_ == 0 || 2 * n < rows_); }
   /// Adds a row that is not there. Such rows are indexed once one is looked for, which most often none is.
   /// @pre `may_start`, or only this function has been called since
   template <parameter T>
@@ -97,7 +97,6 @@ class accumulator {
     auto* const to = reinterpret_cast<T*>(new_row(row));
     for (std::size_t i = 0; i < row_bytes_ / sizeof(T); ++i) to[i] = T{} + from[i];
   }
-
   /// The same for many.
   template <parameter T>
   void append_rows(std::span<std::uint64_t const> rows, T const* from) {

@@ -33,8 +33,8 @@ class state_body final : public net::body_source {
 };
 
 /// The rows of a table that holds every row, each chunk as it is when its turn comes: holds no more chunks at a time
-/// than the network asks for, at most sixteen, however slow the reader is. For eager visibility, where chunks may differ
-/// by commits anyway.
+/// than the network asks for, at most sixteen, however slow the reader is. For eager visibility, where chunks may
+/// differ by commits anyway.
 class live_body final : public net::body_source {
  public:
   /// @param bytes of all rows @param to_come what is yet to be taken from tables is kept in it, this body's share too
