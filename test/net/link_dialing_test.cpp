@@ -233,6 +233,14 @@ TEST_CASE("link: who is slow to say welcome is not near, unless nothing can be i
   peer->send(header_of(welcome_kind), {});
   peer->flush();
   REQUIRE(l.until([&] { return l.dialer->is_up(); }));
+  for (std::size_t i = 0; i < 50; ++i) {  // until what TCP has measured is short
+    l.dialer->send(header_of(plain), {});
+    l.dialer->flush();
+    REQUIRE(l.until([&] { return heard.ended == 2 + i; }));
+    peer->send(header_of(plain), {});
+    peer->flush();
+    REQUIRE(l.until([&] { return l.at_dialer.plain_bodies.size() == 1 + i; }));
+  }
   CHECK(l.dialer->is_near() == !over_tcp);
   peer->close();
   REQUIRE(l.until([&] { return l.at_dialer.breaks == 1; }));
