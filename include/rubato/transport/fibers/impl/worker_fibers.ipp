@@ -321,15 +321,18 @@ void worker_fibers::warm_up(event const& next) const noexcept {
   if (next.what == event::commit)
     return prefetch(&under_way_.commits[next.detail], 0, sizeof(under_way::commit));
   footprint const& f = footprints_[next.worker];
-  constexpr std::ptrdiff_t part = 400;  // of a replica, the first server's
+  constexpr std::ptrdiff_t rest = 448;  // of a replica, which lies before its part for the first server
+  constexpr std::ptrdiff_t part = 400;  // that part
+  constexpr std::ptrdiff_t own = 128;   // in it, what a worker alone uses comes before where its answers go
+  constexpr std::ptrdiff_t start = 64;  // of a participant, the same
   if (next.what == event::request) {    // the worker goes on sleeping
-    prefetch(f.participant, 64, sizeof(worker_fiber));
-    return prefetch(f.replica, 128, part);  // where the answer goes
+    prefetch(f.participant, start, sizeof(worker_fiber));
+    return prefetch(f.replica, own, part);
   }
   if (next.what == event::resume || next.what == event::reply) fibers_->warm_up(f.fiber);
   prefetch(f.participant, 0, sizeof(worker_fiber));
   prefetch(f.handle.data(), 0, std::ssize(f.handle));
-  prefetch(f.replica, -448, part);  // allocated right after the rest of the replica
+  prefetch(f.replica, -rest, part);
 }
 
 // ---- reports
