@@ -152,11 +152,13 @@ TEMPLATE_TEST_CASE("sparse_store: folding equals a sequential loop over a map, b
   threading const threads = GENERATE(threading::single, threading::multiple);
   sparse_store<TestType> store({.width = width, .threads = threads});
   std::map<std::uint64_t, std::vector<TestType>> expected;
-  std::vector<std::uint64_t> const first{17};
-  std::vector<TestType> start{TestType{4}, TestType{5}};
-  start.resize(width);
+  std::vector<std::uint64_t> const first{17, ~std::uint64_t{0}};
+  std::vector<TestType> start{TestType{4}, TestType{5}, TestType{6}, TestType{7}};
+  start.resize(2 * width);
   store.assign({.keyed = true, .rows = first, .values = start});
-  expected[17] = start;
+  auto const second = start.begin() + static_cast<std::ptrdiff_t>(width);
+  expected[first[0]] = {start.begin(), second};
+  expected[first[1]] = {second, start.end()};
   random_stream random(5);
   for (int i = 0; i < 50; ++i) {
     std::vector<std::uint64_t> rows;

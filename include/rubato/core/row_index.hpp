@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "rubato/core/large_pages.hpp"
@@ -12,47 +13,57 @@
 
 namespace rubato::detail {
 
-/// Numbers rows in the order in which they are added, and finds them by their hashes, `mix64` of each, of which it goes
-/// by the lower bits. Rows are never taken out. Beside a `row_map` it can have what it will look at fetched before, and
-/// takes two thirds of the memory: 32 to 64 bytes a row. Not synchronized.
+/// Small values by rows, which it finds by their hashes, `mix64` of each, of which it goes by the lower bits. Rows are
+/// never taken out. Beside a `row_map` it can have what it will look at fetched before, and takes two thirds of the
+/// memory: 32 to 64 bytes a row with a value of up to 8. Not synchronized.
+template <class Value>
 class row_index {
  public:
-  static constexpr std::size_t none = ~std::size_t{0};
-
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return buckets_.size() * sizeof(bucket); }
 
   /// A row of this hash will be looked for.
   void expect(std::uint64_t hash) const noexcept { prefetch_to_read(buckets_.data() + (hash & mask_)); }
-  /// Its number; `none` where it has not been added.
-  [[nodiscard]] std::size_t find(std::uint64_t row, std::uint64_t hash) const noexcept {
-    if (size_ == 0) return none;
+  /// Its value, until another row is added; nullptr where it has not been.
+  [[nodiscard]] Value const* find(std::uint64_t row, std::uint64_t hash) const noexcept {
+    if (row == unused) [[unlikely]] return of_unused_ ? &*of_unused_ : nullptr;
+    if (buckets_.empty()) return nullptr;
     bucket const& b = buckets_[place_of(row, hash)];
-    return b.number == 0 ? none : b.number - 1;
+    return b.row == row ? &b.value : nullptr;
   }
-  /// @pre it has not been added
-  void add(std::uint64_t row, std::uint64_t hash) {
+  [[nodiscard]] Value* find(std::uint64_t row, std::uint64_t hash) noexcept {
+    return const_cast<Value*>(static_cast<row_index const&>(*this).find(row, hash));
+  }
+  /// Returns where its value is now, as `find` does. @pre it has not been added
+  Value* add(std::uint64_t row, std::uint64_t hash, Value value) {
     if (2 * (size_ + 1) > buckets_.size()) grow();
-    buckets_[place_of(row, hash)] = {row, ++size_};
+    ++size_;
+    if (row == unused) [[unlikely]] return &of_unused_.emplace(value);
+    bucket& b = buckets_[place_of(row, hash)];
+    b = {row, value};
+    return &b.value;
   }
 
-  /// Calls `f(row, number)` for each, in no order.
+  /// Calls `f(row, value)` for each, in no order.
   template <class F>
   void for_each(F f) const {
     for (bucket const& b : buckets_)
-      if (b.number != 0) f(b.row, static_cast<std::size_t>(b.number - 1));
+      if (b.row != unused) f(b.row, b.value);
+    if (of_unused_) f(unused, *of_unused_);
   }
 
  private:
+  /// Says of a bucket that nothing is in it; so the row of this number is kept beside them.
+  static constexpr std::uint64_t unused = ~std::uint64_t{0};
   struct bucket {
-    std::uint64_t row;
-    std::uint64_t number;  ///< from 1; 0: nothing is here
+    std::uint64_t row = unused;
+    Value value{};
   };
 
   /// Where the row is, or would be: there is room, as at most half of them are taken.
   [[nodiscard]] std::size_t place_of(std::uint64_t row, std::uint64_t hash) const noexcept {
     std::size_t at = static_cast<std::size_t>(hash) & mask_;
-    while (buckets_[at].number != 0 && buckets_[at].row != row) at = (at + 1) & mask_;
+    while (buckets_[at].row != row && buckets_[at].row != unused) at = (at + 1) & mask_;
     return at;
   }
 
@@ -61,10 +72,11 @@ class row_index {
     larger.swap(buckets_);
     mask_ = buckets_.size() - 1;
     for (bucket const& b : larger)
-      if (b.number != 0) buckets_[place_of(b.row, mix64(b.row))] = b;
+      if (b.row != unused) buckets_[place_of(b.row, mix64(b.row))] = b;
   }
 
   std::vector<bucket, array_allocator<bucket>> buckets_;
+  std::optional<Value> of_unused_;
   std::size_t mask_ = 0;
   std::size_t size_ = 0;
 };

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "rubato/core/large_pages.hpp"
@@ -36,24 +37,22 @@ class sparse_store {
   }
 
   void assign(row_values<T> const& u) {
-    for_each_row(u.rows, touching(u.rows), [&](T* to, std::size_t i) {
-      std::copy_n(u.values.data() + i * width_, width_, to);
+    for_each_row<true>(u.rows, [&](T* to, std::size_t i, auto width) {
+      std::copy_n(u.values.data() + i * width, width, to);
     });
   }
 
   void fold(std::span<weighted_update<T> const> step) {
     for (auto const& u : step)
-      for_each_row(u.rows, touching(u.rows), [&](T* to, std::size_t i) {
-        detail::add_row(to, u.values.data() + i * width_, width_, u.weight);
+      for_each_row<true>(u.rows, [&](T* to, std::size_t i, auto width) {
+        detail::add_row(to, u.values.data() + i * width, width, u.weight);
       });
   }
 
   void read(std::span<std::uint64_t const> rows, T* out) const {
-    auto const find = [rows](stripe const& s, entry const& e) { return s.slots.find(rows[e.place], e.hash); };
-    for_each_row(rows, find, [&](T const* from, std::size_t i) {
-      if (from == nullptr) std::fill_n(out + i * width_, width_, T{});
-      else if (width_ == 1) out[i] = *from;
-      else std::copy_n(from, width_, out + i * width_);
+    for_each_row<false>(rows, [out](T const* from, std::size_t i, auto width) {
+      if (from == nullptr) std::fill_n(out + i * width, std::size_t{width}, T{});
+      else std::copy_n(from, std::size_t{width}, out + i * width);
     });
   }
 
@@ -61,9 +60,17 @@ class sparse_store {
     for (stripe& s : stripes_) {
       std::lock_guard const guard(s.lock);
       std::size_t const first = keys.size();
-      keys.resize(first + s.slots.size());
-      s.slots.for_each([&](std::uint64_t row, std::size_t slot) { keys[first + slot] = row; });
-      values.insert(values.end(), s.values.begin(), s.values.end());
+      keys.resize(first + s.size());
+      if (width_ == 1) {
+        std::size_t next = first;
+        s.ones.for_each([&](std::uint64_t row, T value) {
+          keys[next++] = row;
+          values.push_back(value);
+        });
+      } else {
+        s.slots.for_each([&](std::uint64_t row, std::size_t slot) { keys[first + slot] = row; });
+        values.insert(values.end(), s.values.begin(), s.values.end());
+      }
     }
   }
 
@@ -71,7 +78,7 @@ class sparse_store {
     std::size_t total = 0;
     for (stripe& s : stripes_) {
       std::lock_guard const guard(s.lock);
-      total += s.values.capacity() * sizeof(T) + s.slots.bytes();
+      total += s.ones.bytes() + s.slots.bytes() + s.values.capacity() * sizeof(T);
     }
     return total;
   }
@@ -79,9 +86,14 @@ class sparse_store {
  private:
   struct stripe {
     optional_mutex lock;
-    detail::row_index slots;  // where a row's values are
+    // Rows of one element have it where they are found: elsewhere it would be memory of its own to wait for.
+    detail::row_index<T> ones;
+    detail::row_index<std::size_t> slots;  // of wider ones, where their values are
     std::vector<T, detail::array_allocator<T>> values;
+
+    [[nodiscard]] std::size_t size() const noexcept { return ones.size() + slots.size(); }
   };
+  static constexpr std::size_t no_slot = ~std::size_t{0};
   /// A row of a list.
   struct entry {
     std::uint64_t hash;
@@ -99,46 +111,35 @@ class sparse_store {
   [[nodiscard]] std::size_t number_of_stripe(std::uint64_t hash) const noexcept { return hash >> hash_shift_; }
   [[nodiscard]] stripe& stripe_of(entry const& e) const noexcept { return stripes_[number_of_stripe(e.hash)]; }
 
-  /// Finds rows of this list, which are made zero when they are touched for the first time.
-  auto touching(std::span<std::uint64_t const> rows) {
-    return [this, rows](stripe& s, entry const& e) {
-      std::size_t const known = s.slots.find(rows[e.place], e.hash);
-      if (known != detail::row_index::none) return known;
-      std::size_t const slot = s.slots.size();
-      s.values.resize((slot + 1) * width_);  // first, as there may be no room
-      s.slots.add(rows[e.place], e.hash);
-      return slot;
-    };
-  }
-
-  /// Calls `f(values, i)` for each row under its stripe's lock, where `find(stripe, entry)` says which slot it has;
-  /// nullptr: none.
-  template <class Find, class F>
-  void for_each_row(std::span<std::uint64_t const> rows, Find find, F f) const {
-    if (threads_ == threading::single) return for_each_in_order(rows, find, f);
+  /// Calls `f(values, i, width)` for each row under its stripe's lock. One that has not been touched is made zero where
+  /// this touches it; else its values are nullptr.
+  template <bool Touch, class F>
+  void for_each_row(std::span<std::uint64_t const> rows, F f) const {
+    if (threads_ == threading::single) return for_each_in_order<Touch>(rows, f);
     constexpr std::size_t many = 4 * stripes;
-    if (rows.size() >= many) return for_each_by_stripe(rows, find, f);
+    if (rows.size() >= many) return for_each_by_stripe<Touch>(rows, f);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       entry const e{detail::mix64(rows[i]), i};
       stripe& s = stripe_of(e);
       std::lock_guard const guard(s.lock);
-      use({&e, 1}, [&s](entry const&) -> stripe& { return s; }, find, f);
+      use<Touch>(rows, {&e, 1}, [&s](entry const&) -> stripe& { return s; }, f);
     }
   }
 
-  template <class Find, class F>
-  void for_each_in_order(std::span<std::uint64_t const> rows, Find find, F f) const {
+  template <bool Touch, class F>
+  void for_each_in_order(std::span<std::uint64_t const> rows, F f) const {
     std::array<entry, rows_at_once> some;
     for (std::size_t i = 0; i < rows.size();) {
       std::size_t n = 0;
       for (; n < rows_at_once && i < rows.size(); ++n, ++i) some[n] = {detail::mix64(rows[i]), i};
-      use(std::span<entry const>(some).first(n), [this](entry const& e) -> stripe& { return stripe_of(e); }, find, f);
+      use<Touch>(rows, std::span<entry const>(some).first(n),
+                 [this](entry const& e) -> stripe& { return stripe_of(e); }, f);
     }
   }
 
   /// Stripe by stripe: with a lock for each row, each would wait for the memory of the one before.
-  template <class Find, class F>
-  void for_each_by_stripe(std::span<std::uint64_t const> rows, Find find, F f) const {
+  template <bool Touch, class F>
+  void for_each_by_stripe(std::span<std::uint64_t const> rows, F f) const {
     std::array<std::size_t, stripes + 1> ends{};
     for (std::uint64_t const row : rows) ++ends[number_of_stripe(detail::mix64(row)) + 1];
     for (std::size_t s = 0; s < stripes; ++s) ends[s + 1] += ends[s];
@@ -154,28 +155,49 @@ class sparse_store {
       std::lock_guard const guard(s.lock);
       for (std::size_t n = 0; at != ends[i]; at += n) {
         n = std::min(rows_at_once, ends[i] - at);
-        use({&all[at], n}, [&s](entry const&) -> stripe& { return s; }, find, f);
+        use<Touch>(rows, {&all[at], n}, [&s](entry const&) -> stripe& { return s; }, f);
       }
     }
   }
 
-  /// For a few rows, under the locks: has all of them fetched before it waits for the first, and their values before it
-  /// needs any. `of(entry)` is a row's stripe.
-  template <class Of, class Find, class F>
-  void use(std::span<entry const> some, Of of, Find find, F f) const {
+  /// For a few rows of a list, under the locks: has all of them fetched before it waits for the first, and their values
+  /// before it needs any. `of(entry)` is a row's stripe.
+  template <bool Touch, class Of, class F>
+  void use(std::span<std::uint64_t const> rows, std::span<entry const> some, Of of, F f) const {
+    if (width_ == 1) {
+      for (entry const& e : some) of(e).ones.expect(e.hash);
+      for (entry const& e : some) f(one_of<Touch>(of(e), rows[e.place], e.hash), e.place, width_of_one);
+      return;
+    }
     std::array<std::size_t, rows_at_once> slots;
     for (entry const& e : some) of(e).slots.expect(e.hash);
     for (std::size_t k = 0; k < some.size(); ++k) {
       stripe& s = of(some[k]);
-      slots[k] = find(s, some[k]);
-      if (slots[k] != detail::row_index::none) detail::prefetch(s.values.data() + slots[k] * width_, 0, sizeof(T));
+      slots[k] = slot_of<Touch>(s, rows[some[k].place], some[k].hash);
+      if (slots[k] != no_slot) detail::prefetch(s.values.data() + slots[k] * width_, 0, sizeof(T));
     }
     for (std::size_t k = 0; k < some.size(); ++k) {
       T* const values = of(some[k]).values.data();
-      f(slots[k] == detail::row_index::none ? nullptr : values + slots[k] * width_, some[k].place);
+      f(slots[k] == no_slot ? nullptr : values + slots[k] * width_, some[k].place, width_);
     }
   }
 
+  template <bool Touch>
+  [[nodiscard]] static T* one_of(stripe& s, std::uint64_t row, std::uint64_t hash) {
+    T* const known = s.ones.find(row, hash);
+    return Touch && known == nullptr ? s.ones.add(row, hash, T{}) : known;
+  }
+
+  template <bool Touch>
+  [[nodiscard]] std::size_t slot_of(stripe& s, std::uint64_t row, std::uint64_t hash) const {
+    if (std::size_t const* const known = s.slots.find(row, hash)) return *known;
+    if (!Touch) return no_slot;
+    std::size_t const slot = s.slots.size();
+    s.values.resize((slot + 1) * width_);  // first, as there may be no room
+    return *s.slots.add(row, hash, slot);
+  }
+
+  static constexpr std::integral_constant<std::size_t, 1> width_of_one{};
   static constexpr std::size_t rows_at_once = 32;
 
   std::size_t width_;
