@@ -37,14 +37,6 @@ float value_of(row_cache<>& rows, std::uint64_t k) {
 
 }  // namespace
 
-TEST_CASE("recent_fetch: keys ascend if none comes twice or before a smaller one") {
-  CHECK(ascend(keys{}));
-  CHECK(ascend(keys{4}));
-  CHECK(ascend(keys{1, 2, 9}));
-  CHECK_FALSE(ascend(keys{1, 2, 2}));
-  CHECK_FALSE(ascend(keys{2, 1}));
-}
-
 TEST_CASE("recent_fetch: rows move to where they are found by key, as they were fetched") {
   recent_fetch f = fetched({2, 3, 8}, {4, 6, 5});
   row_cache<> rows(row_bytes);

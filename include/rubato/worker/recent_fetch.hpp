@@ -14,11 +14,6 @@
 
 namespace rubato {
 
-/// Whether no key occurs twice, as their order shows.
-[[nodiscard]] inline bool ascend(std::span<std::uint64_t const> keys) noexcept {
-  return std::ranges::adjacent_find(keys, [](auto a, auto b) { return a >= b; }) == keys.end();
-}
-
 /// The rows of one fetch as they have come, without the index that a `row_cache` makes of them: most are pushed to once,
 /// by the same list of keys, and given up with the clock. Not synchronized.
 class recent_fetch {
@@ -47,7 +42,7 @@ class recent_fetch {
     std::swap(values_, values);
   }
 
-  /// They are these, which ascend. Until then there are none: something may fail in between.
+  /// They are these, all different. Until then there are none: something may fail in between.
   void keep(std::span<std::uint64_t const> keys) noexcept { keys_.assign(keys.begin(), keys.end()); }
 
   /// Whether a push to this list of rows is to all that are here, and nothing else.

@@ -13,6 +13,7 @@
 #include "rubato/core/assert.hpp"
 #include "rubato/core/clock.hpp"
 #include "rubato/core/raw_array.hpp"
+#include "rubato/core/repeated_row.hpp"
 #include "rubato/partition/locator.hpp"
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/read_slot.hpp"
@@ -256,7 +257,7 @@ class replica {
     if (!recent_.empty()) recent_.move_to(rows_, row_bytes_);
   }
   /// Whether a fetch of these rows may stay as it comes.
-  [[nodiscard]] bool may_stay(std::span<std::uint64_t const> keys) const noexcept;
+  [[nodiscard]] bool may_stay(std::span<std::uint64_t const> keys);
   template <class F>
   void for_each_run(std::uint32_t server, F f) const {
     layout const& rows = where_.rows();
@@ -279,6 +280,7 @@ class replica {
   bool answers_coded_;
   recent_fetch recent_;  ///< rows that are not in `rows_`; only where that has no capacity
   row_cache<> rows_;
+  detail::repeated_row repeated_;
 };
 
 /// A protocol's filter, and the worker whose it is.

@@ -57,9 +57,9 @@ class row_cache {
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
   [[nodiscard]] bool limited() const noexcept { return capacity_ != 0; }
-  /// O(rows that are here · log keys). @pre the keys ascend
+  /// O(keys).
   [[nodiscard]] bool has_none_of(std::span<std::uint64_t const> keys) const noexcept {
-    return std::ranges::none_of(entries_, [&](auto const& e) { return std::ranges::binary_search(keys, e.first); });
+    return entries_.empty() || std::ranges::none_of(keys, [this](std::uint64_t k) { return entries_.contains(k); });
   }
 
   [[nodiscard]] entry const* find(std::uint64_t k) const noexcept {

@@ -101,10 +101,10 @@ void replica::mark_fetched(fetch_mark const& mark) {
   base_pays_ = false;
 }
 
-bool replica::may_stay(std::span<std::uint64_t const> keys) const noexcept {
+bool replica::may_stay(std::span<std::uint64_t const> keys) {
   constexpr std::size_t worth_looking_for = 16;
-  if (rows_.limited() || rows_.size() * worth_looking_for > keys.size() || !ascend(keys)) return false;
-  return rows_.has_none_of(keys);
+  if (rows_.limited() || rows_.size() * worth_looking_for > keys.size()) return false;
+  return rows_.has_none_of(keys) && !repeated_.find(keys);
 }
 
 namespace detail {
@@ -319,11 +319,11 @@ class replica_of final : public replica {
   }
 
   /// Whether these are the first rows since the last commit, few, and none of them twice.
-  [[nodiscard]] bool starts_update(std::span<std::uint64_t const> keys, bool known_to_ascend) const noexcept {
+  [[nodiscard]] bool starts_update(std::span<std::uint64_t const> keys, bool known_to_differ) {
     if (keys.size() < 2) return false;
     for (std::uint32_t s = 0; s < parts_.size(); ++s)
       if (!parts_[s].own.may_start(keys.size())) return false;
-    return known_to_ascend || ascend(keys);
+    return known_to_differ || !repeated_.find(keys);
   }
 
   [[nodiscard]] layout::place place_of(std::span<std::uint64_t const> keys, std::size_t i) const noexcept {

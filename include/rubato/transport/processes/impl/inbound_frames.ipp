@@ -9,14 +9,13 @@
 #include <utility>
 
 #include "rubato/core/rare.hpp"
-#include "rubato/core/row_map.hpp"
 #include "rubato/transport/processes/inbound_frames.hpp"
 #include "rubato/transport/processes/question.hpp"
 
 namespace rubato::detail {
 
 std::uint64_t inbound_frames::room() const noexcept {
-  std::uint64_t all = 0;
+  std::uint64_t all = repeated_.bytes();
   for (update_buffer const& part : parts_)
     if (part) all += part->held_bytes();
   for (raw_array const& values : coded_) all += values.size_bytes();
@@ -243,19 +242,16 @@ void inbound_frames::prepare(std::size_t table, wire::part_size const& p, bool c
 }
 
 void inbound_frames::check_rows(std::size_t table, std::vector<std::uint64_t> const& rows,
-                                bool once) const {
+                                bool once) {
   if (!holds_all(table, rows)) {
     auto bad = std::ranges::find_if(rows, [&](std::uint64_t row) { return !holds(table, row); });
     if (bad == rows.end()) bad = rows.begin();  // a user's partition that says one thing of many, another of each
     throw wire::frame_error("row " + std::to_string(*bad) + " of table " + std::to_string(table) +
                             ", which is not on this server");
   }
-  auto const descends = [](std::uint64_t a, std::uint64_t b) { return a >= b; };
-  if (!once || std::ranges::adjacent_find(rows, descends) == rows.end()) return;
-  row_map<std::size_t> seen;
-  for (std::uint64_t const row : rows)
-    if (!seen.try_emplace(row, 0).second)
-      throw wire::frame_error("an update names row " + std::to_string(row) + " twice");
+  if (!once) return;
+  if (auto const twice = repeated_.find(rows))
+    throw wire::frame_error("an update names row " + std::to_string(*twice) + " twice");
 }
 
 void inbound_frames::check_finite(std::size_t table, std::span<std::byte const> values) {
