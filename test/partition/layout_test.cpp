@@ -68,6 +68,15 @@ TEST_CASE("layout: local rows are dense from 0 in the order of the keys, for eve
   check_against_counting(last_one_only, {.rows = 20, .servers = 3});
 }
 
+TEST_CASE("layout: rows are found where many short runs are beside a few long ones") {
+  std::vector<std::uint64_t> firsts;
+  for (std::uint64_t k = 0; k < 40; ++k) firsts.push_back(k);
+  for (std::uint64_t k = 0; k < 40; ++k) firsts.push_back(30'000 + 3 * k);
+  check_against_counting(key_ranges(firsts), {.rows = 1 << 16, .servers = 80});
+  firsts.push_back((1 << 16) - 1);
+  check_against_counting(key_ranges(firsts), {.rows = 1 << 16, .servers = 81});
+}
+
 TEST_CASE("layout: with more servers than rows some servers hold nothing") {
   layout const where(range{}, {.rows = 3, .servers = 8});
   std::uint64_t rows = 0;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <span>
 #include <vector>
 
@@ -20,8 +19,9 @@ void check_server(server_id s, key k, table_shape shape);
 /// Where the rows of a bounded table lie: a partition, worked out once.
 ///
 /// Each server holds its rows in the order of their keys, numbered from 0 (*local rows*).
-/// Immutable, so it is shared by all workers and servers. Memory is O(runs), about 40 bytes each, `locate` and
-/// `runs_of` O(log runs); a run is a stretch of consecutive keys on one server.
+/// Immutable, so it is shared by all workers and servers. Memory is O(runs), 44 to 48 bytes each, or 32 KiB. `locate` is
+/// O(1) where runs are about as long as each other, and else, as `runs_of`, O(log runs); a run is a stretch of
+/// consecutive keys on one server.
 class layout {
  public:
   /// A stretch of consecutive keys on one server.
@@ -65,22 +65,39 @@ class layout {
 
   /// @pre `k` is below `rows()`
   [[nodiscard]] place locate(key k) const noexcept {
-    run const* r = runs_.data();
-    if (runs_.size() > 1)
-      r = &*std::prev(std::upper_bound(
-          runs_.begin(), runs_.end(), k.value(),
-          [](std::uint64_t value, run const& candidate) { return value < candidate.first; }));
-    return {r->server, r->local_first + (k.value() - r->first)};
+    run const& r = runs_[run_of(k.value())];
+    return {r.server, r.local_first + (k.value() - r.first)};
   }
 
  private:
+  /// Between the runs of its stretch's first key and the next stretch's.
+  [[nodiscard]] std::size_t run_of(std::uint64_t k) const noexcept {
+    auto const stretch = static_cast<std::size_t>(k >> stretch_bits_);
+    std::size_t at = run_at_[stretch];
+    std::size_t const last = run_at_[stretch + 1];
+    constexpr std::size_t few = 8;
+    if (last - at > few) {
+      auto const begin = runs_.begin();
+      auto const later = std::upper_bound(begin + static_cast<std::ptrdiff_t>(at) + 1,
+                                          begin + static_cast<std::ptrdiff_t>(last) + 1, k,
+                                          [](std::uint64_t value, run const& r) { return value < r.first; });
+      return static_cast<std::size_t>(later - begin) - 1;
+    }
+    while (at < last && runs_[at + 1].first <= k) ++at;
+    return at;
+  }
+
   void add_runs(partition_rule const& partition, table_shape shape);
   void add_keys(partition_rule const& partition, table_shape shape);
   void add(key k, std::uint64_t rows, server_id s);
   void group_by_server();
+  void index();
 
   std::uint64_t rows_;
   std::vector<run> runs_;
+  // Stretches of 2^stretch_bits_ keys, and the run of the first key of each; behind them, the last run.
+  int stretch_bits_ = 0;
+  std::vector<std::size_t> run_at_;
   std::vector<std::uint64_t> rows_of_;
   std::vector<std::size_t> by_server_;  ///< places in `runs_`, server after server
   std::vector<std::size_t> first_of_;   ///< where a server's begin there

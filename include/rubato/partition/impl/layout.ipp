@@ -70,11 +70,12 @@ inline void check_layout(partition_rule const& partition, table_shape shape, std
 }  // namespace detail
 
 layout::layout(partition_rule const& partition, table_shape shape) : rows_(shape.rows) {
-  detail::check_layout(partition, shape, sizeof(run) + sizeof(std::size_t));
+  detail::check_layout(partition, shape, sizeof(run) + 2 * sizeof(std::size_t));
   rows_of_.resize(shape.servers, 0);
   if (shape.rows != 0 && partition.run_end(key{0}, shape)) add_runs(partition, shape);
   else add_keys(partition, shape);
   group_by_server();
+  index();
 }
 
 void layout::add_runs(partition_rule const& partition, table_shape shape) {
@@ -116,6 +117,21 @@ void layout::group_by_server() {
   by_server_.resize(runs_.size());
   std::vector<std::size_t> next(first_of_.begin(), first_of_.end() - 1);
   for (std::size_t i = 0; i < runs_.size(); ++i) by_server_[next[runs_[i].server.index()]++] = i;
+}
+
+/// As many stretches as there are runs, and where those are few more, so that seldom two are in one.
+void layout::index() {
+  if (rows_ == 0) return;
+  std::size_t const most = std::max(runs_.size(), std::min<std::size_t>(16 * runs_.size(), 4096));
+  while (((rows_ - 1) >> stretch_bits_) >= most) ++stretch_bits_;
+  std::uint64_t const stretches = ((rows_ - 1) >> stretch_bits_) + 1;
+  run_at_.reserve(static_cast<std::size_t>(stretches) + 1);
+  std::size_t at = 0;
+  for (std::uint64_t i = 0; i < stretches; ++i) {
+    while (at + 1 < runs_.size() && runs_[at + 1].first <= i << stretch_bits_) ++at;
+    run_at_.push_back(at);
+  }
+  run_at_.push_back(runs_.size() - 1);
 }
 
 std::span<std::size_t const> layout::runs_of(server_id s, std::uint64_t local) const noexcept {
