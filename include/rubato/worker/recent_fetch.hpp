@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rubato/core/raw_array.hpp"
+#include "rubato/partition/layout.hpp"
 #include "rubato/storage/arithmetic.hpp"
 #include "rubato/worker/row_cache.hpp"
 
@@ -42,8 +43,14 @@ class recent_fetch {
     std::swap(values_, values);
   }
 
-  /// They are these, all different. Until then there are none: something may fail in between.
-  void keep(std::span<std::uint64_t const> keys) noexcept { keys_.assign(keys.begin(), keys.end()); }
+  /// They are these, all different, and `places` says where each is, or nothing. Until then there are none: something may
+  /// fail in between. The keys take no memory that `start` has not taken.
+  void keep(std::span<std::uint64_t const> keys, std::span<layout::place const> places = {}) {
+    places_.assign(places.begin(), places.end());
+    keys_.assign(keys.begin(), keys.end());
+  }
+  /// As `keep` was told.
+  [[nodiscard]] std::span<layout::place const> places() const noexcept { return places_; }
 
   /// Whether a push to this list of rows is to all that are here, and nothing else.
   [[nodiscard]] bool is_of(std::span<std::uint64_t const> keys) const noexcept {
@@ -74,6 +81,7 @@ class recent_fetch {
 
  private:
   std::vector<std::uint64_t> keys_;
+  std::vector<layout::place> places_;
   std::vector<clock_index> clocks_;  // of the servers, by row
   raw_array values_;
   fetch_mark mark_{};

@@ -63,6 +63,10 @@ class missing_rows {
   }
 
   std::vector<layout::place> places;  ///< by row, where several servers may have them
+  /// The same, and nothing where one server has all.
+  [[nodiscard]] std::span<layout::place const> known_places() const noexcept {
+    return only_server_ ? std::span<layout::place const>() : std::span(places);
+  }
 
  private:
   struct row {

@@ -142,14 +142,15 @@ class replica_of final : public replica {
 
   void push_rows(std::span<std::uint64_t const> keys, std::byte const* bytes) override {
     auto const* const delta = reinterpret_cast<T const*>(bytes);
-    // Many at once: a partition may be the user's.
-    if (!where_.bounded() && !only_server_) where_.locate(keys, places_);
     bool const to_recent = recent_.is_of(keys);
+    // Many at once: a partition may be the user's. Those that were fetched last have been asked for.
+    if (!to_recent && !where_.bounded() && !only_server_) where_.locate(keys, places_);
+    std::span<layout::place const> const places = to_recent ? recent_.places() : places_;
     if (!to_recent) index_recent();
     fetched_rows_see([&] {
       bool const first = starts_update(keys, to_recent);
       if (first && only_server_) parts_[only_server_->index()].own.append_rows(keys, delta);
-      else push_to_own(keys, delta, first);
+      else push_to_own(keys, places, delta, first);
     });
     if (to_recent) return recent_.add(delta);
     for (std::size_t i = 0; i < keys.size(); ++i) rows_.add(keys[i], delta + i * width());
@@ -167,9 +168,10 @@ class replica_of final : public replica {
     }
   }
   /// Adds to what is to be committed; `first` says that it starts an update. @pre they have been located
-  void push_to_own(std::span<std::uint64_t const> keys, T const* delta, bool first) {
+  void push_to_own(std::span<std::uint64_t const> keys, std::span<layout::place const> places, T const* delta,
+                   bool first) {
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      layout::place const at = place_of(keys, i);
+      layout::place const at = place_of(keys, places, i);
       accumulator& own = parts_[at.server.index()].own;
       if (first) own.append_row(at.local, delta + i * width());
       else own.add_row(at.local, delta + i * width());
@@ -283,7 +285,7 @@ class replica_of final : public replica {
       if (out != nullptr) copy_row(seen, out + fetched.position(i) * row_bytes_);
       oldest = std::min(oldest, p.slot.stamp.server_clock);
     }
-    if (stays) recent_.keep(fetched.keys());
+    if (stays) recent_.keep(fetched.keys(), fetched.known_places());
     return oldest;
   }
 
@@ -326,9 +328,10 @@ class replica_of final : public replica {
     return known_to_differ || !repeated_.find(keys);
   }
 
-  [[nodiscard]] layout::place place_of(std::span<std::uint64_t const> keys, std::size_t i) const noexcept {
+  [[nodiscard]] layout::place place_of(std::span<std::uint64_t const> keys, std::span<layout::place const> places,
+                                       std::size_t i) const noexcept {
     if (only_server_) return {*only_server_, keys[i]};
-    return where_.bounded() ? where_.rows().locate(key{keys[i]}) : places_[i];
+    return places.empty() ? where_.rows().locate(key{keys[i]}) : places[i];
   }
 
   void copy_row(std::byte const* from, std::byte* to) const noexcept {
