@@ -77,6 +77,20 @@ TEST_CASE("layout: rows are found where many short runs are beside a few long on
   check_against_counting(key_ranges(firsts), {.rows = 1 << 16, .servers = 81});
 }
 
+TEST_CASE("layout: of as many rows as there can be, the first and the last of each run are found") {
+  for (std::uint64_t const rows : {std::uint64_t{1} << 63, (std::uint64_t{1} << 63) + 1, ~std::uint64_t{0}})
+    for (std::uint32_t const servers : {1U, 2U, 3U}) {
+      layout const where(range{}, {.rows = rows, .servers = servers});
+      REQUIRE(where.runs().size() == servers);
+      for (layout::run const& r : where.runs()) {
+        CHECK(where.locate(key{r.first}).server == r.server);
+        CHECK(where.locate(key{r.first}).local == 0);
+        CHECK(where.locate(key{r.first + r.rows - 1}).server == r.server);
+        CHECK(where.locate(key{r.first + r.rows - 1}).local == r.rows - 1);
+      }
+    }
+}
+
 TEST_CASE("layout: with more servers than rows some servers hold nothing") {
   layout const where(range{}, {.rows = 3, .servers = 8});
   std::uint64_t rows = 0;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <span>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/sparse.hpp>
 
+#include "failing_memory.hpp"
 #include "storage/updates.hpp"
 
 using namespace rubato;
@@ -209,21 +211,39 @@ TEST_CASE("sparse_store: what it collects comes after what is there already") {
   CHECK(values == std::vector<float>{3, 2});
 }
 
+TEST_CASE("sparse_store: where memory ends, what is collected has values for each row") {
+  std::size_t const width = GENERATE(1U, 2U);
+  std::size_t const ended = test::for_each_end_of_memory([&](auto attempt) {
+    sparse_store<double> store({.width = width});
+    std::vector<std::uint64_t> keys(50);
+    std::iota(keys.begin(), keys.end(), std::uint64_t{0});
+    update const u = keyed(keys, std::vector<double>(50 * width, 1.0));
+    attempt([&] { fold_one(store, u); });
+    touched_rows const all(store);
+    REQUIRE(all.values.size() == all.keys.size() * width);
+    fold_one(store, u);  // and all goes on
+    auto const rows = sorted(touched_rows(store), width);
+    REQUIRE(rows.size() == keys.size());
+    for (auto const& [k, row] : rows) REQUIRE((row.front() == 1.0 || row.front() == 2.0));
+  });
+  CHECK((ended > 0 || !test::memory_can_end()));
+}
+
 TEST_CASE("sparse_store: concurrent folds lose nothing, and no reader sees a torn row") {
-  constexpr std::size_t width = 64;
+  std::size_t const width = GENERATE(1U, 64U);
   sparse_store<std::int64_t> store({.width = width});
   std::atomic<int> folding = 3;
   std::atomic<int> torn = 0;
   {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 3; ++t)
-      threads.emplace_back([&store, &folding, t] {
+      threads.emplace_back([&store, &folding, t, width] {
         for (int i = 0; i < 200; ++i)
           fold_one(store, keyed({7, static_cast<std::uint64_t>(1000 * (t + 1) + i)},  // one new
                                 std::vector<std::int64_t>(2 * width, 1)));
         --folding;
       });
-    threads.emplace_back([&store, &folding, &torn] {
+    threads.emplace_back([&store, &folding, &torn, width] {
       std::vector<std::uint64_t> const rows{7, 1050};
       std::vector<std::int64_t> out(2 * width);
       do {

@@ -123,7 +123,8 @@ class forgetful_worker {
     std::vector<std::uint64_t> some;
     for (std::uint64_t row = 0; row < rows; ++row)
       if (random_() % 3 == 0) some.push_back(row);
-    if (random_() % 2 == 0) std::ranges::shuffle(some, random_);  // rows that ascend are kept in another way
+    if (random_() % 2 == 0) std::ranges::shuffle(some, random_);
+    if (!some.empty() && random_() % 4 == 0) some.push_back(some.front());  // then they are kept in another way
     return some;
   }
   rb::staleness staleness() {

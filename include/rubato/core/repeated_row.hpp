@@ -19,8 +19,8 @@ namespace rubato::detail {
   return std::ranges::adjacent_find(rows, [](auto a, auto b) { return a >= b; }) == rows.end();
 }
 
-/// Looks for rows that a list names twice. O(rows), without a look at memory where they ascend; O(rows · log rows) where
-/// their hashes have been made to meet. Keeps memory for the next list, 16 to 32 bytes a row. Not synchronized.
+/// Looks for rows that a list names twice. O(rows), without memory of its own where they ascend; O(rows · log rows)
+/// where their hashes have been made to meet. Keeps memory for the next list, 16 to 32 bytes a row. Not synchronized.
 class repeated_row {
  public:
   /// One that is there twice; none where all are different.
@@ -29,11 +29,12 @@ class repeated_row {
     if (rows.size() >= std::numeric_limits<place>::max()) return find_in_order(rows);
     std::size_t const size = std::bit_ceil(4 * rows.size());
     places_.assign(size, 0);
+    std::size_t looks = 0;  // at places that others have taken: seven rows make one, where hashes are as by chance
     for (std::size_t i = 0; i < rows.size(); ++i) {
       std::size_t at = static_cast<std::size_t>(mix64(rows[i])) & (size - 1);
-      for (int looks = 0; places_[at] != 0; at = (at + 1) & (size - 1)) {
+      for (; places_[at] != 0; at = (at + 1) & (size - 1)) {
         if (rows[places_[at] - 1] == rows[i]) return rows[i];
-        if (++looks == looks_max) return find_in_order(rows);
+        if (++looks > 4 * rows.size()) return find_in_order(rows);
       }
       places_[at] = static_cast<place>(i + 1);
     }
@@ -44,9 +45,8 @@ class repeated_row {
 
  private:
   using place = std::uint32_t;  // in the list, from 1
-  static constexpr int looks_max = 64;
 
-  [[nodiscard]] static std::optional<std::uint64_t> find_in_order(std::span<std::uint64_t const> rows) {
+  [[nodiscard, gnu::noinline]] static std::optional<std::uint64_t> find_in_order(std::span<std::uint64_t const> rows) {
     std::vector<std::uint64_t> sorted(rows.begin(), rows.end());
     std::ranges::sort(sorted);
     auto const twice = std::ranges::adjacent_find(sorted);

@@ -19,9 +19,9 @@ void check_server(server_id s, key k, table_shape shape);
 /// Where the rows of a bounded table lie: a partition, worked out once.
 ///
 /// Each server holds its rows in the order of their keys, numbered from 0 (*local rows*).
-/// Immutable, so it is shared by all workers and servers. Memory is O(runs), 44 to 48 bytes each, or 32 KiB. `locate` is
-/// O(1) where runs are about as long as each other, and else, as `runs_of`, O(log runs); a run is a stretch of
-/// consecutive keys on one server.
+/// Immutable, so it is shared by all workers and servers. Memory is O(runs), 44 to 48 bytes each, and 32 KiB at most
+/// where they are few. `locate` is O(1) where runs are about as long as each other, and else, as `runs_of`,
+/// O(log runs); a run is a stretch of consecutive keys on one server.
 class layout {
  public:
   /// A stretch of consecutive keys on one server.

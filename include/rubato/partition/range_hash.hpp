@@ -17,7 +17,7 @@ struct range_hash {
 
   [[nodiscard]] constexpr server_id server_of(key k, table_shape shape) const noexcept {
     if (shape.servers == 1) return server_id{0};
-    // Divisions are what it costs: for many keys of an unbounded table a quarter of the time of a pull.
+    // Divisions are what it costs, and an unbounded table asks for each key: three, not five.
     std::uint64_t const servers = shape.servers;
     std::uint64_t const run = k.value() / run_rows(shape);
     std::uint64_t const turn = run / servers;

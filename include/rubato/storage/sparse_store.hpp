@@ -38,7 +38,7 @@ class sparse_store {
 
   void assign(row_values<T> const& u) {
     for_each_row<true>(u.rows, [&](T* to, std::size_t i, auto width) {
-      std::copy_n(u.values.data() + i * width, width, to);
+      std::copy_n(u.values.data() + i * width, std::size_t{width}, to);
     });
   }
 
@@ -63,13 +63,16 @@ class sparse_store {
       keys.resize(first + s.size());
       if (width_ == 1) {
         std::size_t next = first;
+        values.resize(values.size() + s.size());
+        T* value_of = values.data() + values.size() - s.size();
         s.ones.for_each([&](std::uint64_t row, T value) {
           keys[next++] = row;
-          values.push_back(value);
+          *value_of++ = value;
         });
       } else {
         s.slots.for_each([&](std::uint64_t row, std::size_t slot) { keys[first + slot] = row; });
-        values.insert(values.end(), s.values.begin(), s.values.end());
+        T const* const from = s.values.data();  // behind these may be one of a row for which there was no room
+        values.insert(values.end(), from, from + s.size() * width_);
       }
     }
   }

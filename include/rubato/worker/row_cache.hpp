@@ -12,6 +12,7 @@
 #include "rubato/core/clock.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/core/raw_array.hpp"
+#include "rubato/core/repeated_row.hpp"
 #include "rubato/core/row_map.hpp"
 #include "rubato/storage/arithmetic.hpp"
 
@@ -57,9 +58,12 @@ class row_cache {
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
   [[nodiscard]] bool limited() const noexcept { return capacity_ != 0; }
-  /// O(keys).
+  /// O(rows that are here · log keys) where the keys ascend, else O(keys).
   [[nodiscard]] bool has_none_of(std::span<std::uint64_t const> keys) const noexcept {
-    return entries_.empty() || std::ranges::none_of(keys, [this](std::uint64_t k) { return entries_.contains(k); });
+    if (entries_.empty()) return true;
+    if (!detail::ascend(keys))
+      return std::ranges::none_of(keys, [this](std::uint64_t k) { return entries_.contains(k); });
+    return std::ranges::none_of(entries_, [&](auto const& e) { return std::ranges::binary_search(keys, e.first); });
   }
 
   [[nodiscard]] entry const* find(std::uint64_t k) const noexcept {

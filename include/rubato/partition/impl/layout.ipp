@@ -119,7 +119,7 @@ void layout::group_by_server() {
   for (std::size_t i = 0; i < runs_.size(); ++i) by_server_[next[runs_[i].server.index()]++] = i;
 }
 
-/// As many stretches as there are runs, and where those are few more, so that seldom two are in one.
+/// As many stretches as there are runs, and where those are few, more, so that seldom two are in one.
 void layout::index() {
   if (rows_ == 0) return;
   std::size_t const most = std::max(runs_.size(), std::min<std::size_t>(16 * runs_.size(), 4096));

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "rubato/core/raw_array.hpp"
-#include "rubato/core/repeated_row.hpp"
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/messages.hpp"
 #include "rubato/server/read_slot.hpp"
@@ -104,7 +103,7 @@ class inbound_frames {
   void fold_window(shard& server);
   void fold_coded(shard& server, std::size_t table, std::size_t first, std::span<std::byte const> bytes, double weight);
   void decode(std::size_t table);
-  void check_rows(std::size_t table, std::vector<std::uint64_t> const& rows, bool once);
+  void check_rows(std::size_t table, std::vector<std::uint64_t> const& rows, bool once) const;
   void check_finite(std::size_t table, std::span<std::byte const> values);
   [[nodiscard]] bool holds_all(std::size_t table, std::span<std::uint64_t const> rows) const;
   [[nodiscard]] bool holds(std::size_t table, std::uint64_t row) const;
@@ -121,7 +120,6 @@ class inbound_frames {
   std::vector<update_buffer> parts_;  ///< by table
   std::vector<raw_array> coded_;      ///< by table: values that a codec has written
   std::vector<std::byte> piece_;      ///< of such, as they are folded
-  repeated_row repeated_;
   asked_read question_;
   bool has_cut_ = false;
   clock_index cut_c_min_{};

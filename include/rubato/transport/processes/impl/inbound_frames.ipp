@@ -9,13 +9,14 @@
 #include <utility>
 
 #include "rubato/core/rare.hpp"
+#include "rubato/core/repeated_row.hpp"
 #include "rubato/transport/processes/inbound_frames.hpp"
 #include "rubato/transport/processes/question.hpp"
 
 namespace rubato::detail {
 
 std::uint64_t inbound_frames::room() const noexcept {
-  std::uint64_t all = repeated_.bytes();
+  std::uint64_t all = 0;
   for (update_buffer const& part : parts_)
     if (part) all += part->held_bytes();
   for (raw_array const& values : coded_) all += values.size_bytes();
@@ -242,7 +243,7 @@ void inbound_frames::prepare(std::size_t table, wire::part_size const& p, bool c
 }
 
 void inbound_frames::check_rows(std::size_t table, std::vector<std::uint64_t> const& rows,
-                                bool once) {
+                                bool once) const {
   if (!holds_all(table, rows)) {
     auto bad = std::ranges::find_if(rows, [&](std::uint64_t row) { return !holds(table, row); });
     if (bad == rows.end()) bad = rows.begin();  // a user's partition that says one thing of many, another of each
@@ -250,7 +251,7 @@ void inbound_frames::check_rows(std::size_t table, std::vector<std::uint64_t> co
                             ", which is not on this server");
   }
   if (!once) return;
-  if (auto const twice = repeated_.find(rows))
+  if (auto const twice = repeated_row().find(rows))
     throw wire::frame_error("an update names row " + std::to_string(*twice) + " twice");
 }
 
