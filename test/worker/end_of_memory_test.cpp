@@ -61,12 +61,13 @@ struct reads {
 };
 
 template <class Transport>
-void read_without_memory(Transport const& where, rb::rules const& p, bool together, int fails_at) {
+void read_without_memory(Transport const& where, rb::rules const& p, bool together, bool in_order, int fails_at) {
   using all_rows = rb::dense<std::int64_t, rb::sum>;
   std::size_t const times = rb::test::for_each_end_of_memory([&](auto attempt) {
     rb::cluster c{where, p, all_rows{.rows = rows}, rb::sparse<std::int64_t, rb::sum>{}, all_rows{.rows = rows}};
     c.run([&](auto& w) {
       reads r;
+      if (!in_order) std::swap(r.some.front(), r.some.back());
       for (int clock = 1; clock <= clocks; ++clock) {
         w[rb::table<0>].push(integers(rows, 1));
         w[rb::table<1>].push(r.some, integers(r.some.size(), 1));
@@ -92,10 +93,11 @@ void read_without_memory(Transport const& where, rb::rules const& p, bool togeth
 
 TEST_CASE("reads in whose middle memory ends may be done again", "[threads]") {
   bool const together = GENERATE(false, true);
+  bool const in_order = GENERATE(false, true);  // of keys
   int const fails_at = GENERATE(1, 2);
   rb::rules const p = GENERATE(rb::rules(rb::asp{}), rb::rules(rb::ssp{.staleness = 2}));
-  read_without_memory(rb::in_process{.workers = 1, .servers = 2}, p, together, fails_at);
-  read_without_memory(rb::in_process{.workers = 1, .servers = 2, .process_cache = true}, p, together, fails_at);
+  read_without_memory(rb::in_process{.workers = 1, .servers = 2}, p, together, in_order, fails_at);
+  read_without_memory(rb::in_process{.workers = 1, .servers = 2, .process_cache = true}, p, together, in_order, fails_at);
 }
 
 namespace {
