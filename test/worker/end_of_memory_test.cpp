@@ -97,7 +97,8 @@ TEST_CASE("reads in whose middle memory ends may be done again", "[threads]") {
   int const fails_at = GENERATE(1, 2);
   rb::rules const p = GENERATE(rb::rules(rb::asp{}), rb::rules(rb::ssp{.staleness = 2}));
   read_without_memory(rb::in_process{.workers = 1, .servers = 2}, p, together, in_order, fails_at);
-  read_without_memory(rb::in_process{.workers = 1, .servers = 2, .process_cache = true}, p, together, in_order, fails_at);
+  read_without_memory(rb::in_process{.workers = 1, .servers = 2, .process_cache = true}, p, together, in_order,
+                      fails_at);
 }
 
 namespace {

@@ -38,7 +38,7 @@ key row_of(std::uint64_t i, bool sparse) {
 std::vector<key> draw_keys(random_stream& random, bool sparse, bool again) {
   std::vector<key> keys;
   std::set<std::uint64_t> named;
-  for (std::uint64_t i = random.below(40) + 1; i != 0; --i)
+  for (std::uint64_t i = random.below(random.chance(0.3) ? 2 : 40) + 1; i != 0; --i)
     if (std::uint64_t const row = random.below(rows_count); named.insert(row).second)
       keys.push_back(row_of(row, sparse));
   random.shuffle(std::span(keys));

@@ -15,8 +15,8 @@
 #include "rubato/server/read_slot.hpp"
 #include "rubato/worker/argument_check.hpp"
 #include "rubato/worker/endpoint.hpp"
-#include "rubato/worker/pacer.hpp"
 #include "rubato/worker/missing_rows.hpp"
+#include "rubato/worker/pacer.hpp"
 #include "rubato/worker/pull_wish.hpp"
 #include "rubato/worker/replica.hpp"
 

@@ -43,8 +43,8 @@ class recent_fetch {
     std::swap(values_, values);
   }
 
-  /// They are these, all different, and `places` says where each is, or nothing. Until then there are none: something may
-  /// fail in between. The keys take no memory that `start` has not taken.
+  /// They are these, all different, and `places` says where each is, or nothing. Until then there are none: something
+  /// may fail in between. The keys take no memory that `start` has not taken.
   void keep(std::span<std::uint64_t const> keys, std::span<layout::place const> places = {}) {
     places_.assign(places.begin(), places.end());
     keys_.assign(keys.begin(), keys.end());

@@ -113,8 +113,8 @@ class worker_table {
     worker_.push_whole(number_, bytes_of(delta), delta.size());
   }
   /// Adds to the rows named by `keys`; one that is named twice gets both. O(keys × width); quickest where it is the
-  /// clock's first push, to keys none of which is named twice, and quicker still to those that were pulled last, in their
-  /// order: then nothing is looked up.
+  /// clock's first push, to keys none of which is named twice, and quicker still to those that were pulled last, in
+  /// their order: then nothing is looked up.
   template <key_range Keys>
   void push(Keys const& keys, flat<T const> delta) const {
     worker_.push_rows(number_, numbers(keys), bytes_of(delta), delta.size());
