@@ -36,15 +36,15 @@ key row_of(std::uint64_t i, bool sparse) {
 
 /// Up to forty keys in any order. `again`: some are named more than once.
 std::vector<key> draw_keys(random_stream& random, bool sparse, bool again) {
-  std::vector<key> keys;
+  std::vector<key> list;
   std::set<std::uint64_t> named;
   for (std::uint64_t i = random.below(random.chance(0.3) ? 2 : 40) + 1; i != 0; --i)
     if (std::uint64_t const row = random.below(rows_count); named.insert(row).second)
-      keys.push_back(row_of(row, sparse));
-  random.shuffle(std::span(keys));
+      list.push_back(row_of(row, sparse));
+  random.shuffle(std::span(list));
   if (again)
-    for (std::uint64_t i = random.below(4) + 1; i != 0; --i) keys.push_back(keys[random.below(keys.size())]);
-  return keys;
+    for (std::uint64_t i = random.below(4) + 1; i != 0; --i) list.push_back(list[random.below(list.size())]);
+  return list;
 }
 
 /// What the rows of a table are: integers, so that sums are exact.
@@ -58,22 +58,22 @@ void read_and_change(std::uint64_t seed, Table const& table, std::size_t width, 
   expected_rows all;
   std::size_t wrong = 0;
   c.run([&](auto& worker) {
-    std::vector<key> keys;
+    std::vector<key> list;
     std::vector<float> out, delta;
     for (int i = 0; i < 60; ++i) {
-      if (keys.empty() || random.chance(0.7)) keys = draw_keys(random, sparse, random.chance(0.3));
+      if (list.empty() || random.chance(0.7)) list = draw_keys(random, sparse, random.chance(0.3));
       if (random.chance(0.5)) {
-        out.assign(keys.size() * width, -1.0F);
-        worker.pull(keys, out);
-        for (std::size_t k = 0; k < out.size(); ++k) wrong += out[k] != all[keys[k / width].value()][k % width] ? 1 : 0;
+        out.assign(list.size() * width, -1.0F);
+        worker.pull(list, out);
+        for (std::size_t k = 0; k < out.size(); ++k) wrong += out[k] != all[list[k / width].value()][k % width] ? 1 : 0;
       }
       if (random.chance(0.6)) {
         delta.clear();
-        for (std::size_t k = 0; k < keys.size() * width; ++k) {
+        for (std::size_t k = 0; k < list.size() * width; ++k) {
           delta.push_back(static_cast<float>(random.below(100)));
-          all[keys[k / width].value()][k % width] += delta.back();
+          all[list[k / width].value()][k % width] += delta.back();
         }
-        worker.push(keys, delta);
+        worker.push(list, delta);
       }
       if (random.chance(0.3)) worker.commit();
     }
