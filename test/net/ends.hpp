@@ -256,14 +256,17 @@ class raw_socket {
     got.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
     return got;
   }
-  /// Runs the network until so many bytes have come, or the other end has closed.
+  /// Runs the network until so many bytes have come, or the other end has closed, or nothing more comes.
   [[nodiscard]] bytes read_exactly(net::network& network, std::size_t size) {
     bytes all;
-    (void)run_until(network, [&] {
-      auto const some = read(size - all.size());
-      all.insert(all.end(), some.begin(), some.end());
-      return all.size() == size || ended_;
-    });
+    bool comes = true;
+    while (comes && all.size() < size && !ended_) {
+      comes = run_until(network, [&] {
+        auto const some = read(std::min<std::size_t>(size - all.size(), 1 << 18));  // memory for them is zeroed first
+        all.insert(all.end(), some.begin(), some.end());
+        return !some.empty() || ended_;
+      });
+    }
     return all;
   }
   /// Whether the other end has closed by now; what it has said is dropped.
