@@ -25,14 +25,11 @@ class row_index {
   /// A row of this hash will be looked for.
   void expect(std::uint64_t hash) const noexcept { prefetch_to_read(buckets_.data() + (hash & mask_)); }
   /// Its value, until another row is added; nullptr where it has not been.
-  [[nodiscard]] Value const* find(std::uint64_t row, std::uint64_t hash) const noexcept {
+  [[nodiscard]] Value* find(std::uint64_t row, std::uint64_t hash) noexcept {
     if (row == unused) [[unlikely]] return of_unused_ ? &*of_unused_ : nullptr;
     if (buckets_.empty()) return nullptr;
-    bucket const& b = buckets_[place_of(row, hash)];
+    bucket& b = buckets_[place_of(row, hash)];
     return b.row == row ? &b.value : nullptr;
-  }
-  [[nodiscard]] Value* find(std::uint64_t row, std::uint64_t hash) noexcept {
-    return const_cast<Value*>(static_cast<row_index const&>(*this).find(row, hash));
   }
   /// Returns where its value is now, as `find` does. @pre it has not been added
   Value* add(std::uint64_t row, std::uint64_t hash, Value value) {
