@@ -26,6 +26,8 @@
 #include <utility>
 #include <vector>
 
+#include "patience.hpp"
+
 namespace rubato::test {
 
 using namespace std::chrono_literals;
@@ -53,7 +55,7 @@ inline bytes pattern(std::size_t size, std::size_t salt = 0) {
 /// Runs the network until the condition holds; false when it does not within a generous time.
 template <class Condition>
 [[nodiscard]] bool run_until(net::network& network, Condition condition,
-                             std::chrono::milliseconds limit = 5s) {
+                             std::chrono::milliseconds limit = patience) {
   auto const end = net::network::clock::now() + limit;
   while (!condition()) {
     if (net::network::clock::now() >= end) return false;
@@ -199,7 +201,7 @@ struct pair_of_ends_over {
     REQUIRE(until([&] { return client && !accepted.empty(); }));
   }
   template <class Condition>
-  [[nodiscard]] bool until(Condition condition, std::chrono::milliseconds limit = 5s) {
+  [[nodiscard]] bool until(Condition condition, std::chrono::milliseconds limit = patience) {
     return run_until(network, condition, limit);
   }
   [[nodiscard]] net::connection& server() { return *accepted.at(0); }

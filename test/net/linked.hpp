@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "ends.hpp"
+#include "patience.hpp"
 
 namespace rubato::test {
 
@@ -121,10 +122,10 @@ struct linked {
     if (!l) l = std::make_unique<net::link>(network, at_listener, limits, "worker 7");
     l->adopt(std::move(fresh), said);
   }
-  void dial(std::chrono::milliseconds patience = 5s) { dial(listener->bound(), patience); }
-  void dial(net::address const& to, std::chrono::milliseconds patience) {
+  void dial(std::chrono::milliseconds limit = patience) { dial(listener->bound(), limit); }
+  void dial(net::address const& to, std::chrono::milliseconds limit) {
     dialer = std::make_unique<net::link>(network, at_dialer, limits, "server 1");
-    dialer->dial(to, {}, {.number = 7, .incarnation = 1, .session = 42, .received = 0}, patience);
+    dialer->dial(to, {}, {.number = 7, .incarnation = 1, .session = 42, .received = 0}, limit);
   }
   void connect() {
     dial();
@@ -135,7 +136,7 @@ struct linked {
   }
   net::link& other() { return *adopted.at(42); }
   template <class Condition>
-  [[nodiscard]] bool until(Condition c, std::chrono::milliseconds limit = 5s) {
+  [[nodiscard]] bool until(Condition c, std::chrono::milliseconds limit = patience) {
     return run_until(network, c, limit);
   }
   /// Connects without a link, and says this.

@@ -13,6 +13,7 @@
 
 #include "certificates.hpp"
 #include "ends.hpp"
+#include "patience.hpp"
 
 using namespace rubato;
 using namespace rubato::test;
@@ -120,7 +121,7 @@ void check_exchange(pair_of_ends& ends, std::size_t size) {
 /// As for a network, of streams by themselves.
 template <class Condition>
 bool run_until(boost::asio::io_context& context, Condition condition) {
-  auto const end = net::network::clock::now() + 5s;
+  auto const end = net::network::clock::now() + test::patience;
   while (!condition()) {
     if (net::network::clock::now() >= end) return false;
     context.restart();  // it stops when there is nothing to wait for
@@ -146,7 +147,7 @@ std::string opened_for(std::string const& name) {
     auto made = std::make_shared<net::opening>(
         net::host_of(context), net::tls_stream(tls, std::move(socket), mine, host), mine, "", net::connection_options{},
         std::move(done));
-    made->start(net::network::clock::now() + 5s);
+    made->start(net::network::clock::now() + test::patience);
     return made;
   };
   int calls = 0;

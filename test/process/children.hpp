@@ -10,13 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "patience.hpp"
+
 namespace rubato::test {
 
 using words = std::vector<std::string>;
 using variables = std::map<std::string, std::string>;
-
-/// How long anything may take before a test gives up: sanitizers make processes slow.
-inline constexpr std::chrono::seconds patience{60};
 
 /// Whether `what` holds before the patience is over.
 [[nodiscard]] bool comes_true(std::function<bool()> const& what);

@@ -31,6 +31,8 @@
 #include <vector>
 
 #include "asleep.hpp"
+#include "patience.hpp"
+#include "seeds.hpp"
 #include "src/tools/launch/options.hpp"
 #include "src/tools/launch/output.hpp"
 
@@ -65,7 +67,7 @@ bool matches(std::string const& text, std::string const& pattern) {
 }
 
 bool comes_true(std::function<bool()> const& what) {
-  auto const deadline = std::chrono::steady_clock::now() + 20s;
+  auto const deadline = std::chrono::steady_clock::now() + test::patience;
   while (!what()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(2ms);
@@ -122,6 +124,7 @@ class launched {
     int status = 0;
     bool const ended = comes_true([&] {
       meanwhile();
+      send_again();
       return ::waitpid(id_, &status, WNOHANG) == id_;
     });
     if (!ended) FAIL("still there: " << family());
@@ -134,18 +137,27 @@ class launched {
   }
 
   void make_file(std::string const& name) const { std::ofstream(scratch_ / name) << "\n"; }
-  void send(int signal) const { REQUIRE(::kill(id_, signal) == 0); }
+  void send(int signal) {
+    REQUIRE(::kill(id_, signal) == 0);
+    sent_ = {signal, std::chrono::steady_clock::now()};
+  }
 
   [[nodiscard]] std::string file(std::string const& name) const {
     return content_of(scratch_ / name);
   }
-  void await_file(std::string const& name) const {
+  void await_file(std::string const& name) {
     CAPTURE(name, file("errors"));
-    REQUIRE(comes_true([&] { return file(name).find('\n') != std::string::npos; }));
+    REQUIRE(comes_true([&] {
+      send_again();
+      return file(name).find('\n') != std::string::npos;
+    }));
   }
-  void await_error(std::string const& text) const {
+  void await_error(std::string const& text) {
     CAPTURE(text, file("errors"));
-    REQUIRE(comes_true([&] { return file("errors").find(text) != std::string::npos; }));
+    REQUIRE(comes_true([&] {
+      send_again();
+      return file("errors").find(text) != std::string::npos;
+    }));
   }
   // It and all that it has started wait for somebody else.
   void await_standstill() const {
@@ -153,6 +165,11 @@ class launched {
   }
 
  private:
+  /// Under the thread sanitizer a signal is missing once in a while: what has had no effect for so long is sent again.
+  void send_again() {
+    if (test::sanitized() && id_ > 0 && sent_ && std::chrono::steady_clock::now() - sent_->at > 10s) send(sent_->signal);
+  }
+
   static std::vector<char*> pointers_to(words& lines) {
     std::vector<char*> pointers;
     for (auto& line : lines) pointers.push_back(line.data());
@@ -202,6 +219,11 @@ class launched {
 
   std::filesystem::path scratch_;
   pid_t id_ = 0;
+  struct sent_signal {
+    int signal;
+    std::chrono::steady_clock::time_point at;
+  };
+  std::optional<sent_signal> sent_;
 };
 
 // What a launcher writes to, of a kind that may hold it up, and that nobody reads until a test

@@ -25,6 +25,7 @@
 
 #include "asleep.hpp"
 #include "no_more_files.hpp"
+#include "patience.hpp"
 #include "process/children.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/net/deployment.hpp"
@@ -637,7 +638,7 @@ TEST_CASE("SIGTERM ends a server that waits for others, and nothing is left") {
   CHECK(std::string(said.data(), static_cast<std::size_t>(n)).starts_with("listening on " + place + "."));
   CHECK(access(place.c_str() + 5, F_OK) == 0);
   kill(child, SIGTERM);
-  auto const deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  auto const deadline = std::chrono::steady_clock::now() + test::patience;
   int status = 0;
   pid_t ended = 0;
   while (ended == 0 && std::chrono::steady_clock::now() < deadline) {

@@ -25,6 +25,7 @@
 #include <rubato/transport/in_process.hpp>
 #include <rubato/transport/tcp.hpp>
 
+#include "patience.hpp"
 #include "transport/processes/serving.hpp"
 
 using namespace rubato;
@@ -267,7 +268,7 @@ namespace {
 /// Waits without a call to the library, as a worker does that computes.
 template <class Condition>
 void compute_until(Condition condition, std::string const& otherwise) {
-  auto const end = std::chrono::steady_clock::now() + 10s;
+  auto const end = std::chrono::steady_clock::now() + test::patience;
   while (!condition()) {
     expect(std::chrono::steady_clock::now() < end, otherwise);
     std::this_thread::sleep_for(100us);

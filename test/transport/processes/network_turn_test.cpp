@@ -16,6 +16,8 @@
 
 #include <rubato/net/network.hpp>
 
+#include "patience.hpp"
+
 using namespace rubato;
 using rubato::detail::network_turn;
 using namespace std::chrono_literals;
@@ -153,7 +155,7 @@ TEST_CASE("beside a thread in the background who asks and waits hears the answer
   }
   // While nobody waits it is there for whatever comes, though nobody gives the turn back meanwhile.
   network.ask();
-  auto const end = std::chrono::steady_clock::now() + 10s;
+  auto const end = std::chrono::steady_clock::now() + test::patience;
   while (network.answers == 20 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
   CHECK(network.answered_by.load() == background.get_id());
   // But it is not while somebody stays, who comes back in a moment.

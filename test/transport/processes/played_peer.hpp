@@ -27,6 +27,7 @@
 #include <rubato/wire/messages.hpp>
 
 #include "net/ends.hpp"
+#include "patience.hpp"
 
 namespace rubato::test {
 
@@ -79,7 +80,7 @@ class played_peer final : detail::coordinator_user, net::link_user {
 
   /// Until `refused()` says something, or a generous time is over.
   void play() {
-    auto const end = network_.now() + 10s;
+    auto const end = network_.now() + patience;
     while (refused_.empty() && network_.now() < end) network_.run_one(network_.now() + 5ms);
   }
   /// Nobody dials it, from now on in vain.

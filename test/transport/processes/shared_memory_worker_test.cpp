@@ -21,6 +21,7 @@
 #include <rubato/transport/processes/read_question.hpp>
 #include <rubato/wire/messages.hpp>
 
+#include "patience.hpp"
 #include "transport/processes/worker_links_bench.hpp"
 
 using namespace rubato;
@@ -123,7 +124,7 @@ struct reader {
     slot.asked = selection::all;
     q.renew({}, slot, asked);
     self.links.ask(the_server, q);
-    auto const end = std::chrono::steady_clock::now() + 10s;
+    auto const end = std::chrono::steady_clock::now() + test::patience;
     bool const there = self.links.wait_for(asked, [&] { return std::chrono::steady_clock::now() > end; });
     if (!there) self.links.withdraw(asked);
     return there;

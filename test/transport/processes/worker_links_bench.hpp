@@ -31,6 +31,7 @@
 #include <rubato/wire/messages.hpp>
 
 #include "net/ends.hpp"
+#include "patience.hpp"
 
 namespace rubato::test::working_alone {
 
@@ -40,7 +41,7 @@ constexpr server_id the_server{0};
 /// generous time.
 template <class Condition>
 [[nodiscard]] bool comes_to_hold(Condition condition) {
-  auto const end = std::chrono::steady_clock::now() + 10s;
+  auto const end = std::chrono::steady_clock::now() + patience;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(1ms);
@@ -220,7 +221,7 @@ inline bool is_answered(detail::worker_links& links) {
   detail::inquiry asked;
   detail::count_question q(asked);
   links.ask(the_server, q);
-  auto const end = std::chrono::steady_clock::now() + 10s;
+  auto const end = std::chrono::steady_clock::now() + patience;
   bool const there = links.wait_for(asked, [&] { return std::chrono::steady_clock::now() > end; });
   links.withdraw(asked);
   return there;
