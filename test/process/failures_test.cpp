@@ -26,7 +26,8 @@ test::run_plan long_run(std::string const& on_loss, test::words options = {}) {
   return plan;
 }
 
-/// The same with an end, where it goes on without who is lost.
+/// The same with an end, where it goes on without who is lost. Whoever is killed on the way has to be there still: a
+/// longer pause gives the test time to.
 test::run_plan short_run(int clocks, test::words const& options = {}) {
   test::run_plan plan = long_run("go-on", options);
   plan.options.insert(plan.options.end(), {"--clocks", std::to_string(clocks)});
@@ -80,7 +81,7 @@ TEST_CASE("a killed worker ends the run for all, by name", "[process][loss]") {
 
 TEST_CASE("a run goes on without a killed worker, and keeps what it had committed",
           "[process][loss]") {
-  test::process_run run(short_run(150));
+  test::process_run run(short_run(150, {"--pause", "8000"}));
   await_clock(run.worker(1), 1, 20);
   run.worker(1).send(SIGKILL);
   std::string const failed = run.failures();
@@ -101,7 +102,7 @@ TEST_CASE("a run without the barrier goes on without a killed worker", "[process
   std::string const protocol =
       GENERATE("ssp:1", "asp", "con_sgd:1", "dyn_sgd:1", "dyn_sgd_cut:1", "ssp_strict:1");
   INFO(protocol);
-  auto plan = short_run(100, {"--protocol", protocol});
+  auto plan = short_run(100, {"--protocol", protocol, "--pause", "8000"});
   plan.program = test::program_of(protocol);
   test::process_run run(plan);
   await_clock(run.worker(0), 0, 20);
@@ -118,7 +119,7 @@ TEST_CASE("a run without the barrier goes on without a killed worker", "[process
 
 TEST_CASE("a process of several threads that is killed is lost with all of them",
           "[process][loss]") {
-  auto plan = short_run(100, {"--protocol", "ssp:2", "--threads", "2", "--columns", "6"});
+  auto plan = short_run(100, {"--protocol", "ssp:2", "--threads", "2", "--columns", "6", "--pause", "8000"});
   test::process_run run(plan);
   await_clock(run.worker(1), 3, 20);
   run.worker(1).send(SIGKILL);

@@ -151,6 +151,7 @@ void rows_sender::finish() {
 
 void rows_sender::wait_until_under_way(std::size_t bytes) {
   link_.flush();
+  network_->poll();  // or the time for the first connection ends while rows are made, and nobody has looked for it
   while (true) {
     // First: of a link that is over nothing is under way.
     if (ended_) throw lost_error("the process that is to have the tables was lost while they were sent: " + *ended_);
