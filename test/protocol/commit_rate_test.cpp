@@ -3,12 +3,17 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
+#include <rubato/core/random.hpp>
 #include <rubato/protocol/adsp.hpp>
 #include <rubato/protocol/concepts.hpp>
+
+#include "seeds.hpp"
 
 using namespace rubato;
 using namespace std::chrono_literals;
@@ -22,7 +27,7 @@ constexpr pace_point in_clock(std::int64_t c) {
 
 /// Four commits in the minute that starts at 100 s, by a worker that has made seven.
 constexpr commit_quota four_a_minute{
-    .start = time_point(100s), .period = 60s, .done = clock_index{7}, .commits = 4};
+    .start = time_point(100s), .period = 60s, .done = clock_index{7}, .commits = 4, .rate = 4};
 
 /// Due as soon as a step ends.
 bool goes_next(commit_due const& d) { return d.at == time_point::min() && d.steps == 1; }
@@ -56,6 +61,36 @@ TEST_CASE("commit_rate: commit number n is due at start + (n - done)*period/quot
   // The next order may come late: until then it goes on like that.
   CHECK(pace.due(in_clock(11)).at == at(175s));
   CHECK(pace.due(in_clock(8)).at == at(130s));  // numbers are absolute
+}
+
+TEST_CASE("commit_rate: where a checkpoint is late, who has caught up goes on like those who were on target") {
+  commit_rate on_target, behind;
+  on_target.follow({.start = at(60s), .period = 60s, .done = clock_index{2}, .commits = 2, .rate = 2}, in_clock(2));
+  behind.follow({.start = at(60s), .period = 60s, .done = clock_index{0}, .commits = 4, .rate = 2}, in_clock(0));
+  CHECK(on_target.due(in_clock(2)).at == at(90s));
+  CHECK(behind.due(in_clock(2)).at == at(105s));
+  for (commit_rate const& pace : {on_target, behind})
+    for (std::int64_t const c : {3, 4, 5, 6, 7}) CHECK(pace.due(in_clock(c)).at == at(60s + (c - 1) * 30s));
+  // As little may a commit start too early.
+  behind.spent(1h);
+  CHECK(behind.due(in_clock(3)).at == at(105s));
+  CHECK(behind.due(in_clock(4)).at == at(120s));
+}
+
+TEST_CASE("commit_rate: after a late checkpoint, too, those count in the new period that were not due before it") {
+  commit_rate pace;
+  pace.follow({.start = at(60s), .period = 60s, .done = clock_index{0}, .commits = 4, .rate = 2}, in_clock(0));
+  // By 240 s eight were due. The conductor had heard of seven; the ninth was made after the checkpoint.
+  pace.follow({.start = at(240s), .period = 60s, .done = clock_index{7}, .commits = 3, .rate = 2}, in_clock(9));
+  CHECK(pace.due(in_clock(8)).at == at(270s));
+  CHECK(pace.due(in_clock(9)).at == at(300s));
+}
+
+TEST_CASE("commit_rate: an order without a rate goes on at one commit a period") {
+  commit_rate pace;
+  pace.follow({.start = {}, .period = 60s, .done = clock_index{0}, .commits = 4}, in_clock(0));
+  pace.spent(1s);
+  CHECK(pace.due(in_clock(4)).at == at(119s));
 }
 
 TEST_CASE("commit_rate: a commit that was under way when the order was made counts: the others "
@@ -167,7 +202,7 @@ TEST_CASE("commit_rate: a commit is overdue if its time came with the checkpoint
 
 TEST_CASE("commit_rate: one that was to start early, but is due later, is not overdue") {
   commit_rate pace;
-  pace.follow({.start = {}, .period = 60s, .done = clock_index{0}, .commits = 6}, in_clock(0));
+  pace.follow({.start = {}, .period = 60s, .done = clock_index{0}, .commits = 6, .rate = 6}, in_clock(0));
   pace.spent(10s);
   CHECK(pace.due(in_clock(6)).at == at(60s));
   pace.follow({.start = at(60s), .period = 60s, .done = clock_index{6}, .commits = 6}, in_clock(6));
@@ -270,6 +305,79 @@ TEST_CASE("adsp: hands all it was told to its pace; its defaults are the paper's
   CHECK(o.first_rate == 5);
   CHECK_FALSE(o.search);
   CHECK(o.samples == 11);
+}
+
+namespace {
+
+/// ADSP's halves without a run around them: workers that commit when it is due but for those that stand still now and
+/// then, and a conductor that comes late to its checkpoints. Time goes on in milliseconds.
+class late_checkpoints {
+ public:
+  static constexpr std::int64_t rate = 5, period_ms = 20;
+
+  explicit late_checkpoints(std::uint64_t seed)
+      : random_(seed, 0xad5), conductor_({.check_period = period_ms * 1ms, .first_rate = rate, .search = false}) {
+    for (std::uint32_t w = 0; w < workers_.size(); ++w) conductor_.join(worker_id{w}, clock_index{0}, at(0s), orders_);
+  }
+
+  void go_to(std::int64_t ms) {
+    time_point const now = at(ms * 1ms);
+    for (std::uint32_t w = 0; w < workers_.size(); ++w) {
+      worker& one = workers_[w];
+      if (w != 0 && random_.below(200) == 0)
+        one.idle_until_ms = ms + static_cast<std::int64_t>(random_.below(3 * period_ms));
+      if (ms < one.idle_until_ms || one.pace.due(in_clock(one.clock)).at > now) continue;
+      conductor_.commit(worker_id{w}, clock_index{++one.clock}, now);
+    }
+    if (ms >= next_tick_ms_) tick(now);
+  }
+
+  /// The first worker never stands still.
+  [[nodiscard]] std::int64_t commits_of_first() const { return workers_.front().clock; }
+  [[nodiscard]] std::int64_t most_commits() const {
+    return std::ranges::max(workers_, {}, &worker::clock).clock;
+  }
+
+ private:
+  struct worker {
+    commit_rate pace;
+    std::int64_t clock = 0;
+    std::int64_t idle_until_ms = 0;
+  };
+
+  void tick(time_point now) {
+    orders_.clear();
+    conductor_.tick(now, orders_);
+    for (auto const& [to, order] : orders_) {
+      worker& w = workers_[to.index()];
+      w.pace.follow(order, in_clock(w.clock));
+    }
+    next_tick_ms_ = (conductor_.next_tick() - at(0s)) / 1ms;
+    if (random_.below(2) == 0) next_tick_ms_ += static_cast<std::int64_t>(random_.below(4 * period_ms));
+  }
+
+  random_stream random_;
+  rate_conductor conductor_;
+  pace_orders<commit_quota> orders_;
+  std::vector<worker> workers_ = std::vector<worker>(3);
+  std::int64_t next_tick_ms_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("adsp: however late the conductor comes to its checkpoints, workers commit at the rate") {
+  for (std::uint64_t i = 0; i < test::seed_count(300); ++i) {
+    std::uint64_t const seed = test::first_seed() + i;
+    INFO(test::repeat_by(seed));
+    late_checkpoints run(seed);
+    for (std::int64_t ms = 0; ms <= 2000; ++ms) {
+      run.go_to(ms);
+      INFO(ms << " ms");
+      std::int64_t const due = ms * late_checkpoints::rate / late_checkpoints::period_ms;
+      REQUIRE(run.most_commits() <= due + 1);
+      REQUIRE(run.commits_of_first() >= due - 1);
+    }
+  }
 }
 
 TEST_CASE("adsp: the server scales by 1/M unless a global rate is set, and nobody waits "

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -212,12 +213,38 @@ TEST_CASE("rate_conductor: what is committed after a checkpoint does not count t
   quotas = tick(c, 120s);
   check_quota(quotas[0], 120s, 3, 1);
   check_quota(quotas[1], 120s, 1, 3);
-  // Where checkpoints are missed, too.
+  // Where checkpoints are missed, neither.
   c.commit(worker_id{1}, clock_index{4}, at(200s));
+  c.commit(worker_id{0}, clock_index{5}, at(300s));
+  c.commit(worker_id{1}, clock_index{5}, at(301s));
   c.commit(worker_id{0}, clock_index{9}, at(310s));
   quotas = tick(c, 320s);
-  check_quota(quotas[0], 300s, 9, 1);
-  check_quota(quotas[1], 300s, 4, 6);
+  check_quota(quotas[0], 300s, 5, 2);
+  check_quota(quotas[1], 300s, 4, 3);
+}
+
+TEST_CASE("rate_conductor: what was due at a checkpoint after missed ones, and came a little later, counts for the "
+          "target, but no more than was due") {
+  for (std::int64_t const clock : {5, 6, 7, 20}) {
+    rate_conductor c = with_workers(2, 2);
+    (void)tick(c, 0s);  // by the checkpoint of 180 s the workers are to have made six
+    c.commit(worker_id{0}, clock_index{4}, at(150s));
+    c.commit(worker_id{0}, clock_index{clock}, at(185s));
+    auto quotas = tick(c, 190s);
+    std::int64_t const target = std::min<std::int64_t>(clock, 6) + 2;
+    CHECK(c.target() == target);
+    check_quota(quotas[0], 180s, 4, target - 4);
+    check_quota(quotas[1], 180s, 0, target);
+  }
+}
+
+TEST_CASE("rate_conductor: who was ahead before a checkpoint that others came to late draws the target along") {
+  rate_conductor c = with_workers(2, 1);
+  (void)tick(c, 0s);
+  c.commit(worker_id{0}, clock_index{30}, at(130s));
+  auto quotas = tick(c, 190s);
+  CHECK(c.target() == 31);
+  check_quota(quotas[0], 180s, 30, 1);
 }
 
 TEST_CASE("rate_conductor: with nobody there time goes on") {
@@ -270,7 +297,8 @@ TEST_CASE("rate_conductor: while the search probes, targets rise by the rate tha
   std::vector<std::int64_t> targets;
   std::vector<std::int64_t> rates;
   for (int p = 0; p < 7; ++p) {
-    (void)tick(c, p * 10s);
+    std::int64_t const ordered = tick(c, p * 10s)[0].rate;
+    CHECK(ordered == c.rate());
     for (; c.next_sample() < at((p + 1) * 10s);) c.observe(c.next_sample(), 5.0);
     targets.push_back(c.target());
     rates.push_back(c.rate());

@@ -16,8 +16,10 @@ namespace rubato {
 ///
 /// Commit number n is due at `start + (n − done)·Γ/quota`; it starts as much earlier as commits and
 /// the pulls after them usually take, at the first step boundary from there on. `done` and `quota`
-/// are the order's, but for commits that belong to the periods before: see `follow`. Before the
-/// first order no commit is due.
+/// are the order's, but for commits that belong to the periods before: see `follow`. Where the next
+/// order is late, commits beyond the quota are due at the rate R, which is what everybody on target
+/// will be asked for: at `Γ/quota` who has caught up would run ahead of the others and draw the target
+/// along. Before the first order no commit is due.
 ///
 /// Beside an admission that waits, mind joiners: one that joins counts as being on target, so its
 /// clock stays up to R behind the others'. A staleness of 2R or more lets nobody wait for it.
@@ -35,7 +37,7 @@ class commit_rate {
   [[nodiscard]] commit_due due(pace_point const& p) const noexcept {
     if (quota_.commits == 0) return {.at = time_point::max()};
     if (p.clock < overdue_below_) return {};
-    duration const interval = quota_.period / quota_.commits;
+    duration const interval = quota_.period / (is_beyond_quota(p.clock) ? quota_.rate : quota_.commits);
     return {.at = deadline(p.clock) - std::min(overhead_, interval)};
   }
 
@@ -51,6 +53,7 @@ class commit_rate {
     if (overdue) overdue_below_ = p.clock.next();
     std::int64_t const made = std::min(p.clock.value() + (overdue ? 1 : 0), due_by(order.start));
     quota_ = order;
+    quota_.rate = std::max<std::int64_t>(order.rate, 1);
     std::int64_t const unheard = made - order.done.value();
     if (unheard <= 0 || unheard >= order.commits) return;
     quota_.done = clock_index(made);
@@ -65,18 +68,27 @@ class commit_rate {
   [[nodiscard]] rate_conductor make_conductor() const { return rate_conductor(options_); }
 
  private:
+  /// Whether the commit that ends this clock is none of the quota's.
+  [[nodiscard]] bool is_beyond_quota(clock_index clock) const noexcept {
+    return distance(quota_.done, clock) >= quota_.commits;
+  }
+
   /// When the commit that ends this clock is to be done.
   [[nodiscard]] time_point deadline(clock_index clock) const noexcept {
     auto const number = static_cast<double>(distance(quota_.done, clock) + 1);
-    return quota_.start + stretch(quota_.period, number / static_cast<double>(quota_.commits));
+    auto const commits = static_cast<double>(quota_.commits);
+    double const periods =
+        is_beyond_quota(clock) ? 1 + (number - commits) / static_cast<double>(quota_.rate) : number / commits;
+    return quota_.start + stretch(quota_.period, periods);
   }
 
   /// The clock at which the worker was to be then by the order in force; none without one.
   [[nodiscard]] std::int64_t due_by(time_point t) const noexcept {
     if (quota_.commits == 0) return 0;
     double const periods = to_seconds(t - quota_.start) / to_seconds(quota_.period);
-    return quota_.done.value() +
-           static_cast<std::int64_t>(periods * static_cast<double>(quota_.commits) + rounding);
+    double const of_quota = std::min(periods, 1.0) * static_cast<double>(quota_.commits);
+    double const beyond = std::max(periods - 1, 0.0) * static_cast<double>(quota_.rate);
+    return quota_.done.value() + static_cast<std::int64_t>(of_quota + beyond + rounding);
   }
 
   static constexpr double rounding = 1e-9;

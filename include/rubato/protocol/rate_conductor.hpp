@@ -21,6 +21,7 @@ struct commit_quota {
   duration period{};         ///< Γ
   clock_index done{};        ///< the worker's clock, as far as the conductor had heard
   std::int64_t commits = 0;  ///< ΔC_i; at least 1 in an order
+  std::int64_t rate = 0;     ///< R: those that follow until the next order, if it is late, are so many a period
 };
 
 /// ADSP's half in the coordinator. At every checkpoint all workers get the quota that brings them to
@@ -52,12 +53,17 @@ class rate_conductor {
 
  private:
   struct member {
-    std::int64_t offset;   ///< `commits` − clock: a joiner's clock starts elsewhere
-    std::int64_t commits;  ///< c_i, as of the checkpoint that comes next, which may be called late
-    std::int64_t newest;   ///< with those made after it
+    std::int64_t offset;  ///< of numbers of commits over clocks: a joiner's clock starts elsewhere
+    std::int64_t newest;  ///< c_i, as far as heard of
+    time_point counted;   ///< the first checkpoint that counts the newest: one that is late may not
+    std::int64_t before;  ///< c_i, as of the checkpoint before that one
+
+    [[nodiscard]] std::int64_t commits(time_point checkpoint) const noexcept {
+      return counted <= checkpoint ? newest : before;
+    }
   };
 
-  void count_all() noexcept;
+  [[nodiscard]] time_point checkpoint_after(time_point t) const noexcept;
 
   duration period_;
   rate_search search_;
