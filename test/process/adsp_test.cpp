@@ -37,9 +37,12 @@ test::run_plan plan_of(std::string const& protocol, std::string const& on_loss,
 test::run_plan endless(std::string const& protocol, std::string const& on_loss) {
   return plan_of(protocol, on_loss, {"--pause", "2000", "--tells", "yes"});
 }
+/// Held before its last steps.
 test::run_plan with_an_end(std::string const& protocol) {
-  return plan_of(protocol, "go-on",
-                 {"--pause", "3000", "--tells", "yes", "--steps", std::to_string(steps)});
+  test::run_plan plan =
+      plan_of(protocol, "go-on", {"--pause", "1000", "--tells", "yes", "--steps", std::to_string(steps)});
+  plan.held_at = steps - 5;
+  return plan;
 }
 
 /// Runs of such protocols, side by side: for most of the time they pause.
@@ -98,6 +101,7 @@ TEST_CASE("the others go on without a killed worker, whatever the protocol", "[p
   test::process_run run(with_an_end(protocol));
   await_commits(run.worker(1), 1, 2);
   run.worker(1).send(SIGKILL);
+  run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed == "worker 1: 137\n");
@@ -156,6 +160,7 @@ TEST_CASE("a worker is let in again at once, though its earlier life might still
   bool const began = again.prints("began 1 ");
   INFO(run.errors());
   REQUIRE(began);
+  run.let_go();
   std::string const failed = run.failures();
   REQUIRE(failed.empty());
   CHECK(test::whole(run.worker(0), 0, columns) == steps);

@@ -26,11 +26,12 @@ test::run_plan long_run(std::string const& on_loss, test::words options = {}) {
   return plan;
 }
 
-/// The same with an end, where it goes on without who is lost. Whoever is killed on the way has to be there still: a
-/// longer pause gives the test time to.
+/// The same with an end, where it goes on without who is lost. It is held at clock 40 until the test has done what it
+/// does to a run under way.
 test::run_plan short_run(int clocks, test::words const& options = {}) {
   test::run_plan plan = long_run("go-on", options);
   plan.options.insert(plan.options.end(), {"--clocks", std::to_string(clocks)});
+  plan.held_at = 40;
   return plan;
 }
 
@@ -62,6 +63,21 @@ std::int64_t last_clock(test::child const& w) {
   return std::stoll(text.substr(text.find(' ') + 1));
 }
 
+/// Some clocks go by after this one, and then the run is held again.
+void pass_clocks(test::process_run& run, std::int64_t after) {
+  run.hold_at(after + 40);
+  INFO(run.errors());
+  REQUIRE(test::comes_true([&] { return last_clock(run.worker(0)) > after + 20; }));
+}
+
+/// A worker that has come to a run which was held for it.
+void await_joiner(test::process_run& run, test::child& joiner) {
+  bool const began = joiner.prints("began ");
+  INFO(run.errors());
+  REQUIRE(began);
+  run.let_go();
+}
+
 std::string named(char const* role, int rank, test::child const& c) {
   return std::string(role) + " " + std::to_string(rank) + " (process " + std::to_string(c.id()) +
          ") was lost";
@@ -81,9 +97,10 @@ TEST_CASE("a killed worker ends the run for all, by name", "[process][loss]") {
 
 TEST_CASE("a run goes on without a killed worker, and keeps what it had committed",
           "[process][loss]") {
-  test::process_run run(short_run(150, {"--pause", "8000"}));
+  test::process_run run(short_run(150));
   await_clock(run.worker(1), 1, 20);
   run.worker(1).send(SIGKILL);
+  run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed == "worker 1: 137\n");
@@ -102,11 +119,12 @@ TEST_CASE("a run without the barrier goes on without a killed worker", "[process
   std::string const protocol =
       GENERATE("ssp:1", "asp", "con_sgd:1", "dyn_sgd:1", "dyn_sgd_cut:1", "ssp_strict:1");
   INFO(protocol);
-  auto plan = short_run(100, {"--protocol", protocol, "--pause", "8000"});
+  auto plan = short_run(100, {"--protocol", protocol});
   plan.program = test::program_of(protocol);
   test::process_run run(plan);
   await_clock(run.worker(0), 0, 20);
   run.worker(0).send(SIGKILL);
+  run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed == "worker 0: 137\n");
@@ -119,10 +137,11 @@ TEST_CASE("a run without the barrier goes on without a killed worker", "[process
 
 TEST_CASE("a process of several threads that is killed is lost with all of them",
           "[process][loss]") {
-  auto plan = short_run(100, {"--protocol", "ssp:2", "--threads", "2", "--columns", "6", "--pause", "8000"});
+  auto plan = short_run(100, {"--protocol", "ssp:2", "--threads", "2", "--columns", "6"});
   test::process_run run(plan);
   await_clock(run.worker(1), 3, 20);
   run.worker(1).send(SIGKILL);
+  run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed == "worker 1: 137\n");
@@ -137,6 +156,7 @@ TEST_CASE("runs follow one another without a lost worker", "[process][loss]") {
   test::process_run run(short_run(100, {"--stages", "3"}));
   await_clock(run.worker(1), 1, 20);
   run.worker(1).send(SIGKILL);
+  run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed == "worker 1: 137\n");
@@ -203,22 +223,20 @@ TEST_CASE("a server or coordinator that is silent for too long ends the run",
 
 TEST_CASE("a run goes on without a worker that is silent, and what it sends later does not count",
           "[process][silence]") {
-  auto plan = short_run(900, {"--pause", "500"});
+  auto plan = short_run(200);
   plan.settings["RUBATO_SILENCE"] = "1.5";
   test::process_run run(plan);
   await_clock(run.worker(1), 1, 20);
   run.worker(1).stop();
   std::int64_t const seen = last_clock(run.worker(1));
-  {
-    INFO(run.errors());
-    REQUIRE(test::comes_true([&] { return last_clock(run.worker(0)) > seen + 20; }));
-  }
+  pass_clocks(run, seen);
   run.worker(1).send(SIGCONT);
   check_error(run.worker(1), "given up as lost");
+  run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed == "worker 1: 3\n");
-  CHECK(whole(run.worker(0), 0) == 900);
+  CHECK(whole(run.worker(0), 0) == 200);
   check_lost(run.worker(0), 1, seen, seen + 2);
 }
 
@@ -229,8 +247,9 @@ TEST_CASE("a restarted worker takes part again", "[process][join]") {
   run.worker(1).send(SIGKILL);
   (void)run.worker(1).wait();
   std::int64_t const seen = last_clock(run.worker(1));
-  REQUIRE(test::comes_true([&] { return last_clock(run.worker(0)) > seen + 20; }));
+  pass_clocks(run, seen);
   test::child& again = run.start_again(1);
+  await_joiner(run, again);
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed.empty());
@@ -245,7 +264,7 @@ TEST_CASE("a restarted worker takes part again", "[process][join]") {
 TEST_CASE("a worker that is started again at once takes part again", "[process][join]") {
   auto const protocol = GENERATE("bsp", "ssp_strict:3", "dyn_sgd_cut:2", "con_sgd:2");
   INFO(protocol);
-  auto plan = short_run(1000, {"--protocol", protocol});  // the last life must come in time
+  auto plan = short_run(200, {"--protocol", protocol});
   plan.program = test::program_of(protocol);
   test::process_run run(plan);
   for (int life = 1; life <= 3; ++life) {
@@ -254,6 +273,7 @@ TEST_CASE("a worker that is started again at once takes part again", "[process][
     (void)run.worker(1).wait();
     (void)run.start_again(1);
   }
+  await_joiner(run, run.worker(1));
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed.empty());
@@ -262,29 +282,31 @@ TEST_CASE("a worker that is started again at once takes part again", "[process][
 
 TEST_CASE("a worker that was given up does not disturb its successor",
           "[process][join][silence]") {
-  auto plan = short_run(900, {"--pause", "500"});
+  auto plan = short_run(200);
   plan.settings["RUBATO_SILENCE"] = "1.5";
   test::process_run run(plan);
   await_clock(run.worker(1), 1, 20);
   run.worker(1).stop();
   std::int64_t const seen = last_clock(run.worker(1));
-  REQUIRE(test::comes_true([&] { return last_clock(run.worker(0)) > seen + 20; }));
+  pass_clocks(run, seen);
   test::child& successor = run.start_another(1);
   REQUIRE(successor.prints("began 1 "));
   run.worker(1).send(SIGCONT);
   check_error(run.worker(1), "given up as lost");
+  run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed == "worker 1: 3\n");
   std::int64_t const began = std::stoll(successor.value("began 1"));
-  check_lost(run.worker(0), 1, seen + (900 - began), seen + 2 + (900 - began));
-  CHECK(whole(run.worker(0), 0) == 900);
+  check_lost(run.worker(0), 1, seen + (200 - began), seen + 2 + (200 - began));
+  CHECK(whole(run.worker(0), 0) == 200);
 }
 
 TEST_CASE("a new worker process joins a run under way", "[process][join]") {
   test::process_run run(short_run(200));
   await_clock(run.worker(0), 0, 10);
   test::child& joiner = run.start_another();
+  await_joiner(run, joiner);
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed.empty());
@@ -313,9 +335,9 @@ TEST_CASE("a run goes on without a worker whose body throws, and it may be start
   test::process_run run(
       short_run(200, {"--odd-rank", "1", "--odd-option", "--throw-at", "--odd-value", "7"}));
   check_error(run.worker(1), "the ink has run out");
-  std::int64_t const seen = last_clock(run.worker(0));
-  REQUIRE(test::comes_true([&] { return last_clock(run.worker(0)) > seen + 5; }));
+  pass_clocks(run, last_clock(run.worker(0)));
   test::child& again = run.start_again(1);  // past the clock at which it throws
+  await_joiner(run, again);
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed.empty());

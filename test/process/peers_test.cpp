@@ -47,6 +47,13 @@ test::run_plan long_peers_plan(std::string const& protocol, std::int64_t iterati
   return plan;
 }
 
+/// One that is held in its last iteration, until a test has done what it does to a run under way.
+test::run_plan held_peers_plan(std::string const& protocol, std::int64_t iterations) {
+  test::run_plan plan = long_peers_plan(protocol, iterations);
+  plan.held_at = iterations - 1;
+  return plan;
+}
+
 void await_iteration(test::child& peer, std::int64_t k) {
   INFO(peer.errors());
   REQUIRE(peer.prints("iteration " + std::to_string(k) + "\n"));
@@ -141,10 +148,11 @@ TEST_CASE("peers prove to each other who they are, by a token and certificates f
 namespace {
 
 void check_others_go_on(std::string const& protocol, std::int64_t dies_at) {
-  test::process_run run(long_peers_plan(protocol, 400));
+  test::process_run run(held_peers_plan(protocol, 400));
   await_iteration(run.worker(1), dies_at);
   run.worker(1).send(SIGKILL);
   CHECK(run.worker(1).wait() == 128 + SIGKILL);
+  run.let_go();
   for (std::size_t const i : {0u, 2u, 3u}) {
     INFO(run.worker(i).errors());
     CHECK(run.worker(i).wait() == 0);
@@ -194,10 +202,11 @@ TEST_CASE("a killed peer ends the run everywhere where nobody can do without it,
 }
 
 TEST_CASE("a peer that is started again is told that peers do not join a run", "[process][peers][loss]") {
-  test::process_run run(long_peers_plan("backup", 600));
+  test::process_run run(held_peers_plan("backup", 600));
   await_iteration(run.worker(2), 5);
   run.worker(2).send(SIGKILL);
   check_error(run.start_again(2), "a run is under way, and peers do not join one");
+  run.let_go();
   for (std::size_t const i : {0u, 1u, 3u}) CHECK(run.worker(i).wait() == 0);
 }
 

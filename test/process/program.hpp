@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "process/event_log.hpp"
+#include "process/hold.hpp"
 #include "process/training.hpp"
 #include "rubato/core/random.hpp"
 #include "rubato/net/log.hpp"
@@ -165,6 +166,8 @@ class program {
     std::string const rank = std::to_string(w.rank());
     bool const tells = !given_.text("tells").empty();
     bool const observes = !given_.text("observes").empty();
+    hold const held(given_.text("hold"));
+    std::int64_t steps = 0;
     std::int64_t made = 0;
     std::int64_t heavy = 0;
     do {
@@ -178,6 +181,7 @@ class program {
         if (observes) (void)cluster_.updates();
         if (clock == given_.number("throw-at", -1)) throw std::runtime_error("the ink has run out");
         if (clock == given_.number("stop-at", -1)) cluster_.stop();
+        held.wait(steps++);
       });
       heavy += one.heavy_pushes();
     } while (sabotaged_ && sabotaged_());

@@ -1,9 +1,11 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "process/runs.hpp"
 
+#include <stdexcept>
 #include <utility>
 
 #include "net/free_port.hpp"
+#include "process/hold.hpp"
 
 namespace rubato::test {
 
@@ -14,6 +16,7 @@ std::string program_of(std::string const& protocol) {
 }
 
 process_run::process_run(run_plan plan) : plan_(std::move(plan)) {
+  if (plan_.held_at) hold_at(*plan_.held_at);
   coordinator_address_ = plan_.unix_sockets ? "unix:" + (folder() / "coordinator").string()
                                             : "127.0.0.1:" + std::to_string(free_port());
   coordinator_ = start("coordinator", 0);
@@ -40,6 +43,7 @@ std::unique_ptr<child> process_run::start(std::string const& role,
     for (auto const& [key, value] : plan_.own_settings(role, rank)) all[key] = value;
   words command{std::string(RUBATO_TEST_PROGRAMS) + "/" + plan_.program};
   command.insert(command.end(), plan_.options.begin(), plan_.options.end());
+  if (plan_.held_at) command.insert(command.end(), {"--hold", hold_file().string()});
   for (auto& word : command)
     if (word == "FOLDER") word = folder().string();
   // The number tells the lives of one rank apart.
@@ -56,6 +60,13 @@ child& process_run::start_another(std::optional<std::uint32_t> rank) {
   workers_.push_back(start("worker", rank));
   return *workers_.back();
 }
+
+void process_run::hold_at(std::int64_t steps) {
+  if (!plan_.held_at) throw std::logic_error("a run is held that was not begun so: its workers do not look");
+  hold::set(hold_file(), steps);
+}
+
+void process_run::let_go() { hold::lift(hold_file()); }
 
 std::string process_run::failures() {
   std::string all;

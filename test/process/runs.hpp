@@ -21,6 +21,7 @@ struct run_plan {
   std::string program = "train";
   bool unix_sockets = false;
   bool leaves_sockets = false;  ///< to the servers, where they listen
+  std::optional<std::int64_t> held_at = {};  ///< workers begin with `hold_at` of so many steps
   /// What servers and workers have beside `settings`.
   std::function<variables(std::string const& role, std::uint32_t rank)> own_settings = {};
 };
@@ -40,12 +41,18 @@ class process_run {
   /// Starts one worker more than the run began with; without a rank the coordinator gives it one.
   child& start_another(std::optional<std::uint32_t> rank = {});
 
+  /// No worker goes on after so many steps of its own, however fast it is: a test that does something to a run under
+  /// way needs no luck for the run to be under way still. Later calls take the place of earlier ones.
+  void hold_at(std::int64_t steps);
+  void let_go();
+
   /// Waits for all to end. How each has ended, by name: the exit codes that are not 0.
   [[nodiscard]] std::string failures();
   /// What became of each, and all that it printed to stderr, for messages of tests.
   [[nodiscard]] std::string errors() const;
 
  private:
+  [[nodiscard]] std::filesystem::path hold_file() const { return folder() / "hold"; }
   std::unique_ptr<child> start(std::string const& role, std::optional<std::uint32_t> rank);
 
   run_plan plan_;

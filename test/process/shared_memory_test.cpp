@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "process/checks.hpp"
 #include "process/runs.hpp"
@@ -99,10 +100,13 @@ TEST_CASE("where the coordinator has a Unix-domain socket, servers have others b
 }
 
 TEST_CASE("a run in shared memory goes on without a killed worker, and comes to what counts", "[process][shm][loss]") {
-  test::process_run run(long_run("go-on", true, 150));
+  auto plan = long_run("go-on", true, 150);
+  plan.held_at = 40;
+  test::process_run run(std::move(plan));
   await_clock(run.worker(1), 1, 20);
   CHECK(shares_memory(run.worker(1)));
   run.worker(1).send(SIGKILL);
+  run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed == "worker 1: 137\n");

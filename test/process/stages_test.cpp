@@ -20,6 +20,7 @@ test::run_plan plan_of(std::string const& on_loss, bool local) {
   plan.program = "stages";
   plan.options = {"--local", local ? "yes" : "no"};
   plan.settings = test::notices_losses(on_loss);
+  plan.held_at = 60;
   return plan;
 }
 
@@ -40,6 +41,7 @@ TEST_CASE("a stage is begun again when a process of it is killed, and nothing is
   std::size_t const victim = local ? alone : 0;
   REQUIRE(run.worker(victim).prints("middle 0\n"));
   run.worker(victim).send(SIGKILL);
+  run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed == "worker " + std::to_string(victim) + ": 137\n");
@@ -53,6 +55,7 @@ TEST_CASE("a stage whose process is killed ends for all where losses end the run
   test::process_run run(plan_of("end", true));
   REQUIRE(run.worker(alone).prints("middle 0\n"));
   run.worker(alone).send(SIGKILL);
+  run.let_go();
   for (std::size_t const i : {0u, 1u}) test::check_error(run.worker(i), lost(run.worker(alone)));
   CHECK(run.worker(alone).wait() == 128 + SIGKILL);
 }
@@ -63,5 +66,6 @@ TEST_CASE("a stage that cannot be begun again as often as processes are killed e
     REQUIRE(run.worker(victim).prints("middle 0\n"));
     run.worker(victim).send(SIGKILL);
   }
+  run.let_go();
   test::check_error(run.worker(1), "stage 1: a node was lost, after it had begun again 1 times");
 }

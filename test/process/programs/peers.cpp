@@ -56,8 +56,10 @@ void train(test::arguments const& given) {
   for (std::int64_t run = given.number("runs", 1); run != 0; --run) {
     peer_report const report = group.run([&](auto& peer) {
       std::vector<float> g(size);
+      test::hold const held(given.text("hold"));
       for (std::int64_t const k : peer.iterations(given.number("iterations", 20))) {
         if (tells) test::say("iteration", std::to_string(k));
+        held.wait(k);
         if (cuts) cut_some(group, k);
         for (std::size_t i = 0; i < size; ++i)
           g[i] = peer.parameters()[i] - static_cast<float>(peer.rank() + i % 3);

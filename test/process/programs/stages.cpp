@@ -20,15 +20,18 @@ namespace {
 void train(test::arguments const& given) {
   tcp const where = tcp::from_environment();
   bool const works = where.place.as == net::role::worker;
+  test::hold const held(given.text("hold"));
   engine e{where};
   task t{dense<std::int64_t, sum>{.rows = 1000}};
   auto const add = [&](auto& w, iteration_range todo, bool slow) {
     std::vector<std::int64_t> seen(1000), ones(1000, 1);
+    std::int64_t made = 0;
     for (auto const i : todo) {
       w.pull(seen);
       w.push(ones);
       w.step();
       if (slow && i == 20) test::say("middle", std::to_string(w.rank()));
+      if (slow) held.wait(made++);
       if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   };
