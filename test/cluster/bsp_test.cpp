@@ -21,9 +21,9 @@ namespace rb = rubato;
 
 namespace {
 
-constexpr std::uint32_t workers = 3;
+constexpr std::uint32_t trainers = 3;
 constexpr std::size_t size = 61;
-constexpr int clocks = 12;
+constexpr int rounds = 12;
 constexpr std::uint64_t seed = 9;
 
 using floats = std::vector<float>;
@@ -57,14 +57,14 @@ struct training_step {
 floats sequential_run() {
   floats w = start();
   std::vector<rb::random_stream> streams;
-  for (std::uint32_t r = 0; r < workers; ++r) streams.emplace_back(seed, r, 0U);
-  for (int c = 0; c < clocks; ++c) {
+  for (std::uint32_t r = 0; r < trainers; ++r) streams.emplace_back(seed, r, 0U);
+  for (int c = 0; c < rounds; ++c) {
     floats next = w;
-    for (std::uint32_t r = 0; r < workers; ++r) {
+    for (std::uint32_t r = 0; r < trainers; ++r) {
       training_step const step(w, r, c, streams[r]);
       for (std::size_t i = 0; i < step.keys.size(); ++i)
         next[static_cast<std::size_t>(step.keys[i])] +=
-            static_cast<float>(1.0 / workers) * step.delta[i];
+            static_cast<float>(1.0 / trainers) * step.delta[i];
     }
     w = next;
   }
@@ -75,12 +75,12 @@ template <class Transport, rb::protocol P>
 floats run(Transport transport, P p) {
   floats const w0 = start();
   rb::cluster cluster{std::move(transport), p, rb::dense<float>{.rows = size, .init = w0}};
-  std::vector<floats> seen(clocks);
+  std::vector<floats> seen(rounds);
   std::mutex lock;
   bool same = true;
   cluster.run([&](auto& worker) {
     floats w(size);
-    for (int c = 0; c < clocks; ++c) {
+    for (int c = 0; c < rounds; ++c) {
       worker.pull(w);
       {
         std::lock_guard const guard(lock);
@@ -99,11 +99,11 @@ floats run(Transport transport, P p) {
 }
 
 rb::in_process threads(std::uint32_t servers) {
-  return {.workers = workers, .servers = servers, .slowness = {1.0, 3.0}, .seed = seed};
+  return {.workers = trainers, .servers = servers, .slowness = {1.0, 3.0}, .seed = seed};
 }
 
 rb::simulated fibers(std::uint32_t servers) {
-  return {.workers = workers,
+  return {.workers = trainers,
           .servers = servers,
           .scenario = {.speed = {.slowness = {1.0, 3.0, 0.5}, .jitter = rb::sim::exponential{}},
                        .network = {.worker_link = {.jitter = rb::sim::pareto{}}},

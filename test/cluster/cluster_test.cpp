@@ -18,9 +18,9 @@ using Catch::Contains;
 namespace {
 
 using doubles = std::vector<double>;
-using dense = rb::dense<double>;
+using dense_doubles = rb::dense<double>;
 
-void make(rb::simulated transport, dense table) {
+void make(rb::simulated transport, dense_doubles table) {
   rb::cluster const made{transport, rb::asp{}, table};
   (void)made;
 }
@@ -28,7 +28,7 @@ void make(rb::simulated transport, dense table) {
 }  // namespace
 
 TEST_CASE("cluster: options that cannot be meant are option_errors that say what was expected") {
-  dense const good{.rows = 4};
+  dense_doubles const good{.rows = 4};
   CHECK_NOTHROW(make({}, good));
   CHECK_THROWS_AS(make({.workers = 0}, good), rb::option_error);
   CHECK_THROWS_WITH(make({.workers = 0}, good), Contains("workers must be"));

@@ -28,16 +28,16 @@ using namespace std::chrono_literals;
 namespace {
 
 using doubles = std::vector<double>;
-using table = rb::dense<double>;
+using dense_doubles = rb::dense<double>;
 
 /// BSP on two rows, once in threads and once in virtual time.
 template <class Transport>
-using bsp_on = rb::cluster<Transport, rb::bsp, table>;
+using bsp_on = rb::cluster<Transport, rb::bsp, dense_doubles>;
 
 template <class Transport>
 std::unique_ptr<bsp_on<Transport>> make(std::uint32_t workers, std::uint32_t servers = 2) {
   return std::make_unique<bsp_on<Transport>>(
-      Transport{.workers = workers, .servers = servers}, rb::bsp{}, table{.rows = 2});
+      Transport{.workers = workers, .servers = servers}, rb::bsp{}, dense_doubles{.rows = 2});
 }
 
 /// `clocks` steps, each of which adds 1 to the mean.
@@ -123,7 +123,7 @@ TEMPLATE_TEST_CASE("cluster: runs follow one another, with clocks anew and the p
                    "", rb::in_process, rb::simulated) {
   doubles const start{5.0, -5.0};
   auto const cluster = std::make_unique<bsp_on<TestType>>(
-      TestType{.workers = 4, .servers = 2}, rb::bsp{}, table{.rows = 2, .init = start});
+      TestType{.workers = 4, .servers = 2}, rb::bsp{}, dense_doubles{.rows = 2, .init = start});
   CHECK(cluster->parameters() == start);
   CHECK(cluster->workers() == 4);
   for (int i = 1; i <= 3; ++i) {
@@ -164,7 +164,8 @@ namespace {
 /// Five workers of 1 to 5 steps, each of which pushes 5: of weight 1/5, 15 in all.
 template <class Transport, class Protocol>
 double sum_of_unequal_workers(Protocol p) {
-  rb::cluster<Transport, Protocol, table> cluster(Transport{.workers = 5, .servers = 2}, p, table{.rows = 2});
+  rb::cluster<Transport, Protocol, dense_doubles> cluster(Transport{.workers = 5, .servers = 2}, p,
+                                                          dense_doubles{.rows = 2});
   cluster.run([](auto& worker) {
     doubles w(2);
     for (std::uint32_t c = 0; c <= worker.rank(); ++c) {
@@ -195,7 +196,7 @@ TEST_CASE("cluster: a worker that is lost does not count in M, one that has retu
   scenario.speed.work_cost = 1s;
   scenario.crashes = {{.worker = rb::worker_id{2}, .at = 500ms}};  // noticed after 100 ms
   rb::cluster cluster(rb::simulated{.workers = 3, .servers = 1, .scenario = scenario},
-                      with(rb::asp{}, rb::average{}), table{.rows = 1});
+                      with(rb::asp{}, rb::average{}), dense_doubles{.rows = 1});
   cluster.run([](auto& worker) {
     for (int c = 0; c < (worker.rank() == 0 ? 4 : 1); ++c) {
       worker.push(doubles{2.0});

@@ -33,10 +33,10 @@ namespace {
 
 using counts = std::vector<std::int64_t>;
 
-constexpr std::uint64_t rows = 50;
+constexpr std::uint64_t row_count = 50;
 constexpr std::size_t width = 2;
-constexpr std::uint32_t workers = 3;
-constexpr int clocks = 6;
+constexpr std::uint32_t worker_count = 3;
+constexpr int clock_count = 6;
 
 /// Each clock is a version; they are folded once no worker is there any more.
 struct by_clock {
@@ -63,7 +63,7 @@ std::int64_t amount(std::uint32_t worker, int clock, std::size_t i) {
 template <class Table>
 void use(Table const& table, std::uint32_t worker, int clock, counts& read) {
   std::vector<std::uint64_t> const keys{worker, 7, 49 - worker, 20};
-  counts delta(rows * width), whole(rows * width), some(keys.size() * width);
+  counts delta(row_count * width), whole(row_count * width), some(keys.size() * width);
   for (std::size_t i = 0; i < delta.size(); ++i) delta[i] = amount(worker, clock, i);
   if constexpr (Table::bounded) {
     if (clock % 2 == 0) table.prefetch();
@@ -91,10 +91,10 @@ counts flat_of(sparse_snapshot<std::int64_t> const& all) {
 template <class Transport, class First, class Second>
 outcome train(Transport const& where, rules const& protocol, First const& first, Second const& second) {
   cluster c{where, protocol, first, second};
-  outcome o{.read = std::vector<counts>(workers), .first = {}, .second = {}};
+  outcome o{.read = std::vector<counts>(worker_count), .first = {}, .second = {}};
   c.run([&](auto& worker) {
     counts& read = o.read[worker.rank()];
-    for (int clock = 0; clock < clocks; ++clock) {
+    for (int clock = 0; clock < clock_count; ++clock) {
       use(worker[table<0>], worker.rank(), clock, read);
       use(worker[table<1>], worker.rank(), clock, read);
       worker.step();
@@ -108,7 +108,7 @@ outcome train(Transport const& where, rules const& protocol, First const& first,
 // Tables of integers with any partition.
 template <class P>
 auto dense_on(P p) {
-  return dense<std::int64_t, sum, P>{.rows = rows, .width = width, .partition = std::move(p)};
+  return dense<std::int64_t, sum, P>{.rows = row_count, .width = width, .partition = std::move(p)};
 }
 template <class P>
 auto sparse_on(P p) {
@@ -116,7 +116,7 @@ auto sparse_on(P p) {
 }
 template <class P>
 auto paged_on(P p) {
-  return paged<std::int64_t, sum, P>{{.rows = rows, .width = width, .partition = std::move(p)},
+  return paged<std::int64_t, sum, P>{{.rows = row_count, .width = width, .partition = std::move(p)},
                                      {.memory_limit = 128, .chunk_bytes = 64}};
 }
 template <class P>
@@ -126,7 +126,7 @@ auto ordered_on(P p) {
 template <class P>
 auto versions_on(P p) {
   return multi_version{
-      dense<std::int64_t, by_clock, P>{.rows = rows, .width = width, .partition = std::move(p)}};
+      dense<std::int64_t, by_clock, P>{.rows = row_count, .width = width, .partition = std::move(p)}};
 }
 
 /// A table that `make` puts on two servers, beside one on all, against both on all.
@@ -140,8 +140,8 @@ void check_same(Make make) {
     return some.read == all.read;
   };
   auto const in_both = [&](auto const& on) {
-    simulated const fibers{.workers = workers, .servers = 4};
-    in_process const threads{.workers = workers, .servers = 4};
+    simulated const fibers{.workers = worker_count, .servers = 4};
+    in_process const threads{.workers = worker_count, .servers = 4};
     // What a worker reads beside the others' last commits the barrier alone makes certain.
     CHECK(compare(fibers, with(bsp{}, sum{}), on));
     CHECK(compare(threads, with(bsp{}, sum{}), on));
@@ -180,7 +180,7 @@ TEST_CASE("some servers: a table that keeps versions on two of four servers is t
 }
 
 TEST_CASE("some servers: initial values go to the servers of the list only") {
-  counts start(rows * width);
+  counts start(row_count * width);
   for (std::size_t i = 0; i < start.size(); ++i) start[i] = static_cast<std::int64_t>(i);
   auto first = dense_on(on_servers{{1, 3}});
   first.init = start;

@@ -18,32 +18,32 @@ using namespace rubato;
 
 namespace {
 
-constexpr std::uint32_t workers = 4;
+constexpr std::uint32_t thread_count = 4;
 constexpr std::uint32_t servers = 3;
-constexpr std::uint64_t rows = 12;
-constexpr std::int64_t clocks = 60;
+constexpr std::uint64_t counter_rows = 12;
+constexpr std::int64_t clocks_each = 60;
 
-using counts = dense<std::int64_t, sum, hash>;
+using counters = dense<std::int64_t, sum, hash>;
 
 /// Every worker adds one to its column of every row in each clock. Returns how many reads saw
 /// another worker's commits on some servers only; reads of its own must show them all.
 template <class Protocol>
 std::int64_t torn_reads(Protocol p) {
-  cluster c{in_process{.workers = workers, .servers = servers}, p,
-            counts{.rows = rows, .width = workers}};
+  cluster c{in_process{.workers = thread_count, .servers = servers}, p,
+            counters{.rows = counter_rows, .width = thread_count}};
   std::atomic<std::int64_t> torn = 0;
   std::atomic<std::int64_t> lost = 0;
   std::atomic<std::int64_t> stale = 0;
   c.run([&](auto& worker) {
-    std::vector<std::int64_t> seen(rows * workers);
-    std::vector<std::int64_t> mine(rows * workers);
-    for (std::size_t r = 0; r < rows; ++r) mine[r * workers + worker.rank()] = 1;
-    for (std::int64_t i = 0; i < clocks; ++i) {
+    std::vector<std::int64_t> seen(counter_rows * thread_count);
+    std::vector<std::int64_t> mine(counter_rows * thread_count);
+    for (std::size_t r = 0; r < counter_rows; ++r) mine[r * thread_count + worker.rank()] = 1;
+    for (std::int64_t i = 0; i < clocks_each; ++i) {
       worker.pull(seen);
       bool whole = true;
-      for (std::size_t r = 0; r < rows; ++r)
-        for (std::size_t w = 0; w < workers; ++w) {
-          std::int64_t const n = seen[r * workers + w];
+      for (std::size_t r = 0; r < counter_rows; ++r)
+        for (std::size_t w = 0; w < thread_count; ++w) {
+          std::int64_t const n = seen[r * thread_count + w];
           if (w == worker.rank()) lost += n != i;
           else whole = whole && n == seen[w];
           stale += n < i - 2;
@@ -55,34 +55,34 @@ std::int64_t torn_reads(Protocol p) {
   });
   CHECK(lost == 0);
   CHECK(stale == 0);
-  for (std::int64_t const n : c.parameters()) CHECK(n == clocks);
+  for (std::int64_t const n : c.parameters()) CHECK(n == clocks_each);
   return torn;
 }
 
 /// All updates are equal, so that each version is worth one of them however many share it.
 template <class Protocol>
 void check_versions(Protocol p) {
-  cluster c{in_process{.workers = workers, .servers = servers}, p,
-            multi_version{dense<double, merge_of_protocol, hash>{.rows = rows}}};
+  cluster c{in_process{.workers = thread_count, .servers = servers}, p,
+            multi_version{dense<double, merge_of_protocol, hash>{.rows = counter_rows}}};
   for (int run = 0; run < 2; ++run) {
     auto const report = c.run([&](auto& worker) {
-      std::vector<double> w(rows);
-      std::vector<double> const u(rows, 1.0);
-      for (std::int64_t i = 0; i < clocks; ++i) {
+      std::vector<double> w(counter_rows);
+      std::vector<double> const u(counter_rows, 1.0);
+      for (std::int64_t i = 0; i < clocks_each; ++i) {
         worker.pull(w);
         worker.push(u);
         worker.step();
       }
     });
-    CHECK(report.updates == workers * clocks);
+    CHECK(report.updates == thread_count * clocks_each);
     CHECK(report.versions_peak >= 1);
   }
   auto const& w = c.parameters();
   for (double const x : w) {
     CHECK(x == Approx(w[0]));
     CHECK(x == Approx(std::round(x)).margin(1e-9));
-    CHECK(x >= 2 * clocks);           // each worker's clocks are of different versions
-    CHECK(x <= 2 * workers * clocks);
+    CHECK(x >= 2 * clocks_each);           // each worker's clocks are of different versions
+    CHECK(x <= 2 * thread_count * clocks_each);
   }
   for (std::uint32_t s = 0; s < servers; ++s)
     CHECK(c.servers().server(server_id{s}).memory().versions == 0);
@@ -114,7 +114,7 @@ TEST_CASE("dyn_sgd in threads: workers join under way and leave early", "[cluste
       sparse_snapshot<double> w;
       std::vector<std::uint64_t> const keys{1, 5, 1'000'000'007};
       std::vector<double> const u(3, 1.0);
-      std::int64_t const mine = clocks / (1 + worker.rank());
+      std::int64_t const mine = clocks_each / (1 + worker.rank());
       for (std::int64_t i = 0; i < mine; ++i) {
         worker[table<0>].pull(w);
         worker.push(keys, u);
