@@ -24,12 +24,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::uint32_t workers = 4;
-constexpr std::int64_t clocks = 100;
+constexpr std::uint32_t worker_count = 4;
+constexpr std::int64_t clock_count = 100;
 constexpr std::size_t rows_of_it = 3;
 
 std::vector<rules> by_other_admissions() {
-  return {psp{.staleness = 1, .sample = 2, .of = workers}, dssp{.low = 1, .high = 4}, vap{.first = 0},
+  return {psp{.staleness = 1, .sample = 2, .of = worker_count}, dssp{.low = 1, .high = 4}, vap{.first = 0},
           vap{.first = 20}};
 }
 
@@ -39,13 +39,13 @@ std::uint32_t servers_of(rules const& p) { return p.admission.limits() ? 1 : 2; 
 template <class Worker>
 void add_up(Worker& worker) {
   std::vector<double> w(rows_of_it), one(rows_of_it, 1);
-  for (std::int64_t n = 0; n < clocks + worker.rank(); ++n) {
+  for (std::int64_t n = 0; n < clock_count + worker.rank(); ++n) {
     if (n % 3 != 0) worker.pull(w);
     worker.push(one);
     worker.step();
   }
 }
-constexpr double all_together = workers * clocks + workers * (workers - 1) / 2.0;
+constexpr double all_together = worker_count * clock_count + worker_count * (worker_count - 1) / 2.0;
 
 template <class Transport>
 double sum_of(Transport transport, rules const& p) {
@@ -61,7 +61,7 @@ double sum_over_tcp(rules const& p, int number) {
   place.silence = 10s;
   place.patience = 20s;
   place.servers = servers_of(p);
-  place.workers = workers;
+  place.workers = worker_count;
   double sum = 0;
   auto const play = [&](net::role as, std::uint32_t rank) {
     return std::thread([place, as, rank, &p, &sum]() mutable {
@@ -79,7 +79,7 @@ double sum_over_tcp(rules const& p, int number) {
   std::vector<std::thread> all;
   all.push_back(play(net::role::coordinator, 0));
   for (std::uint32_t s = 0; s < place.servers; ++s) all.push_back(play(net::role::server, s));
-  for (std::uint32_t w = 0; w < workers; ++w) all.push_back(play(net::role::worker, w));
+  for (std::uint32_t w = 0; w < worker_count; ++w) all.push_back(play(net::role::worker, w));
   for (auto& t : all) t.join();
   return sum;
 }
@@ -91,10 +91,10 @@ TEST_CASE("who waits for some, or by value, goes on in every transport", "[threa
   for (rules const& p : by_other_admissions()) {
     INFO(p.name);
     std::uint32_t const servers = servers_of(p);
-    CHECK(sum_of(in_process{.workers = workers, .servers = servers}, p) == all_together);
-    CHECK(sum_of(in_process{.workers = workers, .servers = servers, .process_cache = true}, p) == all_together);
+    CHECK(sum_of(in_process{.workers = worker_count, .servers = servers}, p) == all_together);
+    CHECK(sum_of(in_process{.workers = worker_count, .servers = servers, .process_cache = true}, p) == all_together);
     sim::scenario const uneven{.speed = {.work_cost = 1ms, .slowness = {1, 1.3, 1, 3}, .jitter = sim::uniform{0.5, 2}}};
-    CHECK(sum_of(simulated{.workers = workers, .servers = servers, .scenario = uneven}, p) == all_together);
+    CHECK(sum_of(simulated{.workers = worker_count, .servers = servers, .scenario = uneven}, p) == all_together);
     CHECK(sum_over_tcp(p, number++) == all_together);
   }
 }

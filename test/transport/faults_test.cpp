@@ -23,13 +23,13 @@ using Catch::Contains;
 
 namespace {
 
-using table = rb::dense<double>;
+using dense_doubles = rb::dense<double>;
 template <class P>
-using simulation = rb::cluster<rb::simulated, P, table>;
+using simulation = rb::cluster<rb::simulated, P, dense_doubles>;
 using doubles = std::vector<double>;
 
 /// Every clock takes a worker 200 us of messages and 800 us of work.
-auto training(int clocks) {
+auto clocks_of_work(int clocks) {
   return [=](auto& worker) {
     doubles w(4);
     doubles const u(4, 1.0);
@@ -67,9 +67,9 @@ void watch(Cluster& cluster, bool& fell) {
 TEST_CASE("simulated: when everybody waits the run ends, and the sentence says who waits for "
           "what") {
   auto const p = with(rb::bsp{}, asks_too_much{});
-  rb::cluster cluster{rb::simulated{.workers = 2, .servers = 2}, p, table{.rows = 4}};
-  CHECK_THROWS_AS(cluster.run(training(3)), rb::deadlock_error);
-  CHECK_THROWS_WITH(cluster.run(training(3)),
+  rb::cluster cluster{rb::simulated{.workers = 2, .servers = 2}, p, dense_doubles{.rows = 4}};
+  CHECK_THROWS_AS(cluster.run(clocks_of_work(3)), rb::deadlock_error);
+  CHECK_THROWS_WITH(cluster.run(clocks_of_work(3)),
                     Contains("Worker 0 at clock 0") && Contains("Worker 1 at clock 0") &&
                         Contains("server 0") && Contains("server 1") &&
                         Contains("for c_min 1, which is 0") && Contains("because of worker 0"));
@@ -77,7 +77,7 @@ TEST_CASE("simulated: when everybody waits the run ends, and the sentence says w
 
 TEST_CASE("simulated: after a deadlock the cluster runs again") {
   auto const p = with(rb::bsp{}, asks_too_much{});
-  rb::cluster cluster{rb::simulated{.workers = 2}, p, table{.rows = 4}};
+  rb::cluster cluster{rb::simulated{.workers = 2}, p, dense_doubles{.rows = 4}};
   CHECK_THROWS_AS(cluster.run([](auto& worker) {
     worker.commit();
     FAIL("a commit waits as a push does");
@@ -97,7 +97,7 @@ TEST_CASE("simulated: under BSP the others go on once a crash is detected (rules
       rb::bsp{}, {.rows = 4});
   bool fell = false;
   watch(cluster, fell);
-  auto const report = cluster.run(training(6));
+  auto const report = cluster.run(clocks_of_work(6));
   // Worker 1 died in its third clock, before its third commit.
   CHECK(report.crashes == 1);
   CHECK(report.workers[1].commits == 2);
@@ -144,10 +144,10 @@ TEST_CASE("simulated: when all workers crash the run ends") {
        .scenario = {.crashes = {{.worker = rb::worker_id{0}, .at = 1500us},
                                 {.worker = rb::worker_id{1}, .at = 2500us}}}},
       rb::bsp{}, {.rows = 4});
-  auto const report = cluster.run(training(100));
+  auto const report = cluster.run(clocks_of_work(100));
   CHECK(report.crashes == 2);
   CHECK(report.elapsed == 2500us);
-  CHECK(cluster.run(training(1)).workers.size() == 2);
+  CHECK(cluster.run(clocks_of_work(1)).workers.size() == 2);
 }
 
 TEST_CASE("simulated: a crash of a worker that has ended, or not yet come, changes nothing") {
@@ -156,7 +156,7 @@ TEST_CASE("simulated: a crash of a worker that has ended, or not yet come, chang
                                                         {.worker = rb::worker_id{2}, .at = 0s}},
                                             .joins = {{.at = 2ms}}}},
                               rb::bsp{}, {.rows = 4});
-  auto const report = cluster.run(training(5));
+  auto const report = cluster.run(clocks_of_work(5));
   CHECK(report.crashes == 0);
   CHECK(cluster.parameters()[0] == Approx(5.0));
 }
@@ -176,7 +176,7 @@ TEST_CASE("simulated: the scenario's joiners come at their time, at c_min, which
     started.push_back(worker.clock().value());
     CHECK(worker.rank() == started.size() - 1);
     CHECK((worker.now() >= rb::time_point(3500us)) == (worker.rank() == 3));
-    training(12)(worker);
+    clocks_of_work(12)(worker);
   });
   REQUIRE(started.size() == 4);  // nobody joins a run that is over
   CHECK(started[2] == 0);
@@ -198,7 +198,7 @@ TEST_CASE("simulated: a joiner that crashes while it joins holds nobody up") {
       rb::bsp{}, {.rows = 4});
   bool fell = false;
   watch(cluster, fell);
-  auto const report = cluster.run(training(10));
+  auto const report = cluster.run(clocks_of_work(10));
   CHECK(report.crashes == 1);
   CHECK(report.workers[2].commits == 0);
   CHECK(cluster.parameters() == doubles(4, 10.0));

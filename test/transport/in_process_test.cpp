@@ -27,7 +27,7 @@ using Catch::Contains;
 namespace {
 
 using counts = std::vector<std::int64_t>;
-using table = rb::dense<std::int64_t, rb::sum>;
+using dense_counts = rb::dense<std::int64_t, rb::sum>;
 
 /// Workers push 1 to all rows of one table, and to two rows of another; both are checked in the
 /// end, and on the way what each one reads is checked against the protocol's promise.
@@ -36,7 +36,7 @@ void count_in_threads(P p, std::int64_t s) {
   constexpr std::uint32_t workers = 4;
   constexpr std::int64_t clocks = 60;
   rb::cluster cluster{rb::in_process{.workers = workers, .servers = 3}, p,
-                      table{.rows = 20'000}, rb::sparse<std::int64_t, rb::sum>{}};
+                      dense_counts{.rows = 20'000}, rb::sparse<std::int64_t, rb::sum>{}};
   std::atomic<int> wrong = 0;
   auto const report = cluster.run([&](auto& worker) {
     counts w(20'000);
@@ -83,7 +83,7 @@ TEST_CASE("in_process: ASP in threads loses no update") {
 TEST_CASE("in_process: compute, send and wait add up to a worker's time, and none is negative "
           "(rules §8)") {
   rb::cluster cluster{rb::in_process{.workers = 2, .slowness = {1.0, 4.0}}, rb::ssp{.staleness = 0},
-                      table{.rows = 8}};
+                      dense_counts{.rows = 8}};
   auto const report = cluster.run([](auto& worker) {
     counts w(8);
     for (int c = 0; c < 20; ++c) {
@@ -103,7 +103,7 @@ TEST_CASE("in_process: compute, send and wait add up to a worker's time, and non
 
 TEST_CASE("in_process: options that cannot be meant are option_errors") {
   auto const make = [](rb::in_process options) {
-    rb::cluster const made{std::move(options), rb::asp{}, table{.rows = 8}};
+    rb::cluster const made{std::move(options), rb::asp{}, dense_counts{.rows = 8}};
     (void)made;
   };
   CHECK_NOTHROW(make({}));

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t rows = 1'000'000;
-using counts = dense<std::int64_t, sum>;
+using dense_counts = dense<std::int64_t, sum>;
 
 /// Two workers on a machine, and a third one elsewhere. A pull of the table takes 8 ms on a network card, and
 /// another 2 ms for its way.
@@ -38,7 +38,7 @@ duration not_computing(run_report const& r, std::size_t w) { return r.workers[w]
 
 TEST_CASE("simulator: threads of a process that miss the same fetch it once", "[simulated]") {
   bool const one_process = GENERATE(true, false);
-  cluster c{three_workers(one_process), ssp{.staleness = 3}, counts{.rows = rows}};
+  cluster c{three_workers(one_process), ssp{.staleness = 3}, dense_counts{.rows = rows}};
   run_report const r = c.run([](auto& w) {
     std::vector<std::int64_t> values(rows);
     if (w.rank() < 2) w.pull(values);
@@ -49,7 +49,7 @@ TEST_CASE("simulator: threads of a process that miss the same fetch it once", "[
 
 TEST_CASE("simulator: what one thread of a process has fetched another one has at once", "[simulated]") {
   bool const one_process = GENERATE(true, false);
-  cluster c{three_workers(one_process), ssp{.staleness = 3}, counts{.rows = rows}};
+  cluster c{three_workers(one_process), ssp{.staleness = 3}, dense_counts{.rows = rows}};
   run_report const r = c.run([](auto& w) {
     std::vector<std::int64_t> values(rows);
     if (w.rank() == 1) w.step(20);
@@ -63,7 +63,7 @@ TEST_CASE("simulator: a process dies as a whole, and nobody else with it", "[sim
   bool const one_process = GENERATE(true, false);
   simulated s = three_workers(one_process);
   s.scenario.crashes = {{.worker = worker_id{1}, .at = 5ms}};
-  cluster c{s, asp{}, counts{.rows = 1}};
+  cluster c{s, asp{}, dense_counts{.rows = 1}};
   std::vector<std::int64_t> steps(3);
   run_report const r = c.run([&](auto& w) {
     for (; steps[w.rank()] < 10; ++steps[w.rank()]) {
@@ -82,7 +82,7 @@ TEST_CASE("simulator: one who joins where a process has died is of another one",
   s.scenario.machine_of = {0, 0, 1, 0};
   s.scenario.crashes = {{.worker = worker_id{0}, .at = 5ms}};
   s.scenario.joins = {{.at = 6ms}};
-  cluster c{s, ssp{.staleness = 3}, counts{.rows = rows}};
+  cluster c{s, ssp{.staleness = 3}, dense_counts{.rows = rows}};
   bool has_read = false;
   run_report const r = c.run([&](auto& w) {
     std::vector<std::int64_t> values(rows);
@@ -94,7 +94,7 @@ TEST_CASE("simulator: one who joins where a process has died is of another one",
 }
 
 TEST_CASE("simulator: who has joined the fetch of a worker that leaves gets its answer", "[simulated]") {
-  cluster c{three_workers(true), bsp{}, counts{.rows = 3}};
+  cluster c{three_workers(true), bsp{}, dense_counts{.rows = 3}};
   std::vector<std::int64_t> seen(3);
   c.run([&](auto& w) {
     if (w.rank() == 2) {
@@ -113,7 +113,7 @@ TEST_CASE("simulator: what a process fetches does not overtake what its threads 
   simulated s = three_workers(true);
   s.scenario.network.local_link.bandwidth = 1'000'000'000;
   s.scenario.server_machine_of = {0};
-  cluster c{s, asp{}, counts{.rows = rows}};
+  cluster c{s, asp{}, dense_counts{.rows = rows}};
   std::vector<std::int64_t> seen(rows);
   c.run([&](auto& w) {
     if (w.rank() == 1) {

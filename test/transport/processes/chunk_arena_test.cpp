@@ -85,22 +85,22 @@ struct some_file {
   int number;
 };
 
-constexpr std::size_t rows = 3 * 8192 + 5;  // of int64: three chunks and a little
+constexpr std::size_t arena_rows = 3 * 8192 + 5;  // of int64: three chunks and a little
 
 std::unique_ptr<table_host> table_in(block_memory* memory) {
   return make_host<dense_store<std::int64_t>>(
-      store_shape{.rows = rows, .width = 1, .threads = threading::single, .memory = memory});
+      store_shape{.rows = arena_rows, .width = 1, .threads = threading::single, .memory = memory});
 }
 
 void add_ones(table_host& to) {
-  std::vector<std::int64_t> const ones(rows, 1);
+  std::vector<std::int64_t> const ones(arena_rows, 1);
   to.fold_run(0, std::as_bytes(std::span(ones)), 1);
 }
 
 /// What lies at these places.
 std::vector<std::int64_t> values_at(arena_view const& view, std::vector<std::uint64_t> const& places) {
-  std::vector<std::int64_t> all(rows);
-  std::size_t left = rows * sizeof(std::int64_t);
+  std::vector<std::int64_t> all(arena_rows);
+  std::size_t left = arena_rows * sizeof(std::int64_t);
   std::vector<std::span<std::byte const>> pieces;
   for (std::uint64_t const place : places) {
     std::size_t const n = std::min<std::size_t>(left, 64 * 1024);
@@ -264,7 +264,7 @@ TEST_CASE("arena_view: places beyond the memory are refused", "[shm]") {
 }
 
 TEST_CASE("pinned_states: what is pinned stays as it is while the table changes, and is free afterwards", "[shm]") {
-  auto const arena = arena_of(rows * sizeof(std::int64_t));
+  auto const arena = arena_of(arena_rows * sizeof(std::int64_t));
   auto const view = seen(arena->where());
   auto const table = table_in(arena.get());
   std::uint64_t const of_one = arena->used();
@@ -302,7 +302,7 @@ TEST_CASE("pinned_states: what is pinned stays as it is while the table changes,
 }
 
 TEST_CASE("pinned_states: a state that is elsewhere is left alone", "[shm]") {
-  auto const arena = arena_of(rows * sizeof(std::int64_t));
+  auto const arena = arena_of(arena_rows * sizeof(std::int64_t));
   pinned_states pinned(*arena);
   std::vector<std::uint64_t> places;
   auto const table = table_in(nullptr);
@@ -315,7 +315,7 @@ TEST_CASE("pinned_states: a state that is elsewhere is left alone", "[shm]") {
 }
 
 TEST_CASE("pinned_states: there is room for what changes while it is pinned, or it is not", "[shm]") {
-  auto const arena = arena_of(rows * sizeof(std::int64_t));
+  auto const arena = arena_of(arena_rows * sizeof(std::int64_t));
   auto const view = seen(arena->where());
   auto const table = table_in(arena.get());
   arena->settle();
@@ -339,7 +339,7 @@ TEST_CASE("pinned_states: there is room for what changes while it is pinned, or 
 }
 
 TEST_CASE("pinned_states: however many read one state, it is one", "[shm]") {
-  auto const arena = arena_of(rows * sizeof(std::int64_t));
+  auto const arena = arena_of(arena_rows * sizeof(std::int64_t));
   auto const table = table_in(arena.get());
   arena->settle();
   pinned_states pinned(*arena);
@@ -356,7 +356,7 @@ TEST_CASE("pinned_states: however many read one state, it is one", "[shm]") {
 TEST_CASE("chunk_arena: no table takes another's room, and what had none comes back", "[shm]") {
   constexpr std::uint64_t wide_rows = 400;
   constexpr std::size_t width = 100;  // chunks of another size
-  std::uint64_t const bytes = (rows + wide_rows * width) * sizeof(std::int64_t);
+  std::uint64_t const bytes = (arena_rows + wide_rows * width) * sizeof(std::int64_t);
   auto const arena = arena_of(bytes);
   auto const narrow = table_in(arena.get());
   auto const wide = make_host<dense_store<std::int64_t>>(

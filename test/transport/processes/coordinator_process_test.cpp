@@ -360,9 +360,10 @@ TEST_CASE("coordinator: who has left without saying who it is is forgotten", "[t
 
 TEST_CASE("coordinator: who registers as something else than it said hello as is refused, and others are let in",
           "[tcp]") {
-  auto const [shown, claimed] = GENERATE(table<net::role, net::role>({{net::role::worker, net::role::server},
-                                                                      {net::role::worker, net::role::coordinator},
-                                                                      {net::role::server, net::role::worker}}));
+  auto const [shown, claimed] = GENERATE(Catch::Generators::table<net::role, net::role>(
+      {{net::role::worker, net::role::server},
+       {net::role::worker, net::role::coordinator},
+       {net::role::server, net::role::worker}}));
   test::log_capture log;
   {
     coordinated const run(5s);
@@ -414,7 +415,8 @@ class certified_run {
 }  // namespace
 
 TEST_CASE("coordinator: a certificate is for its number, and the others' run goes on", "[tcp]") {
-  auto const [uri, rank, why] = GENERATE(table<std::string, std::optional<std::uint32_t>, std::string>(
+  using rank_of = std::optional<std::uint32_t>;
+  auto const [uri, rank, why] = GENERATE(Catch::Generators::table<std::string, rank_of, std::string>(
       {{"rubato:worker/1", 0, "the certificate of this worker is for worker 1 only, and not for worker 0"},
        {"rubato:worker/1", std::nullopt,
         "the certificate of this worker is for worker 1 only, so it must ask for its number (RANK)"},
@@ -699,7 +701,7 @@ TEST_CASE("coordinator: who shows the key of its place is let in at once, starte
   net::asio_network network, its_own;
   stranger first(its_own, run.place().coordinator, 77), again(network, run.place().coordinator, 78);
   wire::secret const none{}, key{1, 2, 3}, other_key{1, 2, 4};
-  auto const [had, shown, is_same] = GENERATE_COPY(table<wire::secret, wire::secret, bool>(
+  auto const [had, shown, is_same] = GENERATE_COPY(Catch::Generators::table<wire::secret, wire::secret, bool>(
       {{key, key, true}, {key, other_key, false}, {key, none, false}, {none, none, false}}));
   wire::registration self{.as = net::role::worker, .rank = 0U, .listens = {}, .agreed = agreed, .pid = 0};
   self.place_key = had;

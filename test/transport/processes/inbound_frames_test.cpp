@@ -30,11 +30,11 @@ namespace {
 using counting = dense<std::int64_t, sum>;
 using keyed = sparse<std::int64_t, sum>;
 
-constexpr std::size_t rows = 1 << 19;  // 4 MB
-constexpr std::size_t keys = 1 << 18;
+constexpr std::size_t pushed_rows = 1 << 19;  // 4 MB
+constexpr std::size_t pushed_keys = 1 << 18;
 constexpr worker_id known{0};
 constexpr stage_id stage{1};
-constexpr sender identity{known, incarnation_id{0}, stage};
+constexpr sender known_sender{known, incarnation_id{0}, stage};
 
 /// A server's shard in a stage of one worker, and what arrives there.
 class arriving_at {
@@ -42,7 +42,7 @@ class arriving_at {
   using kind = membership_order::kind;
 
   explicit arriving_at(rules const& p)
-      : tables_(p, 1, {describe(counting{.rows = rows}), describe(keyed{})}),
+      : tables_(p, 1, {describe(counting{.rows = pushed_rows}), describe(keyed{})}),
         server(tables_, server_id{0}, threading::single),
         at(tables_, server_id{0}, std::uint64_t{1} << 30) {
     server.begin_stage(stage);
@@ -102,11 +102,11 @@ class arriving_at {
     auto whole = tables_.table(0).pool().take();
     whole->whole = true;
     whole->rows.clear();
-    fill(whole->values, rows);
+    fill(whole->values, pushed_rows);
     auto some = tables_.table(1).pool().take();
     some->whole = false;
-    some->rows.assign(keys, 1);
-    fill(some->values, keys);
+    some->rows.assign(pushed_keys, 1);
+    fill(some->values, pushed_keys);
     return {from, clock_index{0}, version_index{0}, {std::move(whole), std::move(some)}};
   }
   static void fill(raw_array& values, std::size_t count) {
@@ -124,7 +124,7 @@ class arriving_at {
 
 void check_read_over(rules const& p) {
   arriving_at here(p);
-  sender from = identity;
+  sender from = known_sender;
   bool takes = true;
   auto why = refusal::stranger;
   SECTION("of a worker that does not speak over this link") { takes = false; }
@@ -155,33 +155,33 @@ TEST_CASE("inbound_frames: a commit that is refused takes no memory, however lar
 TEST_CASE("inbound_frames: a commit that was refused when it began is so when it has arrived", "[tcp]") {
   arriving_at here(asp{});
   bool const breaks_off = GENERATE(true, false);
-  here.begin(identity, false, breaks_off ? 2 : 1000);
-  if (breaks_off) CHECK(here.begin(identity, true) <= windowed_body::window_size);
+  here.begin(known_sender, false, breaks_off ? 2 : 1000);
+  if (breaks_off) CHECK(here.begin(known_sender, true) <= windowed_body::window_size);
   CHECK(here.at.refused() == refusal::stranger);
   CHECK(here.at.take_commit(here.server).bytes() == 0);
   here.at.end_commit();
   CHECK(here.first_row() == 0);
-  here.begin(identity, true, 1000, 2);  // the next one is not
+  here.begin(known_sender, true, 1000, 2);  // the next one is not
   CHECK(here.at.refused() == refusal::none);
 }
 
 TEST_CASE("inbound_frames: a commit that breaks off comes again as it was, or not at all", "[tcp]") {
   arriving_at here(asp{});
-  sender other = identity;
+  sender other = known_sender;
   SECTION("of another worker") { other.worker = worker_id{7}; }
   SECTION("of another life") { other.incarnation = incarnation_id{3}; }
   here.begin(other, false, 2);  // refused, which is not to be so of an honest one
-  CHECK_THROWS_WITH(here.begin(identity, true), "a commit that had broken off came again as another one");
-  CHECK_NOTHROW(here.begin(identity, true, 1000, 2));
+  CHECK_THROWS_WITH(here.begin(known_sender, true), "a commit that had broken off came again as another one");
+  CHECK_NOTHROW(here.begin(known_sender, true, 1000, 2));
 }
 
 TEST_CASE("inbound_frames: a commit that is refused in the middle stays as it is, in part", "[tcp]") {
   arriving_at here(asp{});
-  here.begin(identity, true, 3);
+  here.begin(known_sender, true, 3);
   CHECK(here.at.is_in_pieces());
   CHECK(here.first_row() == 1);
   here.order(membership_order::kind::freeze);
-  CHECK(here.begin(identity, true) <= windowed_body::window_size);
+  CHECK(here.begin(known_sender, true) <= windowed_body::window_size);
   CHECK(here.at.refused() == refusal::stranger);
   CHECK(here.at.take_commit(here.server).bytes() == 0);
   CHECK(here.at.is_in_pieces());

@@ -31,7 +31,7 @@ using sparse_table = sparse<std::int64_t, sum, hash>;
 using worker_type = worker<table_handle<std::int64_t, true>, table_handle<std::int64_t, false>>;
 using numbers = std::vector<std::int64_t>;
 
-constexpr std::uint64_t rows = 12;
+constexpr std::uint64_t model_rows = 12;
 
 /// Two servers, in memory: what a worker process has beyond its links.
 class servers_elsewhere final : public test::idle_endpoint {
@@ -53,7 +53,7 @@ class servers_elsewhere final : public test::idle_endpoint {
             [this] { if (stopped) throw run_stopped{}; }};
   }
   numbers values() const {
-    numbers out(rows);
+    numbers out(model_rows);
     servers_.read_whole(0, reinterpret_cast<std::byte*>(out.data()));
     return out;
   }
@@ -85,13 +85,13 @@ class servers_elsewhere final : public test::idle_endpoint {
 
 run_setup setup() {
   static numbers const init = [] {
-    numbers v(rows);
+    numbers v(model_rows);
     std::iota(v.begin(), v.end(), std::int64_t{100});
     return v;
   }();
   run_setup s;
   s.protocols = {bsp{}, asp{}};
-  s.tables = {describe(dense_table{.rows = rows, .init = init}), describe(sparse_table{.rows = 1000})};
+  s.tables = {describe(dense_table{.rows = model_rows, .init = init}), describe(sparse_table{.rows = 1000})};
   s.make_worker = [](worker_setup const& w) { return std::make_unique<worker_type>(w); };
   return s;
 }
@@ -116,7 +116,7 @@ run_request adding(std::vector<std::uint64_t> const& to, preparation how = prepa
 }
 
 numbers plus(std::map<std::size_t, std::int64_t> const& more) {
-  numbers v(rows);
+  numbers v(model_rows);
   std::iota(v.begin(), v.end(), std::int64_t{100});
   for (auto const& [row, x] : more) v[row] += x;
   return v;

@@ -76,7 +76,7 @@ ends beside_played(peer_rules const& protocol, played_peer::script script, float
 }  // namespace
 
 TEST_CASE("peer links: a message that no peer sends closes the link, with a sentence for both", "[tcp][peers]") {
-  auto const [frame, says] = GENERATE_COPY(table<std::shared_ptr<any_frame const>, std::string>({
+  auto const [frame, says] = GENERATE_COPY(Catch::Generators::table<std::shared_ptr<any_frame const>, std::string>({
       {message_frame(+hop_kind::update, 0, size_bytes + 4), "24 bytes of parameters, expected at most 20"},
       {message_frame(+hop_kind::update, 0, 6), "whole ones of float"},
       {message_frame(+hop_kind::update, 0, 4), "breaks the protocol"},

@@ -411,7 +411,8 @@ TEST_CASE("peers apart: who is of another group is told in what, and so are the 
   silence_in_peers_log const quiet;
   floats const w0{1, 2, 3};
   sgd const step{.rate = 0.5};
-  auto const [says, join_otherwise] = GENERATE_COPY(table<std::string, std::function<void(tcp const&)>>({
+  using joining = std::function<void(tcp const&)>;
+  auto const [says, join_otherwise] = GENERATE_COPY(Catch::Generators::table<std::string, joining>({
       {"graph: star", [=](tcp const& t) { peer_group{t, star(3), hop(), step, w0}.run([](auto&) {}); }},
       {"weights: given",
        [=](tcp const& t) {

@@ -27,8 +27,8 @@ using kind = membership_order::kind;
 using list = std::vector<std::string>;
 using place = process_control::place;
 
-constexpr place worker(std::uint32_t n) { return {net::role::worker, n}; }
-constexpr place server(std::uint32_t n) { return {net::role::server, n}; }
+constexpr place nth_worker(std::uint32_t n) { return {net::role::worker, n}; }
+constexpr place nth_server(std::uint32_t n) { return {net::role::server, n}; }
 constexpr clock_index at(std::int64_t c) { return clock_index{c}; }
 
 inline std::string number(std::uint64_t n) { return std::to_string(n); }
@@ -144,7 +144,7 @@ struct bench {
   }
   void say(place from, wire::control_message const& m) { control.receive(from, m, now); }
   void ready(std::uint32_t process, std::uint32_t threads = 1) {
-    say(worker(process), wire::ready{threads, false, 0, false});
+    say(nth_worker(process), wire::ready{threads, false, 0, false});
   }
   /// Server `s` carries out its oldest order.
   void carry_out(std::uint32_t s, std::int64_t clock = 0) {
@@ -153,7 +153,7 @@ struct bench {
     orders[s].pop_front();
     std::optional<membership_report> report;
     if (o.what == kind::enlist || o.what == kind::freeze) report = membership_report{at(clock), {}};
-    say(server(s), wire::order_done{o, report});
+    say(nth_server(s), wire::order_done{o, report});
     pump();
   }
   void carry_out_all() {
@@ -163,9 +163,9 @@ struct bench {
         for (; !orders[s].empty(); any = true) carry_out(s);
   }
   void ended(std::uint32_t process, std::uint32_t w, std::int64_t clock = 0) {
-    say(worker(process), wire::worker_ended{control.stage(), worker_id{w}, at(clock), {}});
+    say(nth_worker(process), wire::worker_ended{control.stage(), worker_id{w}, at(clock), {}});
   }
-  void finish(std::uint32_t s) { say(server(s), wire::stage_over{control.stage(), {}, 0}); }
+  void finish(std::uint32_t s) { say(nth_server(s), wire::stage_over{control.stage(), {}, 0}); }
   void lose(place who, bool expected = false) { control.lose(who, "cut off", expected, now); }
 };
 

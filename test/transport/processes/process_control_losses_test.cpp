@@ -19,31 +19,31 @@ using Catch::Contains;
 
 TEST_CASE("process_control: a lost worker is frozen, then dropped below what all servers have") {
   bench b = running(2, 2, net::on_loss::go_on);
-  b.lose(worker(0));
-  for (std::uint32_t s = 0; s < 2; ++s) CHECK(b.told(server(s)) == list{"freeze 0.0", "expel 0.0"});
+  b.lose(nth_worker(0));
+  for (std::uint32_t s = 0; s < 2; ++s) CHECK(b.told(nth_server(s)) == list{"freeze 0.0", "expel 0.0"});
   b.carry_out(0, 9);
   b.carry_out(1, 7);
-  CHECK(b.told(server(0)) == list{"drop 0.0 at 7"});
-  CHECK(b.told(worker(1)).empty());
+  CHECK(b.told(nth_server(0)) == list{"drop 0.0 at 7"});
+  CHECK(b.told(nth_worker(1)).empty());
   b.carry_out_all();
   b.ended(1, 1);
   b.carry_out_all();
   b.finish(0);
   b.finish(1);
-  CHECK(b.told(worker(1)) == list{"over 1 crashes 1, cut off"});
-  CHECK(b.told(worker(0)).empty());
+  CHECK(b.told(nth_worker(1)) == list{"over 1 crashes 1, cut off"});
+  CHECK(b.told(nth_worker(0)).empty());
 }
 
 TEST_CASE("process_control: under end a lost worker ends the run for the others, with its name") {
   bench b = running(1, 2);
-  b.lose(worker(0));
-  list const said = b.told(worker(1));
+  b.lose(nth_worker(0));
+  list const said = b.told(nth_worker(1));
   REQUIRE(said.size() == 1);
   CHECK_THAT(said.front(), Contains("failed: worker 0 (process 1) was lost: cut off"));
   b.ended(1, 1);
   b.carry_out_all();
   b.finish(0);
-  CHECK(b.told(worker(1)) == list{"over 1 crashes 1, cut off"});
+  CHECK(b.told(nth_worker(1)) == list{"over 1 crashes 1, cut off"});
 }
 
 TEST_CASE("process_control: a worker lost while it joins never starts") {
@@ -51,18 +51,18 @@ TEST_CASE("process_control: a worker lost while it joins never starts") {
     bench b = gathered(2, 1, net::on_loss::go_on);
     b.ready(0);
     for (int i = 0; i < confirmed; ++i) b.carry_out(static_cast<std::uint32_t>(i % 2));
-    b.lose(worker(0));
+    b.lose(nth_worker(0));
     b.forget();
     b.carry_out_all();
     INFO("after " << confirmed << " answers");
-    CHECK(b.told(worker(0)).empty());
-    list const said = b.told(server(0));
+    CHECK(b.told(nth_worker(0)).empty());
+    list const said = b.told(nth_server(0));
     REQUIRE(said.size() >= 2);
     CHECK(list(said.end() - 2, said.end()) == list{"drop 0.0 at 0", "end 1"});
     b.finish(0);
     b.finish(1);
     CHECK(b.control.is_over());
-    CHECK(b.told(server(0)) == list{"shut down"});
+    CHECK(b.told(nth_server(0)) == list{"shut down"});
   }
 }
 
@@ -72,9 +72,9 @@ TEST_CASE("process_control: a worker lost while the run ends hangs nobody") {
     b.ended(0, 0);
     b.ended(1, 1);
     b.carry_out_all();
-    b.lose(worker(0));
+    b.lose(nth_worker(0));
     b.finish(0);
-    CHECK(b.told(worker(1)).back() == "over 1 crashes 1");
+    CHECK(b.told(nth_worker(1)).back() == "over 1 crashes 1");
     CHECK_FALSE(b.control.is_over());
   }
 }
@@ -84,30 +84,30 @@ TEST_CASE("process_control: an idle worker that is lost ends all, or is done wit
   for (std::uint32_t w = 0; w < 2; ++w) strict.ended(w, w);
   strict.carry_out_all();
   strict.finish(0);
-  strict.lose(worker(0));
+  strict.lose(nth_worker(0));
   CHECK(strict.control.is_over());
-  CHECK_THAT(strict.told(worker(1)).back(), Contains("fatal: worker 0"));
+  CHECK_THAT(strict.told(nth_worker(1)).back(), Contains("fatal: worker 0"));
   bench lax = gathered(1, 2, net::on_loss::go_on);
   lax.ready(0);
-  lax.lose(worker(1));
-  CHECK(lax.told(worker(0)) == list{"begins 1 of 1: 0"});
+  lax.lose(nth_worker(1));
+  CHECK(lax.told(nth_worker(0)) == list{"begins 1 of 1: 0"});
 }
 
 TEST_CASE("process_control: a restarted worker joins once its earlier life is over everywhere") {
   bench b = running(2, 2, net::on_loss::go_on);
-  b.lose(worker(0));
+  b.lose(nth_worker(0));
   CHECK(b.come(0).incarnation == 1);
   b.ready(0, 2);
-  CHECK(b.told(worker(0)) == list{"welcome 0.1 to 2"});
+  CHECK(b.told(nth_worker(0)) == list{"welcome 0.1 to 2"});
   b.forget();
   b.carry_out(0);  // frozen on one server
   b.carry_out(1);
-  CHECK(b.told(server(0)) == list{"drop 0.0 at 0"});
+  CHECK(b.told(nth_server(0)) == list{"drop 0.0 at 0"});
   b.carry_out(0);
-  CHECK(b.told(worker(0)).empty());
+  CHECK(b.told(nth_worker(0)).empty());
   b.carry_out(1);
-  CHECK(b.told(worker(0)) == list{"begins 1 of 2: 0 2"});
-  CHECK(b.told(server(1)) == list{"drop 0.0 at 0", "enlist 0.1", "enlist 2.1"});
+  CHECK(b.told(nth_worker(0)) == list{"begins 1 of 2: 0 2"});
+  CHECK(b.told(nth_server(1)) == list{"drop 0.0 at 0", "enlist 0.1", "enlist 2.1"});
 }
 
 TEST_CASE("process_control: a worker that is started again and again costs no memory") {
@@ -115,7 +115,7 @@ TEST_CASE("process_control: a worker that is started again and again costs no me
   std::size_t before = 0;
   for (int life = 1; life <= 2000; ++life) {
     if (life == 500) before = ::mallinfo2().uordblks;
-    b.lose(worker(1));
+    b.lose(nth_worker(1));
     (void)b.come(1);
     b.ready(1);
     b.carry_out_all();
@@ -130,20 +130,20 @@ TEST_CASE("process_control: those who come without a rank, and go again, cost no
   for (int w = 0; w < 2; ++w) (void)b.come();
   int const how = GENERATE(0, 1, 2, 3);
   recovery const recover = how == 1 ? recovery::keep : recovery::none;  // then the report says who was lost
-  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{.recover = recover});
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(nth_worker(w), wire::ready{.recover = recover});
   b.carry_out_all();
   INFO((std::array{"lost", "ended and left", "never ready", "at another stage"}[static_cast<std::size_t>(how)]));
   std::size_t before = 0;
   for (std::uint32_t life = 0; life < 2000; ++life) {
     if (life == 500) before = ::mallinfo2().uordblks;
     auto const e = b.come();
-    REQUIRE(e.at == worker(2));
+    REQUIRE(e.at == nth_worker(2));
     REQUIRE(e.incarnation == life);
-    if (how != 2) b.say(worker(2), wire::ready{.changes_tables = how == 3, .recover = recover});
+    if (how != 2) b.say(nth_worker(2), wire::ready{.changes_tables = how == 3, .recover = recover});
     b.carry_out_all();
     if (how == 1) b.ended(2, 2);
-    if (how == 1) b.say(worker(2), wire::farewell{});
-    b.lose(worker(2));
+    if (how == 1) b.say(nth_worker(2), wire::farewell{});
+    b.lose(nth_worker(2));
     b.carry_out_all();
     b.forget();
   }
@@ -152,22 +152,22 @@ TEST_CASE("process_control: those who come without a rank, and go again, cost no
 
 TEST_CASE("process_control: a number is given again once its process has gone, and higher than before as a life") {
   bench b = running(1, 2, net::on_loss::go_on);
-  CHECK(b.come().at == worker(2));
-  b.lose(worker(1));
-  CHECK(b.come().at == worker(3));  // 1 is for who comes with it
-  b.lose(worker(2));
+  CHECK(b.come().at == nth_worker(2));
+  b.lose(nth_worker(1));
+  CHECK(b.come().at == nth_worker(3));  // 1 is for who comes with it
+  b.lose(nth_worker(2));
   b.forget();
   auto const again = b.come();
-  CHECK(again.at == worker(2));
+  CHECK(again.at == nth_worker(2));
   CHECK(again.incarnation == 1);
-  CHECK(b.told(server(0)) == list{"admit 2.1"});
+  CHECK(b.told(nth_server(0)) == list{"admit 2.1"});
   // The others go on without who is still there: not yet.
   b.ready(2);
   b.carry_out_all();
-  b.say(worker(2), wire::end_run{b.control.stage(), true, errc::io, "the ink has run out"});
-  CHECK(b.come().at == worker(4));
-  b.lose(worker(2));
-  CHECK(b.come().at == worker(2));
+  b.say(nth_worker(2), wire::end_run{b.control.stage(), true, errc::io, "the ink has run out"});
+  CHECK(b.come().at == nth_worker(4));
+  b.lose(nth_worker(2));
+  CHECK(b.come().at == nth_worker(2));
 }
 
 TEST_CASE("process_control: who is given a number again begins once its last life is over everywhere") {
@@ -175,38 +175,38 @@ TEST_CASE("process_control: who is given a number again begins once its last lif
   (void)b.come();
   b.ready(1);
   b.carry_out_all();
-  b.lose(worker(1));
-  REQUIRE(b.come().at == worker(1));
+  b.lose(nth_worker(1));
+  REQUIRE(b.come().at == nth_worker(1));
   b.ready(1);
   b.forget();
   b.carry_out(0);  // frozen on one server
-  CHECK(b.told(worker(1)).empty());
+  CHECK(b.told(nth_worker(1)).empty());
   b.carry_out_all();
-  CHECK(b.told(worker(1)) == list{"begins 1 of 1: 1", "starts 1 at 0"});
+  CHECK(b.told(nth_worker(1)) == list{"begins 1 of 1: 1", "starts 1 at 0"});
 }
 
 TEST_CASE("process_control: a worker may be lost and restarted again before its first life is over") {
   bench b = running(2, 2, net::on_loss::go_on);
-  b.lose(worker(0));
+  b.lose(nth_worker(0));
   (void)b.come(0);
   b.ready(0);
-  b.lose(worker(0));
+  b.lose(nth_worker(0));
   CHECK(b.come(0).incarnation == 2);
   b.ready(0);
   b.forget();
   b.carry_out_all();
-  CHECK(b.told(worker(0)) == list{"begins 1 of 2: 0", "starts 0 at 0"});
-  CHECK(b.told(server(0)) == list{"drop 0.0 at 0", "enlist 0.2", "start 0.2 at 0"});
+  CHECK(b.told(nth_worker(0)) == list{"begins 1 of 2: 0", "starts 0 at 0"});
+  CHECK(b.told(nth_server(0)) == list{"drop 0.0 at 0", "enlist 0.2", "start 0.2 at 0"});
 }
 
 TEST_CASE("process_control: the last worker's restart keeps the run going") {
   bench b = running(1, 1, net::on_loss::go_on);
-  b.lose(worker(0));
+  b.lose(nth_worker(0));
   (void)b.come(0);
   b.ready(0);
   b.carry_out_all();
   CHECK(b.control.is_running());
-  CHECK(b.told(worker(0)).back() == "starts 0 at 0");
+  CHECK(b.told(nth_worker(0)).back() == "starts 0 at 0");
 }
 
 TEST_CASE("process_control: a server that is lost ends everything, in whatever phase") {
@@ -217,10 +217,10 @@ TEST_CASE("process_control: a server that is lost ends everything, in whatever p
       b.carry_out_all();
     }
     b.forget();
-    b.lose(server(1));
+    b.lose(nth_server(1));
     CHECK(b.control.is_over());
-    CHECK(b.told(worker(0)) == list{"fatal: server 1 (here) was lost: cut off"});
-    CHECK(b.told(server(0)) == list{"shut down: server 1 (here) was lost: cut off"});
+    CHECK(b.told(nth_worker(0)) == list{"fatal: server 1 (here) was lost: cut off"});
+    CHECK(b.told(nth_server(0)) == list{"shut down: server 1 (here) was lost: cut off"});
   }
 }
 
@@ -235,18 +235,19 @@ TEST_CASE("process_control: nobody goes on without the process that has the tabl
       b.carry_out_all();
     }
     b.forget();
-    b.lose(worker(0));
+    b.lose(nth_worker(0));
     INFO("moves tables: " << moves << ", phase " << phase);
     CHECK(b.control.is_over() == (moves && phase == 1));
     if (!b.control.is_over()) continue;
-    CHECK(b.told(worker(1)) == list{"fatal: worker 0 (process 1) was lost: cut off, with the tables of its stage"});
+    CHECK(b.told(nth_worker(1)) ==
+          list{"fatal: worker 0 (process 1) was lost: cut off, with the tables of its stage"});
   }
 }
 
 TEST_CASE("process_control: a farewell in the middle of a run is a loss") {
   bench b = running(1, 2);
-  b.say(worker(0), wire::farewell{});
-  CHECK_THAT(b.told(worker(1)).back(), Contains("failed: worker 0"));
+  b.say(nth_worker(0), wire::farewell{});
+  CHECK_THAT(b.told(nth_worker(1)).back(), Contains("failed: worker 0"));
 }
 
 // ---- before the first run
@@ -256,19 +257,19 @@ TEST_CASE("process_control: whoever takes worker 0's place before it was ready s
   bench b(1, 2, net::on_loss::go_on);
   b.serve();
   (void)b.come();
-  CHECK(b.told(worker(0)) == list{"welcome 0.0 to 1, initial values"});
+  CHECK(b.told(nth_worker(0)) == list{"welcome 0.0 to 1, initial values"});
   (void)b.come();
-  CHECK(b.told(worker(1)) == list{"welcome 1.0 to 1"});
+  CHECK(b.told(nth_worker(1)) == list{"welcome 1.0 to 1"});
   b.ready(1);
-  b.lose(worker(0));  // perhaps in the middle of them
+  b.lose(nth_worker(0));  // perhaps in the middle of them
   CHECK_FALSE(b.control.is_over());
   CHECK_FALSE(b.control.is_complete());
   CHECK(b.control.attendance() == "1 of 1 servers and 1 of 2 workers are here, without worker 0");
   CHECK_FALSE(b.control.is_running());  // though it may go on without others
   process_control::enrolment const next = b.come(rank);
-  CHECK(next.at == worker(0));
+  CHECK(next.at == nth_worker(0));
   CHECK(next.incarnation == 1);
-  CHECK(b.told(worker(0)) == list{"welcome 0.1 to 1, initial values"});
+  CHECK(b.told(nth_worker(0)) == list{"welcome 0.1 to 1, initial values"});
   CHECK_FALSE(b.control.is_running());
   b.ready(0);
   CHECK(b.control.is_running());
@@ -278,7 +279,7 @@ TEST_CASE("process_control: no run begins without worker 0, which has the initia
   bench b(1, 2);
   b.serve();
   for (int i = 0; i < 3; ++i) (void)b.come();
-  b.lose(worker(0));
+  b.lose(nth_worker(0));
   b.ready(1);
   b.ready(2);
   CHECK_FALSE(b.control.is_complete());
@@ -294,10 +295,10 @@ TEST_CASE("process_control: no run begins without worker 0, which has the initia
 TEST_CASE("process_control: initial values are sent once, and a run goes on without who has sent them") {
   bench b = gathered(1, 2, net::on_loss::go_on);
   b.ready(0);
-  b.lose(worker(0));
-  CHECK(b.come().at == worker(0));
-  CHECK(b.told(worker(0)) == list{"welcome 0.1 to 1"});
-  b.lose(worker(0));
+  b.lose(nth_worker(0));
+  CHECK(b.come().at == nth_worker(0));
+  CHECK(b.told(nth_worker(0)) == list{"welcome 0.1 to 1"});
+  b.lose(nth_worker(0));
   b.ready(1);
   CHECK(b.control.is_running());
 }
@@ -305,8 +306,8 @@ TEST_CASE("process_control: initial values are sent once, and a run goes on with
 TEST_CASE("process_control: who leaves before the first run is waited for by those who stay") {
   net::on_loss const when = GENERATE(net::on_loss::end, net::on_loss::go_on);
   bench b = gathered(1, 2, when);
-  if (GENERATE(true, false)) b.say(worker(0), wire::farewell{});
-  else b.lose(worker(0));
+  if (GENERATE(true, false)) b.say(nth_worker(0), wire::farewell{});
+  else b.lose(nth_worker(0));
   b.ready(1);
   CHECK_FALSE(b.control.is_over());
   CHECK_FALSE(b.control.is_running());  // it has the initial values
@@ -318,28 +319,28 @@ TEST_CASE("process_control: who leaves before the first run is waited for by tho
 TEST_CASE("process_control: who says that it cannot go on is lost, whether the run goes on or not") {
   std::string const why = "server 1 (there) was lost";
   bench b = running(1, 2);
-  b.say(worker(0), wire::farewell{why});
-  CHECK(b.told(worker(1)) == list{"failed: worker 0 (process 1) was lost: " + why});
+  b.say(nth_worker(0), wire::farewell{why});
+  CHECK(b.told(nth_worker(1)) == list{"failed: worker 0 (process 1) was lost: " + why});
   bench lax = running(1, 2, net::on_loss::go_on);
-  lax.say(worker(0), wire::farewell{why});
-  CHECK(lax.told(worker(1)).empty());
-  CHECK(lax.told(server(0)) == list{"freeze 0.0", "expel 0.0"});
+  lax.say(nth_worker(0), wire::farewell{why});
+  CHECK(lax.told(nth_worker(1)).empty());
+  CHECK(lax.told(nth_server(0)) == list{"freeze 0.0", "expel 0.0"});
   bench idle = gathered(1, 2);
-  idle.say(worker(0), wire::farewell{why});
+  idle.say(nth_worker(0), wire::farewell{why});
   CHECK(idle.control.is_over());
 }
 
 TEST_CASE("process_control: a loss that ends the run ends the servers with an error once all have left") {
   bench b = running(1, 2);
-  b.lose(worker(1));
+  b.lose(nth_worker(1));
   b.carry_out_all();
   b.ended(0, 0);
   b.carry_out_all();
   b.finish(0);
   b.forget();
   SECTION("and nobody begins another") {
-    b.say(worker(0), wire::farewell{});
-    CHECK(b.told(server(0)).back() == "shut down: worker 1 (process 1) was lost: cut off");
+    b.say(nth_worker(0), wire::farewell{});
+    CHECK(b.told(nth_server(0)).back() == "shut down: worker 1 (process 1) was lost: cut off");
     CHECK(b.control.failure() == "worker 1 (process 1) was lost: cut off");
   }
   SECTION("but a run after it may end well") {
@@ -348,8 +349,8 @@ TEST_CASE("process_control: a loss that ends the run ends the servers with an er
     b.ended(0, 0);
     b.carry_out_all();
     b.finish(0);
-    b.say(worker(0), wire::farewell{});
-    CHECK(b.told(server(0)).back() == "shut down");
+    b.say(nth_worker(0), wire::farewell{});
+    CHECK(b.told(nth_server(0)).back() == "shut down");
     CHECK(b.control.failure().empty());
   }
 }
@@ -358,43 +359,43 @@ TEST_CASE(
     "process_control: of several losses the first has ended the run, and none where it was ended "
     "before") {
   bench b = running(1, 3);
-  SECTION("the first") { b.lose(worker(1)); }
-  SECTION("none") { b.say(worker(0), wire::end_run{b.control.stage(), false, errc::stopped, ""}); }
-  bool const wanted = b.told(worker(0)) == list{"stop: "};
-  b.lose(worker(2));
+  SECTION("the first") { b.lose(nth_worker(1)); }
+  SECTION("none") { b.say(nth_worker(0), wire::end_run{b.control.stage(), false, errc::stopped, ""}); }
+  bool const wanted = b.told(nth_worker(0)) == list{"stop: "};
+  b.lose(nth_worker(2));
   b.carry_out_all();
   for (std::uint32_t w = 0; w < (wanted ? 2U : 1U); ++w) b.ended(w, w);
   b.carry_out_all();
   b.finish(0);
-  for (std::uint32_t w = 0; w < (wanted ? 2U : 1U); ++w) b.say(worker(w), wire::farewell{});
+  for (std::uint32_t w = 0; w < (wanted ? 2U : 1U); ++w) b.say(nth_worker(w), wire::farewell{});
   CHECK(b.control.is_over());
   CHECK(b.control.failure() == (wanted ? "" : "worker 1 (process 1) was lost: cut off"));
 }
 
 TEST_CASE("process_control: whose body throws is lost, where the others go on without who is lost") {
   bench b = running(1, 3, net::on_loss::go_on);
-  b.say(worker(1), wire::end_run{b.control.stage(), true, errc::io, "the ink has run out"});
-  CHECK(b.told(worker(1)) == list{"fatal: the ink has run out"});
-  CHECK(b.told(worker(0)).empty());
-  CHECK(b.told(server(0)) == list{"freeze 1.0", "expel 1.0"});
+  b.say(nth_worker(1), wire::end_run{b.control.stage(), true, errc::io, "the ink has run out"});
+  CHECK(b.told(nth_worker(1)) == list{"fatal: the ink has run out"});
+  CHECK(b.told(nth_worker(0)).empty());
+  CHECK(b.told(nth_server(0)) == list{"freeze 1.0", "expel 1.0"});
   // It may not have heard of it.
   b.ended(1, 1, 7);
-  b.say(worker(1), wire::farewell{"the ink has run out"});
-  b.lose(worker(1));
+  b.say(nth_worker(1), wire::farewell{"the ink has run out"});
+  b.lose(nth_worker(1));
   b.carry_out_all();
-  CHECK(b.told(server(0)) == list{"drop 1.0 at 0"});
+  CHECK(b.told(nth_server(0)) == list{"drop 1.0 at 0"});
   CHECK(b.come(1).incarnation == 1);
   b.ready(1);
   b.carry_out_all();
-  CHECK(b.told(worker(1)) == list{"welcome 1.1 to 1", "begins 1 of 3: 1", "starts 1 at 0"});
+  CHECK(b.told(nth_worker(1)) == list{"welcome 1.1 to 1", "begins 1 of 3: 1", "starts 1 at 0"});
   // Who asks for the end of the run ends it.
-  b.say(worker(2), wire::end_run{b.control.stage(), false, errc::stopped, ""});
-  CHECK(b.told(worker(0)) == list{"stop: "});
+  b.say(nth_worker(2), wire::end_run{b.control.stage(), false, errc::stopped, ""});
+  CHECK(b.told(nth_worker(0)) == list{"stop: "});
 }
 
 TEST_CASE("process_control: who comes when the others are done does not begin anew, alone") {
   bench b = running(1, 2, net::on_loss::go_on);
-  b.lose(worker(1));
+  b.lose(nth_worker(1));
   b.carry_out_all();
   b.ended(0, 0);
   b.carry_out_all();
@@ -403,19 +404,19 @@ TEST_CASE("process_control: who comes when the others are done does not begin an
   b.ready(1);
   b.forget();
   SECTION("when the last of them leaves") {
-    b.say(worker(0), wire::farewell{});
-    CHECK(b.told(worker(1)) ==
+    b.say(nth_worker(0), wire::farewell{});
+    CHECK(b.told(nth_worker(1)) ==
           list{"fatal: the run is over: those who took part in it have left"});
-    CHECK(b.told(server(0)) == list{"expel 0.0", "shut down"});
+    CHECK(b.told(nth_server(0)) == list{"expel 0.0", "shut down"});
     CHECK(b.control.is_over());
   }
   SECTION("but goes on where they were lost") {
-    b.lose(worker(0));
-    CHECK(b.told(worker(1)) == list{"begins 2 of 1: 0"});
+    b.lose(nth_worker(0));
+    CHECK(b.told(nth_worker(1)) == list{"begins 2 of 1: 0"});
   }
   SECTION("and takes part in their next run") {
     b.ready(0);
-    CHECK(b.told(worker(1)) == list{"begins 2 of 2: 1"});
+    CHECK(b.told(nth_worker(1)) == list{"begins 2 of 2: 1"});
   }
 }
 
@@ -424,12 +425,12 @@ TEST_CASE("process_control: who was done after a run before does not count for a
   for (std::uint32_t w = 0; w < 2; ++w) b.ended(w, w);
   b.carry_out_all();
   b.finish(0);
-  b.say(worker(1), wire::farewell{});
+  b.say(nth_worker(1), wire::farewell{});
   b.ready(0);
   b.carry_out_all();
   CHECK(b.control.is_running());
   (void)b.come();
-  b.lose(worker(0));
+  b.lose(nth_worker(0));
   b.carry_out_all();
   b.finish(0);
   CHECK_FALSE(b.control.is_over());
@@ -445,7 +446,7 @@ TEST_CASE("process_control: who was let in ends at the clock it was let in at, o
   b.carry_out_all();  // and told so
   b.forget();
   b.ended(1, 1, 0);  // it has not heard of it
-  CHECK(b.told(server(0)) == list{"drop 1.0 at 5"});
+  CHECK(b.told(nth_server(0)) == list{"drop 1.0 at 5"});
 }
 
 TEST_CASE("process_control: who is one too many may leave before the first run") {
@@ -454,7 +455,7 @@ TEST_CASE("process_control: who is one too many may leave before the first run")
   b.ready(0);
   b.ready(1);
   CHECK_FALSE(b.control.is_running());  // it waits for all who are here
-  b.say(worker(2), wire::farewell{});
+  b.say(nth_worker(2), wire::farewell{});
   CHECK(b.control.is_running());
 }
 
@@ -469,7 +470,7 @@ TEST_CASE("process_control: whoever waits for the first run is told for whom") {
   b.ready(1);
   (void)b.come(0);
   CHECK(b.control.awaited() == "worker 2, and worker 0 (here, but not ready)");
-  b.lose(worker(0));
+  b.lose(nth_worker(0));
   CHECK(b.control.awaited() == "workers 0 and 2; worker 0 (process 1) was lost: cut off");
   (void)b.come(0);
   CHECK_THAT(refusal_of([&] { (void)b.come(2, "other tables"); }), Contains("other tables"));
@@ -489,7 +490,7 @@ TEST_CASE("process_control: whoever waits for the first run is told for whom") {
 }
 
 TEST_CASE("process_control: the first run does not begin with a process whose connection is broken") {
-  coordination::place const who = GENERATE(worker(0), server(0));
+  coordination::place const who = GENERATE(nth_worker(0), nth_server(0));
   bench b = gathered(1, 2);
   b.ready(0);
   b.control.set_connected(who, false, b.now);
@@ -497,7 +498,7 @@ TEST_CASE("process_control: the first run does not begin with a process whose co
   CHECK_FALSE(b.control.is_running());
   CHECK(b.control.is_starting());
   CHECK(b.control.awaited() ==
-        (who == worker(0) ? "worker 0" : "server 0") + std::string(" (here, but its connection is broken)"));
+        (who == nth_worker(0) ? "worker 0" : "server 0") + std::string(" (here, but its connection is broken)"));
   SECTION("it is back") {
     b.control.set_connected(who, true, b.now);
     CHECK(b.control.is_running());
@@ -505,8 +506,8 @@ TEST_CASE("process_control: the first run does not begin with a process whose co
   SECTION("it is lost") {
     b.lose(who);
     CHECK_FALSE(b.control.is_running());
-    CHECK(b.control.is_over() == (who == server(0)));  // whose address the workers know
-    if (who == server(0)) return;
+    CHECK(b.control.is_over() == (who == nth_server(0)));  // whose address the workers know
+    if (who == nth_server(0)) return;
     (void)b.come(0);
     b.ready(0);
     CHECK(b.control.is_running());
@@ -551,8 +552,8 @@ TEST_CASE("process_control: when patience ends, all are told what was missing") 
   b.control.give_up("only " + b.control.attendance());
   CHECK(b.control.is_over());
   std::string const sentence = "only 1 of 2 servers and 1 of 2 workers are here";
-  CHECK(b.told(worker(0)) == list{"fatal: " + sentence});
-  CHECK(b.told(server(0)) == list{"shut down: " + sentence});
+  CHECK(b.told(nth_worker(0)) == list{"fatal: " + sentence});
+  CHECK(b.told(nth_server(0)) == list{"shut down: " + sentence});
 }
 
 TEST_CASE(
@@ -561,10 +562,10 @@ TEST_CASE(
   bench b(1, 2);
   b.serve();
   (void)b.come(0);
-  b.say(worker(0), wire::farewell{});
+  b.say(nth_worker(0), wire::farewell{});
   CHECK_FALSE(b.control.is_over());
   (void)b.come(1);
-  b.say(worker(1), wire::farewell{});
+  b.say(nth_worker(1), wire::farewell{});
   CHECK(b.control.is_over());
   CHECK(b.control.failure().empty());
 }

@@ -124,7 +124,7 @@ class world {
   // ---- servers
 
   void step(std::uint32_t s, server_model& m) {
-    if (chance(2) && deliver_from(server(s), m)) return;
+    if (chance(2) && deliver_from(nth_server(s), m)) return;
     if (m.in.empty()) return;
     wire::control_message const message = std::move(m.in.front());
     m.in.pop_front();
@@ -171,7 +171,7 @@ class world {
       return;
     }
     if (p.now == state::given_up ? chance(4) : !calm_ && chance(60)) return lose(n, p);
-    if (chance(3) && deliver_from(worker(n), p)) return;
+    if (chance(3) && deliver_from(nth_worker(n), p)) return;
     if (chance(2) && !p.in.empty()) {
       wire::control_message const message = std::move(p.in.front());
       p.in.pop_front();
@@ -184,7 +184,7 @@ class world {
   void lose(std::uint32_t n, process_model& p) {
     if (when_ == net::on_loss::end && p.now < state::runs && !chance(20)) return;
     p.now = state::gone;
-    control_.lose(worker(n), "gone", false, now_);
+    control_.lose(nth_worker(n), "gone", false, now_);
     route();
   }
 
@@ -201,10 +201,10 @@ class world {
   /// Leaves once all that it said has arrived.
   void leave(std::uint32_t n, process_model& p) {
     p.out.emplace_back(wire::farewell{});
-    while (deliver_from(worker(n), p)) {
+    while (deliver_from(nth_worker(n), p)) {
     }
     p.now = state::gone;
-    control_.lose(worker(n), "", true, now_);
+    control_.lose(nth_worker(n), "", true, now_);
     route();
   }
 

@@ -21,45 +21,45 @@ TEST_CASE("process_control: what a process must not say is a frame error, and ch
   };
   stage_id const s = b.control.stage();
   for (std::uint32_t n : {0U, 1U}) {
-    wrong(server(n), wire::ready{1, false, 0, false});
-    wrong(server(n), wire::add_worker{});
-    wrong(server(n), wire::worker_ended{s, worker_id{0}, at(0), {}});
-    wrong(server(n), wire::end_run{s, true, errc::lost, ""});
-    wrong(server(n), wire::pace_note{s, {}});
-    wrong(server(n), wire::loss_sample{s, {}, 0});
-    wrong(server(n), wire::farewell{});
-    wrong(server(n), wire::stage_over{s, {}, 0});  // it has not been told to end
+    wrong(nth_server(n), wire::ready{1, false, 0, false});
+    wrong(nth_server(n), wire::add_worker{});
+    wrong(nth_server(n), wire::worker_ended{s, worker_id{0}, at(0), {}});
+    wrong(nth_server(n), wire::end_run{s, true, errc::lost, ""});
+    wrong(nth_server(n), wire::pace_note{s, {}});
+    wrong(nth_server(n), wire::loss_sample{s, {}, 0});
+    wrong(nth_server(n), wire::farewell{});
+    wrong(nth_server(n), wire::stage_over{s, {}, 0});  // it has not been told to end
   }
-  wrong(worker(0), wire::ready{1, false, 0, false});  // twice
-  wrong(worker(0), wire::worker_ended{s, worker_id{1}, at(0), {}});
-  wrong(worker(0), wire::worker_ended{s, worker_id{77}, at(0), {}});
-  wrong(worker(0), wire::order_done{});
-  wrong(worker(0), wire::stage_over{s, {}, 0});
-  wrong(worker(0), wire::progress_note{s, worker_id{0}, at(1)});
-  wrong(worker(0), wire::registration{});
-  wrong(worker(0), wire::shut_down{});
-  wrong(worker(0), wire::cut_request{{worker_id{0}, {}, s}, at(0), {}, true});
-  wrong(worker(0), wire::cut_release{{worker_id{0}, {}, s}});
-  for (place const p : {worker(0), worker(1), server(0), server(1)}) CHECK(b.told(p).empty());
+  wrong(nth_worker(0), wire::ready{1, false, 0, false});  // twice
+  wrong(nth_worker(0), wire::worker_ended{s, worker_id{1}, at(0), {}});
+  wrong(nth_worker(0), wire::worker_ended{s, worker_id{77}, at(0), {}});
+  wrong(nth_worker(0), wire::order_done{});
+  wrong(nth_worker(0), wire::stage_over{s, {}, 0});
+  wrong(nth_worker(0), wire::progress_note{s, worker_id{0}, at(1)});
+  wrong(nth_worker(0), wire::registration{});
+  wrong(nth_worker(0), wire::shut_down{});
+  wrong(nth_worker(0), wire::cut_request{{worker_id{0}, {}, s}, at(0), {}, true});
+  wrong(nth_worker(0), wire::cut_release{{worker_id{0}, {}, s}});
+  for (place const p : {nth_worker(0), nth_worker(1), nth_server(0), nth_server(1)}) CHECK(b.told(p).empty());
 }
 
 TEST_CASE("process_control: a server's word is refused before any worker is there") {
   bench b(1, 1);
   b.serve();
-  CHECK_THAT(refusal_of([&] { b.say(server(0), wire::ready{1, false, 0, false}); }), Contains("frame error"));
-  CHECK_THAT(refusal_of([&] { b.say(server(0), wire::add_worker{}); }), Contains("frame error"));
+  CHECK_THAT(refusal_of([&] { b.say(nth_server(0), wire::ready{1, false, 0, false}); }), Contains("frame error"));
+  CHECK_THAT(refusal_of([&] { b.say(nth_server(0), wire::add_worker{}); }), Contains("frame error"));
 }
 
 TEST_CASE("process_control: a process wants at most 4096 workers, under a protocol that there is") {
   bench b = gathered(1, 1);
   CHECK_THAT(refusal_of([&] { b.ready(0, 4097); }), Contains("expected at most 4096"));
-  CHECK_THAT(refusal_of([&] { b.say(worker(0), wire::ready{1, false, 1, {}}); }),
+  CHECK_THAT(refusal_of([&] { b.say(nth_worker(0), wire::ready{1, false, 1, {}}); }),
              Contains("wants protocol 1, expected one below 1"));
 }
 
 TEST_CASE("process_control: who has said farewell is not listened to") {
   bench b = gathered(1, 2);
-  b.say(worker(0), wire::farewell{});
+  b.say(nth_worker(0), wire::farewell{});
   CHECK_THAT(refusal_of([&] { b.ready(0); }), Contains("frame error"));
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("process_control: a server says that an order is done once, and only o
   auto const done = [&](membership_order o, bool reports = true) {
     std::optional<membership_report> report;
     if (reports) report = membership_report{};
-    return refusal_of([&] { b.say(server(0), wire::order_done{o, report}); });
+    return refusal_of([&] { b.say(nth_server(0), wire::order_done{o, report}); });
   };
   CHECK_THAT(done(given, false), Contains("frame error"));
   membership_order unknown = given;
@@ -80,7 +80,7 @@ TEST_CASE("process_control: a server says that an order is done once, and only o
   CHECK(done(given).empty());
   CHECK_THAT(done(given), Contains("frame error"));  // it does not count for the other server
   b.forget();
-  CHECK(b.told(server(1)).empty());
+  CHECK(b.told(nth_server(1)).empty());
 }
 
 TEST_CASE("process_control: of an order that is done, what it was is not the server's to say") {
@@ -91,6 +91,6 @@ TEST_CASE("process_control: of an order that is done, what it was is not the ser
   b.forget();
   forged.worker = worker_id{4'000'000'000};
   forged.clock = at(1000);
-  b.say(server(0), wire::order_done{forged, std::nullopt});
-  CHECK(b.told(worker(0)) == list{"starts 0 at 3"});
+  b.say(nth_server(0), wire::order_done{forged, std::nullopt});
+  CHECK(b.told(nth_worker(0)) == list{"starts 0 at 3"});
 }

@@ -22,40 +22,40 @@ using Catch::Contains;
 
 TEST_CASE("process_control: workers are welcomed once all servers are there, and told where they are") {
   bench b(2, 2);
-  CHECK(b.come().at == worker(0));
+  CHECK(b.come().at == nth_worker(0));
   CHECK(b.serve() == 0);
-  CHECK(b.told(worker(0)).empty());
+  CHECK(b.told(nth_worker(0)).empty());
   CHECK(b.control.attendance() == "1 of 2 servers and 1 of 2 workers are here");
-  CHECK(b.told(server(0)) == list{"welcome 0.0 to 0", "admit 0.0"});
+  CHECK(b.told(nth_server(0)) == list{"welcome 0.0 to 0", "admit 0.0"});
   CHECK(b.serve() == 1);
-  CHECK(b.told(worker(0)) == list{"welcome 0.0 to 2, initial values"});
+  CHECK(b.told(nth_worker(0)) == list{"welcome 0.0 to 2, initial values"});
   CHECK_FALSE(b.control.is_complete());
-  CHECK(b.come().at == worker(1));
-  CHECK(b.told(worker(1)) == list{"welcome 1.0 to 2"});
-  CHECK(b.told(worker(0)).empty());
+  CHECK(b.come().at == nth_worker(1));
+  CHECK(b.told(nth_worker(1)) == list{"welcome 1.0 to 2"});
+  CHECK(b.told(nth_worker(0)).empty());
   CHECK(b.control.is_complete());
 }
 
 TEST_CASE("process_control: who asks for a number gets it, others the next one that is free") {
   bench b(1, 3);
-  CHECK(b.come(1).at == worker(1));
-  CHECK(b.come().at == worker(0));
-  CHECK(b.come().at == worker(2));
+  CHECK(b.come(1).at == nth_worker(1));
+  CHECK(b.come().at == nth_worker(0));
+  CHECK(b.come().at == nth_worker(2));
 }
 
 TEST_CASE("process_control: servers hear of each life of a worker process, those that come late of all that are here") {
   bench b(2, 2, net::on_loss::go_on);
   CHECK(b.serve() == 0);
   (void)b.come(1);
-  CHECK(b.told(server(0)) == list{"welcome 0.0 to 0", "admit 1.0"});
-  b.lose(worker(1));
+  CHECK(b.told(nth_server(0)) == list{"welcome 0.0 to 0", "admit 1.0"});
+  b.lose(nth_worker(1));
   CHECK(b.come(1).incarnation == 1);
-  CHECK(b.told(server(0)) == list{"expel 1.0", "admit 1.1"});
+  CHECK(b.told(nth_server(0)) == list{"expel 1.0", "admit 1.1"});
   CHECK(b.serve() == 1);
-  CHECK(b.told(server(1)) == list{"welcome 1.0 to 0", "admit 1.1"});
+  CHECK(b.told(nth_server(1)) == list{"welcome 1.0 to 0", "admit 1.1"});
   (void)b.come(0);
-  CHECK(b.told(server(0)) == list{"admit 0.0"});
-  CHECK(b.told(server(1)) == list{"admit 0.0"});
+  CHECK(b.told(nth_server(0)) == list{"admit 0.0"});
+  CHECK(b.told(nth_server(1)) == list{"admit 0.0"});
 }
 
 TEST_CASE("process_control: a worker process and the servers are told its secret, each life's its own") {
@@ -66,10 +66,11 @@ TEST_CASE("process_control: a worker process and the servers are told its secret
   (void)b.serve();
   int told = 0;
   for (auto const& [to, message] : b.control.take()) {
-    if (auto const* w = std::get_if<wire::welcome>(&message); w != nullptr && to == worker(0))
+    if (auto const* w = std::get_if<wire::welcome>(&message); w != nullptr && to == nth_worker(0))
       told += w->secret == drawn ? 1 : 0;
-    if (auto const* a = std::get_if<wire::admission>(&message)) told += a->secret == drawn && to == server(0) ? 1 : 0;
-    if (auto const* w = std::get_if<wire::welcome>(&message); w != nullptr && to == server(0))
+    if (auto const* a = std::get_if<wire::admission>(&message))
+      told += a->secret == drawn && to == nth_server(0) ? 1 : 0;
+    if (auto const* w = std::get_if<wire::welcome>(&message); w != nullptr && to == nth_server(0))
       CHECK(w->secret == wire::secret{});
   }
   CHECK(told == 2);
@@ -81,8 +82,8 @@ TEST_CASE("process_control: places that are taken, or not there, are refused wit
   CHECK_THAT(refusal_of([&] { (void)b.come(0); }), Contains("worker 0 is here already"));
   CHECK_THAT(refusal_of([&] { (void)b.come(1); }),
              Contains("this run has 1 workers, numbered from 0, and no room for number 1"));
-  CHECK(b.come().at == worker(1));  // who comes late may be one more
-  b.lose(worker(1));
+  CHECK(b.come().at == nth_worker(1));  // who comes late may be one more
+  b.lose(nth_worker(1));
   CHECK(b.come(1).incarnation == 1);
   wire::registration r{net::role::server, 0U, "", "", 1};
   CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, {}); }),
@@ -90,7 +91,7 @@ TEST_CASE("process_control: places that are taken, or not there, are refused wit
   r.as = net::role::coordinator;
   CHECK_THAT(refusal_of([&] { (void)b.control.enroll(r, {}); }),
              Contains("coordinator already"));
-  b.lose(server(0));
+  b.lose(nth_server(0));
   CHECK_THAT(refusal_of([&] { (void)b.come(); }), Contains("the run is over: server 0 (here)"));
 }
 
@@ -99,7 +100,7 @@ TEST_CASE("process_control: who goes before the first run is replaced by the nex
   bench b(1, 2, when);
   b.serve();
   (void)b.come();
-  b.lose(worker(0));
+  b.lose(nth_worker(0));
   CHECK_FALSE(b.control.is_over());
   CHECK(b.come(0).incarnation == 1);
   CHECK(b.come(1).incarnation == 0);
@@ -112,25 +113,25 @@ TEST_CASE("process_control: who goes before the first run is replaced by the nex
 TEST_CASE("process_control: a server that goes before workers know it is replaced, and gets its values anew") {
   bench b(2, 1);
   b.serve();
-  b.lose(server(0));
+  b.lose(nth_server(0));
   (void)b.come();
   CHECK_FALSE(b.control.is_over());
   CHECK(b.serve() == 0);
   CHECK(b.serve() == 1);
-  CHECK(b.told(worker(0)) == list{"welcome 0.0 to 2, initial values"});
-  b.lose(server(0));  // its address is known
+  CHECK(b.told(nth_worker(0)) == list{"welcome 0.0 to 2, initial values"});
+  b.lose(nth_server(0));  // its address is known
   CHECK(b.control.is_over());
 
   bench again(1, 2);
   again.serve();
   (void)again.come();
-  again.say(worker(0), wire::ready{0, false, 0, false, 0, 1});  // the values are where they belong
-  again.lose(worker(0));
-  again.lose(server(0));
+  again.say(nth_worker(0), wire::ready{0, false, 0, false, 0, 1});  // the values are where they belong
+  again.lose(nth_worker(0));
+  again.lose(nth_server(0));
   again.serve();
   again.forget();
   (void)again.come();
-  CHECK(again.told(worker(0)) == list{"welcome 0.1 to 1, initial values"});
+  CHECK(again.told(nth_worker(0)) == list{"welcome 0.1 to 1, initial values"});
 }
 
 // ---- what all agree on
@@ -139,15 +140,15 @@ TEST_CASE("process_control: what is agreed on is what those say who are here, no
   bench b(1, 1);
   SECTION("a worker that has left") {
     (void)b.come(0, "bsp; 2 rows");
-    b.say(worker(0), wire::farewell{});
+    b.say(nth_worker(0), wire::farewell{});
   }
   SECTION("a worker that was lost") {
     (void)b.come(0, "bsp; 2 rows");
-    b.lose(worker(0));
+    b.lose(nth_worker(0));
   }
   SECTION("a server that was lost") {
     b.serve("bsp; 2 rows");
-    b.lose(server(0));
+    b.lose(nth_server(0));
   }
   SECTION("one that was refused") {
     wire::registration const r{net::role::server, 7U, "", "bsp; 2 rows", 1};
@@ -157,7 +158,7 @@ TEST_CASE("process_control: what is agreed on is what those say who are here, no
   (void)b.come(0, "ssp; 3 rows");
   b.ready(0);
   CHECK(b.control.is_running());
-  b.say(worker(0), wire::farewell{});
+  b.say(nth_worker(0), wire::farewell{});
   CHECK_THAT(refusal_of([&] { (void)b.come(1, "bsp; 2 rows"); }), Contains("expected \"ssp; 3 rows\""));
 }
 
@@ -192,49 +193,49 @@ TEST_CASE("process_control: who does not agree is told who says what") {
 TEST_CASE("process_control: a run from its beginning to its end, and what each is told, in order") {
   bench b = gathered(2, 2);
   b.ready(1, 2);
-  CHECK(b.told(server(0)).empty());
+  CHECK(b.told(nth_server(0)).empty());
   b.ready(0);
   for (std::uint32_t s = 0; s < 2; ++s)
-    CHECK(b.told(server(s)) == list{"stage 1", "enlist 0.0", "enlist 1.0", "enlist 2.0"});
-  CHECK(b.told(worker(0)) == list{"begins 1 of 3: 0"});
-  CHECK(b.told(worker(1)) == list{"begins 1 of 3: 1 2"});
+    CHECK(b.told(nth_server(s)) == list{"stage 1", "enlist 0.0", "enlist 1.0", "enlist 2.0"});
+  CHECK(b.told(nth_worker(0)) == list{"begins 1 of 3: 0"});
+  CHECK(b.told(nth_worker(1)) == list{"begins 1 of 3: 1 2"});
   b.carry_out(0, 4);
-  CHECK(b.told(server(0)).empty());
+  CHECK(b.told(nth_server(0)).empty());
   b.carry_out(1, 6);
-  CHECK(b.told(server(0)) == list{"start 0.0 at 6"});
+  CHECK(b.told(nth_server(0)) == list{"start 0.0 at 6"});
   b.carry_out(0);  // enlists worker 1
   b.carry_out(0);
   b.carry_out(0);  // starts worker 0
-  CHECK(b.told(worker(0)).empty());
+  CHECK(b.told(nth_worker(0)).empty());
   b.carry_out_all();
-  CHECK(b.told(worker(0)) == list{"starts 0 at 6"});
-  CHECK(b.told(worker(1)) == list{"starts 1 at 0", "starts 2 at 0"});
+  CHECK(b.told(nth_worker(0)) == list{"starts 0 at 6"});
+  CHECK(b.told(nth_worker(1)) == list{"starts 1 at 0", "starts 2 at 0"});
   b.forget();
 
   b.ended(1, 2, 9);
   b.ended(0, 0, 7);
   b.ended(1, 1, 8);
-  CHECK(b.told(server(1)) == list{"drop 2.0 at 9", "drop 0.0 at 7", "drop 1.0 at 8"});
+  CHECK(b.told(nth_server(1)) == list{"drop 2.0 at 9", "drop 0.0 at 7", "drop 1.0 at 8"});
   b.carry_out_all();
-  CHECK(b.told(server(1)) == list{"end 1"});
+  CHECK(b.told(nth_server(1)) == list{"end 1"});
   b.finish(1);
-  CHECK(b.told(worker(0)).empty());
+  CHECK(b.told(nth_worker(0)).empty());
   b.finish(0);
-  CHECK(b.told(worker(0)) == list{"over 1"});
-  CHECK(b.told(worker(1)) == list{"over 1"});
+  CHECK(b.told(nth_worker(0)) == list{"over 1"});
+  CHECK(b.told(nth_worker(1)) == list{"over 1"});
   CHECK_FALSE(b.control.is_running());
   b.ready(0);
   b.ready(1);
-  CHECK(b.told(worker(0)) == list{"begins 2 of 2: 0"});
+  CHECK(b.told(nth_worker(0)) == list{"begins 2 of 2: 0"});
 }
 
 TEST_CASE("process_control: when all have said farewell it is over, and servers are told") {
   bench b = gathered(1, 2);
-  b.say(worker(0), wire::farewell{});
+  b.say(nth_worker(0), wire::farewell{});
   CHECK_FALSE(b.control.is_over());
-  b.say(worker(1), wire::farewell{});
+  b.say(nth_worker(1), wire::farewell{});
   CHECK(b.control.is_over());
-  CHECK(b.told(server(0)) == list{"expel 0.0", "expel 1.0", "shut down"});
+  CHECK(b.told(nth_server(0)) == list{"expel 0.0", "expel 1.0", "shut down"});
 }
 
 TEST_CASE("process_control: who was in the run to its end is there for the next one, and who is started again is not") {
@@ -252,14 +253,14 @@ TEST_CASE("process_control: who was in the run to its end is there for the next 
   b.carry_out_all();
   b.finish(0);
   CHECK_FALSE(b.control.was_here(as_worker(0, 1)));  // it has not left
-  b.say(worker(0), wire::farewell{});
+  b.say(nth_worker(0), wire::farewell{});
   CHECK(b.control.was_here(as_worker(0, 1)));
   CHECK(b.control.was_here(as_worker(std::nullopt, 1)));
   CHECK_FALSE(b.control.was_here(as_worker(0, 2)));
   CHECK_FALSE(b.control.was_here(as_worker(0, 1, 7)));  // in containers all may have one number
   CHECK_FALSE(b.control.was_here(as_worker(1, 1)));
   CHECK_FALSE(b.control.was_here(as_server(0, 1)));
-  b.say(worker(1), wire::farewell{});
+  b.say(nth_worker(1), wire::farewell{});
   REQUIRE(b.control.is_over());
   CHECK(b.control.was_here(as_worker(1, 1)));
   CHECK(b.control.was_here(as_server(0, 1)));
@@ -270,12 +271,12 @@ TEST_CASE("process_control: who was in the run to its end is there for the next 
 
 TEST_CASE("process_control: a process that comes late joins the run under way") {
   bench b = running(1, 1);
-  CHECK(b.come().at == worker(1));
-  CHECK(b.told(worker(1)) == list{"welcome 1.0 to 1"});
+  CHECK(b.come().at == nth_worker(1));
+  CHECK(b.told(nth_worker(1)) == list{"welcome 1.0 to 1"});
   b.ready(1, 2);
-  CHECK(b.told(worker(1)) == list{"begins 1 of 1: 1 2"});
+  CHECK(b.told(nth_worker(1)) == list{"begins 1 of 1: 1 2"});
   b.carry_out_all();
-  CHECK(b.told(worker(1)) == list{"starts 1 at 0", "starts 2 at 0"});
+  CHECK(b.told(nth_worker(1)) == list{"starts 1 at 0", "starts 2 at 0"});
   b.ended(0, 0);
   b.ended(1, 1);
   b.carry_out_all();
@@ -283,7 +284,7 @@ TEST_CASE("process_control: a process that comes late joins the run under way") 
   b.ended(1, 2);
   b.carry_out_all();
   b.finish(0);
-  CHECK(b.told(worker(1)) == list{"over 1"});
+  CHECK(b.told(nth_worker(1)) == list{"over 1"});
 }
 
 TEST_CASE("process_control: who comes while a run ends takes part in the next one") {
@@ -294,22 +295,22 @@ TEST_CASE("process_control: who comes while a run ends takes part in the next on
   b.ready(1);
   b.forget();
   b.finish(0);
-  CHECK(b.told(worker(0)) == list{"over 1"});
-  CHECK(b.told(worker(1)).empty());
+  CHECK(b.told(nth_worker(0)) == list{"over 1"});
+  CHECK(b.told(nth_worker(1)).empty());
   b.ready(0);
-  CHECK(b.told(worker(1)) == list{"begins 2 of 2: 1"});
+  CHECK(b.told(nth_worker(1)) == list{"begins 2 of 2: 1"});
 }
 
 TEST_CASE("process_control: a process may add workers until the run ends") {
   bench b = running(1, 1);
-  b.say(worker(0), wire::add_worker{b.control.stage()});
-  CHECK(b.told(worker(0)) == list{"begins 1 of 1: 1"});
+  b.say(nth_worker(0), wire::add_worker{b.control.stage()});
+  CHECK(b.told(nth_worker(0)) == list{"begins 1 of 1: 1"});
   b.carry_out_all();
-  CHECK(b.told(worker(0)) == list{"starts 1 at 0"});
-  b.say(worker(0), wire::end_run{b.control.stage(), false, errc{}, "enough"});
-  CHECK(b.told(worker(0)) == list{"stop: enough"});
-  b.say(worker(0), wire::add_worker{b.control.stage()});
-  CHECK(b.told(worker(0)).empty());
+  CHECK(b.told(nth_worker(0)) == list{"starts 1 at 0"});
+  b.say(nth_worker(0), wire::end_run{b.control.stage(), false, errc{}, "enough"});
+  CHECK(b.told(nth_worker(0)) == list{"stop: enough"});
+  b.say(nth_worker(0), wire::add_worker{b.control.stage()});
+  CHECK(b.told(nth_worker(0)).empty());
 }
 
 TEST_CASE("process_control: a worker added as the last one ends keeps the run going, or comes too late") {
@@ -318,43 +319,43 @@ TEST_CASE("process_control: a worker added as the last one ends keeps the run go
   b.ended(0, 0);  // the server has yet to drop it
   if (!in_time) b.carry_out_all();
   b.forget();
-  b.say(worker(0), wire::add_worker{b.control.stage()});
+  b.say(nth_worker(0), wire::add_worker{b.control.stage()});
   if (in_time) {
-    CHECK(b.told(worker(0)) == list{"begins 1 of 1: 1"});
+    CHECK(b.told(nth_worker(0)) == list{"begins 1 of 1: 1"});
     b.carry_out_all();
-    CHECK(b.told(worker(0)) == list{"starts 1 at 0"});
+    CHECK(b.told(nth_worker(0)) == list{"starts 1 at 0"});
     CHECK(b.control.is_running());
     b.ended(0, 1, 3);
     b.carry_out_all();
   }
   CHECK_FALSE(b.control.is_running());
   b.finish(0);
-  CHECK(b.told(worker(0)) == list{"over 1"});
+  CHECK(b.told(nth_worker(0)) == list{"over 1"});
 }
 
 TEST_CASE("process_control: a process cannot add workers without end") {
   bench b = gathered(1, 1);
   b.ready(0, 4096);
-  CHECK_THAT(refusal_of([&] { b.say(worker(0), wire::add_worker{b.control.stage()}); }),
+  CHECK_THAT(refusal_of([&] { b.say(nth_worker(0), wire::add_worker{b.control.stage()}); }),
              Contains("add a worker"));
 }
 
 TEST_CASE("process_control: a body that ends the run ends it for all, once") {
   bench b = running(1, 2);
-  b.say(worker(0), wire::end_run{stage_id{1}, true, errc::not_finite, "NaN"});
-  b.say(worker(1), wire::end_run{stage_id{1}, true, errc::not_finite, "another NaN"});
-  CHECK(b.told(worker(0)) == list{"failed: NaN"});
-  CHECK(b.told(worker(1)) == list{"failed: NaN"});
+  b.say(nth_worker(0), wire::end_run{stage_id{1}, true, errc::not_finite, "NaN"});
+  b.say(nth_worker(1), wire::end_run{stage_id{1}, true, errc::not_finite, "another NaN"});
+  CHECK(b.told(nth_worker(0)) == list{"failed: NaN"});
+  CHECK(b.told(nth_worker(1)) == list{"failed: NaN"});
   (void)b.come();
   b.ready(2);  // too late for this one
   b.ended(0, 0);
   b.ended(1, 1);
   b.carry_out_all();
   b.finish(0);
-  CHECK(b.told(worker(1)) == list{"over 1"});
+  CHECK(b.told(nth_worker(1)) == list{"over 1"});
   b.ready(0);
   b.ready(1);
-  CHECK(b.told(worker(2)) == list{"welcome 2.0 to 1", "begins 2 of 3: 2"});
+  CHECK(b.told(nth_worker(2)) == list{"welcome 2.0 to 1", "begins 2 of 3: 2"});
 }
 
 TEST_CASE("process_control: a worker that ends before it has started is given up") {
@@ -363,20 +364,20 @@ TEST_CASE("process_control: a worker that ends before it has started is given up
   b.ended(0, 0);
   b.forget();
   b.carry_out_all();
-  CHECK(b.told(worker(0)).empty());
-  CHECK(b.told(server(0)) == list{"drop 0.0 at 0", "end 1"});
+  CHECK(b.told(nth_worker(0)).empty());
+  CHECK(b.told(nth_server(0)) == list{"drop 0.0 at 0", "end 1"});
 }
 
 TEST_CASE("process_control: messages of a stage before count for nothing") {
   bench b = running(1, 1);
-  b.say(worker(0), wire::worker_ended{stage_id{0}, worker_id{0}, at(1), {}});
-  b.say(worker(0), wire::end_run{stage_id{0}, true, errc::lost, "late"});
-  b.say(server(0), wire::stage_over{stage_id{0}, {}, 0});
-  b.say(server(0),
+  b.say(nth_worker(0), wire::worker_ended{stage_id{0}, worker_id{0}, at(1), {}});
+  b.say(nth_worker(0), wire::end_run{stage_id{0}, true, errc::lost, "late"});
+  b.say(nth_server(0), wire::stage_over{stage_id{0}, {}, 0});
+  b.say(nth_server(0),
         wire::order_done{{kind::start, worker_id{9}, {}, {}, epoch_id{1}, stage_id{0}, {}},
                          std::nullopt});
-  CHECK(b.told(worker(0)).empty());
-  CHECK(b.told(server(0)).empty());
+  CHECK(b.told(nth_worker(0)).empty());
+  CHECK(b.told(nth_server(0)).empty());
 }
 
 // ---- the conductor and cuts
@@ -420,19 +421,19 @@ TEST_CASE("process_control: when the process asked for a loss is lost, another o
   int seen = 0;
   bench b({.workers = 2, .servers = 1, .when_lost = net::on_loss::go_on}, with(rules(asp{}), sampling{&seen}),
           stand::gathered);
-  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1, true, 0, {}});
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(nth_worker(w), wire::ready{1, true, 0, {}});
   b.carry_out_all();
   b.forget();
   b.control.tick(b.now);
   b.control.tick(b.now);
-  CHECK(b.told(worker(0)) == list{"sample"});
+  CHECK(b.told(nth_worker(0)) == list{"sample"});
   CHECK(b.control.next_tick() == time_point::max());
-  b.lose(worker(0));
+  b.lose(nth_worker(0));
   CHECK(b.control.next_tick() == b.now);
   b.control.tick(b.now);
-  CHECK(b.told(worker(1)) == list{"sample"});
-  b.say(worker(1), wire::loss_sample{b.control.stage(), {}, 1});
-  b.say(worker(1), wire::loss_sample{b.control.stage(), {}, 1});  // unasked
+  CHECK(b.told(nth_worker(1)) == list{"sample"});
+  b.say(nth_worker(1), wire::loss_sample{b.control.stage(), {}, 1});
+  b.say(nth_worker(1), wire::loss_sample{b.control.stage(), {}, 1});  // unasked
   CHECK(seen == 1);
 }
 
@@ -440,43 +441,43 @@ TEST_CASE("process_control: when the process asked for a loss is lost, another o
 
 TEST_CASE("process_control: a stage is what all processes want, and servers hear of it") {
   bench b = gathered(1, 2);
-  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1 - w, false, 0, true});
-  auto const told = b.told(server(0));
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(nth_worker(w), wire::ready{1 - w, false, 0, true});
+  auto const told = b.told(nth_server(0));
   REQUIRE_FALSE(told.empty());
   CHECK(told.front() == "stage 1 changes tables");
   b.carry_out_all();
   b.ended(0, 0);  // the only worker; process 1 has none in this stage
   b.carry_out_all();
   b.finish(0);
-  for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(worker(w)).back() == "over 1");
+  for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(nth_worker(w)).back() == "over 1");
 }
 
 TEST_CASE("process_control: who wants another stage than the others goes") {
   SECTION("and ends it for all") {
     bench b = gathered(1, 2);
     b.ready(0);
-    b.say(worker(1), wire::ready{1, false, 0, true});
+    b.say(nth_worker(1), wire::ready{1, false, 0, true});
     CHECK(b.control.is_over());
     CHECK_THAT(b.control.failure(), Contains("it is at another stage than the others"));
   }
   SECTION("and the others go on") {
     bench b = gathered(1, 2, net::on_loss::go_on);
     b.ready(0);
-    b.say(worker(1), wire::ready{1, false, 0, true});
+    b.say(nth_worker(1), wire::ready{1, false, 0, true});
     CHECK_FALSE(b.control.is_over());
-    CHECK(b.told(server(0)).front() == "expel 1.0");
+    CHECK(b.told(nth_server(0)).front() == "expel 1.0");
     b.carry_out_all();
     b.ended(0, 0);
     b.carry_out_all();
     b.finish(0);
-    CHECK(b.told(worker(0)).back() == "over 1");
+    CHECK(b.told(nth_worker(0)).back() == "over 1");
   }
   SECTION("also if it comes late") {
     bench b = running(1, 1);
     CHECK(b.come().at.number == 1);
-    b.say(worker(1), wire::ready{1, false, 0, true});
+    b.say(nth_worker(1), wire::ready{1, false, 0, true});
     CHECK_FALSE(b.control.is_over());
-    CHECK_THAT(b.told(worker(1)).back(), Contains("another stage"));
+    CHECK_THAT(b.told(nth_worker(1)).back(), Contains("another stage"));
   }
 }
 
@@ -485,23 +486,23 @@ TEST_CASE("process_control: who is to have the tables of a stage says where, and
   bench b({.workers = 2, .servers = 1, .moves_tables = {moves}}, asp{}, stand::running);
   wire::tables_wanted const wanted{b.control.stage(), "here:1", 5};
   if (!moves) {
-    CHECK_THAT(refusal_of([&] { b.say(worker(0), wanted); }),
+    CHECK_THAT(refusal_of([&] { b.say(nth_worker(0), wanted); }),
                Contains("frame error") && Contains("send me the tables"));
     return;
   }
-  b.say(worker(1), wanted);
-  for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(worker(w)) == list{"send tables to here:1 5"});
-  b.say(worker(1), wire::tables_wanted{stage_id{77}, "there", 5});  // too late
-  CHECK(b.told(worker(0)).empty());
-  CHECK_THAT(refusal_of([&] { b.say(server(0), wanted); }), Contains("frame error"));
+  b.say(nth_worker(1), wanted);
+  for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(nth_worker(w)) == list{"send tables to here:1 5"});
+  b.say(nth_worker(1), wire::tables_wanted{stage_id{77}, "there", 5});  // too late
+  CHECK(b.told(nth_worker(0)).empty());
+  CHECK_THAT(refusal_of([&] { b.say(nth_server(0), wanted); }), Contains("frame error"));
   b.ended(1, 1);
-  CHECK_THAT(refusal_of([&] { b.say(worker(1), wanted); }), Contains("frame error"));
+  CHECK_THAT(refusal_of([&] { b.say(nth_worker(1), wanted); }), Contains("frame error"));
 }
 
 TEST_CASE("process_control: a stage that can be begun again stops when somebody is lost, and says who") {
   auto const begin = [](bench& b, recovery what) {
     for (std::uint32_t w = 0; w < 3; ++w)
-      b.say(worker(w), wire::ready{.threads = w == 2 ? 0U : 1U, .step = 1, .workers = 2, .recover = what});
+      b.say(nth_worker(w), wire::ready{.threads = w == 2 ? 0U : 1U, .step = 1, .workers = 2, .recover = what});
     b.carry_out_all();
     b.forget();
   };
@@ -510,15 +511,15 @@ TEST_CASE("process_control: a stage that can be begun again stops when somebody 
       INFO("recovery " << static_cast<int>(what) << ", process " << lost << " is lost");
       bench b = gathered(1, 3, net::on_loss::go_on);
       begin(b, what);
-      b.lose(worker(lost));
+      b.lose(nth_worker(lost));
       bool const stops = what != recovery::none && lost == 0;
-      auto const told = b.told(worker(1));
+      auto const told = b.told(nth_worker(1));
       CHECK(std::ranges::any_of(told, [](auto const& s) { return s.find("stop") != std::string::npos; }) == stops);
       for (std::uint32_t w = 0; w < 2; ++w)
         if (w != lost) b.ended(w, w);
       b.carry_out_all();
       b.finish(0);
-      CHECK(b.told(worker(1)).back() == (lost == 0 ? "over 1 crashes 1, cut off" : "over 1 crashes 1"));
+      CHECK(b.told(nth_worker(1)).back() == (lost == 0 ? "over 1 crashes 1, cut off" : "over 1 crashes 1"));
       CHECK(b.lost_nodes == std::vector{lost});
       CHECK_FALSE(b.control.is_over());
     }
@@ -527,17 +528,17 @@ TEST_CASE("process_control: a stage that can be begun again stops when somebody 
 TEST_CASE("process_control: a stage whose lost process had ended its workers need not begin again") {
   bench b = gathered(1, 2, net::on_loss::go_on);
   for (std::uint32_t w = 0; w < 2; ++w)
-    b.say(worker(w), wire::ready{.step = 1, .workers = 2, .recover = recovery::keep});
+    b.say(nth_worker(w), wire::ready{.step = 1, .workers = 2, .recover = recovery::keep});
   b.carry_out_all();
   b.ended(0, 0);
   b.carry_out_all();
   b.forget();
-  b.lose(worker(0));
-  CHECK(b.told(worker(1)).empty());
+  b.lose(nth_worker(0));
+  CHECK(b.told(nth_worker(1)).empty());
   b.ended(1, 1);
   b.carry_out_all();
   b.finish(0);
-  CHECK(b.told(worker(1)) == list{"over 1 crashes 1"});
+  CHECK(b.told(nth_worker(1)) == list{"over 1 crashes 1"});
   CHECK(b.lost_nodes == std::vector{0U});
 }
 
@@ -550,43 +551,44 @@ TEST_CASE("process_control: nobody goes on without the process that keeps the ta
       bench b(o, asp{}, stand::gathered);
       for (std::uint32_t w = 0; w < 2; ++w)
         b.say(
-            worker(w),
+            nth_worker(w),
             wire::ready{.threads = 1 - w, .step = 1, .workers = 1, .keeper = keeps ? std::optional(0U) : std::nullopt});
       b.carry_out_all();
       b.ended(0, 0);
       if (phase > 0) b.carry_out_all();
       if (phase > 1) b.finish(0);
       b.forget();
-      b.lose(worker(0));
+      b.lose(nth_worker(0));
       CHECK(b.control.is_over() == keeps);
       if (keeps)
-        CHECK(b.told(worker(1)) == list{"fatal: worker 0 (process 1) was lost: cut off, with the tables of its stage"});
+        CHECK(b.told(nth_worker(1)) ==
+              list{"fatal: worker 0 (process 1) was lost: cut off, with the tables of its stage"});
     }
 }
 
 TEST_CASE("process_control: a stage that had workers where somebody was lost before it is not begun, and says who") {
   for (recovery const what : {recovery::none, recovery::keep, recovery::restore}) {
     bench b = gathered(1, 3, net::on_loss::go_on);
-    b.lose(worker(1));
-    b.say(worker(0), wire::ready{.threads = 1, .step = 1, .workers = 2, .recover = what});
-    b.say(worker(2), wire::ready{.threads = 0, .step = 1, .workers = 2, .recover = what});
-    CHECK(b.told(server(0)) == list{"expel 1.0"});
-    for (std::uint32_t const w : {0U, 2U}) CHECK(b.told(worker(w)) == list{"not begun"});
+    b.lose(nth_worker(1));
+    b.say(nth_worker(0), wire::ready{.threads = 1, .step = 1, .workers = 2, .recover = what});
+    b.say(nth_worker(2), wire::ready{.threads = 0, .step = 1, .workers = 2, .recover = what});
+    CHECK(b.told(nth_server(0)) == list{"expel 1.0"});
+    for (std::uint32_t const w : {0U, 2U}) CHECK(b.told(nth_worker(w)) == list{"not begun"});
     CHECK(b.lost_nodes == std::vector{1U});
     // They know, and ask for another one.
     for (std::uint32_t const w : {0U, 2U})
-      b.say(worker(w), wire::ready{.threads = 1, .step = 2, .workers = 2, .recover = what});
-    CHECK(b.told(worker(2)) == list{"begins 1 of 2: 1"});
+      b.say(nth_worker(w), wire::ready{.threads = 1, .step = 2, .workers = 2, .recover = what});
+    CHECK(b.told(nth_worker(2)) == list{"begins 1 of 2: 1"});
   }
 }
 
 TEST_CASE("process_control: a stage whose workers are not there, as is known, is not taken for run") {
   bench b = gathered(1, 2, net::on_loss::go_on);
-  b.lose(worker(1));
+  b.lose(nth_worker(1));
   for (std::uint32_t step = 1; step < 3; ++step)
-    b.say(worker(0), wire::ready{.threads = 1, .step = step, .workers = 2});
+    b.say(nth_worker(0), wire::ready{.threads = 1, .step = step, .workers = 2});
   b.carry_out_all();
-  list const told = b.told(worker(0));
+  list const told = b.told(nth_worker(0));
   REQUIRE(told.size() >= 2);
   CHECK(told[0] == "not begun");
   CHECK(std::ranges::any_of(told, [](auto const& s) { return s.starts_with("failed: a stage of 2 workers"); }));
@@ -594,18 +596,18 @@ TEST_CASE("process_control: a stage whose workers are not there, as is known, is
 
 TEST_CASE("process_control: who is at another step of a task goes; who is new does not decide") {
   bench b = gathered(1, 2, net::on_loss::go_on);
-  for (std::uint32_t w = 0; w < 2; ++w) b.say(worker(w), wire::ready{1, false, 0, false, 1, 2});
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(nth_worker(w), wire::ready{1, false, 0, false, 1, 2});
   b.carry_out_all();
   for (std::uint32_t w = 0; w < 2; ++w) b.ended(w, w);
   b.carry_out_all();
   b.finish(0);
-  b.lose(worker(0));
+  b.lose(nth_worker(0));
   (void)b.come(0);
   b.forget();
-  b.say(worker(0), wire::ready{1, false, 0, false, 1, 2});  // from the start
-  b.say(worker(1), wire::ready{1, false, 0, false, 2, 1});
-  CHECK_THAT(b.told(worker(0)).back(), Contains("another stage"));
-  CHECK(b.told(worker(1)).size() == 1);  // and it is in the run
+  b.say(nth_worker(0), wire::ready{1, false, 0, false, 1, 2});  // from the start
+  b.say(nth_worker(1), wire::ready{1, false, 0, false, 2, 1});
+  CHECK_THAT(b.told(nth_worker(0)).back(), Contains("another stage"));
+  CHECK(b.told(nth_worker(1)).size() == 1);  // and it is in the run
 }
 
 TEST_CASE("process_control: a stage in which nobody has workers is over at once") {
@@ -613,7 +615,7 @@ TEST_CASE("process_control: a stage in which nobody has workers is over at once"
   b.ready(0, 0);
   b.carry_out_all();
   b.finish(0);
-  CHECK(b.told(worker(0)).back() == "over 1");
+  CHECK(b.told(nth_worker(0)).back() == "over 1");
 }
 
 TEST_CASE(
@@ -624,22 +626,22 @@ TEST_CASE(
   stage_id const s = b.control.stage();
   sender const me{worker_id{0}, {}, s};
   auto const received = [&](std::uint32_t w, std::int64_t clock) {
-    b.say(server(0), wire::progress_note{s, worker_id{w}, at(clock)});
+    b.say(nth_server(0), wire::progress_note{s, worker_id{w}, at(clock)});
   };
-  b.say(worker(0), wire::cut_request{me, at(1), staleness{0}, true});
-  b.say(worker(0), wire::cut_request{me, at(2), staleness{0}, true});
+  b.say(nth_worker(0), wire::cut_request{me, at(1), staleness{0}, true});
+  b.say(nth_worker(0), wire::cut_request{me, at(2), staleness{0}, true});
   received(0, 2);
   received(1, 1);
-  CHECK(b.told(worker(0)).empty());
+  CHECK(b.told(nth_worker(0)).empty());
   received(1, 2);
-  CHECK(b.told(worker(0)) == list{"cut 2"});
+  CHECK(b.told(nth_worker(0)) == list{"cut 2"});
   CHECK_THAT(refusal_of([&] {
-               b.say(worker(1), wire::cut_request{me, at(2), staleness{0}, true});
+               b.say(nth_worker(1), wire::cut_request{me, at(2), staleness{0}, true});
              }),
              Contains("not its own"));
-  b.say(worker(0), wire::cut_request{me, at(3), staleness{0}, true});
-  b.lose(worker(1));
+  b.say(nth_worker(0), wire::cut_request{me, at(3), staleness{0}, true});
+  b.lose(nth_worker(1));
   b.carry_out_all();
   received(0, 3);
-  CHECK(b.told(worker(0)) == list{"cut 3"});
+  CHECK(b.told(nth_worker(0)) == list{"cut 3"});
 }

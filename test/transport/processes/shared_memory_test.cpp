@@ -29,9 +29,9 @@ using detail::arena_view;
 
 namespace {
 
-constexpr std::size_t rows = 2 * 8192 + 100;  // of int64: two chunks and a little
+constexpr std::size_t shared_rows = 2 * 8192 + 100;  // of int64: two chunks and a little
 
-blueprint plan_of(rules const& p) { return {p, 1, {describe(test::counting{.rows = rows})}}; }
+blueprint plan_of(rules const& p) { return {p, 1, {describe(test::counting{.rows = shared_rows})}}; }
 
 /// A server that shares its memory, and a worker process that says what the test lets it say.
 struct sharing_run : test::serving_alone::played_run {
@@ -61,7 +61,7 @@ struct sharing_run : test::serving_alone::played_run {
   }
   /// What lies where the answer says.
   [[nodiscard]] std::vector<std::int64_t> values_of(test::serving_alone::worker_peer::answer const& a) const {
-    std::vector<std::int64_t> all(rows);
+    std::vector<std::int64_t> all(shared_rows);
     auto to = std::as_writable_bytes(std::span(all));
     for (std::size_t i = 0; i < a.body.size() / sizeof(std::uint64_t); ++i) {
       std::uint64_t place = 0;
@@ -85,7 +85,7 @@ struct sharing_run : test::serving_alone::played_run {
   std::unique_ptr<arena_view> view{};
 };
 
-std::vector<std::int64_t> all_of(std::int64_t x) { return std::vector<std::int64_t>(rows, x); }
+std::vector<std::int64_t> all_of(std::int64_t x) { return std::vector<std::int64_t>(shared_rows, x); }
 
 }  // namespace
 
@@ -123,7 +123,7 @@ TEST_CASE("shared memory: who has not said that it sees it is sent the rows", "[
   SECTION("another one's number") { run.first().say(wire::kind::mapped, run.memory.number + 1); }
   auto const a = run.ask(0);
   CHECK(run.meta_of(a).pin == 0);
-  CHECK(a.body.size() == rows * sizeof(std::int64_t));
+  CHECK(a.body.size() == shared_rows * sizeof(std::int64_t));
   CHECK(run.stats().reads_in_memory == 0);
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("shared memory: who does not release what it has read is sent the rows
     run.commit_at(clock);
   }
   CHECK(pinned.size() == 2);  // of its worker, and of whoever looks on
-  CHECK(run.server().shared_memory()->used() <= 3 * (rows * sizeof(std::int64_t) + 1024));
+  CHECK(run.server().shared_memory()->used() <= 3 * (shared_rows * sizeof(std::int64_t) + 1024));
   run.first().say(wire::kind::released, pinned.front().pin);
   CHECK(run.meta_of(run.ask(6)).pin != 0);
 }
@@ -201,11 +201,11 @@ void train(test::serving const& run, std::uint32_t workers, std::uint32_t thread
     cluster c{options, bsp{}, table};
     std::int64_t const each = workers * threads;
     c.run([&](auto& w) {
-      std::vector<std::int64_t> seen(rows);
+      std::vector<std::int64_t> seen(shared_rows);
       for (std::int64_t clock = 0; clock < clocks; ++clock) {
         w.pull(seen);
         test::expect(test::are_all(seen, clock * each), "a read is not of the commits of all clocks before");
-        w.push(test::ones(rows));
+        w.push(test::ones(shared_rows));
         if (clock % 7 == 3) c.runtime().cut(server_id{0});
         w.step();
       }
@@ -221,7 +221,7 @@ TEST_CASE("shared memory: workers read in it, beside others and through breaks, 
   test::silence_in_log const silence;
   std::uint32_t const workers = GENERATE(1U, 2U), threads = GENERATE(1U, 2U);
   CAPTURE(workers, threads);
-  counting const table{.rows = rows};
+  counting const table{.rows = shared_rows};
   test::serving const run({.workers = workers, .servers = 2}, bsp{}, {describe(table)});
   train(run, workers, threads, table, [](tcp&) {});
   CHECK(run.reads_in_memory() > 0);
@@ -230,7 +230,7 @@ TEST_CASE("shared memory: workers read in it, beside others and through breaks, 
 
 TEST_CASE("shared memory: it is used only where both ends want it, and rows can lie there", "[shm]") {
   test::silence_in_log const silence;
-  counting table{.rows = rows};
+  counting table{.rows = shared_rows};
   net::deployment shape{.workers = 1, .servers = 1};
   bool worker_shares = true;
   SECTION("the worker does not") { worker_shares = false; }
@@ -257,15 +257,15 @@ TEST_CASE("shared memory: it is used only where both ends want it, and rows can 
 }
 
 TEST_CASE("shared memory: what a codec writes comes through the socket, and takes no other table's room", "[shm]") {
-  dense<float> const coded{.rows = 100 * rows, .codec = {.answers = bfloat16{}}}, plain{.rows = rows};
+  dense<float> const coded{.rows = 100 * shared_rows, .codec = {.answers = bfloat16{}}}, plain{.rows = shared_rows};
   test::serving const run({.workers = 1, .servers = 1}, asp{}, {describe(coded), describe(plain)});
   {
     cluster c{run.process(0, 1), asp{}, coded, plain};
     c.run([&](auto& w) {
-      std::vector<float> seen(100 * rows);
+      std::vector<float> seen(100 * shared_rows);
       w.pull(seen);
       CHECK(run.reads_in_memory() == 0);
-      seen.resize(rows);
+      seen.resize(shared_rows);
       w[table<1>].pull(seen);
     });
   }

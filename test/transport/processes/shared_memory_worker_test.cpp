@@ -31,7 +31,7 @@ using Catch::Contains;
 
 namespace {
 
-constexpr std::size_t rows = 8192 + 100;  // a chunk and a little
+constexpr std::size_t mapped_rows = 8192 + 100;  // a chunk and a little
 constexpr std::size_t chunk_rows = 8192;
 
 /// Answers reads as a test says; counts it says at once. Tells of its memory when it is asked for the first count.
@@ -44,7 +44,7 @@ class sharing_server {
         memory(arena_->where()),
         answers_(std::move(answers)),
         run(1, [this](net::connection& from, wire::frame_header const& header) { hear(from, header); }) {
-    for (std::size_t i = 0, n = rows; n != 0; ++i) {
+    for (std::size_t i = 0, n = mapped_rows; n != 0; ++i) {
       std::size_t const some = std::min(n, chunk_rows);
       chunks_.emplace_back(some * sizeof(std::int64_t), arena_.get());
       auto* const values = chunks_.back().mutable_as<std::int64_t>();
@@ -108,13 +108,13 @@ class sharing_server {
   std::vector<answer> answers_;
 
  public:
-  played_run run;  // last: its thread goes first
+  played_cluster run;  // last: its thread goes first
 };
 
 /// A worker process that reads the table of a `sharing_server`.
 struct reader {
   explicit reader(sharing_server& at)
-      : plan(asp{}, 1, {describe(dense<std::int64_t, sum>{.rows = rows})}),
+      : plan(asp{}, 1, {describe(dense<std::int64_t, sum>{.rows = mapped_rows})}),
         self(at.run),
         q(plan, 0, the_server, 1 << 20) {
     told = is_answered(self.links);
@@ -130,9 +130,9 @@ struct reader {
     return there;
   }
   [[nodiscard]] bool has_all() const {
-    std::vector<std::int64_t> all(rows);
-    slot.state.copy(0, rows * sizeof(std::int64_t), reinterpret_cast<std::byte*>(all.data()));
-    for (std::size_t i = 0; i < rows; ++i)
+    std::vector<std::int64_t> all(mapped_rows);
+    slot.state.copy(0, mapped_rows * sizeof(std::int64_t), reinterpret_cast<std::byte*>(all.data()));
+    for (std::size_t i = 0; i < mapped_rows; ++i)
       if (all[i] != static_cast<std::int64_t>(i)) return false;
     return true;
   }
@@ -222,8 +222,8 @@ TEST_CASE("shared memory: an answer that nobody waits for is released unread", "
 TEST_CASE("shared memory: where it is not what was told of, the worker says nothing and is sent the rows", "[shm]") {
   test::log_capture const log;
   auto const sent = [](sharing_server& s, net::connection& to, std::uint64_t ticket) {
-    std::vector<std::int64_t> all(rows);
-    for (std::size_t i = 0; i < rows; ++i) all[i] = static_cast<std::int64_t>(i);
+    std::vector<std::int64_t> all(mapped_rows);
+    for (std::size_t i = 0; i < mapped_rows; ++i) all[i] = static_cast<std::int64_t>(i);
     s.reply(to, ticket, {}, std::as_bytes(std::span(all)));
   };
   sharing_server at({sent});

@@ -16,20 +16,20 @@ using namespace rubato;
 
 namespace {
 
-using bytes = std::vector<std::byte>;
+using body_bytes = std::vector<std::byte>;
 using detail::windowed_body;
 
-bytes pattern(std::size_t size, std::size_t salt) {
-  bytes b(size);
+body_bytes pattern(std::size_t size, std::size_t salt) {
+  body_bytes b(size);
   for (std::size_t i = 0; i < size; ++i) b[i] = static_cast<std::byte>((i * 7 + i / 256 + salt) % 251);
   return b;
 }
 
 /// A body of stretches, and where they came out.
 struct body {
-  std::vector<bytes> stored, streamed;  ///< as sent; table i is streamed[i]
-  std::vector<bytes> rooms;
-  std::map<std::size_t, bytes> used;    ///< by table
+  std::vector<body_bytes> stored, streamed;  ///< as sent; table i is streamed[i]
+  std::vector<body_bytes> rooms;
+  std::map<std::size_t, body_bytes> used;    ///< by table
   std::size_t uses = 0;
 
   explicit body(std::vector<std::size_t> const& sizes) {
@@ -47,8 +47,8 @@ struct body {
       p.add({.room = {}, .table = i, .bytes = streamed[i].size(), .weight = weight});
     }
   }
-  [[nodiscard]] bytes sent() const {
-    bytes all;
+  [[nodiscard]] body_bytes sent() const {
+    body_bytes all;
     for (std::size_t i = 0; i < stored.size(); ++i) {
       all.insert(all.end(), stored[i].begin(), stored[i].end());
       all.insert(all.end(), streamed[i].begin(), streamed[i].end());
@@ -59,14 +59,14 @@ struct body {
     p.take([this](std::size_t table, std::size_t first, std::span<std::byte const> from, double weight) {
       ++uses;
       CHECK(weight == 2);
-      bytes& to = used[table];
+      body_bytes& to = used[table];
       REQUIRE(first == to.size());  // in order, and no piece twice
       to.insert(to.end(), from.begin(), from.end());
     });
   }
   /// Receives up to `limit` bytes; whether that was all.
   bool receive(windowed_body& p, std::size_t limit) {
-    bytes const all = sent();
+    body_bytes const all = sent();
     std::size_t at = 0;
     std::vector<std::span<std::byte>> room;
     for (p.give(room); !room.empty(); take(p), p.give(room)) {

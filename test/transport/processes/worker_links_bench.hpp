@@ -132,10 +132,10 @@ class played_server final : detail::coordinator_user {
 };
 
 /// A coordinator and a played server, for so many worker processes.
-class played_run {
+class played_cluster {
  public:
-  played_run(std::uint32_t workers, played_server::handler on_frame,
-             std::chrono::milliseconds reconnect = 20s) {
+  played_cluster(std::uint32_t workers, played_server::handler on_frame,
+                 std::chrono::milliseconds reconnect = 20s) {
     place_.workers = workers;
     place_.coordinator.path = folder_.file("coordinator");
     place_.silence = 60s;
@@ -157,11 +157,11 @@ class played_run {
     server_.emplace(as_server, net::address{.host = {}, .path = folder_.file("server")},
                     std::move(on_frame));
   }
-  ~played_run() {
+  ~played_cluster() {
     if (coordinating_.joinable()) (void)failure();
   }
-  played_run(played_run const&) = delete;
-  played_run& operator=(played_run const&) = delete;
+  played_cluster(played_cluster const&) = delete;
+  played_cluster& operator=(played_cluster const&) = delete;
 
   [[nodiscard]] bool is_over() const noexcept { return over_; }
   /// Ends it. Why the coordinator could not go on, or nothing.
@@ -191,7 +191,7 @@ class process final : detail::worker_links::user {
   explicit process(net::deployment const& place, bool background = false,
                    std::unique_ptr<net::network> network = std::make_unique<net::asio_network>())
       : links(*this, std::move(network), place, played_server::agreed, background) {}
-  explicit process(played_run const& in, bool background = false) : process(in.place(), background) {}
+  explicit process(played_cluster const& in, bool background = false) : process(in.place(), background) {}
 
  private:
   void told(wire::control_message const&) override {}

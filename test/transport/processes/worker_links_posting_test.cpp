@@ -76,7 +76,7 @@ class patient_server {
   held_question asked_by_;
 
  public:
-  played_run run;
+  played_cluster run;
 };
 
 }  // namespace
@@ -149,7 +149,7 @@ TEST_CASE(
     "worker_links: in the background answers are heard when they come, not when somebody looks",
     "[tcp]") {
   constexpr int enough = 300;
-  played_run run(2, [](net::connection& from, wire::frame_header const& header) {
+  played_cluster run(2, [](net::connection& from, wire::frame_header const& header) {
     answer_count(from, header.sequence);
   });
   process looking_now_and_then(run);
@@ -169,7 +169,7 @@ TEST_CASE("worker_links: in the background a large commit leaves after the call 
   std::atomic<bool> listens = false;
   std::atomic<int> questions = 0;
   std::atomic<int> commits = 0;
-  played_run run(1, [&](net::connection& from, wire::frame_header const& header) {
+  played_cluster run(1, [&](net::connection& from, wire::frame_header const& header) {
     if (header.kind == +wire::kind::commit) {
       ++commits;
       return;
@@ -216,7 +216,7 @@ TEST_CASE("worker_links: to a server that is near little is under way, so that n
   constexpr std::size_t large = 1024 * 1024;
   constexpr int under_way = 2;  // it waits once more than 1 MiB has not arrived
   std::atomic<int> commits = 0;
-  played_run run(1, [&](net::connection& from, wire::frame_header const& header) {
+  played_cluster run(1, [&](net::connection& from, wire::frame_header const& header) {
     if (header.kind == +wire::kind::commit) ++commits;
     else say(from, acknowledged_kind, static_cast<std::uint64_t>(commits));
   });
@@ -246,7 +246,7 @@ TEST_CASE("worker_links: to a server that is near little is under way, so that n
 TEST_CASE("worker_links: what was posted has settled once it has been acknowledged", "[tcp]") {
   test::log_capture const log;
   std::atomic<bool> acknowledges = false;
-  played_run run(1, [&](net::connection& from, wire::frame_header const& header) {
+  played_cluster run(1, [&](net::connection& from, wire::frame_header const& header) {
     if (header.kind == +wire::kind::count && acknowledges) say(from, acknowledged_kind, 1);
   });
   process self(run);
@@ -271,7 +271,7 @@ TEST_CASE("worker_links: what was posted has settled once it has been acknowledg
 
 TEST_CASE("worker_links: who alone has lost a server tells the coordinator, and is lost", "[tcp]") {
   test::log_capture const log;
-  played_run run(1, [](net::connection& from, wire::frame_header const& header) {
+  played_cluster run(1, [](net::connection& from, wire::frame_header const& header) {
     if (header.kind != +wire::kind::count) return;
     say(from, refused_kind, 0, "no more of you");
     from.close();

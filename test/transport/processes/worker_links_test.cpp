@@ -97,7 +97,7 @@ class stuck_server {
 
   std::atomic<int> requests = 0;
   std::atomic<bool> over = false;
-  played_run run;
+  played_cluster run;
 };
 
 }  // namespace
@@ -262,7 +262,7 @@ struct refusal_among_others {
 
   std::atomic<int> requests = 0;
   std::atomic<bool> over = false, woken = false;
-  played_run const at{1, [this](net::connection& from, wire::frame_header const& header) { answer(from, header); }};
+  played_cluster const at{1, [this](net::connection& from, wire::frame_header const& header) { answer(from, header); }};
   process self{at};
 };
 
@@ -282,7 +282,7 @@ TEST_CASE("worker_links: whose commit was refused is woken by who runs the netwo
 TEST_CASE("worker_links: a server may come back later than the coordinator waits for it", "[tcp]") {
   test::log_capture const log;
   std::atomic<int> questions = 0;
-  played_run run(
+  played_cluster run(
       1,
       [&](net::connection& from, wire::frame_header const& header) {
         if (header.kind != +wire::kind::count) return;
@@ -319,7 +319,7 @@ class expecting_network final : public net::network_decorator {
 
 TEST_CASE("worker_links: who is dialed is the coordinator, or a server of this number", "[tcp]") {
   test::log_capture const quiet;
-  played_run const run(1, [](net::connection&, wire::frame_header const&) {});
+  played_cluster const run(1, [](net::connection&, wire::frame_header const&) {});
   std::vector<expecting_network::expectation> noted;
   { process const one(run.place(), false, std::make_unique<expecting_network>(noted)); }
   CHECK(noted == std::vector<expecting_network::expectation>{{net::role::coordinator, std::nullopt},
@@ -327,7 +327,7 @@ TEST_CASE("worker_links: who is dialed is the coordinator, or a server of this n
 }
 
 TEST_CASE("worker_links: a server that ends since somebody else was lost is not said to be lost", "[tcp]") {
-  played_run run(1, [&](net::connection& from, wire::frame_header const& header) {
+  played_cluster run(1, [&](net::connection& from, wire::frame_header const& header) {
     if (header.kind != +wire::kind::count) return;
     net::refuse(from, "the coordinator was lost: nothing was heard for 5.0 s");
     from.close();
