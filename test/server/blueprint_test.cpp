@@ -38,16 +38,16 @@ using Catch::Contains;
 namespace {
 
 using doubles = std::vector<double>;
-using dense = rb::dense<double>;
-using sparse = rb::sparse<double>;
+using dense_doubles = rb::dense<double>;
+using sparse_doubles = rb::sparse<double>;
 
 template <class... Tables>
-rb::blueprint plan_of(rb::rules protocol, std::uint32_t servers, Tables... tables) {
+rb::blueprint blueprint_of(rb::rules protocol, std::uint32_t servers, Tables... tables) {
   return {std::move(protocol), servers, {rb::describe(tables)...}};
 }
 template <class... Tables>
 void make(Tables... tables) {
-  (void)plan_of(rb::asp{}, 1, tables...);
+  (void)blueprint_of(rb::asp{}, 1, tables...);
 }
 
 /// A key's server is that of the key after it, round robin.
@@ -60,49 +60,50 @@ rb::server_id swapped(rb::key k, rb::table_shape shape) {
 // ---- what cannot be meant
 
 TEST_CASE("blueprint: a table that cannot be meant is named by its number") {
-  dense const good{.rows = 4};
+  dense_doubles const good{.rows = 4};
   doubles const three(3);
   rb::key const keys[] = {rb::key{1}, rb::key{50}};
   CHECK_NOTHROW(make(good));
-  CHECK_THROWS_AS(make(dense{}), rb::option_error);
-  CHECK_THROWS_WITH(make(dense{}), Contains("table 0") && Contains("rows"));
-  CHECK_THROWS_WITH(make(good, good, dense{.rows = 0}),
+  CHECK_THROWS_AS(make(dense_doubles{}), rb::option_error);
+  CHECK_THROWS_WITH(make(dense_doubles{}), Contains("table 0") && Contains("rows"));
+  CHECK_THROWS_WITH(make(good, good, dense_doubles{.rows = 0}),
                     Contains("table 2") && Contains("rows must be at least 1"));
-  CHECK_THROWS_WITH(make(good, dense{.rows = 4, .width = 0}),
+  CHECK_THROWS_WITH(make(good, dense_doubles{.rows = 4, .width = 0}),
                     Contains("table 1") && Contains("width must be at least 1"));
-  CHECK_THROWS_WITH(make(good, sparse{.width = 0}),
+  CHECK_THROWS_WITH(make(good, sparse_doubles{.width = 0}),
                     Contains("table 1") && Contains("width must be at least 1"));
-  CHECK_THROWS_WITH(make(good, dense{.rows = 4, .init = three}),
+  CHECK_THROWS_WITH(make(good, dense_doubles{.rows = 4, .init = three}),
                     Contains("table 1") && Contains("3 values") && Contains("expected 4"));
-  CHECK_THROWS_WITH(make(dense{.rows = 2, .width = 2, .init = three}),
+  CHECK_THROWS_WITH(make(dense_doubles{.rows = 2, .width = 2, .init = three}),
                     Contains("table 0") && Contains("expected 4"));
-  CHECK_THROWS_WITH(make(sparse{.init_keys = keys, .init = three}),
+  CHECK_THROWS_WITH(make(sparse_doubles{.init_keys = keys, .init = three}),
                     Contains("table 0") && Contains("3 values") && Contains("expected 2"));
-  CHECK_THROWS_WITH(make(sparse{.rows = 50, .init_keys = keys, .init = {three.data(), 2}}),
+  CHECK_THROWS_WITH(make(sparse_doubles{.rows = 50, .init_keys = keys, .init = {three.data(), 2}}),
                     Contains("table 0") && Contains("50") && Contains("below 50"));
 }
 
 TEST_CASE("blueprint: there is at least one table and one server, and no table is beyond all memory") {
-  dense const good{.rows = 4};
-  CHECK_THROWS_WITH(plan_of(rb::asp{}, 1), Contains("tables") && Contains("at least one"));
-  CHECK_THROWS_WITH(plan_of(rb::asp{}, 0, good), Contains("servers") && Contains("at least 1"));
-  CHECK_THROWS_WITH(make(dense{.rows = std::uint64_t{1} << 60}), Contains("more than memory can hold"));
+  dense_doubles const good{.rows = 4};
+  CHECK_THROWS_WITH(blueprint_of(rb::asp{}, 1), Contains("tables") && Contains("at least one"));
+  CHECK_THROWS_WITH(blueprint_of(rb::asp{}, 0, good), Contains("servers") && Contains("at least 1"));
+  CHECK_THROWS_WITH(make(dense_doubles{.rows = std::uint64_t{1} << 60}), Contains("more than memory can hold"));
 }
 
 TEST_CASE("blueprint: what a server's part of the tables takes is checked against memory, and so is all of it") {
   std::uint64_t const rows = rb::machine_memory() / sizeof(double) + 1;
-  dense const too_large{.rows = rows};
+  dense_doubles const too_large{.rows = rows};
   rb::server_id const first{0};
-  CHECK_THROWS_AS(plan_of(rb::asp{}, 1, too_large).check_memory(), rb::option_error);
-  CHECK_THROWS_WITH(plan_of(rb::asp{}, 1, dense{.rows = 4}, too_large).check_memory(first),
+  CHECK_THROWS_AS(blueprint_of(rb::asp{}, 1, too_large).check_memory(), rb::option_error);
+  CHECK_THROWS_WITH(blueprint_of(rb::asp{}, 1, dense_doubles{.rows = 4}, too_large).check_memory(first),
                     Contains("table 1: " + std::to_string(rows) + " rows of width 1 of double on server 0 take ") &&
                         Contains("and there are " + rb::text_of_bytes(rb::machine_memory())));
-  CHECK_NOTHROW(plan_of(rb::asp{}, 2, too_large).check_memory(first));  // half of it
-  CHECK_THROWS_WITH(plan_of(rb::asp{}, 2, too_large).check_memory(), Contains("table 0"));
-  CHECK_THROWS_WITH(plan_of(rb::asp{}, 2, dense{.rows = rows / 2}, dense{.rows = rows / 2 + 9}).check_memory(),
+  CHECK_NOTHROW(blueprint_of(rb::asp{}, 2, too_large).check_memory(first));  // half of it
+  CHECK_THROWS_WITH(blueprint_of(rb::asp{}, 2, too_large).check_memory(), Contains("table 0"));
+  dense_doubles const half{.rows = rows / 2}, more_than_half{.rows = rows / 2 + 9};
+  CHECK_THROWS_WITH(blueprint_of(rb::asp{}, 2, half, more_than_half).check_memory(),
                     Contains("tables: together they take "));
-  CHECK_NOTHROW(plan_of(rb::asp{}, 1, sparse{.rows = rows}).check_memory());
-  CHECK_THROWS_WITH(make(sparse{.width = rows}), Contains("table 0: a row of width"));
+  CHECK_NOTHROW(blueprint_of(rb::asp{}, 1, sparse_doubles{.rows = rows}).check_memory());
+  CHECK_THROWS_WITH(make(sparse_doubles{.width = rows}), Contains("table 0: a row of width"));
 }
 
 TEST_CASE("blueprint: a partition that names a server which there is not is an option_error") {
@@ -110,68 +111,69 @@ TEST_CASE("blueprint: a partition that names a server which there is not is an o
     return rb::server_id{k.value() == 3 ? 2U : 0U};
   });
   using table = rb::dense<float, rb::merge_of_protocol, decltype(wrong)>;
-  CHECK_THROWS_AS(plan_of(rb::asp{}, 2, table{.rows = 5, .partition = wrong}), rb::option_error);
-  CHECK_THROWS_WITH(plan_of(rb::asp{}, 2, table{.rows = 5, .partition = wrong}),
+  CHECK_THROWS_AS(blueprint_of(rb::asp{}, 2, table{.rows = 5, .partition = wrong}), rb::option_error);
+  CHECK_THROWS_WITH(blueprint_of(rb::asp{}, 2, table{.rows = 5, .partition = wrong}),
                     Contains("key 3") && Contains("server 2"));
-  CHECK_NOTHROW(plan_of(rb::asp{}, 3, table{.rows = 5, .partition = wrong}));
+  CHECK_NOTHROW(blueprint_of(rb::asp{}, 3, table{.rows = 5, .partition = wrong}));
 }
 
 TEST_CASE("blueprint: what does not go together is an option_error that names the table and the way out") {
-  dense const good{.rows = 4};
+  dense_doubles const good{.rows = 4};
   rb::dense<std::int32_t> const integers{.rows = 4};
   SECTION("integers, and a merge that is not exact") {
-    CHECK_THROWS_WITH(plan_of(rb::bsp{}, 1, good, integers),
+    CHECK_THROWS_WITH(blueprint_of(rb::bsp{}, 1, good, integers),
                       Contains("table 1") && Contains("exact merge") && Contains("sum"));
-    CHECK_NOTHROW(plan_of(rb::ssp{}, 1, integers));  // sums
-    CHECK_NOTHROW(plan_of(rb::bsp{}, 1, good, rb::dense<std::int32_t, rb::sum>{.rows = 4}));
+    CHECK_NOTHROW(blueprint_of(rb::ssp{}, 1, integers));  // sums
+    CHECK_NOTHROW(blueprint_of(rb::bsp{}, 1, good, rb::dense<std::int32_t, rb::sum>{.rows = 4}));
   }
   SECTION("versions, and a table that does not keep them") {
-    CHECK_THROWS_WITH(plan_of(rb::dyn_sgd{}, 1, rb::multi_version{good}, good),
+    CHECK_THROWS_WITH(blueprint_of(rb::dyn_sgd{}, 1, rb::multi_version{good}, good),
                       Contains("table 1") && Contains("multi_version"));
-    CHECK_NOTHROW(plan_of(rb::dyn_sgd{}, 1, rb::multi_version{good}));
-    CHECK_NOTHROW(plan_of(rb::asp{}, 1, rb::multi_version{good}));
+    CHECK_NOTHROW(blueprint_of(rb::dyn_sgd{}, 1, rb::multi_version{good}));
+    CHECK_NOTHROW(blueprint_of(rb::asp{}, 1, rb::multi_version{good}));
   }
   SECTION("commits in any order, and velocity") {
     rb::rules const cuts = rb::basic_ssp<rb::stable_cut, rb::momentum>{.fold = {.mu = 0.5}};
-    CHECK_THROWS_WITH(plan_of(cuts, 1, good), Contains("table 0") && Contains("velocity"));
-    CHECK_NOTHROW(plan_of(cuts, 1, rb::dense<double, rb::sum>{.rows = 4}));
-    CHECK_NOTHROW(plan_of(with(cuts, rb::strict{}), 1, good));
-    CHECK_THROWS_WITH(plan_of(with(cuts, rb::adam{}), 1, good), Contains("table 0") && Contains("velocity"));
+    CHECK_THROWS_WITH(blueprint_of(cuts, 1, good), Contains("table 0") && Contains("velocity"));
+    CHECK_NOTHROW(blueprint_of(cuts, 1, rb::dense<double, rb::sum>{.rows = 4}));
+    CHECK_NOTHROW(blueprint_of(with(cuts, rb::strict{}), 1, good));
+    CHECK_THROWS_WITH(blueprint_of(with(cuts, rb::adam{}), 1, good), Contains("table 0") && Contains("velocity"));
   }
   SECTION("elements that move by themselves, and versions, integers and tables without bounds") {
-    CHECK_THROWS_WITH(plan_of(rb::fed_adam{}, 1, good, rb::multi_version{good}),
+    CHECK_THROWS_WITH(blueprint_of(rb::fed_adam{}, 1, good, rb::multi_version{good}),
                       Contains("table 1") && Contains("without versions"));
-    CHECK_THROWS_WITH(plan_of(rb::fed_adam{}, 1, integers), Contains("exact merge"));
-    CHECK_THROWS_WITH(plan_of(rb::easgd{}, 1, rb::sparse<double>{}), Contains("table 0") && Contains("use a dense"));
-    CHECK_NOTHROW(plan_of(rb::fed_adam{}, 1, good, rb::sparse<double>{}));
-    CHECK(plan_of(rb::easgd{}, 1, good).keeps_copies());
-    CHECK_FALSE(plan_of(rb::fed_adam{}, 1, good).keeps_copies());
+    CHECK_THROWS_WITH(blueprint_of(rb::fed_adam{}, 1, integers), Contains("exact merge"));
+    CHECK_THROWS_WITH(blueprint_of(rb::easgd{}, 1, rb::sparse<double>{}),
+                      Contains("table 0") && Contains("use a dense"));
+    CHECK_NOTHROW(blueprint_of(rb::fed_adam{}, 1, good, rb::sparse<double>{}));
+    CHECK(blueprint_of(rb::easgd{}, 1, good).keeps_copies());
+    CHECK_FALSE(blueprint_of(rb::fed_adam{}, 1, good).keeps_copies());
   }
 }
 
 // ---- what follows from the protocol and the tables
 
 TEST_CASE("blueprint: a table's merge is its own, or else the protocol's") {
-  rb::blueprint const plan = plan_of(rb::dyn_sgd{}, 2, rb::multi_version{dense{.rows = 4}},
-                                     rb::dense<float, rb::sum>{.rows = 4});
+  rb::blueprint const plan = blueprint_of(rb::dyn_sgd{}, 2, rb::multi_version{dense_doubles{.rows = 4}},
+                                          rb::dense<float, rb::sum>{.rows = 4});
   CHECK(plan.table(0).versioned());
   CHECK_FALSE(plan.table(1).versioned());
   CHECK(plan.table(1).merge().exact());
   CHECK(plan.versioned());
-  CHECK_FALSE(plan_of(rb::asp{}, 2, rb::multi_version{dense{.rows = 4}}).versioned());
+  CHECK_FALSE(blueprint_of(rb::asp{}, 2, rb::multi_version{dense_doubles{.rows = 4}}).versioned());
 }
 
 TEST_CASE("blueprint: it says whether reads are synchronized, and whether the pace is conducted") {
-  dense const good{.rows = 4};
-  CHECK_FALSE(plan_of(rb::asp{}, 1, good).synchronized());
-  CHECK(plan_of(with(rb::asp{}, rb::stable_cut{}), 1, good).synchronized());
-  CHECK_FALSE(plan_of(rb::asp{}, 1, good).conducted());
-  CHECK(plan_of(rb::adsp{}, 1, good).conducted());
+  dense_doubles const good{.rows = 4};
+  CHECK_FALSE(blueprint_of(rb::asp{}, 1, good).synchronized());
+  CHECK(blueprint_of(with(rb::asp{}, rb::stable_cut{}), 1, good).synchronized());
+  CHECK_FALSE(blueprint_of(rb::asp{}, 1, good).conducted());
+  CHECK(blueprint_of(rb::adsp{}, 1, good).conducted());
 }
 
 TEST_CASE("blueprint: its tables' sizes are those of their rows and elements") {
   rb::blueprint const plan =
-      plan_of(rb::asp{}, 2, rb::dense<float>{.rows = 5, .width = 3}, rb::sparse<std::int64_t>{.width = 2});
+      blueprint_of(rb::asp{}, 2, rb::dense<float>{.rows = 5, .width = 3}, rb::sparse<std::int64_t>{.width = 2});
   CHECK(plan.tables().size() == 2);
   CHECK(plan.servers() == 2);
   CHECK(plan.table(0).bounded());
@@ -191,9 +193,9 @@ TEST_CASE("blueprint: each server is given its part of the initial values, whate
   doubles start(rows * 2);
   for (std::size_t i = 0; i < start.size(); ++i) start[i] = static_cast<double>(i);
   rb::blueprint const plan =
-      plan_of(rb::asp{}, 3,
-              rb::dense<double, rb::merge_of_protocol, decltype(partition)>{
-                  .rows = rows, .width = 2, .init = start, .partition = partition});
+      blueprint_of(rb::asp{}, 3,
+                   rb::dense<double, rb::merge_of_protocol, decltype(partition)>{
+                       .rows = rows, .width = 2, .init = start, .partition = partition});
   rb::table_blueprint const& table = plan.table(0);
   std::vector<std::unique_ptr<rb::table_host>> hosts;
   std::vector<rb::table_state> states(3);
@@ -216,7 +218,7 @@ TEST_CASE("blueprint: each server is given its part of the initial values, whate
 TEST_CASE("blueprint: initial values of touched rows go to the servers of their keys") {
   rb::key const keys[] = {rb::key{7}, rb::key{1'000'000'007}, rb::key{8}};
   doubles const values = {1, 2, 3, 4, 5, 6};
-  rb::blueprint const plan = plan_of(rb::asp{}, 2, sparse{.width = 2, .init_keys = keys, .init = values});
+  rb::blueprint const plan = blueprint_of(rb::asp{}, 2, sparse_doubles{.width = 2, .init_keys = keys, .init = values});
   rb::table_blueprint const& table = plan.table(0);
   std::size_t rows = 0;
   for (std::uint32_t s = 0; s < 2; ++s) {
@@ -238,7 +240,7 @@ TEST_CASE("blueprint: initial values of touched rows go to the servers of their 
 
 TEST_CASE("blueprint: initial values that are forgotten are not given to servers any more") {
   doubles const start = {1, 2};
-  rb::blueprint plan = plan_of(rb::asp{}, 1, dense{.rows = 2, .init = start});
+  rb::blueprint plan = blueprint_of(rb::asp{}, 1, dense_doubles{.rows = 2, .init = start});
   CHECK_FALSE(plan.table(0).initial_values(rb::server_id{0}).empty());
   plan.forget_initial_values();
   CHECK(plan.table(0).initial_values(rb::server_id{0}).empty());
@@ -249,7 +251,7 @@ TEST_CASE("blueprint: initial values that are forgotten are not given to servers
 TEST_CASE("blueprint: each protocol has its own merges, and all must go with the tables") {
   using counts = rb::dense<std::int64_t>;
   rb::blueprint const plan({rb::dyn_sgd{}, rb::bsp{}, with(rb::ssp{}, rb::stable_cut{})}, 1,
-                           {rb::describe(rb::multi_version{dense{.rows = 3}})});
+                           {rb::describe(rb::multi_version{dense_doubles{.rows = 3}})});
   CHECK(plan.versioned(0));
   CHECK_FALSE(plan.versioned(1));
   CHECK(plan.table(0).merge(1).type() == typeid(rb::average));
@@ -257,10 +259,10 @@ TEST_CASE("blueprint: each protocol has its own merges, and all must go with the
   CHECK_FALSE(plan.synchronized(1));
   CHECK_THROWS_WITH(rb::blueprint({with(rb::bsp{}, rb::sum{}), rb::bsp{}}, 1, {rb::describe(counts{.rows = 3})}),
                     Contains("exact merge"));
-  CHECK_THROWS_WITH(rb::blueprint(std::vector<rb::rules>{}, 1, {rb::describe(dense{.rows = 3})}),
+  CHECK_THROWS_WITH(rb::blueprint(std::vector<rb::rules>{}, 1, {rb::describe(dense_doubles{.rows = 3})}),
                     Contains("protocols: "));
   auto const words = [](std::vector<rb::rules> protocols) {
-    return rb::blueprint(std::move(protocols), 1, {rb::describe(dense{.rows = 3})}).agreement();
+    return rb::blueprint(std::move(protocols), 1, {rb::describe(dense_doubles{.rows = 3})}).agreement();
   };
   CHECK(words({rb::bsp{}, rb::asp{}}) != words({rb::asp{}, rb::bsp{}}));
   CHECK(words({rb::bsp{}, rb::asp{}}) != words({rb::bsp{}}));
@@ -273,7 +275,7 @@ TEST_CASE(
     changes.moved = there;
     return rb::blueprint({rb::bsp{}}, 1, {rb::describe(table)}, {changes});
   };
-  dense const good{.rows = 3};
+  dense_doubles const good{.rows = 3};
   CHECK_THROWS_WITH(plan(rb::dyn_sgd{}, good), Contains("table 0") && Contains("multi_version"));
   CHECK_NOTHROW(plan(rb::dyn_sgd{}, rb::multi_version{good}));
   CHECK_THROWS_WITH(plan(rb::bsp{}, rb::dense<std::int64_t>{.rows = 3}), Contains("exact merge"));
@@ -310,9 +312,9 @@ struct revise_and_leave : rb::revise {
 }  // namespace
 
 TEST_CASE("blueprint: who agrees on what matters says the same, however the protocol is put together") {
-  dense const good{.rows = 4};
+  dense_doubles const good{.rows = 4};
   auto const words = [](rb::rules const& protocol, std::uint32_t servers, auto... tables) {
-    return plan_of(protocol, servers, tables...).agreement();
+    return blueprint_of(protocol, servers, tables...).agreement();
   };
   std::string const agreed = words(rb::ssp{.staleness = 2}, 2, good);
   CHECK(words(with(rb::ssp{.staleness = 2}, rb::every{5}), 2, good) == agreed);  // each worker's own business
@@ -333,10 +335,10 @@ TEST_CASE("blueprint: who agrees on what matters says the same, however the prot
   CHECK(words(with(rb::dyn_sgd{.staleness = 2}, revise_and_leave{{}, 0.0}), 2, rb::multi_version{good}) !=
         words(with(rb::dyn_sgd{.staleness = 2}, revise_and_leave{{}, 1.0}), 2, rb::multi_version{good}));
   CHECK(words(rb::ssp{.staleness = 2}, 2, good, good) != agreed);
-  CHECK(words(rb::ssp{.staleness = 2}, 2, dense{.rows = 5}) != agreed);
-  CHECK(words(rb::ssp{.staleness = 2}, 2, dense{.rows = 4, .width = 2}) != agreed);
+  CHECK(words(rb::ssp{.staleness = 2}, 2, dense_doubles{.rows = 5}) != agreed);
+  CHECK(words(rb::ssp{.staleness = 2}, 2, dense_doubles{.rows = 4, .width = 2}) != agreed);
   CHECK(words(rb::ssp{.staleness = 2}, 2, rb::dense<float>{.rows = 4}) != agreed);
-  CHECK(words(rb::ssp{.staleness = 2}, 2, sparse{.rows = 4}) != agreed);
+  CHECK(words(rb::ssp{.staleness = 2}, 2, sparse_doubles{.rows = 4}) != agreed);
   CHECK(words(rb::ssp{.staleness = 2}, 2, rb::multi_version{good}) != agreed);
   CHECK(words(rb::ssp{.staleness = 2}, 2, rb::dense<double, rb::merge_of_protocol, rb::hash>{.rows = 4}) !=
         agreed);
@@ -358,11 +360,11 @@ TEST_CASE("blueprint: of a bounded table all places are agreed on, of an open on
   auto const words = [](auto partition, bool bounded) {
     using policy = decltype(partition);
     if (bounded)
-      return plan_of(rb::asp{}, 3,
-                     rb::dense<double, rb::merge_of_protocol, policy>{.rows = 10'000, .partition = partition})
+      return blueprint_of(rb::asp{}, 3,
+                          rb::dense<double, rb::merge_of_protocol, policy>{.rows = 10'000, .partition = partition})
           .agreement();
-    return plan_of(rb::asp{}, 3,
-                   rb::sparse<double, rb::merge_of_protocol, policy>{.rows = 10'000, .partition = partition})
+    return blueprint_of(rb::asp{}, 3,
+                        rb::sparse<double, rb::merge_of_protocol, policy>{.rows = 10'000, .partition = partition})
         .agreement();
   };
   auto const from = [](std::uint64_t first) { return rb::by_function(second_from{first}); };

@@ -8,11 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "at.hpp"
+
 using namespace rubato;
+using test::at;
 
 namespace {
-
-constexpr clock_index at(std::int64_t value) { return clock_index{value}; }
 
 void add(commit_log& log, std::int64_t stamp, std::uint32_t worker) {
   commit_message message{.from = {worker_id{worker}, {}, {}}, .stamp = at(stamp)};

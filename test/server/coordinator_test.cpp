@@ -6,13 +6,15 @@
 #include <cstdint>
 #include <optional>
 
+#include "at.hpp"
+
 using namespace rubato;
+using test::at;
 
 namespace {
 
 using kind = membership_order::kind;
 
-constexpr clock_index at(std::int64_t value) { return clock_index{value}; }
 constexpr worker_id alice{7};
 
 void check_order(std::optional<membership_order> const& o, kind what, std::int64_t clock) {

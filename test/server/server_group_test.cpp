@@ -25,7 +25,7 @@ using namespace rubato;
 namespace {
 
 using doubles = std::vector<double>;
-constexpr worker_id alice{0};
+constexpr worker_id lone_worker{0};
 constexpr stage_id stage{1};
 constexpr std::uint32_t servers = 3;
 
@@ -41,7 +41,7 @@ void begin(server_group& group) {
   for (std::uint32_t s = 0; s < servers; ++s) {
     shard& one = group.server(server_id{s});
     membership_order o{.what = membership_order::kind::enlist,
-                       .worker = alice,
+                       .worker = lone_worker,
                        .incarnation = {},
                        .clock = {},
                        .epoch = epoch_id{1},
@@ -61,7 +61,7 @@ void commit_ones(server_group& group, blueprint const& plan, server_id s, std::i
   u.values.assign_zeros(static_cast<std::size_t>(plan.table(0).where().rows_of(s)) *
                         plan.table(0).row_bytes());
   std::ranges::fill(u.values.as<double>(), 1.0);
-  commit_message m{{alice, {}, stage}, clock_index{clock}, {}, {}};
+  commit_message m{{lone_worker, {}, stage}, clock_index{clock}, {}, {}};
   m.parts.resize(1);
   m.parts[0] = shared_update(std::move(u));
   std::vector<worker_id> released;

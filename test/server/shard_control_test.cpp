@@ -11,11 +11,13 @@
 #include <rubato/protocol/admission.hpp>
 #include <rubato/protocol/visibility.hpp>
 
+#include "at.hpp"
+
 using namespace rubato;
+using test::at;
 
 namespace {
 
-constexpr clock_index at(std::int64_t value) { return clock_index{value}; }
 constexpr stage_id now{3};
 
 sender from(std::uint32_t worker, std::uint32_t incarnation = 0, stage_id stage = now) {
@@ -23,7 +25,7 @@ sender from(std::uint32_t worker, std::uint32_t incarnation = 0, stage_id stage 
 }
 
 using list = std::vector<std::string>;
-using numbers = std::vector<std::uint32_t>;
+using worker_numbers = std::vector<std::uint32_t>;
 
 /// A shard's control with some workers at clock 0, driven as a shard drives it.
 class bench {
@@ -59,10 +61,10 @@ class bench {
     return out;
   }
 
-  numbers publish() {
+  worker_numbers publish() {
     std::vector<worker_id> released;
     control.publish(released);
-    numbers out;
+    worker_numbers out;
     for (worker_id const w : released) out.push_back(w.value());
     return out;
   }
@@ -208,7 +210,7 @@ TEST_CASE("shard_control: readers learn of a clock only when it has been folded 
   CHECK_FALSE(b.admit(1, 1));
   CHECK(b.fold().size() == 1);
   CHECK(b.control.published() == at(0));
-  CHECK(b.publish() == numbers{0, 1});
+  CHECK(b.publish() == worker_numbers{0, 1});
   CHECK(b.control.published() == at(1));
   CHECK(b.admit(0, 1));
   CHECK(b.publish().empty());
@@ -263,7 +265,7 @@ TEST_CASE("shard_control: a leave that lets c_min jump releases everybody whose 
   CHECK_FALSE(b.admit(1, 2));
   CHECK(b.publish().empty());
   b.control.drop(worker_id{3}, at(0));
-  CHECK(b.publish() == numbers{0, 1, 2});
+  CHECK(b.publish() == worker_numbers{0, 1, 2});
   CHECK(b.control.published() == at(3));
 }
 
@@ -275,7 +277,7 @@ TEST_CASE("shard_control: a read may ask for less staleness than the protocol's 
   b.receive(1, 0);
   CHECK(b.publish().empty());
   b.receive(1, 1);
-  CHECK(b.publish() == numbers{0});
+  CHECK(b.publish() == worker_numbers{0});
 }
 
 TEST_CASE("shard_control: a frozen worker's commits are refused, and those from the cut on are "
@@ -295,7 +297,7 @@ TEST_CASE("shard_control: a frozen worker's commits are refused, and those from 
   CHECK(b.control.counters().dropped == 1);
   CHECK(b.control.counters().partly_folded == 0);
   CHECK(b.fold() == list{"1/0 M=1"});
-  CHECK(b.publish() == numbers{0});
+  CHECK(b.publish() == worker_numbers{0});
   CHECK(b.control.workers().live() == 1);
 }
 
@@ -387,7 +389,7 @@ TEST_CASE("shard_control: a joiner is registered at c_min, holds it there, then 
   CHECK(b.control.published() == at(4));
   CHECK_FALSE(b.admit(0, 5));
   b.control.start(worker_id{2}, at(5));  // another shard was further on
-  CHECK(b.publish() == numbers{0});
+  CHECK(b.publish() == worker_numbers{0});
   CHECK(b.control.published() == at(5));
   CHECK(b.receive(2, 4) == refusal::order);
   CHECK(b.receive(2, 5) == refusal::none);

@@ -16,14 +16,14 @@
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/sparse.hpp>
 
+#include "at.hpp"
 #include "server/lone_shard.hpp"
 #include "storage/updates.hpp"
 
 using namespace rubato;
+using test::at;
 
 namespace {
-
-constexpr clock_index at(std::int64_t value) { return clock_index{value}; }
 
 /// A shard with four rows of zeros and some workers.
 class four_rows : public test::lone_shard {
@@ -45,7 +45,7 @@ class four_rows : public test::lone_shard {
   }
 };
 
-using workers = std::vector<worker_id>;
+using worker_ids = std::vector<worker_id>;
 using report = membership_report;
 
 }  // namespace
@@ -60,7 +60,7 @@ TEST_CASE("shard: under BSP nothing is folded before the clock is complete, then
   CHECK_FALSE(admitted);
   CHECK(s.commit(0, 0, {0, 0, 2, 2}) == refusal::none);
   CHECK(s.parameters() == std::vector<double>{1, 2, 4, 5});
-  CHECK(s.released == workers{worker_id{1}});
+  CHECK(s.released == worker_ids{worker_id{1}});
 }
 
 TEST_CASE("shard: under SSP each commit is folded as it comes") {
@@ -74,7 +74,7 @@ TEST_CASE("shard: under SSP each commit is folded as it comes") {
   CHECK(refused == refusal::none);
   CHECK_FALSE(admitted);
   s.commit(1, 0, {});
-  CHECK(s.released == workers{worker_id{0}});
+  CHECK(s.released == worker_ids{worker_id{0}});
   read_stamp stamp;
   s.server.read_released(0, {{worker_id{0}, {}, stage_id{1}}, at(2), staleness{1}, {}}, s.slot);
   stamp = s.slot.stamp;
@@ -105,7 +105,7 @@ TEST_CASE("shard: a leave folds what it completes and releases who waited for it
   CHECK_FALSE(s.admit({{worker_id{2}, {}, stage_id{1}}, at(1), staleness{0}, {}}).second);
   CHECK_FALSE(s.order(membership_order::kind::drop, 1, 0));
   CHECK(s.parameters() == std::vector<double>{2, 0, 0, 0});  // M = 2
-  CHECK(s.released == workers{worker_id{2}});
+  CHECK(s.released == worker_ids{worker_id{2}});
 }
 
 TEST_CASE("shard: enlist reports c_min and freeze what has been received") {
@@ -171,7 +171,7 @@ TEST_CASE("shard: a read that was withdrawn is released to nobody, and may be as
   s.server.withdraw(worker_id{1});
   CHECK_FALSE(s.admit(read).second);
   CHECK(s.commit(0, 0, {1, 1, 1, 1}) == refusal::none);
-  CHECK(s.released == workers{worker_id{1}});
+  CHECK(s.released == worker_ids{worker_id{1}});
 }
 
 TEST_CASE("shard: a leaver whose last commits will not come is let go, with those that have") {

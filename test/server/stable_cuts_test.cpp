@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "at.hpp"
+
 using namespace rubato;
+using test::at;
 
 namespace {
 
-constexpr clock_index at(std::int64_t value) { return clock_index{value}; }
 constexpr worker_id w(std::uint32_t value) { return worker_id{value}; }
 constexpr server_id s(std::uint32_t value) { return server_id{value}; }
 
@@ -30,7 +32,7 @@ std::vector<std::int64_t> entries(shared_cut const& cut) {
 }
 
 using clocks = std::vector<std::int64_t>;
-using workers = std::vector<worker_id>;
+using worker_ids = std::vector<worker_id>;
 
 }  // namespace
 
@@ -55,7 +57,7 @@ TEST_CASE("stable_cuts: a read waits until the least entry meets its need") {
   cuts.report(s(0), w(1), at(1));
   CHECK(cuts.take_released().empty());  // server 1 has not seen it
   cuts.report(s(1), w(1), at(1));
-  CHECK(cuts.take_released() == workers{w(0)});
+  CHECK(cuts.take_released() == worker_ids{w(0)});
   CHECK(cuts.take_released().empty());
 }
 
@@ -102,7 +104,7 @@ TEST_CASE("stable_cuts: a joiner holds c_min where it is, and starts where the s
   CHECK(cuts.c_min() == at(3));
   CHECK_FALSE(cuts.admit(w(0), at(6), at(4)));
   cuts.start(w(1), at(4));
-  CHECK(cuts.take_released() == workers{w(0)});
+  CHECK(cuts.take_released() == worker_ids{w(0)});
   CHECK(cuts.c_min() == at(4));
   CHECK(entries(cuts.grant(w(1), false)) == clocks{6, 4});
   CHECK(cuts.grant(w(1), false)->of(w(7)) == clock_index::lowest());
@@ -117,7 +119,7 @@ TEST_CASE("stable_cuts: a leaver counts until all of its commits have arrived ev
   CHECK(cuts.take_released().empty());
   CHECK(cuts.c_min() == at(0));
   cuts.report(s(1), w(1), at(2));
-  CHECK(cuts.take_released() == workers{w(0)});
+  CHECK(cuts.take_released() == worker_ids{w(0)});
   CHECK(entries(cuts.grant(w(0), false)) == clocks{5, 2});
 }
 

@@ -13,14 +13,14 @@
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/storage/multi_version.hpp>
 
+#include "at.hpp"
 #include "server/lone_shard.hpp"
 #include "storage/updates.hpp"
 
 using namespace rubato;
+using test::at;
 
 namespace {
-
-constexpr clock_index at(std::int64_t value) { return clock_index{value}; }
 
 /// A shard that keeps versions. Workers count from 1, as in the paper, and only row 2 is of interest.
 class one_row : public test::lone_shard {

@@ -9,11 +9,12 @@
 
 #include <rubato/core/random.hpp>
 
+#include "at.hpp"
+
 using namespace rubato;
+using test::at;
 
 namespace {
-
-constexpr clock_index at(std::int64_t value) { return clock_index{value}; }
 
 std::vector<std::uint32_t> released(waiting_room& room, std::int64_t c_min) {
   std::vector<worker_id> out;
@@ -23,7 +24,7 @@ std::vector<std::uint32_t> released(waiting_room& room, std::int64_t c_min) {
   return numbers;
 }
 
-using list = std::vector<std::uint32_t>;
+using order_of_release = std::vector<std::uint32_t>;
 
 }  // namespace
 
@@ -34,19 +35,19 @@ TEST_CASE("waiting_room: releases whose need is met, by need, then by arrival") 
   room.enter(worker_id{2}, at(5), at(2));
   room.enter(worker_id{3}, at(4), at(1));
   CHECK(released(room, 0).empty());
-  CHECK(released(room, 1) == list{1, 3});
+  CHECK(released(room, 1) == order_of_release{1, 3});
   CHECK(released(room, 1).empty());
-  CHECK(released(room, 2) == list{2});
-  CHECK(released(room, 9) == list{0});
+  CHECK(released(room, 2) == order_of_release{2});
+  CHECK(released(room, 9) == order_of_release{0});
   CHECK(room.empty());
 }
 
 TEST_CASE("waiting_room: a jump of c_min releases everybody whose need is met (rules §1)") {
   waiting_room room;
   for (std::uint32_t w = 0; w < 6; ++w) room.enter(worker_id{w}, at(10), at(6 - w));
-  CHECK(released(room, 4) == list{5, 4, 3, 2});
+  CHECK(released(room, 4) == order_of_release{5, 4, 3, 2});
   CHECK(room.tickets().size() == 2);
-  CHECK(released(room, 100) == list{1, 0});
+  CHECK(released(room, 100) == order_of_release{1, 0});
 }
 
 TEST_CASE("waiting_room: forgets a worker that has gone, and keeps the order of the others") {
@@ -55,7 +56,7 @@ TEST_CASE("waiting_room: forgets a worker that has gone, and keeps the order of 
   room.remove(worker_id{4});
   room.remove(worker_id{0});
   room.remove(worker_id{77});
-  CHECK(released(room, 5) == list{3, 6, 1, 7, 2, 5});
+  CHECK(released(room, 5) == order_of_release{3, 6, 1, 7, 2, 5});
 }
 
 TEST_CASE("waiting_room: says of each ticket who waits at which clock for what") {
@@ -82,7 +83,7 @@ TEST_CASE("waiting_room: agrees with a sorted list over random entries and relea
     }
     auto const c_min = static_cast<std::int64_t>(i / 10 + random.below(8));
     std::ranges::stable_sort(reference, {}, &waiting_room::ticket::need);
-    list expected;
+    order_of_release expected;
     while (!reference.empty() && reference.front().need <= at(c_min)) {
       expected.push_back(reference.front().worker.value());
       reference.erase(reference.begin());

@@ -29,11 +29,12 @@
 #include <rubato/storage/table_description.hpp>
 #include <rubato/worker/server_fetch.hpp>
 
+#include "at.hpp"
+
 namespace rubato::test {
 
 using counts = std::vector<std::int64_t>;
 
-constexpr clock_index at(std::int64_t value) { return clock_index{value}; }
 constexpr server_id first_server{0};
 
 /// A request that a worker would have sent, had it been alone: its answer shows when it would have
