@@ -31,12 +31,12 @@ namespace rb = rubato;
 namespace {
 
 using integers = std::vector<std::int64_t>;
-constexpr std::size_t rows = 40;
+constexpr std::size_t many_rows = 40;
 constexpr int clocks = 4;
 
 /// All rows of a table, and some of two others.
 struct reads {
-  integers whole = integers(rows);
+  integers whole = integers(many_rows);
   std::vector<std::uint64_t> some{3, 17, 30, 31};
   integers of_dense = integers(some.size()), of_sparse = integers(some.size());
 
@@ -54,7 +54,7 @@ struct reads {
     w[rb::table<2>].pull(some, of_dense);
   }
   void check(std::int64_t expected) const {
-    REQUIRE(whole == integers(rows, expected));
+    REQUIRE(whole == integers(many_rows, expected));
     REQUIRE(of_sparse == integers(some.size(), expected));
     REQUIRE(of_dense == integers(some.size(), expected));
   }
@@ -64,14 +64,15 @@ template <class Transport>
 void read_without_memory(Transport const& where, rb::rules const& p, bool together, bool in_order, int fails_at) {
   using all_rows = rb::dense<std::int64_t, rb::sum>;
   std::size_t const times = rb::test::for_each_end_of_memory([&](auto attempt) {
-    rb::cluster c{where, p, all_rows{.rows = rows}, rb::sparse<std::int64_t, rb::sum>{}, all_rows{.rows = rows}};
+    rb::cluster c{where, p, all_rows{.rows = many_rows}, rb::sparse<std::int64_t, rb::sum>{},
+                  all_rows{.rows = many_rows}};
     c.run([&](auto& w) {
       reads r;
       if (!in_order) std::swap(r.some.front(), r.some.back());
       for (int clock = 1; clock <= clocks; ++clock) {
-        w[rb::table<0>].push(integers(rows, 1));
+        w[rb::table<0>].push(integers(many_rows, 1));
         w[rb::table<1>].push(r.some, integers(r.some.size(), 1));
-        w[rb::table<2>].push(integers(rows, 1));
+        w[rb::table<2>].push(integers(many_rows, 1));
         w.step();
         auto const read = [&] { together ? r.together(w) : r.one_by_one(w); };
         if (clock != fails_at || !attempt(read)) {

@@ -28,12 +28,12 @@ using namespace rubato;
 
 namespace {
 
-constexpr std::uint64_t rows = 40;
-constexpr std::size_t width = 2, row_bytes = width * sizeof(double);
+constexpr std::uint64_t table_rows = 40;
+constexpr std::size_t cells = 2, row_bytes = cells * sizeof(double);
 
 /// A worker's part of a table on one server, and what it has to do with it.
 struct fed_back {
-  explicit fed_back(codec_rule c, std::uint64_t of_rows = rows)
+  explicit fed_back(codec_rule c, std::uint64_t of_rows = table_rows)
       : codec(std::move(c), element_type::float64, row_bytes),
         own(of_rows, row_bytes, update_pool{}),
         left(of_rows, row_bytes, update_pool{}) {}
@@ -61,9 +61,9 @@ struct fed_back {
 
 double value_of(shared_update const& u, std::uint64_t row, std::size_t column = 0) {
   auto const values = u->values.as<double>();
-  if (u->whole) return values[row * width + column];
+  if (u->whole) return values[row * cells + column];
   auto const at = std::ranges::find(u->rows, row);
-  return at == u->rows.end() ? 0 : values[static_cast<std::size_t>(at - u->rows.begin()) * width + column];
+  return at == u->rows.end() ? 0 : values[static_cast<std::size_t>(at - u->rows.begin()) * cells + column];
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ TEST_CASE("error feedback: what rounding takes away goes when its row is committ
 
 TEST_CASE("error feedback: the commit that ends a body sends all that is left") {
   for (bool const bounded : {true, false}) {
-    fed_back f(bfloat16{}, bounded ? rows : 0);
+    fed_back f(bfloat16{}, bounded ? table_rows : 0);
     f.push(3, 1 + 0x1p-10);
     f.push(8, 4 + 0x1p-8);
     (void)f.commit();
@@ -124,38 +124,38 @@ TEMPLATE_TEST_CASE("error feedback: what was sent and what is left is what was p
                    int8_blocks) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     random_stream random(seed, 4);
-    fed_back f(TestType{}, seed % 3 == 0 ? 0 : rows);
-    std::vector<double> pushed(rows * width), sent(rows * width);
+    fed_back f(TestType{}, seed % 3 == 0 ? 0 : table_rows);
+    std::vector<double> pushed(table_rows * cells), sent(table_rows * cells);
     for (int n = 0; n < 40; ++n) {
-      std::vector<bool> touched(rows);
+      std::vector<bool> touched(table_rows);
       if (seed % 3 != 0 && random.chance(0.2)) {
-        std::vector<double> all(rows * width);
+        std::vector<double> all(table_rows * cells);
         for (double& x : all) x = std::floor(random.uniform() * 8192 - 4096) / 64;
         for (std::size_t i = 0; i < all.size(); ++i) pushed[i] += all[i];
         f.push_all(all);
-        touched.assign(rows, true);
+        touched.assign(table_rows, true);
       } else {
-        for (std::uint64_t row = 0; row < rows; ++row) {
+        for (std::uint64_t row = 0; row < table_rows; ++row) {
           if (!random.chance(0.2)) continue;
           double const x = std::floor(random.uniform() * 8192 - 4096) / 64;
           f.push(row, x);
-          pushed[row * width] += x;
-          pushed[row * width + 1] -= x;
+          pushed[row * cells] += x;
+          pushed[row * cells + 1] -= x;
           touched[row] = true;
         }
       }
       auto const u = f.commit();
       if (!u->whole) REQUIRE(u->rows.size() == static_cast<std::size_t>(std::ranges::count(touched, true)));
-      for (std::uint64_t row = 0; row < rows; ++row)
-        for (std::size_t c = 0; c < width; ++c) {
-          sent[row * width + c] += value_of(u, row, c);
-          REQUIRE(sent[row * width + c] + f.left_of(row, c) == pushed[row * width + c]);
+      for (std::uint64_t row = 0; row < table_rows; ++row)
+        for (std::size_t c = 0; c < cells; ++c) {
+          sent[row * cells + c] += value_of(u, row, c);
+          REQUIRE(sent[row * cells + c] + f.left_of(row, c) == pushed[row * cells + c]);
         }
     }
     f.push(0, 0);
     auto const last = f.commit(true);
-    for (std::uint64_t row = 0; row < rows; ++row)
-      REQUIRE(std::abs(sent[row * width] + value_of(last, row) - pushed[row * width]) <= 0.25);
+    for (std::uint64_t row = 0; row < table_rows; ++row)
+      REQUIRE(std::abs(sent[row * cells] + value_of(last, row) - pushed[row * cells]) <= 0.25);
   }
 }
 
@@ -164,10 +164,10 @@ TEST_CASE("error feedback: where memory ends in the middle of a commit nothing g
   fed_back expected(bfloat16{});
   auto const push = [](fed_back& to, bool all, std::uint64_t first, double even) {
     double const odd = 1 + 0x1p-10;
-    std::vector<double> values(rows * width);
-    for (std::uint64_t row = 0; row < rows; ++row) values[row * width] = row % 2 == 0 ? even : odd;
+    std::vector<double> values(table_rows * cells);
+    for (std::uint64_t row = 0; row < table_rows; ++row) values[row * cells] = row % 2 == 0 ? even : odd;
     if (all) return to.push_all(values);
-    for (std::uint64_t row = first; row < first + 8; ++row) to.push(row, values[row * width]);
+    for (std::uint64_t row = first; row < first + 8; ++row) to.push(row, values[row * cells]);
   };
   auto const push_both = [&](fed_back& to) {
     push(to, whole_before, 4, 1 + 0x1p-10);
@@ -181,7 +181,7 @@ TEST_CASE("error feedback: where memory ends in the middle of a commit nothing g
     push_both(f);
     shared_update second;
     if (!attempt([&] { second = f.commit(last); })) second = f.commit(last);
-    for (std::uint64_t row = 0; row < rows; ++row) {
+    for (std::uint64_t row = 0; row < table_rows; ++row) {
       REQUIRE(value_of(second, row) == value_of(sent, row));
       REQUIRE(f.left_of(row) == expected.left_of(row));
     }

@@ -47,7 +47,7 @@ auto make_cluster() {
 
 using floats = std::vector<float>;
 using doubles = std::vector<double>;
-using keys = std::vector<std::uint64_t>;
+using key_list = std::vector<std::uint64_t>;
 
 }  // namespace
 
@@ -60,10 +60,10 @@ TEST_CASE("misuse: a span of the wrong size names call, worker, table and the si
                          Contains("7 elements") && Contains("expected 8"));
     said = refused(rb::errc::wrong_size, [&] { worker.push(floats(9)); });
     CHECK_THAT(said, Contains("push") && Contains("table 0") && Contains("expected 8"));
-    said = refused(rb::errc::wrong_size, [&] { worker.pull(keys{1, 2}, w); });
+    said = refused(rb::errc::wrong_size, [&] { worker.pull(key_list{1, 2}, w); });
     CHECK_THAT(said, Contains("7 elements") && Contains("expected 4"));
     doubles d(3);
-    said = refused(rb::errc::wrong_size, [&] { worker[rb::table<1>].push(keys{1, 2}, d); });
+    said = refused(rb::errc::wrong_size, [&] { worker[rb::table<1>].push(key_list{1, 2}, d); });
     CHECK_THAT(said, Contains("push") && Contains("table 1") && Contains("expected 6"));
     worker.push(floats(8));  // the worker is as usable as before
   });
@@ -73,18 +73,18 @@ TEST_CASE("misuse: a key outside of its table is named, and nothing of that push
   auto cluster = make_cluster();
   cluster.run([](auto& worker) {
     floats w(4);
-    auto said = refused(rb::errc::unknown_key, [&] { worker.pull(keys{0, 4}, w); });
+    auto said = refused(rb::errc::unknown_key, [&] { worker.pull(key_list{0, 4}, w); });
     CHECK_THAT(said, Contains("pull") && Contains("worker 0") && Contains("table 0") &&
                          Contains("key 4") && Contains("below 4"));
-    said = refused(rb::errc::unknown_key, [&] { worker.push(keys{1, 77}, floats(4, 1.0F)); });
+    said = refused(rb::errc::unknown_key, [&] { worker.push(key_list{1, 77}, floats(4, 1.0F)); });
     CHECK_THAT(said, Contains("push") && Contains("key 77"));
     said = refused(rb::errc::unknown_key,
-                   [&] { worker[rb::table<1>].push(keys{5, 100}, doubles(6, 1.0)); });
+                   [&] { worker[rb::table<1>].push(key_list{5, 100}, doubles(6, 1.0)); });
     CHECK_THAT(said, Contains("table 1") && Contains("key 100") && Contains("below 100"));
     doubles row(3, 9.0);
-    worker[rb::table<1>].pull(keys{5}, row);
+    worker[rb::table<1>].pull(key_list{5}, row);
     CHECK(row == doubles(3));
-    worker[rb::table<2>].push(keys{~std::uint64_t{0}}, floats{1.0F});  // any key will do there
+    worker[rb::table<2>].push(key_list{~std::uint64_t{0}}, floats{1.0F});  // any key will do there
   });
   CHECK(cluster.parameters() == floats(8));
   CHECK(cluster.parameters<1>().empty());
@@ -96,10 +96,10 @@ TEST_CASE("misuse: NaN and infinity are refused where the user asked for the che
     auto const nan = std::numeric_limits<double>::quiet_NaN();
     auto const infinity = std::numeric_limits<double>::infinity();
     auto const checked = worker[rb::table<1>];
-    auto said = refused(rb::errc::not_finite, [&] { checked.push(keys{5}, doubles{0, nan, 0}); });
+    auto said = refused(rb::errc::not_finite, [&] { checked.push(key_list{5}, doubles{0, nan, 0}); });
     CHECK_THAT(said, Contains("worker 0") && Contains("table 1") && Contains("element 1") &&
                          Contains("NaN"));
-    said = refused(rb::errc::not_finite, [&] { checked.push(keys{5}, doubles{0, 0, -infinity}); });
+    said = refused(rb::errc::not_finite, [&] { checked.push(key_list{5}, doubles{0, 0, -infinity}); });
     CHECK_THAT(said, Contains("element 2") && Contains("infinite"));
     floats w(8);
     w[3] = std::numeric_limits<float>::quiet_NaN();
@@ -118,7 +118,7 @@ TEST_CASE("misuse: more staleness than the protocol's names worker, table and bo
     CHECK_THAT(said, Contains("worker 0") && Contains("table 0") && Contains("4") && Contains("3"));
     doubles row(3);
     said = refused(rb::errc::bad_staleness,
-                   [&] { worker[rb::table<1>].pull(keys{1}, row, rb::staleness::infinite()); });
+                   [&] { worker[rb::table<1>].pull(key_list{1}, row, rb::staleness::infinite()); });
     CHECK_THAT(said, Contains("table 1"));
     worker.pull(w, rb::staleness{3});
   });
@@ -148,9 +148,9 @@ TEST_CASE("misuse: a handle that outlives its run refuses every call (stale_hand
     CHECK_THAT(refused(rb::errc::stale_handle, [&] { stashed->pull(w); }),
                Contains("worker 1") && Contains("after its run ended"));
     refused(rb::errc::stale_handle, [&] { stashed->pull(w, rb::staleness{0}); });
-    refused(rb::errc::stale_handle, [&] { stashed->pull(keys{1}, w); });
+    refused(rb::errc::stale_handle, [&] { stashed->pull(key_list{1}, w); });
     refused(rb::errc::stale_handle, [&] { stashed->push(w); });
-    refused(rb::errc::stale_handle, [&] { stashed->push(keys{1}, w); });
+    refused(rb::errc::stale_handle, [&] { stashed->push(key_list{1}, w); });
     refused(rb::errc::stale_handle, [&] { stashed->step(); });
     refused(rb::errc::stale_handle, [&] { stashed->commit(); });
     CHECK(stashed->rank() == 1);
@@ -184,8 +184,8 @@ TEST_CASE("misuse: a handle in another thread's hands is refused, in place of ha
       refused(rb::errc::stale_handle, [&] { worker.step(); });
       refused(rb::errc::stale_handle, [&] { worker.commit(); });
 #if defined(RUBATO_CHECKS)
-      refused(rb::errc::stale_handle, [&] { worker.push(keys{1}, floats(1)); });
-      refused(rb::errc::stale_handle, [&] { worker.pull(keys{1}, w); });
+      refused(rb::errc::stale_handle, [&] { worker.push(key_list{1}, floats(1)); });
+      refused(rb::errc::stale_handle, [&] { worker.pull(key_list{1}, w); });
 #endif
     }).join();
     worker.push(floats(4, 1.0F));  // the worker is as usable as before
@@ -227,7 +227,7 @@ TEST_CASE("misuse: a body that trains without a step is told so, and one that is
     return [=](auto& worker) {
       floats w(8);
       for (int i = 0; i < rounds; ++i) {
-        if (by_key) worker.pull(keys{0, 1, 2, 3}, w);
+        if (by_key) worker.pull(key_list{0, 1, 2, 3}, w);
         else worker.pull(w);
         worker.push(w);
         if (steps) worker.step();

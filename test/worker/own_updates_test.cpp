@@ -22,9 +22,9 @@ namespace rb = rubato;
 
 namespace {
 
-constexpr std::uint64_t rows = 23;
-constexpr std::size_t width = 2;
-constexpr std::size_t elements = rows * width;
+constexpr std::uint64_t row_count = 23;
+constexpr std::size_t row_width = 2;
+constexpr std::size_t elements = row_count * row_width;
 
 /// Shows a commit only once everybody has reached its clock, however large s is. So a worker's own
 /// commits are still held back when it reads next, and its replica must make up for them.
@@ -45,16 +45,16 @@ std::size_t walk(Worker& worker, int actions) {
   auto& random = worker.random();
   auto const some_keys = [&] {  // twice the same now and then
     keys.clear();
-    for (std::uint64_t n = 1 + random.below(15); n != 0; --n) keys.push_back(random.below(rows));
-    buffer.resize(keys.size() * width);
+    for (std::uint64_t n = 1 + random.below(15); n != 0; --n) keys.push_back(random.below(row_count));
+    buffer.resize(keys.size() * row_width);
   };
   auto const draw = [&] {
     for (double& x : buffer) x = static_cast<double>(random.below(9)) - 4;
   };
   auto const compare_keyed = [&] {
     for (std::size_t i = 0; i < keys.size(); ++i)
-      for (std::size_t j = 0; j < width; ++j)
-        wrong += buffer[i * width + j] != pushed[static_cast<std::size_t>(keys[i]) * width + j];
+      for (std::size_t j = 0; j < row_width; ++j)
+        wrong += buffer[i * row_width + j] != pushed[static_cast<std::size_t>(keys[i]) * row_width + j];
   };
   for (int i = 0; i < actions; ++i) {
     switch (random.below(7)) {
@@ -69,8 +69,8 @@ std::size_t walk(Worker& worker, int actions) {
         draw();
         worker.push(keys, buffer);
         for (std::size_t k = 0; k < keys.size(); ++k)
-          for (std::size_t j = 0; j < width; ++j)
-            pushed[static_cast<std::size_t>(keys[k]) * width + j] += buffer[k * width + j];
+          for (std::size_t j = 0; j < row_width; ++j)
+            pushed[static_cast<std::size_t>(keys[k]) * row_width + j] += buffer[k * row_width + j];
         break;
       case 2:
         buffer.resize(elements);
@@ -111,9 +111,9 @@ void check_own_updates(Transport const& transport, P const& p, Table const& tabl
 template <class Transport, rb::protocol P>
 void check_own_updates(Transport const& transport, P const& p) {
   using on_some = rb::dense<double, rb::merge_of_protocol, rb::on_servers<>>;
-  check_own_updates(transport, p, rb::dense<double>{.rows = rows, .width = width});
+  check_own_updates(transport, p, rb::dense<double>{.rows = row_count, .width = row_width});
   check_own_updates(transport, p,
-                    on_some{.rows = rows, .width = width, .partition = rb::on_servers{{0, 2}}});
+                    on_some{.rows = row_count, .width = row_width, .partition = rb::on_servers{{0, 2}}});
 }
 
 template <rb::protocol P>

@@ -34,9 +34,6 @@ using test::shape;
 
 namespace {
 
-constexpr selection all = selection::all;
-constexpr selection nothing = selection::nothing;
-constexpr selection some_rows = selection::rows;
 
 /// Workers that read and commit at random, while messages and answers travel at random.
 class random_process : public test::cached_process {
@@ -74,8 +71,8 @@ class random_process : public test::cached_process {
     std::map<std::uint64_t, std::uint64_t> rows{};
 
     void count(read_slot const& of) {
-      if (of.asked == all) ++whole;
-      else if (of.asked == some_rows) for (std::uint64_t const row : of.rows) ++rows[row];
+      if (of.asked == selection::all) ++whole;
+      else if (of.asked == selection::rows) for (std::uint64_t const row : of.rows) ++rows[row];
     }
   };
   /// What a worker knows of one server.
@@ -146,13 +143,14 @@ class random_process : public test::cached_process {
     n.due = 0;
     ++n.serial;
     n.asked.clear();
-    auto const what = std::array{all, all, some_rows, some_rows, some_rows, nothing}[up_to(6)];
+    auto const what = std::array{selection::all,  selection::all,  selection::rows,
+                                 selection::rows, selection::rows, selection::nothing}[up_to(6)];
     each_server([&](server_id s) {
-      if (what == all || up_to(2) == 0) n.asked.push_back(s);
+      if (what == selection::all || up_to(2) == 0) n.asked.push_back(s);
     });
     if (n.asked.empty()) n.asked.push_back(any_server());
     for (server_id const s : n.asked) {
-      auto some = what == some_rows ? any_rows(s) : std::vector<std::uint64_t>{};
+      auto some = what == selection::rows ? any_rows(s) : std::vector<std::uint64_t>{};
       note_answers(n.of[s.index()], what, some, s);
       ask(w, what, std::move(some), n.bound, s, n.renews);
       net.send_shadow(s, {w.self.worker.index(), n.serial, need_of(w, n.bound)});
@@ -167,7 +165,7 @@ class random_process : public test::cached_process {
 
   void note_answers(knowledge& k, selection what, std::vector<std::uint64_t> const& some, server_id s) {
     answers& now = heard_[s.index()];
-    if (what == all) k.had.whole = std::exchange(k.before.whole, now.whole);
+    if (what == selection::all) k.had.whole = std::exchange(k.before.whole, now.whole);
     for (std::uint64_t const row : std::set(some.begin(), some.end()))  // which may be there twice
       k.had.rows[row] = std::exchange(k.before.rows[row], now.rows[row]);
   }
@@ -195,7 +193,7 @@ class random_process : public test::cached_process {
     REQUIRE(slot.stamp.server_clock <= net.published(s));
     REQUIRE(slot.stamp.included <= w.clock);
     if (n.renews) check_news(k, slot, heard_[s.index()]);
-    if (slot.asked == some_rows) {
+    if (slot.asked == selection::rows) {
       REQUIRE(slot.row_stamps.size() == slot.rows.size());
       for (std::size_t i = 0; i < slot.rows.size(); ++i) {
         counts const now = row(w, i, s);
@@ -206,7 +204,7 @@ class random_process : public test::cached_process {
         if (!k.whole.empty()) check_is_not_older(now, k.whole[slot.rows[i]]);
         k.rows[slot.rows[i]] = now;
       }
-    } else if (slot.asked == all) {
+    } else if (slot.asked == selection::all) {
       k.whole.resize(plan.table(0).where().rows_of(s));
       for (std::size_t i = 0; i < k.whole.size(); ++i) {
         counts const now = row(w, i, s);
@@ -219,8 +217,8 @@ class random_process : public test::cached_process {
   }
   /// What is renewed is not the copy that the worker has read before.
   static void check_news(knowledge& k, read_slot const& slot, answers& heard) {
-    bool is_news = slot.asked != all || heard.whole > k.had.whole;
-    if (slot.asked == some_rows)
+    bool is_news = slot.asked != selection::all || heard.whole > k.had.whole;
+    if (slot.asked == selection::rows)
       for (std::uint64_t const row : slot.rows) is_news = is_news && heard.rows[row] > k.had.rows[row];
     INFO("a worker's copy is renewed by itself");
     REQUIRE(is_news);

@@ -68,9 +68,6 @@ class process : public test::cached_process {
   }
 };
 
-constexpr selection all = selection::all;
-constexpr selection nothing = selection::nothing;
-constexpr selection some_rows = selection::rows;
 
 void write(read_slot& slot, counts const& values) {
   slot.values.clear();
@@ -142,8 +139,8 @@ TEST_CASE("process cache: who would be let in at once joins a request of another
 TEST_CASE("process cache: under eager visibility own commits that left since want a request anew") {
   process p(ssp{.staleness = 2});
   auto &a = p.workers[0], &b = p.workers[1];
-  auto const what = GENERATE(all, some_rows);
-  std::vector<std::uint64_t> const rows(what == all ? 0 : 1);
+  auto const what = GENERATE(selection::all, selection::rows);
+  std::vector<std::uint64_t> const rows(what == selection::all ? 0 : 1);
   p.ask(a, what, rows);
   p.commit(b);
   p.ask(b, what, rows);
@@ -156,7 +153,7 @@ TEST_CASE("process cache: under eager visibility own commits that left since wan
 TEST_CASE("process cache: under the barrier own commits that left since are in the answer") {
   process p(with(bsp{}, sum{}));
   auto &a = p.workers[0], &b = p.workers[1];
-  auto const what = GENERATE(all, some_rows);
+  auto const what = GENERATE(selection::all, selection::rows);
   p.advance(a, 1);
   p.ask(a, what, {0});
   p.serve();
@@ -200,7 +197,7 @@ TEST_CASE("process cache: rows partly here, partly under way, partly missing") {
   p.ask_rows(b, {1, 5});
   p.serve();
   p.commit(other);
-  CHECK(p.asks(a, some_rows, {2, 1, 0, 3}));
+  CHECK(p.asks(a, selection::rows, {2, 1, 0, 3}));
   p.net.hear();
   CHECK_FALSE(b.waits());
   CHECK(a.waits());
@@ -208,8 +205,8 @@ TEST_CASE("process cache: rows partly here, partly under way, partly missing") {
   CHECK_FALSE(a.waits());
   for (std::size_t const i : {0u, 1u, 2u, 3u}) CHECK(p.row(a, i)[2] == counts{2, 1, 0, 2}[i]);
   CHECK(p.net.asked == 3);
-  CHECK_FALSE(p.asks(b, some_rows, {3, 2}));  // the third question was for these
-  CHECK(p.asks(b, some_rows, {4}));
+  CHECK_FALSE(p.asks(b, selection::rows, {3, 2}));  // the third question was for these
+  CHECK(p.asks(b, selection::rows, {4}));
 }
 
 // ---- what is here
@@ -237,7 +234,7 @@ std::vector<std::int64_t> clocks_that_ask(rules const& used, selection what) {
 
 TEST_CASE("process cache: what another has fetched is used while the cache column allows it") {
   using clocks = std::vector<std::int64_t>;
-  auto const what = GENERATE(all, some_rows);
+  auto const what = GENERATE(selection::all, selection::rows);
   CHECK(clocks_that_ask(with(bsp{}, sum{}), what) == clocks{1, 2, 3, 4, 5});
   CHECK(clocks_that_ask(ssp{.staleness = 0}, what) == clocks{1, 2, 3, 4, 5});
   CHECK(clocks_that_ask(ssp{.staleness = 2}, what) == clocks{3});
@@ -248,7 +245,7 @@ TEST_CASE("process cache: what another has fetched is used while the cache colum
 TEST_CASE("process cache: a state is of no use to whose commits may be in or not") {
   process p(ssp{.staleness = 9});
   auto &a = p.workers[0], &b = p.workers[1];
-  auto const what = GENERATE(all, some_rows);
+  auto const what = GENERATE(selection::all, selection::rows);
   p.advance(b, 2);
   p.ask(a, what, {0});
   SECTION("one left before the answer came") {
@@ -307,7 +304,7 @@ TEST_CASE("process cache: a state without commits that the reader has given up i
   p.ask_rows(a, {1});
   p.settle();
   REQUIRE(a.slot().stamp.included == at(1));
-  CHECK(p.asks(a, some_rows, {0}));
+  CHECK(p.asks(a, selection::rows, {0}));
   p.settle();
   CHECK(a.slot().stamp.included == at(1));
 }
@@ -347,11 +344,11 @@ TEST_CASE("process cache: the least recently used rows go first") {
   p.ask_rows(a, {0});
   p.ask_rows(a, {1});  // a worker would wait for the other first
   p.settle();
-  CHECK_FALSE(p.asks(a, some_rows, {0}));
-  CHECK(p.asks(a, some_rows, {2}));
+  CHECK_FALSE(p.asks(a, selection::rows, {0}));
+  CHECK(p.asks(a, selection::rows, {2}));
   p.settle();
-  CHECK_FALSE(p.asks(a, some_rows, {0, 2}));
-  CHECK(p.asks(a, some_rows, {1}));
+  CHECK_FALSE(p.asks(a, selection::rows, {0, 2}));
+  CHECK(p.asks(a, selection::rows, {1}));
 }
 
 TEST_CASE("process cache: who has fallen far behind its own commits fetches anew") {
@@ -381,7 +378,7 @@ TEST_CASE("process cache: who could not ask waits for nothing, and others ask fo
     CHECK(a.asked.missing == 0);
     write(a.slot(), {-1});
     p.net.on_ask = nullptr;
-    CHECK(p.asks(b, some_rows, {2}));
+    CHECK(p.asks(b, selection::rows, {2}));
     p.settle();
     CHECK_FALSE(c.waits());
     CHECK(written(a.slot()) == counts{-1});  // nothing is written for it
@@ -461,7 +458,7 @@ TEST_CASE("process cache: who could not ask again, as an answer came, hears why,
   CHECK(b.asked.missing == 0);
   REQUIRE(b.asked.failure != nullptr);
   CHECK_THROWS_AS(std::rethrow_exception(std::exchange(b.asked.failure, nullptr)), std::bad_alloc);
-  CHECK(p.asks(b, some_rows, {1}));
+  CHECK(p.asks(b, selection::rows, {1}));
   p.settle();
   CHECK(b.asked.missing == 0);
   CHECK(p.row(b)[1] == 1);
@@ -472,19 +469,19 @@ TEST_CASE("process cache: who could not ask again, as an answer came, hears why,
 TEST_CASE("process cache: nobody asks to be let in where the known clock suffices") {
   process p(ssp{.staleness = 2});
   auto &a = p.workers[0], &b = p.workers[1];
-  CHECK(p.asks(a, nothing));
+  CHECK(p.asks(a, selection::nothing));
   p.settle();
   SECTION("after a read") {
     p.advance(a, 2);
-    CHECK_FALSE(p.asks(a, nothing));
+    CHECK_FALSE(p.asks(a, selection::nothing));
     CHECK(a.slot().stamp.server_clock == at(0));
     CHECK(a.slot().stamp.included == at(0));
     p.advance(a, 3);
-    CHECK(p.asks(a, nothing));
+    CHECK(p.asks(a, selection::nothing));
   }
   SECTION("as the first thing") {
     p.advance(b, 2);
-    CHECK_FALSE(p.asks(b, nothing));
+    CHECK_FALSE(p.asks(b, selection::nothing));
     CHECK(b.slot().stamp.included == at(0));
   }
 }
@@ -493,14 +490,14 @@ TEST_CASE("process cache: who only pushes is told now and then which commits are
   process p(asp{});
   auto& a = p.workers[0];
   p.advance(a, 33);
-  CHECK(p.asks(a, nothing));
+  CHECK(p.asks(a, selection::nothing));
   p.settle();
   CHECK_FALSE(a.waits());
   CHECK(a.slot().stamp.included == at(33));
   p.advance(a, 65);
-  CHECK_FALSE(p.asks(a, nothing));
+  CHECK_FALSE(p.asks(a, selection::nothing));
   p.advance(a, 66);
-  CHECK(p.asks(a, nothing));
+  CHECK(p.asks(a, selection::nothing));
 }
 
 // ---- who comes and goes
@@ -515,7 +512,7 @@ TEST_CASE("process cache: a refusal reaches all who wait") {
   CHECK_FALSE((a.waits() || b.waits()));
   CHECK(a.asked.refused == refusal::stranger);
   CHECK(b.asked.refused == refusal::stranger);
-  CHECK(p.asks(c, some_rows, {0}));
+  CHECK(p.asks(c, selection::rows, {0}));
   p.settle();
   CHECK_FALSE(c.waits());
 }
@@ -523,7 +520,7 @@ TEST_CASE("process cache: a refusal reaches all who wait") {
 TEST_CASE("process cache: nothing is written for who has been forgotten") {
   process p(ssp{.staleness = 2});
   auto const gone = static_cast<std::size_t>(GENERATE(0, 1));
-  auto const what = GENERATE(all, some_rows);
+  auto const what = GENERATE(selection::all, selection::rows);
   auto &a = p.workers[gone], &b = p.workers[1 - gone];
   p.ask(p.workers[0], what, {0});
   p.ask(p.workers[1], what, {0});
@@ -548,7 +545,7 @@ TEST_CASE("process cache: states from before a worker came are not for it") {
     auto& late = p.add(true);
     CHECK(p.asks(late));
     p.settle();
-    CHECK(p.asks(late, some_rows, {1}));
+    CHECK(p.asks(late, selection::rows, {1}));
   }
   SECTION("a request under way, under the barrier") {
     process p(with(bsp{}, sum{}));
@@ -576,7 +573,7 @@ TEST_CASE("process cache: a stage begins with nothing") {
   CHECK_FALSE(p.net.serve());
   for (bool const here : {true, true, false}) p.add(here);
   CHECK(p.asks(p.workers[0]));
-  CHECK(p.asks(p.workers[1], some_rows, {0, 1}));
+  CHECK(p.asks(p.workers[1], selection::rows, {0, 1}));
   p.settle();
   CHECK(p.row(p.workers[0]) == counts{5, 5, 5, 0});  // the parameters stay
   CHECK(p.workers[0].slot().stamp.included == at(0));

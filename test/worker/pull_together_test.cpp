@@ -42,19 +42,19 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr rb::duration latency = 10ms;
+constexpr rb::duration one_way = 10ms;
 
 using integers = rb::dense<int, rb::sum>;
 using rare_integers = rb::sparse<int, rb::sum>;
 
 /// What workers ask for, and how often they wait.
-struct tally {
+struct tally_of_waits {
   std::atomic<int> requests = 0, waits = 0, cuts = 0, commits = 0;
 };
 
-class counted final : public rb::endpoint_decorator {
+class counted_waits final : public rb::endpoint_decorator {
  public:
-  counted(rb::endpoint& inner, tally& t) noexcept : endpoint_decorator(inner), tally_(t) {}
+  counted_waits(rb::endpoint& inner, tally_of_waits& t) noexcept : endpoint_decorator(inner), tally_(t) {}
   void post(rb::server_id to, rb::commit_message&& commit) override {
     ++tally_.commits;
     inner().post(to, std::move(commit));
@@ -73,17 +73,18 @@ class counted final : public rb::endpoint_decorator {
   }
 
  private:
-  tally& tally_;
+  tally_of_waits& tally_;
 };
 
 template <class Transport>
-auto watched(Transport const& where, tally& t) {
-  return rb::decorated{where, [&t](rb::endpoint& inner, rb::worker_id) { return std::make_unique<counted>(inner, t); }};
+auto watched(Transport const& where, tally_of_waits& t) {
+  return rb::decorated{
+      where, [&t](rb::endpoint& inner, rb::worker_id) { return std::make_unique<counted_waits>(inner, t); }};
 }
 
-rb::simulated far_away(std::uint32_t servers = 1) {
+rb::simulated far_servers(std::uint32_t servers = 1) {
   rb::simulated s{.workers = 1, .servers = servers};
-  s.scenario.network.worker_link.latency = latency;
+  s.scenario.network.worker_link.latency = one_way;
   return s;
 }
 
@@ -93,18 +94,18 @@ rb::table_list many(std::size_t tables, std::uint64_t rows) {
   return all;
 }
 
-enum class how { one_by_one, together, ahead };
+enum class reading { one_by_one, together, ahead };
 
-rb::run_report train(how what, std::size_t tables, int clocks) {
-  rb::cluster c{far_away(), rb::bsp{}, many(tables, 4)};
+rb::run_report train(reading what, std::size_t tables, int clocks) {
+  rb::cluster c{far_servers(), rb::bsp{}, many(tables, 4)};
   return c.run([&](auto& worker) {
     std::vector<std::vector<float>> w(tables, std::vector<float>(4));
     std::vector<rb::pull_wish> all;
     for (std::size_t i = 0; i < tables; ++i) all.push_back(worker.template dense<float>(i).into(w[i]));
     for (int clock = 0; clock < clocks; ++clock) {
-      if (what == how::ahead)
+      if (what == reading::ahead)
         for (std::size_t i = 0; i < tables; ++i) worker.template dense<float>(i).prefetch();
-      if (what == how::together) worker.pull_together(all);
+      if (what == reading::together) worker.pull_together(all);
       else
         for (std::size_t i = 0; i < tables; ++i) worker.template dense<float>(i).pull(w[i]);
       for (std::size_t i = 0; i < tables; ++i) {
@@ -120,14 +121,14 @@ rb::run_report train(how what, std::size_t tables, int clocks) {
 
 TEST_CASE("pull_together: sixteen tables take one round trip a clock, as one does") {
   constexpr int clocks = 3;
-  auto const one = train(how::together, 1, clocks);
-  auto const sixteen = train(how::together, 16, clocks);
-  auto const asked_ahead = train(how::ahead, 16, clocks);
-  auto const singly = train(how::one_by_one, 16, clocks);
-  CHECK(one.elapsed >= clocks * 2 * latency);
+  auto const one = train(reading::together, 1, clocks);
+  auto const sixteen = train(reading::together, 16, clocks);
+  auto const asked_ahead = train(reading::ahead, 16, clocks);
+  auto const singly = train(reading::one_by_one, 16, clocks);
+  CHECK(one.elapsed >= clocks * 2 * one_way);
   CHECK(sixteen.elapsed == one.elapsed);
   CHECK(asked_ahead.elapsed == one.elapsed);
-  CHECK(singly.elapsed >= clocks * 16 * 2 * latency);
+  CHECK(singly.elapsed >= clocks * 16 * 2 * one_way);
   CHECK(sixteen.workers[0].fetches == clocks * 16);
   CHECK(sixteen.workers[0].requests == singly.workers[0].requests);
   CHECK(sixteen.workers[0].pulls == singly.workers[0].pulls);
@@ -145,22 +146,22 @@ std::vector<std::uint64_t> all_reads(Transport const& where, Protocol const& p, 
   c.run([&](auto& worker) {
     std::vector<float> w(21);
     std::vector<double> rows(6);
-    std::vector<std::int64_t> counts(2);
+    std::vector<std::int64_t> sums(2);
     std::vector<std::uint32_t> const some{9, 4, 1'000'000'000};
     std::array const two{rb::key{3}, rb::key{0}};
     auto& mine = seen[worker.rank()];
     for (int clock = 0; clock < 6; ++clock) {
       if (together) {
         worker.pull_together({worker[rb::table<1>].into(some, rows), worker[rb::table<0>].into(w),
-                              worker[rb::table<2>].into(two, counts)});
+                              worker[rb::table<2>].into(two, sums)});
       } else {
         worker[rb::table<1>].pull(some, rows);
         worker.pull(w);
-        worker[rb::table<2>].pull(two, counts);
+        worker[rb::table<2>].pull(two, sums);
       }
       for (float const x : w) mine.push_back(std::bit_cast<std::uint32_t>(x));
       for (double const x : rows) mine.push_back(std::bit_cast<std::uint64_t>(x));
-      for (auto const x : counts) mine.push_back(static_cast<std::uint64_t>(x));
+      for (auto const x : sums) mine.push_back(static_cast<std::uint64_t>(x));
       for (std::size_t i = 0; i < w.size(); ++i) w[i] = 0.3F * (w[i] + static_cast<float>(worker.rank() + i)) / 7;
       for (double& x : rows) x = 0.1 * (x + worker.rank() + 1);
       worker.push(w);
@@ -190,7 +191,7 @@ TEST_CASE("pull_together: under a barrier all is read bit for bit as table by ta
 }
 
 TEST_CASE("pull_together: a read that is held back waits once, and what is here is not asked for") {
-  tally t;
+  tally_of_waits t;
   rb::cluster c{watched(rb::simulated{.workers = 2, .servers = 2}, t), rb::bsp{}, rb::dense<float>{.rows = 4},
                 rb::dense<float>{.rows = 4}, rb::dense<float>{.rows = 4}};
   constexpr int clocks = 4;
@@ -214,7 +215,7 @@ TEST_CASE("pull_together: a read that is held back waits once, and what is here 
 }
 
 TEST_CASE("pull_together: only what is missing is asked for") {
-  tally t;
+  tally_of_waits t;
   rb::cluster c{watched(rb::in_process{}, t), rb::ssp{.staleness = 3}, integers{.rows = 8}, integers{.rows = 8},
                 rare_integers{}};
   c.run([&](auto& worker) {
@@ -238,7 +239,7 @@ TEST_CASE("pull_together: only what is missing is asked for") {
 }
 
 TEST_CASE("pull_together: under partition synchronization all tables are of one cut (PS-1)") {
-  tally t;
+  tally_of_waits t;
   rb::simulated place{.workers = 3,
                       .servers = 2,
                       .scenario = {.speed = {.work_cost = 1ms, .slowness = {1.0, 1.7, 1.3}}}};
@@ -303,7 +304,7 @@ TEST_CASE("pull_together: own updates, and others' in time, under every kind of 
 }
 
 TEST_CASE("pull_together: what cannot be meant is refused, before anything is read") {
-  tally t;
+  tally_of_waits t;
   rb::cluster c{watched(rb::in_process{}, t), rb::ssp{.staleness = 1}, integers{.rows = 2}, integers{.rows = 2}};
   c.run([&](auto& worker) {
     std::vector<int> a(2, 9), b(2, 9), short_one(1);
@@ -342,9 +343,9 @@ struct treacherous {
 /// has failed before in its partition.
 template <class Transport>
 void read_after_a_failure(Transport const& where) {
-  std::array<tally, 2> of;  // the other worker may have to wait at its fourth step, and asks then
+  std::array<tally_of_waits, 2> of;  // the other worker may have to wait at its fourth step, and asks then
   rb::decorated const watched_each{where, [&](rb::endpoint& inner, rb::worker_id id) {
-                                     return std::make_unique<counted>(inner, of.at(id.value()));
+                                     return std::make_unique<counted_waits>(inner, of.at(id.value()));
                                    }};
   rb::cluster c{watched_each, rb::ssp{.staleness = 3}, rb::dense<int, rb::sum>{.rows = 4},
                 rb::sparse<int, rb::sum, treacherous>{}};
@@ -370,7 +371,7 @@ void read_after_a_failure(Transport const& where) {
 }  // namespace
 
 TEST_CASE("pull_together: one that fails in a user's partition has asked for nothing") {
-  rb::simulated s = far_away(2);
+  rb::simulated s = far_servers(2);
   s.workers = 2;
   s.scenario.speed.work_cost = 1ms;
   read_after_a_failure(s);
@@ -378,8 +379,8 @@ TEST_CASE("pull_together: one that fails in a user's partition has asked for not
 }
 
 TEST_CASE("pull_together: no keys are no read, and elements are the table's") {
-  tally t;
-  rb::cluster c{watched(far_away(), t), rb::bsp{}, integers{.rows = 2}, rare_integers{}};
+  tally_of_waits t;
+  rb::cluster c{watched(far_servers(), t), rb::bsp{}, integers{.rows = 2}, rare_integers{}};
   c.run([&](auto& worker) {
     worker.push(std::vector<int>{1, 1});
     worker.step();
@@ -400,7 +401,7 @@ TEST_CASE("pull_together: no keys are no read, and elements are the table's") {
 }
 
 TEST_CASE("prefetches of several tables are under way together, and each pull takes its own") {
-  rb::cluster c{far_away(2), rb::bsp{}, integers{.rows = 4}, integers{.rows = 4}, rare_integers{}};
+  rb::cluster c{far_servers(2), rb::bsp{}, integers{.rows = 4}, integers{.rows = 4}, rare_integers{}};
   auto const report = c.run([&](auto& worker) {
     std::vector<int> a(4), b(2), d(1);
     std::vector<std::uint64_t> const two{1, 3}, one{5};
@@ -411,10 +412,10 @@ TEST_CASE("prefetches of several tables are under way together, and each pull ta
       worker[rb::table<2>].prefetch(one);
       CHECK(worker.now() == before);
       worker[rb::table<2>].pull(one, d);
-      CHECK(worker.now() - before < 3 * latency);
+      CHECK(worker.now() - before < 3 * one_way);
       worker.pull(a);
       worker[rb::table<1>].pull(two, b);
-      CHECK(worker.now() - before < 3 * latency);
+      CHECK(worker.now() - before < 3 * one_way);
       CHECK(a == std::vector<int>(4, clock));
       CHECK(b == std::vector<int>(2, clock));
       CHECK(d == std::vector<int>(1, clock));

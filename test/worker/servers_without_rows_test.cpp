@@ -38,14 +38,14 @@ constexpr std::uint64_t clocks = 10;
 constexpr std::uint64_t workers = 3;
 
 /// Messages by server, of all workers.
-struct tally {
+struct tally_by_server {
   std::array<std::uint64_t, servers> commits{}, for_all{}, for_rows{}, for_nothing{};
   std::mutex lock{};
 };
 
-class counted : public endpoint_decorator {
+class counted_by_server : public endpoint_decorator {
  public:
-  counted(endpoint& inner, tally& t) noexcept : endpoint_decorator(inner), tally_(t) {}
+  counted_by_server(endpoint& inner, tally_by_server& t) noexcept : endpoint_decorator(inner), tally_(t) {}
 
   void post(server_id to, commit_message&& commit) override {
     count(tally_.commits, to);
@@ -64,7 +64,7 @@ class counted : public endpoint_decorator {
     std::lock_guard const guard(tally_.lock);
     ++of[to.index()];
   }
-  tally& tally_;
+  tally_by_server& tally_;
 };
 
 template <class T>
@@ -81,19 +81,19 @@ struct hesitant {
 };
 static_assert(visibility_policy<hesitant>);
 
-enum class how : std::uint8_t { pulls, prefetches, pushes_only };
+enum class use : std::uint8_t { pulls, prefetches, pushes_only };
 
 /// Runs workers that pull and push all of the first table.
 template <class Transport, class... Tables>
-void run(tally& t, how what, Transport const& where, rules const& protocol, Tables const&... tables) {
+void run(tally_by_server& t, use what, Transport const& where, rules const& protocol, Tables const&... tables) {
   decorated const inside{
-      where, [&t](endpoint& inner, worker_id) { return std::make_unique<counted>(inner, t); }};
+      where, [&t](endpoint& inner, worker_id) { return std::make_unique<counted_by_server>(inner, t); }};
   cluster c{inside, protocol, tables...};
   c.run([&](auto& worker) {
     std::vector<double> w(rows);
     for (std::uint64_t clock = 0; clock < clocks; ++clock) {
-      if (what == how::prefetches) worker.prefetch();
-      if (what != how::pushes_only) worker.pull(w);
+      if (what == use::prefetches) worker.prefetch();
+      if (what != use::pushes_only) worker.pull(w);
       worker.push(std::vector<double>(rows, 1.0));
       worker.step();
     }
@@ -113,10 +113,10 @@ constexpr numbers all_commits{workers * clocks, workers * clocks, workers * cloc
 }  // namespace
 
 TEST_CASE("servers without rows: no pull of a whole table reaches them, every commit does") {
-  for (how const what : {how::pulls, how::prefetches})
+  for (use const what : {use::pulls, use::prefetches})
     for (rules const& protocol : {rules(bsp{}), rules(asp{}), rules(with(asp{}, stable_cut{}))})
       in_both([&](auto const& where) {
-        tally t;
+        tally_by_server t;
         run(t, what, where, protocol, table_on_two<double>());
         CHECK(t.for_all == numbers{0, workers * clocks, 0, workers * clocks});
         CHECK(t.for_nothing == none);
@@ -126,10 +126,10 @@ TEST_CASE("servers without rows: no pull of a whole table reaches them, every co
 }
 
 TEST_CASE("servers without rows: with more servers than rows it is the same, whatever the partition") {
-  tally t;
+  tally_by_server t;
   decorated const inside{
       simulated{.workers = 1, .servers = servers},
-      [&t](endpoint& inner, worker_id) { return std::make_unique<counted>(inner, t); }};
+      [&t](endpoint& inner, worker_id) { return std::make_unique<counted_by_server>(inner, t); }};
   cluster c{inside, asp{}, dense<double>{.rows = 1}};
   c.run([](auto& worker) {
     std::vector<double> w(1);
@@ -140,8 +140,8 @@ TEST_CASE("servers without rows: with more servers than rows it is the same, wha
 
 TEST_CASE("servers without rows: under SSP they may be asked for the clock, by whom they are nearest") {
   in_both([](auto const& where) {
-    tally t;
-    run(t, how::pulls, where, ssp{.staleness = 2}, table_on_two<double>());
+    tally_by_server t;
+    run(t, use::pulls, where, ssp{.staleness = 2}, table_on_two<double>());
     CHECK(t.for_all[0] + t.for_all[2] == 0);
     CHECK(t.for_all[1] == t.for_all[3]);
     CHECK(t.for_nothing[3] == 0);  // there are three workers
@@ -151,17 +151,17 @@ TEST_CASE("servers without rows: under SSP they may be asked for the clock, by w
 
 TEST_CASE("servers without rows: a copy of the whole table serves as long as if all servers had some") {
   simulated const alone{.workers = 1, .servers = servers};
-  tally all, two;
-  run(all, how::pulls, alone, ssp{.staleness = 2}, dense<double>{.rows = rows});
-  run(two, how::pulls, alone, ssp{.staleness = 2}, table_on_two<double>());
+  tally_by_server all, two;
+  run(all, use::pulls, alone, ssp{.staleness = 2}, dense<double>{.rows = rows});
+  run(two, use::pulls, alone, ssp{.staleness = 2}, table_on_two<double>());
   CHECK(all.for_all[1] < clocks);
   CHECK(two.for_all == numbers{0, all.for_all[1], 0, all.for_all[3]});
 }
 
 TEST_CASE("servers without rows: pushes alone reach them with the clock only") {
   in_both([](auto const& where) {
-    tally t;
-    run(t, how::pushes_only, where, bsp{}, table_on_two<double>());
+    tally_by_server t;
+    run(t, use::pushes_only, where, bsp{}, table_on_two<double>());
     CHECK(t.for_all == none);
     // Each worker is let into a clock by one server, of which it does not matter whether it has rows.
     CHECK(t.for_nothing == numbers{clocks, clocks, clocks, 0});
@@ -171,8 +171,8 @@ TEST_CASE("servers without rows: pushes alone reach them with the clock only") {
 
 TEST_CASE("servers without rows: where own commits may not be in yet, they say how far they are") {
   in_both([](auto const& where) {
-    tally t;
-    run(t, how::pulls, where, with(ssp{.staleness = 2}, hesitant{}), table_on_two<double>());
+    tally_by_server t;
+    run(t, use::pulls, where, with(ssp{.staleness = 2}, hesitant{}), table_on_two<double>());
     CHECK(t.for_all[0] + t.for_all[2] == 0);
     // All servers are asked each time, but not at the first clock, before there are any commits.
     CHECK(t.for_all[1] > workers);
@@ -183,14 +183,14 @@ TEST_CASE("servers without rows: where own commits may not be in yet, they say h
 
 TEST_CASE("servers without rows: of a table that keeps versions they hear who has read it") {
   in_both([](auto const& where) {
-    tally t;
-    run(t, how::pulls, where, dyn_sgd{.staleness = 2}, multi_version{table_on_two<double>()});
+    tally_by_server t;
+    run(t, use::pulls, where, dyn_sgd{.staleness = 2}, multi_version{table_on_two<double>()});
     CHECK(t.for_all[0] == t.for_all[1]);
     CHECK(t.for_all[0] == t.for_all[2]);
     CHECK(t.for_all[0] == t.for_all[3]);
     CHECK(t.for_all[0] != 0);
-    tally plain;  // the store alone does not matter
-    run(plain, how::pulls, where, asp{}, multi_version{table_on_two<double>()});
+    tally_by_server plain;  // the store alone does not matter
+    run(plain, use::pulls, where, asp{}, multi_version{table_on_two<double>()});
     CHECK(plain.for_all == numbers{0, workers * clocks, 0, workers * clocks});
   });
 }
