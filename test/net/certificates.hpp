@@ -19,7 +19,7 @@ struct identity {
   std::shared_ptr<X509> certificate;
 };
 
-namespace detail {
+namespace certificates {
 
 inline void require(bool fine) {
   if (!fine) throw std::runtime_error("a certificate for a test could not be made");
@@ -55,17 +55,17 @@ void write_file(std::string const& path, Write write) {
   require(file != nullptr && write(file.get()) == 1);
 }
 
-}  // namespace detail
+}  // namespace certificates
 
 /// Signs itself; may sign others.
 inline identity make_authority(std::string const& name) {
   identity made;
   made.key.reset(EVP_EC_gen("P-256"), EVP_PKEY_free);
-  made.certificate = detail::unsigned_certificate(made.key.get(), name, -1, 30);
+  made.certificate = certificates::unsigned_certificate(made.key.get(), name, -1, 30);
   X509* const c = made.certificate.get();
   X509_set_issuer_name(c, X509_get_subject_name(c));
-  detail::add_extension(c, c, NID_basic_constraints, "critical,CA:TRUE");
-  detail::require(X509_sign(c, made.key.get(), EVP_sha256()) > 0);
+  certificates::add_extension(c, c, NID_basic_constraints, "critical,CA:TRUE");
+  certificates::require(X509_sign(c, made.key.get(), EVP_sha256()) > 0);
   return made;
 }
 
@@ -75,20 +75,20 @@ inline identity make_identity(identity const& authority, std::string const& name
                               long days_to = 30, std::string const& others = {}) {
   identity made;
   made.key.reset(EVP_EC_gen("P-256"), EVP_PKEY_free);
-  made.certificate = detail::unsigned_certificate(made.key.get(), name, -30, days_to);
+  made.certificate = certificates::unsigned_certificate(made.key.get(), name, -30, days_to);
   X509* const c = made.certificate.get();
   X509* const by = authority.certificate.get();
   X509_set_issuer_name(c, X509_get_subject_name(by));
-  detail::add_extension(c, by, NID_subject_alt_name, ("DNS:" + name + others).c_str());
-  detail::require(X509_sign(c, authority.key.get(), EVP_sha256()) > 0);
+  certificates::add_extension(c, by, NID_subject_alt_name, ("DNS:" + name + others).c_str());
+  certificates::require(X509_sign(c, authority.key.get(), EVP_sha256()) > 0);
   return made;
 }
 
 inline void write_certificate(identity const& of, std::string const& path) {
-  detail::write_file(path, [&](std::FILE* f) { return PEM_write_X509(f, of.certificate.get()); });
+  certificates::write_file(path, [&](std::FILE* f) { return PEM_write_X509(f, of.certificate.get()); });
 }
 inline void write_key(identity const& of, std::string const& path) {
-  detail::write_file(path, [&](std::FILE* f) {
+  certificates::write_file(path, [&](std::FILE* f) {
     return PEM_write_PrivateKey(f, of.key.get(), nullptr, nullptr, 0, nullptr, nullptr);
   });
 }

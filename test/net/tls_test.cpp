@@ -423,7 +423,7 @@ TEST_CASE("names of a certificate that cannot be read are not taken for none", "
   auto const named = make_identity(authority, "x.test", 30, ",URI:rubato:worker,IP:192.0.2.7,URI:https://x.test");
   X509* const c = named.certificate.get();
   CHECK(net::uris_of(c) == std::vector<std::string>{"rubato:worker", "https://x.test"});
-  SECTION("there are two lists") { test::detail::add_extension(c, c, NID_subject_alt_name, "URI:rubato:server"); }
+  SECTION("there are two lists") { test::certificates::add_extension(c, c, NID_subject_alt_name, "URI:rubato:server"); }
   SECTION("there is something else in their place") {
     X509_EXTENSION_set_data(X509_get_ext(c, X509_get_ext_by_NID(c, NID_subject_alt_name, -1)), no_names().get());
   }

@@ -22,14 +22,14 @@ using test::check_error;
 namespace {
 
 constexpr std::int64_t steps = 300;  // of a worker that is not lost
-constexpr std::size_t columns = 3;
+constexpr std::size_t column_count = 3;
 
 test::run_plan plan_of(std::string const& protocol, std::string const& on_loss,
                        test::words const& options = {}) {
   test::run_plan plan;
   plan.workers = 2;
   plan.program = test::program_of(protocol);
-  plan.options = {"--protocol", protocol, "--clocks", "1000000", "--columns", std::to_string(columns)};
+  plan.options = {"--protocol", protocol, "--clocks", "1000000", "--columns", std::to_string(column_count)};
   plan.options.insert(plan.options.end(), options.begin(), options.end());
   plan.settings = test::notices_losses(on_loss);
   return plan;
@@ -77,8 +77,8 @@ void await_commits(test::child& w, std::uint32_t rank, std::int64_t least) {
 
 /// That steps of a lost worker count once at most; a server lacks its last commit if only the other
 /// has it, and the report says so.
-void check_lost(test::child const& w, std::size_t worker, std::int64_t least, std::int64_t most) {
-  bool const differ = test::spread_of_lost(w, worker, columns, least, most) != 0;
+void check_lost_as_reported(test::child const& w, std::size_t worker, std::int64_t least, std::int64_t most) {
+  bool const differ = test::spread_of_lost(w, worker, column_count, least, most) != 0;
   CHECK(differ == (w.value("partly_folded") != "0"));
 }
 
@@ -109,8 +109,8 @@ TEST_CASE("the others go on without a killed worker, whatever the protocol", "[p
   // Under ADSP every clock begins with a read at all servers, which have all before it by then.
   std::int64_t const least =
       protocol == "adsp" ? std::ranges::count_if(made, [&](auto c) { return c < made.back(); }) : 0;
-  CHECK(test::whole(run.worker(0), 0, columns) == steps);
-  check_lost(run.worker(0), 1, least, static_cast<std::int64_t>(made.size()));
+  CHECK(test::whole(run.worker(0), 0, column_count) == steps);
+  check_lost_as_reported(run.worker(0), 1, least, static_cast<std::int64_t>(made.size()));
   CHECK(run.worker(0).value("crashes") == "1");
 }
 
@@ -163,8 +163,8 @@ TEST_CASE("a worker is let in again at once, though its earlier life might still
   run.let_go();
   std::string const failed = run.failures();
   REQUIRE(failed.empty());
-  CHECK(test::whole(run.worker(0), 0, columns) == steps);
-  check_lost(run.worker(0), 1, steps, before + steps);
+  CHECK(test::whole(run.worker(0), 0, column_count) == steps);
+  check_lost_as_reported(run.worker(0), 1, steps, before + steps);
   CHECK(again.value("weights") == run.worker(0).value("weights"));
   CHECK_THAT(run.coordinator().errors(), !Contains("did not come back"));
 }

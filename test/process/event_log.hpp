@@ -149,9 +149,9 @@ class replay {
       if (!entry.path().filename().string().starts_with("events.")) continue;
       std::ifstream in(entry.path());
       for (std::string line; std::getline(in, line);) {
-        std::istringstream words(line);
+        std::istringstream rest(line);
         std::int64_t at = 0;
-        words >> at;
+        rest >> at;
         events_.emplace_back(at, line);
       }
     }
@@ -161,12 +161,12 @@ class replay {
 
   void tell(testing::observer& o) const {
     for (auto const& [at, line] : events_) {
-      std::istringstream words(line);
+      std::istringstream rest(line);
       std::int64_t time = 0;
       std::string what;
       std::uint32_t worker = 0;
-      words >> time >> what >> worker;
-      tell_one(o, what, worker, words);
+      rest >> time >> what >> worker;
+      tell_one(o, what, worker, rest);
     }
   }
 
@@ -174,37 +174,37 @@ class replay {
 
  private:
   template <class T>
-  static T next(std::istringstream& words) {
+  static T next(std::istringstream& rest) {
     T value{};
-    words >> value;
+    rest >> value;
     return value;
   }
 
   void tell_one(testing::observer& o, std::string const& what, std::uint32_t worker,
-                std::istringstream& words) const {
-    if (what == "started") return o.started(worker, clock_index{next<std::int64_t>(words)});
+                std::istringstream& rest) const {
+    if (what == "started") return o.started(worker, clock_index{next<std::int64_t>(rest)});
     if (what == "left") return o.left(worker);
     if (what == "committing") return o.committing(worker);
-    if (what == "committed") return o.committed(worker, clock_index{next<std::int64_t>(words)});
+    if (what == "committed") return o.committed(worker, clock_index{next<std::int64_t>(rest)});
     if (what == "not_committed") return o.not_committed(worker);
     if (what == "pushing") {
-      auto const table = next<std::size_t>(words);
-      auto const row = next<std::size_t>(words);
-      return o.pushing(worker, table, row, next<std::int64_t>(words));
+      auto const table = next<std::size_t>(rest);
+      auto const row = next<std::size_t>(rest);
+      return o.pushing(worker, table, row, next<std::int64_t>(rest));
     }
-    if (what == "read") return tell_read(o, worker, words);
+    if (what == "read") return tell_read(o, worker, rest);
     o.breach("the log has an unknown event: ", what);
   }
 
-  void tell_read(testing::observer& o, std::uint32_t worker, std::istringstream& words) const {
-    auto const asked = next<std::int64_t>(words);
-    auto const table = next<std::size_t>(words);
-    bool const whole = next<std::string>(words) == "whole";
-    std::vector<std::uint64_t> rows(next<std::size_t>(words));
-    for (auto& row : rows) words >> row;
+  void tell_read(testing::observer& o, std::uint32_t worker, std::istringstream& rest) const {
+    auto const asked = next<std::int64_t>(rest);
+    auto const table = next<std::size_t>(rest);
+    bool const whole = next<std::string>(rest) == "whole";
+    std::vector<std::uint64_t> rows(next<std::size_t>(rest));
+    for (auto& row : rows) rest >> row;
     std::vector<std::int64_t> values(rows.size() * columns_);
-    for (auto& value : values) words >> value;
-    if (!words) return o.breach("the log has a torn line of worker ", worker);
+    for (auto& value : values) rest >> value;
+    if (!rest) return o.breach("the log has a torn line of worker ", worker);
     using kind = testing::observer::kind;
     o.read(worker, asked < 0 ? staleness::infinite() : staleness{asked}, table,
            whole ? kind::whole : kind::keyed, rows, values);

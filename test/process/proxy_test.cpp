@@ -14,14 +14,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::uint32_t workers = 2;
-constexpr std::uint32_t servers = 2;
+constexpr std::uint32_t worker_count = 2;
+constexpr std::uint32_t server_count = 2;
 
 /// A run in which every connection goes through a proxy.
 class meddled_run {
  public:
   meddled_run(test::words const& options, tools::meddling const& m)
-      : plan_{.workers = workers, .servers = servers, .options = options},
+      : plan_{.workers = worker_count, .servers = server_count, .options = options},
         between_(plan_, m),
         run_(plan_) {}
 
@@ -39,12 +39,12 @@ void check_exact(meddled_run& meddled, int clocks) {
   std::string const failed = run.failures();
   INFO(run.errors());
   REQUIRE(failed.empty());
-  for (std::size_t i = 0; i < workers; ++i) {
+  for (std::size_t i = 0; i < worker_count; ++i) {
     std::istringstream in(run.worker(i).value("counts"));
     std::int64_t x = 0;
     std::size_t count = 0;
     for (; in >> x; ++count) CHECK(x == clocks);
-    CHECK(count == 8 * workers);
+    CHECK(count == 8 * worker_count);
     CHECK(run.worker(i).value("weights") == run.worker(0).value("weights"));
   }
 }

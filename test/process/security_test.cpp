@@ -190,7 +190,7 @@ TEST_CASE("a run whose coordinator is on a network has its servers there", "[pro
 }
 
 TEST_CASE("over TLS a run comes to the same", "[process][security]") {
-  auto const [keys, unix_sockets] = GENERATE(table<test::variables, bool>(
+  auto const [keys, unix_sockets] = GENERATE(Catch::Generators::table<test::variables, bool>(
       {{files().tls("member"), false}, {both(files().tls("member"), token("yes")), true}}));
   auto plan = small_run(keys);
   plan.unix_sockets = unix_sockets;
