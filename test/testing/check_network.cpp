@@ -1,7 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <rubato/testing/check_network.hpp>
 //
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <memory>
@@ -9,19 +8,18 @@
 #include <string>
 #include <utility>
 
+#include "testing/says.hpp"
+
 using namespace rubato;
 using namespace std::chrono_literals;
+using test::says;
 using testing::sentences;
 
 namespace {
 
-bool says(sentences const& all, std::string const& part) {
-  return std::ranges::any_of(all, [&](auto const& s) { return s.find(part) != std::string::npos; });
-}
-
 /// What the check says of sockets with a fault.
 template <class Faulty>
-sentences check_with() {
+sentences check_sockets_with() {
   return testing::check_network(
       [] { return std::make_unique<Faulty>(std::make_unique<net::asio_network>()); },
       {.largest = 100'000, .patience = 300ms});
@@ -65,7 +63,7 @@ struct dialing : net::network_decorator {
   }
 };
 
-struct faultless : connection_decorator {
+struct faultless_connection : connection_decorator {
   using connection_decorator::connection_decorator;
 };
 
@@ -155,22 +153,22 @@ struct that_keeps_its_listeners : net::network_decorator {
 
 TEST_CASE("check_network accepts sockets, and what stands around them", "[testing][net]") {
   CHECK(testing::check_network([] { return std::make_unique<net::asio_network>(); }) == sentences{});
-  CHECK(check_with<net::network_decorator>() == sentences{});
-  CHECK(check_with<dialing<faultless>>() == sentences{});
+  CHECK(check_sockets_with<net::network_decorator>() == sentences{});
+  CHECK(check_sockets_with<dialing<faultless_connection>>() == sentences{});
 }
 
 TEST_CASE("check_network catches connections that do not do what they should", "[testing][net]") {
-  CHECK(says(check_with<dialing<that_loses_frames>>(), "of 8 frames each way 7 and 8 arrived"));
-  CHECK(says(check_with<dialing<that_changes_a_byte>>(), "arrives changed"));
-  CHECK(says(check_with<dialing<that_keeps_the_oldest>>(), "the last of three frames sent by send_newest()"));
-  CHECK(says(check_with<dialing<that_turns_around>>(), "arrive out of their order"));
-  CHECK(says(check_with<dialing<that_never_closes>>(), "is open after close()"));
+  CHECK(says(check_sockets_with<dialing<that_loses_frames>>(), "of 8 frames each way 7 and 8 arrived"));
+  CHECK(says(check_sockets_with<dialing<that_changes_a_byte>>(), "arrives changed"));
+  CHECK(says(check_sockets_with<dialing<that_keeps_the_oldest>>(), "the last of three frames sent by send_newest()"));
+  CHECK(says(check_sockets_with<dialing<that_turns_around>>(), "arrive out of their order"));
+  CHECK(says(check_sockets_with<dialing<that_never_closes>>(), "is open after close()"));
 }
 
 TEST_CASE("check_network catches networks that do not do what they should", "[testing][net]") {
-  CHECK(says(check_with<without_timers>(), "timers did not ring"));
-  CHECK(says(check_with<whose_timers_ring_at_once>(), "a timer rings inside at()"));
-  CHECK(says(check_with<that_cannot_be_interrupted>(), "interrupt() did not"));
-  CHECK(says(check_with<that_does_not_wait>(), "run_one returned before its deadline"));
-  CHECK(says(check_with<that_keeps_its_listeners>(), "who dials where nobody listens any more"));
+  CHECK(says(check_sockets_with<without_timers>(), "timers did not ring"));
+  CHECK(says(check_sockets_with<whose_timers_ring_at_once>(), "a timer rings inside at()"));
+  CHECK(says(check_sockets_with<that_cannot_be_interrupted>(), "interrupt() did not"));
+  CHECK(says(check_sockets_with<that_does_not_wait>(), "run_one returned before its deadline"));
+  CHECK(says(check_sockets_with<that_keeps_its_listeners>(), "who dials where nobody listens any more"));
 }

@@ -14,14 +14,13 @@
 #include <thread>
 #include <vector>
 
+#include "testing/says.hpp"
+
 using namespace rubato;
+using test::says;
 using testing::sentences;
 
 namespace {
-
-bool says(sentences const& all, std::string const& part) {
-  return std::ranges::any_of(all, [&](auto const& s) { return s.find(part) != std::string::npos; });
-}
 
 /// Plain rows in an array: all that a bounded store must be. Each test bends one thing of it.
 struct plain {

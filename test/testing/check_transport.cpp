@@ -1,7 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <rubato/testing/check_transport.hpp>
 //
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <memory>
@@ -16,14 +15,13 @@
 #include <utility>
 #include <vector>
 
+#include "testing/says.hpp"
+
 using namespace rubato;
+using test::says;
 using testing::sentences;
 
 namespace {
-
-bool says(sentences const& all, std::string const& part) {
-  return std::ranges::any_of(all, [&](auto const& s) { return s.find(part) != std::string::npos; });
-}
 
 simulated const three_workers{.workers = 3, .servers = 2};
 testing::transport_check const briefly{.workers = 3, .servers = 2, .schedules = 2};

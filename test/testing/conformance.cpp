@@ -27,15 +27,13 @@
 #include <string>
 #include <vector>
 
+#include "testing/says.hpp"
+
 using namespace rubato;
+using test::says;
 using testing::sentences;
 
 namespace {
-
-/// Whether one of the sentences says so.
-bool says(sentences const& all, std::string const& part) {
-  return std::ranges::any_of(all, [&](auto const& s) { return s.find(part) != std::string::npos; });
-}
 
 /// An admission policy whose answers a test may bend.
 struct bent {
