@@ -28,7 +28,7 @@ using namespace rubato;
 
 namespace {
 
-constexpr std::uint32_t servers = 2;
+constexpr std::uint32_t server_count = 2;
 constexpr std::uint64_t rows = 60;
 constexpr std::size_t width = 3;
 
@@ -116,12 +116,12 @@ std::vector<test::words> train_at(test::server_processes const& there, Protocol 
 /// What a table comes to under BSP in one process. The others of a cluster make no difference to it.
 template <class Table>
 std::string alone(std::uint32_t workers, Table const& t) {
-  return train(in_process{.workers = workers, .servers = servers}, bsp{}, t).front();
+  return train(in_process{.workers = workers, .servers = server_count}, bsp{}, t).front();
 }
 
 test::server_plan plan_of(std::uint32_t workers, test::words const& protocol,
                           test::words const& tables) {
-  return {.workers = workers, .servers = servers, .protocol = protocol, .tables = tables};
+  return {.workers = workers, .servers = server_count, .protocol = protocol, .tables = tables};
 }
 
 template <class... Tables>

@@ -31,7 +31,7 @@ using Catch::Contains;
 namespace {
 
 /// What one worker process came to.
-struct outcome {
+struct trainee_outcome {
   std::string error;
   std::vector<float> parameters;
   std::vector<pace_change> pace_changes;
@@ -60,14 +60,14 @@ class trainees {
   [[nodiscard]] std::int64_t pushed() const noexcept { return pushed_; }
   void enough() noexcept { enough_ = true; }
   /// Waits for their ends.
-  [[nodiscard]] std::vector<outcome> const& outcomes() {
+  [[nodiscard]] std::vector<trainee_outcome> const& outcomes() {
     threads_.clear();
     return outcomes_;
   }
 
  private:
   template <class Cluster>
-  void train(Cluster c, outcome& mine) {
+  void train(Cluster c, trainee_outcome& mine) {
     mine.pace_changes = c.run([this](auto& w) { this->add_ones(w); }).pace_changes;
     mine.parameters = c.parameters();
   }
@@ -89,7 +89,7 @@ class trainees {
   std::int64_t const clocks_;
   std::atomic<bool> enough_ = false;
   std::atomic<std::int64_t> pushed_ = 0;
-  std::vector<outcome> outcomes_;
+  std::vector<trainee_outcome> outcomes_;
   std::vector<std::jthread> threads_;  // last: they use the others
 };
 

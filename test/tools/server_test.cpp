@@ -60,19 +60,19 @@ using test::visitor;
 
 namespace {
 
-options parsed(std::vector<std::string> words) {
-  words.insert(words.begin(), "rubato-server");
+options parsed(std::vector<std::string> given) {
+  given.insert(given.begin(), "rubato-server");
   std::vector<char const*> argv;
-  for (auto const& w : words) argv.push_back(w.c_str());
+  for (auto const& w : given) argv.push_back(w.c_str());
   int exit_code = 0;
   auto const o = server_tool::parse(static_cast<int>(argv.size()), argv.data(), exit_code);
   REQUIRE(o);
   return *o;
 }
 
-std::string complaint(std::vector<std::string> words) {
+std::string complaint(std::vector<std::string> given) {
   try {
-    (void)parsed(std::move(words));
+    (void)parsed(std::move(given));
   } catch (option_error const& e) {
     return e.what();
   }
@@ -90,12 +90,12 @@ std::string agreed(rules p, Table t, std::uint32_t servers) {
 }
 
 /// What `rubato-server` says for these words.
-std::string hosted_says(std::vector<std::string> words) {
-  return server_tool::blueprint_of(parsed(std::move(words))).agreement();
+std::string hosted_says(std::vector<std::string> given) {
+  return server_tool::blueprint_of(parsed(std::move(given))).agreement();
 }
 
-std::unique_ptr<conductor> conductor_for(std::vector<std::string> words) {
-  return server_tool::protocol_of(parsed(std::move(words))).pace.make_conductor();
+std::unique_ptr<conductor> conductor_for(std::vector<std::string> given) {
+  return server_tool::protocol_of(parsed(std::move(given))).pace.make_conductor();
 }
 
 time_point at(double s) { return time_point(seconds(s)); }
