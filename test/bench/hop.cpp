@@ -46,7 +46,7 @@ TEST_CASE("whoever is waited for counts as much as all others, a straggler that 
 
 TEST_CASE("a task trains until its target, and the seed decides all") {
   reproduce_options const options{.data_dir = "/no/such/directory", .clocks = 40};
-  task t = task::network(options);
+  asplos19::task t = asplos19::task::network(options);
   setting const s{.protocol = "hop_skip:2", .slow = slowdown::straggler, .gap_max = 4};
   training const job = t.job_of(s, 3);
   CHECK(job.workers == 16);
@@ -65,7 +65,7 @@ TEST_CASE("a task trains until its target, and the seed decides all") {
 
 TEST_CASE("stale updates count by their age, or plainly where that is asked for") {
   reproduce_options const options{.data_dir = "/no/such/directory", .clocks = 30};
-  task t = task::network(options);
+  asplos19::task t = asplos19::task::network(options);
   setting s{.protocol = "hop_stale:5", .slow = slowdown::straggler};
   run_result const weighted = t.run(s, 2);
   s.plainly = true;
@@ -80,6 +80,6 @@ TEST_CASE("workers are on as many machines as the setting says") {
   setting const s{.machines = {4, 2, 2}};
   CHECK(s.workers() == 8);
   reproduce_options const options{.data_dir = "/no/such/directory"};
-  training const job = task::network(options).job_of(s, 1);
+  training const job = asplos19::task::network(options).job_of(s, 1);
   CHECK(job.scenario.machine_of == std::vector<std::uint32_t>{0, 0, 0, 0, 1, 1, 2, 2});
 }
