@@ -21,7 +21,7 @@ using rd::file_block;
 
 namespace {
 
-constexpr node_id a{0}, b{1}, c{2};
+constexpr node_id node_a{0}, node_b{1}, node_c{2};
 
 file_block block(std::uint64_t begin, std::vector<node_id> nodes = {}) {
   return {"f", begin, begin + 1, std::move(nodes)};
@@ -30,29 +30,29 @@ file_block block(std::uint64_t begin, std::vector<node_id> nodes = {}) {
 }  // namespace
 
 TEST_CASE("blocks go to where they lie, then to whoever asks") {
-  file_assigner files({block(0, {b}), block(1), block(2, {a, b}), block(3, {a})});
-  CHECK(files.next(a)->begin == 2);
-  CHECK(files.next(a)->begin == 3);
-  CHECK(files.next(a)->begin == 1);  // as near to all, before one that lies with another
+  file_assigner files({block(0, {node_b}), block(1), block(2, {node_a, node_b}), block(3, {node_a})});
+  CHECK(files.next(node_a)->begin == 2);
+  CHECK(files.next(node_a)->begin == 3);
+  CHECK(files.next(node_a)->begin == 1);  // as near to all, before one that lies with another
   CHECK(files.left() == 1);
-  CHECK(files.next(c)->begin == 0);
-  CHECK_FALSE(files.next(b));
+  CHECK(files.next(node_c)->begin == 0);
+  CHECK_FALSE(files.next(node_b));
   CHECK(files.local() == 2);
   CHECK(files.left() == 0);
 }
 
 TEST_CASE("what a lost node was given is dealt out anew") {
-  file_assigner files({block(0, {a}), block(1, {a}), block(2)});
-  CHECK(files.next(a)->begin == 0);
-  CHECK(files.next(b)->begin == 2);
-  CHECK(files.lost(a) == 1);
-  CHECK(files.lost(a) == 0);
+  file_assigner files({block(0, {node_a}), block(1, {node_a}), block(2)});
+  CHECK(files.next(node_a)->begin == 0);
+  CHECK(files.next(node_b)->begin == 2);
+  CHECK(files.lost(node_a) == 1);
+  CHECK(files.lost(node_a) == 0);
   CHECK(files.left() == 2);
   CHECK(files.local() == 0);
-  CHECK(files.next(b)->begin == 0);
-  CHECK(files.next(a)->begin == 1);
+  CHECK(files.next(node_b)->begin == 0);
+  CHECK(files.next(node_a)->begin == 1);
   CHECK(files.local() == 1);
-  CHECK_FALSE(files.next(b));
+  CHECK_FALSE(files.next(node_b));
 }
 
 TEST_CASE("each block is held by one node at any time, whatever is lost") {
@@ -120,7 +120,9 @@ TEST_CASE("share_out: blocks stay where they lie, as far as parts are even") {
     return all;
   };
   auto const shares =
-      rd::share_out({block(0, {b}), block(1), block(2, {a, b}), block(3, {a}), block(4, {b}), block(5, {b})}, 2);
+      rd::share_out({block(0, {node_b}), block(1), block(2, {node_a, node_b}), block(3, {node_a}), block(4, {node_b}),
+                     block(5, {node_b})},
+                    2);
   REQUIRE(shares.size() == 2);
   CHECK(begins(shares[0]) == std::vector<std::uint64_t>{1, 2, 3});
   CHECK(begins(shares[1]) == std::vector<std::uint64_t>{0, 4, 5});

@@ -90,9 +90,9 @@ std::string bytes_of(std::vector<int> const& values) {
 }
 
 /// Two images of 2 x 4 pixels, a seven and a zero.
-std::string const images = big_endian({2051, 2, 2, 4}) + bytes_of({0, 255, 51, 0, 0, 0, 0, 102,  //
-                                                                   255, 255, 0, 0, 255, 255, 0, 0});
-std::string const labels = big_endian({2049, 2}) + bytes_of({7, 0});
+std::string const two_images = big_endian({2051, 2, 2, 4}) + bytes_of({0, 255, 51, 0, 0, 0, 0, 102,  //
+                                                                       255, 255, 0, 0, 255, 255, 0, 0});
+std::string const two_labels = big_endian({2049, 2}) + bytes_of({7, 0});
 
 std::vector<float> values_of(rd::example row) { return {row.values.begin(), row.values.end()}; }
 std::vector<std::uint32_t> indices_of(rd::example row) {
@@ -103,7 +103,7 @@ std::vector<std::uint32_t> indices_of(rd::example row) {
 
 TEST_CASE("idx images become sparse rows, packed or not", "[data][idx]") {
   bool const packed = GENERATE(false, true);
-  rd::dataset const data = scratch_pair(images, labels, packed).read();
+  rd::dataset const data = scratch_pair(two_images, two_labels, packed).read();
   REQUIRE(data.size() == 2);
   CHECK(data.features() == 8);
   CHECK(data[0].label == 7);
@@ -114,7 +114,7 @@ TEST_CASE("idx images become sparse rows, packed or not", "[data][idx]") {
 }
 
 TEST_CASE("pooling takes the mean of squares of pixels", "[data][idx]") {
-  rd::dataset const data = scratch_pair(images, labels).read(2);
+  rd::dataset const data = scratch_pair(two_images, two_labels).read(2);
   CHECK(data.features() == 2);
   CHECK(indices_of(data[0]) == std::vector<std::uint32_t>{0, 1});
   CHECK(values_of(data[0]) == std::vector<float>{0.25F, 0.15F});
@@ -123,42 +123,42 @@ TEST_CASE("pooling takes the mean of squares of pixels", "[data][idx]") {
 }
 
 TEST_CASE("idx files of another kind are told apart by their magic number", "[data][idx]") {
-  scratch_pair const swapped(labels, images);
+  scratch_pair const swapped(two_labels, two_images);
   CHECK_THAT(swapped.error(), Contains(swapped.images() + ": magic number 2049, expected 2051"));
-  scratch_pair const floats(images, big_endian({0xd01, 2}) + bytes_of({7, 0}));
+  scratch_pair const floats(two_images, big_endian({0xd01, 2}) + bytes_of({7, 0}));
   CHECK_THAT(floats.error(), Contains(floats.labels() + ": magic number 3329, expected 2049"));
-  CHECK_THAT(scratch_pair("<html>404</html>", labels).error(), Contains("expected 2051"));
+  CHECK_THAT(scratch_pair("<html>404</html>", two_labels).error(), Contains("expected 2051"));
 }
 
 TEST_CASE("idx files that end too early are refused, wherever that is", "[data][idx]") {
-  for (std::size_t size = 0; size < images.size(); ++size) {
+  for (std::size_t size = 0; size < two_images.size(); ++size) {
     INFO(size);
-    scratch_pair const files(std::string_view(images).substr(0, size), labels);
+    scratch_pair const files(std::string_view(two_images).substr(0, size), two_labels);
     CHECK_THAT(files.error(),
                Contains(files.images() + ": ends after") && Contains("expected more data"));
   }
-  for (std::size_t size = 0; size < labels.size(); ++size) {
+  for (std::size_t size = 0; size < two_labels.size(); ++size) {
     INFO(size);
-    scratch_pair const files(images, std::string_view(labels).substr(0, size));
+    scratch_pair const files(two_images, std::string_view(two_labels).substr(0, size));
     CHECK_THAT(files.error(),
                Contains(files.labels() + ": ends after") && Contains("expected more data"));
   }
-  CHECK_THAT(scratch_pair("", labels).error(), Contains("0 of the 4 bytes of the magic number"));
-  CHECK_THAT(scratch_pair(images.substr(0, 25), labels).error(),
+  CHECK_THAT(scratch_pair("", two_labels).error(), Contains("0 of the 4 bytes of the magic number"));
+  CHECK_THAT(scratch_pair(two_images.substr(0, 25), two_labels).error(),
              Contains("1 of the 8 bytes of image 2 of 2"));
 }
 
 TEST_CASE("idx files that go on too long are refused", "[data][idx]") {
-  scratch_pair const more_images(images + 'x', labels);
+  scratch_pair const more_images(two_images + 'x', two_labels);
   CHECK_THAT(more_images.error(),
              Contains(more_images.images() + ": goes on") && Contains("2 images and no more"));
-  scratch_pair const more_labels(images, labels + 'x');
+  scratch_pair const more_labels(two_images, two_labels + 'x');
   CHECK_THAT(more_labels.error(),
              Contains(more_labels.labels() + ": goes on") && Contains("2 labels and no more"));
 }
 
 TEST_CASE("idx files must have as many images as labels", "[data][idx]") {
-  scratch_pair const files(images, big_endian({2049, 3}) + bytes_of({7, 0, 1}));
+  scratch_pair const files(two_images, big_endian({2049, 3}) + bytes_of({7, 0, 1}));
   CHECK_THAT(files.error(),
              Contains(files.images() + ": 2 images, expected") && Contains(files.labels() + ", 3"));
   CHECK_THAT(scratch_pair(big_endian({2051, 0, 2, 4}), big_endian({2049, 0})).error(),
@@ -171,7 +171,7 @@ TEST_CASE("a header may promise anything without costing memory", "[data][idx]")
       {huge, huge}, {huge, 1}, {1, huge}, {0x10000, 0x10000}, {4097, 4096}, {0, 4}, {4, 0}, {0, 0}};
   for (auto const& s : sizes) {
     INFO(s[0] << " x " << s[1]);
-    scratch_pair const files(big_endian({2051, 2, s[0], s[1]}) + "pixels", labels);
+    scratch_pair const files(big_endian({2051, 2, s[0], s[1]}) + "pixels", two_labels);
     CHECK_THAT(files.error(), Contains(files.images() + ": images of") &&
                                   Contains("expected 1 to 16777216 pixels"));
   }
@@ -179,12 +179,12 @@ TEST_CASE("a header may promise anything without costing memory", "[data][idx]")
   scratch_pair const many(big_endian({2051, huge, 2, 4}) + std::string(8, 'x'),
                           big_endian({2049, huge}) + "x");
   CHECK_THAT(many.error(), Contains("image 2 of 4294967295"));
-  scratch_pair const large(big_endian({2051, 2, 4096, 4096}), labels);
+  scratch_pair const large(big_endian({2051, 2, 4096, 4096}), two_labels);
   CHECK_THAT(large.error(), Contains("0 of the 16777216 bytes of image 1 of 2"));
 }
 
 TEST_CASE("pooling must fit the images", "[data][idx]") {
-  scratch_pair const files(images, labels);
+  scratch_pair const files(two_images, two_labels);
   CHECK_THAT(files.error(4), Contains(files.images()) && Contains("2 x 4 pixels") &&
                                  Contains("sides that 4 divides"));
   CHECK_THAT(files.error(3), Contains("sides that 3 divides"));
@@ -193,7 +193,7 @@ TEST_CASE("pooling must fit the images", "[data][idx]") {
 }
 
 TEST_CASE("idx files that cannot be read are errors of input and output", "[data][idx]") {
-  scratch_pair const files(images, labels);
+  scratch_pair const files(two_images, two_labels);
   auto const code = [](std::string const& i, std::string const& l) {
     try {
       (void)rd::read_idx_images(i, l);
@@ -209,13 +209,13 @@ TEST_CASE("idx files that cannot be read are errors of input and output", "[data
 }
 
 TEST_CASE("a gzip stream cut anywhere is refused", "[data][idx]") {
-  scratch_pair const whole(images, labels, true);
+  scratch_pair const whole(two_images, two_labels, true);
   std::ifstream in(whole.images(), std::ios::binary);
   std::string const packed{std::istreambuf_iterator<char>(in), {}};
   REQUIRE(packed.size() > 20);
   for (std::size_t size = 0; size < packed.size(); ++size) {
     INFO(size);
-    scratch_pair const files(std::string_view(packed).substr(0, size), labels);
+    scratch_pair const files(std::string_view(packed).substr(0, size), two_labels);
     CHECK_THROWS_AS(files.read(), data_error);
   }
 }
@@ -223,7 +223,7 @@ TEST_CASE("a gzip stream cut anywhere is refused", "[data][idx]") {
 TEST_CASE("any bytes give a data set or a data_error", "[data][idx]") {
   rubato::random_stream random(11);
   for (int i = 0; i < 2000; ++i) {
-    std::string broken_images = images, broken_labels = labels;
+    std::string broken_images = two_images, broken_labels = two_labels;
     for (std::uint64_t flips = 1 + random.below(3); flips > 0; --flips) {
       std::string& file = random.chance(0.7) ? broken_images : broken_labels;
       file[random.below(file.size())] = static_cast<char>(random.below(256));

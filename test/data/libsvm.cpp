@@ -69,7 +69,7 @@ std::string read_error(std::string const& path) {
   return "no error";
 }
 
-std::vector<float> labels(rd::dataset const& data) {
+std::vector<float> labels_of(rd::dataset const& data) {
   return {data.labels().begin(), data.labels().end()};
 }
 
@@ -133,26 +133,26 @@ TEST_CASE("libsvm rows without features count", "[data]") {
 
 TEST_CASE("binary labels become -1 and +1", "[data]") {
   using v = std::vector<float>;
-  CHECK(labels(parse("+1\n-1\n1\n")) == v{1, -1, 1});
-  CHECK(labels(parse("0\n1\n0.0\n")) == v{-1, 1, -1});
-  CHECK(labels(parse("1\n0\n-0\n")) == v{1, -1, -1});
-  CHECK(labels(parse("1\n2\n1\n")) == v{-1, 1, -1});
-  CHECK(labels(parse("2\n1\n")) == v{1, -1});
+  CHECK(labels_of(parse("+1\n-1\n1\n")) == v{1, -1, 1});
+  CHECK(labels_of(parse("0\n1\n0.0\n")) == v{-1, 1, -1});
+  CHECK(labels_of(parse("1\n0\n-0\n")) == v{1, -1, -1});
+  CHECK(labels_of(parse("1\n2\n1\n")) == v{-1, 1, -1});
+  CHECK(labels_of(parse("2\n1\n")) == v{1, -1});
 }
 
 TEST_CASE("one class is enough", "[data]") {
   using v = std::vector<float>;
-  CHECK(labels(parse("1\n1\n")) == v{1, 1});
-  CHECK(labels(parse("-1\n")) == v{-1});
-  CHECK(labels(parse("0\n")) == v{-1});
-  CHECK(labels(parse("2\n")) == v{1});
-  CHECK(labels(parse("1\n", {.labels = rd::label_kind::one_two})) == v{-1});
-  CHECK(labels(parse("1\n", {.labels = rd::label_kind::zero_one})) == v{1});
+  CHECK(labels_of(parse("1\n1\n")) == v{1, 1});
+  CHECK(labels_of(parse("-1\n")) == v{-1});
+  CHECK(labels_of(parse("0\n")) == v{-1});
+  CHECK(labels_of(parse("2\n")) == v{1});
+  CHECK(labels_of(parse("1\n", {.labels = rd::label_kind::one_two})) == v{-1});
+  CHECK(labels_of(parse("1\n", {.labels = rd::label_kind::zero_one})) == v{1});
 }
 
 TEST_CASE("raw labels are kept", "[data]") {
   rd::libsvm_options const raw{.labels = rd::label_kind::raw};
-  CHECK(labels(parse("3\n-0.25\n1e3\n0\n2\n", raw)) == std::vector<float>{3, -0.25F, 1000, 0, 2});
+  CHECK(labels_of(parse("3\n-0.25\n1e3\n0\n2\n", raw)) == std::vector<float>{3, -0.25F, 1000, 0, 2});
   CHECK(error_of("nan\n", raw) == "mem:1: label 'nan' is not finite, expected a finite number");
 }
 
