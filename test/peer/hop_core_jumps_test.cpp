@@ -63,7 +63,7 @@ struct trio {
   }
 };
 
-using list = std::vector<std::int64_t>;
+using iteration_list = std::vector<std::int64_t>;
 
 }  // namespace
 
@@ -73,13 +73,13 @@ TEST_CASE("hop_core: V3, Fig. 10 (a): a jump to iteration 9 with staleness 4", "
   bool const slow_in_computing = GENERATE(true, false);
   INFO("A is slow in computing: " << slow_in_computing);
   t.run({0, 1, 2}, 4);
-  CHECK(t.iterations() == list{4, 4, 4});
+  CHECK(t.iterations() == iteration_list{4, 4, 4});
   if (!slow_in_computing) {  // but after its reduce
     a.compute();
     CHECK(a.reduce().parts.size() == 3);
   }
   t.run({1, 2}, 100);
-  CHECK(t.iterations() == list{4, 9, 9});  // A's newest is of iteration 4
+  CHECK(t.iterations() == iteration_list{4, 9, 9});  // A's newest is of iteration 4
   for (std::size_t const i : {1u, 2u}) {
     CHECK(t.peers[i].core.gathering());
     CHECK_FALSE(t.peers[i].core.can_go_on());
@@ -126,16 +126,16 @@ TEST_CASE("hop_core: V3, Fig. 10 (a): a jump to iteration 9 with staleness 4", "
   }
   CHECK(t.step(0, 9));  // sends the update of iteration 9
   t.run({1, 2}, 100);
-  CHECK(t.iterations() == list{9, 14, 14});  // as far ahead of A as before
+  CHECK(t.iterations() == iteration_list{9, 14, 14});  // as far ahead of A as before
 }
 
 TEST_CASE("hop_core: V3, Fig. 10 (b): a jump to iteration 10 with tokens 5", "[peer][hop_core]") {
   trio t(hop(gather_all_but{.backups = 1}, token_queues{5}, bounded_jump{}), 100);
   auto& a = t.peers[0];
   t.run({0, 1, 2}, 5);
-  CHECK(t.iterations() == list{5, 5, 5});
+  CHECK(t.iterations() == iteration_list{5, 5, 5});
   t.run({1, 2}, 100);
-  CHECK(t.iterations() == list{5, 10, 10});
+  CHECK(t.iterations() == iteration_list{5, 10, 10});
   for (std::size_t const i : {1u, 2u}) {
     CHECK_FALSE(t.peers[i].core.can_go_on());
     CHECK_FALSE(t.peers[i].core.gathering());
@@ -172,7 +172,7 @@ TEST_CASE("hop_core: V3, Fig. 10 (b): a jump to iteration 10 with tokens 5", "[p
     CHECK(t.peers[i].core.tokens(0) == 5);
   }
   t.run({1, 2}, 100);
-  CHECK(t.iterations() == list{10, 15, 15});
+  CHECK(t.iterations() == iteration_list{10, 15, 15});
 }
 
 namespace {
