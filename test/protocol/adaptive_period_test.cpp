@@ -22,11 +22,11 @@ using orders = pace_orders<period_order>;
 using numbers = std::vector<std::int64_t>;
 using losses = std::vector<double>;
 
-constexpr time_point at(duration d) { return time_point(d); }
-constexpr pace_point in_clock(std::int64_t c) {
+constexpr time_point moment(duration d) { return time_point(d); }
+constexpr pace_point of_clock(std::int64_t c) {
   return {.clock = clock_index{c}, .committed_at = {}};
 }
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
 /// A minute's intervals.
 adaptive_period_options minutes(std::int64_t first_steps, double gamma = 0.5) {
@@ -81,12 +81,12 @@ struct rehearsal {
 /// The orders for one worker, followed where it stands.
 void follow(adaptive_period& pace, orders const& all, std::uint32_t w, std::int64_t clock) {
   for (auto const& [to, order] : all)
-    if (to == worker_id{w}) pace.follow(order, in_clock(clock));
+    if (to == worker_id{w}) pace.follow(order, of_clock(clock));
 }
 
 numbers steps_in_clocks(adaptive_period const& pace, std::int64_t from, std::int64_t to) {
   numbers all;
-  for (std::int64_t c = from; c <= to; ++c) all.push_back(pace.due(in_clock(c)).steps);
+  for (std::int64_t c = from; c <= to; ++c) all.push_back(pace.due(of_clock(c)).steps);
   return all;
 }
 
@@ -136,17 +136,17 @@ TEST_CASE("ada_comm: as long as no loss is known, or none that can be compared, 
   period_conductor c(minutes(16));
   orders out;
   c.join(worker_id{0}, clock_index{0}, {}, out);
-  for (int i = 1; i < 5; ++i) c.tick(at(i * 60s), out);
+  for (int i = 1; i < 5; ++i) c.tick(moment(i * 60s), out);
   CHECK(out.empty());
   CHECK(c.steps() == 16);
   // Then F(0) is the first that is known.
-  c.observe(at(250s), 4.0);
-  c.tick(at(300s), out);
+  c.observe(moment(250s), 4.0);
+  c.tick(moment(300s), out);
   CHECK(c.steps() == 16);
-  c.observe(at(330s), 1.0);
-  c.tick(at(360s), out);
+  c.observe(moment(330s), 1.0);
+  c.tick(moment(360s), out);
   CHECK(c.steps() == 8);
-  c.tick(at(420s), out);  // nothing new
+  c.tick(moment(420s), out);  // nothing new
   CHECK(c.steps() == 8);
   CHECK(periods(minutes(16), {0.0, 1.0, 2.0}) == numbers{16, 16});
   CHECK(periods(minutes(16), {-1.0, 1.0, 2.0}) == numbers{16, 16});
@@ -154,7 +154,7 @@ TEST_CASE("ada_comm: as long as no loss is known, or none that can be compared, 
 
 TEST_CASE("ada_comm: a loss that is no number is left out, and not asked for again at once: that "
           "would never end") {
-  for (double const loss : {not_a_number, std::numeric_limits<double>::infinity()}) {
+  for (double const loss : {no_number, std::numeric_limits<double>::infinity()}) {
     CHECK(periods(minutes(16), {loss, 1.0, 0.25}) == numbers{16, 8});
     CHECK(periods(minutes(16), {1.0, loss, 0.25}) == numbers{16, 8});
     CHECK(periods(minutes(16), {loss, loss, loss, loss}) == numbers{16, 16, 16});
@@ -168,10 +168,10 @@ TEST_CASE("ada_comm: losses that leave the range of numbers break nothing") {
   period_conductor c(minutes(16));
   orders out;
   for (double const f : {most, -most, most, -most}) {
-    c.observe(at(1s), f);
-    c.observe(at(30s), f);
+    c.observe(moment(1s), f);
+    c.observe(moment(30s), f);
   }
-  c.tick(at(60s), out);
+  c.tick(moment(60s), out);
   CHECK(c.steps() >= 1);
   CHECK(c.steps() <= 16);
 }
@@ -180,55 +180,55 @@ TEST_CASE("ada_comm: where bodies report the loss, F is the mean of an interval,
           "the first tenth of the first one") {
   period_conductor c(minutes(100));
   orders out;
-  for (double const f : {3.0, 5.0}) c.observe(at(1s), f);  // F(0) = 4
-  c.observe(at(6s - 1ns), 4.0);
-  for (double const f : {0.5, 1.0, 1.5}) c.observe(at(6s), f);
-  c.tick(at(60s), out);
+  for (double const f : {3.0, 5.0}) c.observe(moment(1s), f);  // F(0) = 4
+  c.observe(moment(6s - 1ns), 4.0);
+  for (double const f : {0.5, 1.0, 1.5}) c.observe(moment(6s), f);
+  c.tick(moment(60s), out);
   CHECK(c.steps() == 50);  // of the square root of 1/4
-  for (double const f : {0.2, 0.3, 0.22}) c.observe(at(61s), f);
-  c.tick(at(120s), out);
+  for (double const f : {0.2, 0.3, 0.22}) c.observe(moment(61s), f);
+  c.tick(moment(120s), out);
   CHECK(c.steps() == 25);  // 0.24 of this interval alone, 24.5
   // Reports may lag.
-  c.observe(at(2s), 1e9);
-  c.tick(at(180s), out);
+  c.observe(moment(2s), 1e9);
+  c.tick(moment(180s), out);
   CHECK(c.steps() == 25);
 }
 
 TEST_CASE("ada_comm: it wants to know the loss at the start and at each interval's end") {
   period_conductor c(minutes(16));
   orders out;
-  CHECK(c.next_sample() == at(0s));
-  CHECK(c.next_tick() == at(60s));
-  c.observe(at(0s), 1.0);
-  CHECK(c.next_sample() == at(60s));
-  c.observe(at(60s), 0.5);
-  c.tick(at(60s), out);
-  CHECK(c.next_sample() == at(120s));
-  CHECK(c.next_tick() == at(120s));
+  CHECK(c.next_sample() == moment(0s));
+  CHECK(c.next_tick() == moment(60s));
+  c.observe(moment(0s), 1.0);
+  CHECK(c.next_sample() == moment(60s));
+  c.observe(moment(60s), 0.5);
+  c.tick(moment(60s), out);
+  CHECK(c.next_sample() == moment(120s));
+  CHECK(c.next_tick() == moment(120s));
 }
 
 TEST_CASE("ada_comm: a tick that comes early does nothing, one that comes late is one") {
   period_conductor c(minutes(16));
   orders out;
-  c.observe(at(0s), 1.0);
-  c.observe(at(30s), 1.0);
-  c.tick(at(60s - 1ns), out);
+  c.observe(moment(0s), 1.0);
+  c.observe(moment(30s), 1.0);
+  c.tick(moment(60s - 1ns), out);
   CHECK(c.steps() == 16);
-  c.tick(at(200s), out);
+  c.tick(moment(200s), out);
   CHECK(c.steps() == 8);
-  CHECK(c.next_tick() == at(240s));
-  c.observe(at(210s), 1.0);
-  c.tick(at(240s), out);
+  CHECK(c.next_tick() == moment(240s));
+  c.observe(moment(210s), 1.0);
+  c.tick(moment(240s), out);
   CHECK(c.steps() == 4);
-  CHECK(c.next_tick() == at(300s));
+  CHECK(c.next_tick() == moment(300s));
 }
 
 TEST_CASE("ada_comm: an interval that never ends is no overflow") {
   period_conductor c({.interval = duration::max()});
   orders out;
-  c.observe(at(0s), 1.0);
-  c.observe(at(30s), 1.0);
-  c.tick(at(1000h), out);
+  c.observe(moment(0s), 1.0);
+  c.observe(moment(30s), 1.0);
+  c.tick(moment(1000h), out);
   CHECK(c.steps() == 16);
   CHECK(c.next_tick() == time_point::max());
 }
@@ -327,8 +327,8 @@ TEST_CASE("ada_comm: orders that a worker keeps do not pile up") {
 TEST_CASE("ada_comm: a pace that has no order makes the first number of steps, and never pauses") {
   adaptive_period const pace(minutes(7));
   CHECK(steps_in_clocks(pace, 0, 2) == numbers{7, 7, 7});
-  CHECK(pace.due(in_clock(0)).at == time_point::min());
-  CHECK(pace.due(in_clock(0)).steps_max == std::numeric_limits<std::int64_t>::max());
+  CHECK(pace.due(of_clock(0)).at == time_point::min());
+  CHECK(pace.due(of_clock(0)).steps_max == std::numeric_limits<std::int64_t>::max());
 }
 
 TEST_CASE("ada_comm: what was decided is on record") {
@@ -341,7 +341,7 @@ TEST_CASE("ada_comm: what was decided is on record") {
   auto const changes = r.conductor.changes();
   REQUIRE(changes.size() == 4);
   auto const check = [&](std::size_t i, duration t, std::int64_t steps, std::string const& why) {
-    CHECK(changes[i].at == at(t));
+    CHECK(changes[i].at == moment(t));
     CHECK(changes[i].value == steps);
     CHECK(changes[i].reason == why);
   };
@@ -358,7 +358,7 @@ TEST_CASE("ada_comm: each option that cannot be meant is named") {
   CHECK_THAT(complaint({.first_steps = -1}), Contains("first_steps"));
   CHECK_THAT(complaint({.interval = 0s}), Contains("interval") && Contains("above 0"));
   CHECK_THAT(complaint({.interval = -1s}), Contains("interval"));
-  for (double const gamma : {0.0, 1.0, -0.5, 1.5, not_a_number})
+  for (double const gamma : {0.0, 1.0, -0.5, 1.5, no_number})
     CHECK_THAT(complaint({.gamma = gamma}), Contains("gamma") && Contains("between 0 and 1"));
   CHECK(complaint({.first_steps = 1, .interval = 1ns, .gamma = 0.999}) == "none");
 }

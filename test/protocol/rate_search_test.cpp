@@ -22,7 +22,7 @@ namespace {
 
 using rates = std::vector<std::int64_t>;
 
-constexpr time_point at(duration d) { return time_point(d); }
+constexpr time_point instant(duration d) { return time_point(d); }
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// Checkpoints every 10 s, probes of two periods, epochs of five probes.
@@ -56,9 +56,9 @@ rates evaluated(rate_search& s, std::function<double(std::int64_t)> speed, int p
   training model(std::move(speed));
   rates tried;
   for (int p = 0; p < periods; ++p) {
-    tried.push_back(s.checkpoint(at(begin + p * period)));
+    tried.push_back(s.checkpoint(instant(begin + p * period)));
     int asked = 0;
-    while (s.next_sample() < at(begin + (p + 1) * period)) {
+    while (s.next_sample() < instant(begin + (p + 1) * period)) {
       time_point const t = s.next_sample();
       s.observe(t, model.loss(t.since_start() - begin, s.rate()));
       REQUIRE(t < s.next_sample());
@@ -139,11 +139,11 @@ TEST_CASE("rate_search: with no losses at all, or too few, the first rate is kep
     rate_search s(usual);
     rates tried;
     for (int p = 0; p < 12; ++p) {
-      tried.push_back(s.checkpoint(at(p * 10s)));
+      tried.push_back(s.checkpoint(instant(p * 10s)));
       // One for each slot of a probe, up to so many.
       for (int i = 0; i < losses; ++i) {
         duration const t = p / 2 * 20s + stretch(20s, (i + 0.5) / 9);
-        if (t >= p * 10s && t < (p + 1) * 10s) s.observe(at(t), 1.0);
+        if (t >= p * 10s && t < (p + 1) * 10s) s.observe(instant(t), 1.0);
       }
     }
     std::int64_t const second = losses == 9 ? 2 : 1;
@@ -157,8 +157,8 @@ TEST_CASE("rate_search: what tells nothing does not step up (rules §5)") {
     rates tried;
     int n = 0;
     for (int p = 0; p < 8; ++p) {
-      tried.push_back(s.checkpoint(at(p * 10s)));
-      for (int i = 0; i < 5; ++i) s.observe(at(p * 10s + 1s + i * 2s), loss(n++));
+      tried.push_back(s.checkpoint(instant(p * 10s)));
+      for (int i = 0; i < 5; ++i) s.observe(instant(p * 10s + 1s + i * 2s), loss(n++));
     }
     return tried;
   };
@@ -178,10 +178,10 @@ TEST_CASE("rate_search: a step up that nothing is known of goes back to the last
   training model([](std::int64_t rate) { return rate == 1 ? 0.02 : 0.2; });
   rates tried;
   for (int p = 0; p < 8; ++p) {
-    tried.push_back(s.checkpoint(at(p * 10s)));
+    tried.push_back(s.checkpoint(instant(p * 10s)));
     for (int i = 0; i < 5 && p < 4; ++i) {
       duration const t = p * 10s + 1s + i * 2s;
-      s.observe(at(t), model.loss(t, s.rate()));
+      s.observe(instant(t), model.loss(t, s.rate()));
     }
   }
   CHECK(tried == rates{1, 1, 2, 2, 3, 3, 2, 2});
@@ -191,42 +191,42 @@ TEST_CASE("rate_search: it wants a loss in the middle of each slot, and none whi
           "kept") {
   rate_search s(usual);
   CHECK(s.next_sample() == time_point::max());  // before the run has begun
-  (void)s.checkpoint(at(100s));
+  (void)s.checkpoint(instant(100s));
   for (int i = 0; i < 9; ++i) {
-    time_point const expected = at(100s + stretch(20s, (i + 0.5) / 9));
+    time_point const expected = instant(100s + stretch(20s, (i + 0.5) / 9));
     CHECK(s.next_sample() == expected);
     s.observe(expected, 1.0);
   }
   CHECK(s.next_sample() == time_point::max());
-  (void)s.checkpoint(at(110s));
+  (void)s.checkpoint(instant(110s));
   CHECK(s.next_sample() == time_point::max());
-  (void)s.checkpoint(at(120s));
-  CHECK(s.next_sample() == at(120s + stretch(20s, 0.5 / 9)));
-  (void)s.checkpoint(at(130s));
-  (void)s.checkpoint(at(140s));
+  (void)s.checkpoint(instant(120s));
+  CHECK(s.next_sample() == instant(120s + stretch(20s, 0.5 / 9)));
+  (void)s.checkpoint(instant(130s));
+  (void)s.checkpoint(instant(140s));
   CHECK(s.rate() == 1);
   CHECK(s.next_sample() == time_point::max());
-  s.observe(at(145s), 1.0);
+  s.observe(instant(145s), 1.0);
   CHECK(s.next_sample() == time_point::max());
 }
 
 TEST_CASE("rate_search: who evaluates late leaves slots out") {
   rate_search s(usual);
-  (void)s.checkpoint(at(0s));
-  s.observe(at(stretch(20s, 4.7 / 9)), 1.0);
-  CHECK(s.next_sample() == at(stretch(20s, 5.5 / 9)));
-  s.observe(at(stretch(20s, 1.5 / 9)), 1.0);  // overtaken
-  CHECK(s.next_sample() == at(stretch(20s, 5.5 / 9)));
+  (void)s.checkpoint(instant(0s));
+  s.observe(instant(stretch(20s, 4.7 / 9)), 1.0);
+  CHECK(s.next_sample() == instant(stretch(20s, 5.5 / 9)));
+  s.observe(instant(stretch(20s, 1.5 / 9)), 1.0);  // overtaken
+  CHECK(s.next_sample() == instant(stretch(20s, 5.5 / 9)));
 }
 
 TEST_CASE("rate_search: a loss that is no number is not asked for again at once: that would never "
           "end") {
   for (double const loss : {not_a_number, std::numeric_limits<double>::infinity()}) {
     rate_search s(usual);
-    (void)s.checkpoint(at(0s));
+    (void)s.checkpoint(instant(0s));
     for (int i = 0; i < 9; ++i) {
       time_point const asked = s.next_sample();
-      REQUIRE(asked < at(20s));
+      REQUIRE(asked < instant(20s));
       s.observe(asked, loss);
       REQUIRE(asked < s.next_sample());
     }
@@ -242,11 +242,11 @@ TEST_CASE("rate_search: however short the slots are, the next sample moves on") 
                    .first_rate = 1,
                    .samples = 9});
     for (int p = 0; p < 2; ++p) {
-      (void)s.checkpoint(at(p * probe));
+      (void)s.checkpoint(instant(p * probe));
       int asked = 0;
-      while (s.next_sample() < at((p + 1) * probe)) {
+      while (s.next_sample() < instant((p + 1) * probe)) {
         time_point const t = s.next_sample();
-        REQUIRE(at(p * probe) <= t);
+        REQUIRE(instant(p * probe) <= t);
         s.observe(t, 1.0);
         REQUIRE(t < s.next_sample());
         ++asked;
@@ -264,15 +264,15 @@ TEST_CASE("rate_search: losses that fall into one slot are averaged") {
     rates all;
     int n = 0;
     for (int p = 0; p < 10; ++p) {
-      all.push_back(s.checkpoint(at(p * 10s)));
+      all.push_back(s.checkpoint(instant(p * 10s)));
       for (int slot = 0; slot < 9; ++slot) {
         duration const middle = p / 2 * 20s + stretch(20s, (slot + 0.5) / 9);
         if (middle < p * 10s || middle >= (p + 1) * 10s) continue;
         double const right = model.loss(middle, s.rate());
         double const off = n++ % 2 == 0 ? 0.9 : -0.9;
-        for (int i = 0; i < 4; ++i) s.observe(at(middle), right + off);
+        for (int i = 0; i < 4; ++i) s.observe(instant(middle), right + off);
         if (both)
-          for (int i = 0; i < 4; ++i) s.observe(at(middle), right - off);
+          for (int i = 0; i < 4; ++i) s.observe(instant(middle), right - off);
       }
     }
     return all;
@@ -288,16 +288,16 @@ TEST_CASE("rate_search: so are their times") {
   training model([](std::int64_t) { return 0.05; });
   rates tried;
   for (int p = 0; p < 6; ++p) {
-    tried.push_back(s.checkpoint(at(p * 10s)));
+    tried.push_back(s.checkpoint(instant(p * 10s)));
     for (int slot = 0; slot < 9; ++slot) {
       auto const moment = [&](double place) {
         return p / 2 * 20s + stretch(20s, (slot + place) / 9);
       };
       duration const late = moment(0.95);
       if (late < p * 10s || late >= (p + 1) * 10s) continue;
-      if (p / 2 == 1 && slot >= 5) s.observe(at(moment(0.05)), model.loss(moment(0.05), 2));
+      if (p / 2 == 1 && slot >= 5) s.observe(instant(moment(0.05)), model.loss(moment(0.05), 2));
       double const loss = model.loss(late, 2);
-      for (int i = 0; i < 20; ++i) s.observe(at(late), loss);
+      for (int i = 0; i < 20; ++i) s.observe(instant(late), loss);
     }
   }
   CHECK(tried == rates{1, 1, 2, 2, 1, 1});
@@ -309,13 +309,13 @@ TEST_CASE("rate_search: a loss of the probe before, or from after the probe, cou
     training model(peak_at(2));
     rates all;
     for (int p = 0; p < 10; ++p) {
-      all.push_back(s.checkpoint(at(p * 10s)));
+      all.push_back(s.checkpoint(instant(p * 10s)));
       for (int i = 0; i < 5; ++i) {
         duration const t = p * 10s + 1s + i * 2s;
-        s.observe(at(t), model.loss(t, s.rate()));
+        s.observe(instant(t), model.loss(t, s.rate()));
         if (!disturbed) continue;
-        s.observe(at(p / 2 * 20s - 1ns), 1e6);
-        s.observe(at(p / 2 * 20s + 20s), 1e6);
+        s.observe(instant(p / 2 * 20s - 1ns), 1e6);
+        s.observe(instant(p / 2 * 20s + 20s), 1e6);
         s.observe(time_point::max(), 1e6);
         s.observe(time_point::min(), 1e6);
       }
@@ -329,26 +329,26 @@ TEST_CASE("rate_search: a loss of the probe before, or from after the probe, cou
 TEST_CASE("rate_search: what was heard while a rate was kept does not count in the next epoch") {
   rate_search s(usual);
   (void)evaluated(s, peak_at(1), 5);
-  for (int i = 0; i < 50; ++i) s.observe(at(50s + i * 1s), 1e9);
-  (void)s.checkpoint(at(100s));
-  CHECK(s.next_sample() == at(100s + stretch(20s, 0.5 / 9)));
+  for (int i = 0; i < 50; ++i) s.observe(instant(50s + i * 1s), 1e9);
+  (void)s.checkpoint(instant(100s));
+  CHECK(s.next_sample() == instant(100s + stretch(20s, 0.5 / 9)));
 }
 
 TEST_CASE("rate_search: a checkpoint that comes late ends the probe then") {
   rate_search s(usual);
   auto const probe_from = [&](duration t) {
-    for (int i = 0; i < 9; ++i) s.observe(at(t + stretch(20s, (i + 0.5) / 9)), 1.0);
+    for (int i = 0; i < 9; ++i) s.observe(instant(t + stretch(20s, (i + 0.5) / 9)), 1.0);
   };
-  CHECK(s.checkpoint(at(0s)) == 1);
+  CHECK(s.checkpoint(instant(0s)) == 1);
   probe_from(0s);
-  CHECK(s.checkpoint(at(30s)) == 2);  // that of 20 s was missed
+  CHECK(s.checkpoint(instant(30s)) == 2);  // that of 20 s was missed
   probe_from(30s);
-  CHECK(s.checkpoint(at(40s)) == 2);
-  CHECK(s.checkpoint(at(50s)) == 1);
-  CHECK(s.checkpoint(at(250s)) == 1);  // an epoch began meanwhile
+  CHECK(s.checkpoint(instant(40s)) == 2);
+  CHECK(s.checkpoint(instant(50s)) == 1);
+  CHECK(s.checkpoint(instant(250s)) == 1);  // an epoch began meanwhile
   probe_from(250s);
-  CHECK(s.checkpoint(at(260s)) == 1);
-  CHECK(s.checkpoint(at(270s)) == 2);
+  CHECK(s.checkpoint(instant(260s)) == 1);
+  CHECK(s.checkpoint(instant(270s)) == 2);
 }
 
 TEST_CASE("rate_search: an epoch of two probes only compares nothing") {
@@ -365,7 +365,7 @@ TEST_CASE("rate_search: its decisions are on record, with the reasons") {
   (void)evaluated(s, peak_at(2), 11);
   REQUIRE(s.changes().size() == 5);
   auto const check = [&](std::size_t i, duration t, std::int64_t rate, std::string const& why) {
-    CHECK(s.changes()[i].at == at(t));
+    CHECK(s.changes()[i].at == instant(t));
     CHECK(s.changes()[i].value == rate);
     CHECK(s.changes()[i].reason == why);
   };
@@ -376,7 +376,7 @@ TEST_CASE("rate_search: its decisions are on record, with the reasons") {
   check(4, 100s, 1, "an epoch begins");
 
   rate_search in_the_dark(usual);
-  for (int p = 0; p < 5; ++p) (void)in_the_dark.checkpoint(at(p * 10s));
+  for (int p = 0; p < 5; ++p) (void)in_the_dark.checkpoint(instant(p * 10s));
   REQUIRE(in_the_dark.changes().size() == 2);
   CHECK(in_the_dark.changes()[1].reason == std::string("too few losses are known"));
   CHECK(in_the_dark.changes()[1].value == 1);
@@ -389,11 +389,11 @@ TEST_CASE("rate_search: a run that begins at another time goes the same way") {
 
 TEST_CASE("rate_search: without a search the first rate holds throughout") {
   rate_search s({.check_period = 7s, .first_rate = 4, .search = false, .samples = 0});
-  for (int p = 0; p < 500; ++p) CHECK(s.checkpoint(at(p * 7s)) == 4);
+  for (int p = 0; p < 500; ++p) CHECK(s.checkpoint(instant(p * 7s)) == 4);
   CHECK(s.next_sample() == time_point::max());
-  s.observe(at(3600s), 1.0);
+  s.observe(instant(3600s), 1.0);
   REQUIRE(s.changes().size() == 1);
-  CHECK(s.changes()[0].at == at(0s));
+  CHECK(s.changes()[0].at == instant(0s));
   CHECK(s.changes()[0].value == 4);
 }
 
