@@ -120,7 +120,7 @@ named<table_codec> codecs() {
 }
 
 enum class kept { dense, sparse, versions };
-constexpr std::size_t rows = 5;
+constexpr std::size_t table_rows = 5;
 
 /// A protocol of six parts on a kind of table, whose values go over wires in some way.
 struct combination {
@@ -259,7 +259,7 @@ class witness {
   std::map<clock_index, std::vector<double>> at_;
 };
 
-struct ending {
+struct combined_ending {
   std::vector<double> w;
   run_report report;
   std::uint64_t steps = 0;  ///< that were begun and, but for a worker's last one, finished
@@ -268,20 +268,20 @@ struct ending {
 
 /// Workers move the parameters to 1; each step adds 1 to the last row.
 template <class Table>
-ending train(combination const& c, testing::schedule const& s, Table table) {
+combined_ending train(combination const& c, testing::schedule const& s, Table table) {
   cluster group{simulated{.workers = s.workers, .servers = s.servers, .scenario = s.scenario}, c.protocol,
                 std::move(table)};
-  ending end;
+  combined_ending end;
   witness sees(c, s);
   end.report = group.run([&](auto& worker) {
     std::vector<key> keys;
-    for (std::size_t i = 0; i < rows; ++i) keys.push_back(key{i});
-    std::vector<double> w(rows), delta(rows, 1);
+    for (std::size_t i = 0; i < table_rows; ++i) keys.push_back(key{i});
+    std::vector<double> w(table_rows), delta(table_rows, 1);
     sees.begins(worker);
     for (std::int64_t i = 0; i < s.manners[worker.rank()].clocks; ++i) {
       worker.pull(keys, w);
       sees.reads(worker.rank(), w);
-      for (std::size_t j = 0; j + 1 < rows; ++j) delta[j] = 0.1 * (1 - w[j]);
+      for (std::size_t j = 0; j + 1 < table_rows; ++j) delta[j] = 0.1 * (1 - w[j]);
       worker.push(keys, delta);
       ++end.steps;
       if (c.protocol.filter && i + 1 == s.manners[worker.rank()].clocks) break;  // its last commit carries nothing
@@ -296,16 +296,16 @@ ending train(combination const& c, testing::schedule const& s, Table table) {
   return end;
 }
 
-ending train(combination const& c, testing::schedule const& s) {
+combined_ending train(combination const& c, testing::schedule const& s) {
   switch (c.how) {
     case kept::dense:
-      return train(c, s, dense<double>{.rows = rows, .codec = c.codec});
+      return train(c, s, dense<double>{.rows = table_rows, .codec = c.codec});
     case kept::sparse:
-      return train(c, s, sparse<double>{.rows = rows, .codec = c.codec});
+      return train(c, s, sparse<double>{.rows = table_rows, .codec = c.codec});
     case kept::versions:
       break;
   }
-  dense<double> base{.rows = rows, .codec = c.codec};
+  dense<double> base{.rows = table_rows, .codec = c.codec};
   if (c.protocol.filter) base.filter.threshold = 0;  // that of the table is on unless something is said
   return train(c, s, multi_version{base});
 }
@@ -320,7 +320,7 @@ std::optional<double> weight_of_all(combination const& c, testing::schedule cons
 }
 
 /// What is wrong with what a run ends with, or nothing.
-std::string trouble_of(ending const& end, combination const& c, testing::schedule const& s) {
+std::string trouble_of(combined_ending const& end, combination const& c, testing::schedule const& s) {
   for (double const w : end.w)
     if (!std::isfinite(w)) return "ends with parameters that are not finite";
   if (end.report.elapsed > std::chrono::minutes(10)) return "takes long";
@@ -335,7 +335,7 @@ std::string trouble_of(ending const& end, combination const& c, testing::schedul
 std::string trouble(combination const& c, testing::schedule const& s, std::pair<std::uint64_t, std::uint64_t>& count) {
   bool const sensible = makes_sense(c, s.servers);
   try {
-    ending const end = train(c, s);
+    combined_ending const end = train(c, s);
     ++count.first;
     return sensible ? trouble_of(end, c, s) : "runs, though it means nothing";
   } catch (option_error const& e) {

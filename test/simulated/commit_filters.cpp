@@ -28,7 +28,7 @@ using namespace rubato;
 
 namespace {
 
-constexpr std::size_t rows = 9, width = 2, elements = rows * width;
+constexpr std::size_t filtered_rows = 9, width = 2, elements = filtered_rows * width;
 
 /// Runs `check(random, schedule)` for many seeds.
 template <class Check>
@@ -48,7 +48,7 @@ template <class P>
 auto cluster_of(P const& protocol, testing::schedule const& s, std::span<double const> init) {
   return cluster{simulated{.workers = s.workers, .servers = s.servers, .scenario = s.scenario}, protocol,
                  dense<double, merge_of_protocol, testing::scattered>{
-                     .rows = rows, .width = width, .init = init, .partition = {s.seed}}};
+                     .rows = filtered_rows, .width = width, .init = init, .partition = {s.seed}}};
 }
 
 /// Sums of these are exact, in any order.
@@ -60,7 +60,7 @@ void move_somewhere(Worker& worker, test::filter_watch::worker& seen, random_str
                     std::vector<double>& pushed) {
   std::vector<double> values(elements);
   std::vector<key> some;
-  for (std::uint64_t k = 0; k < rows; ++k)
+  for (std::uint64_t k = 0; k < filtered_rows; ++k)
     if (random.chance(0.4)) some.push_back(key{k});
   auto const on_some = [&](std::vector<double>& to, auto add) {
     for (std::size_t i = 0; i < some.size() * width; ++i)
@@ -93,7 +93,7 @@ TEST_CASE("Gaia: what is not sent is not above the bound, and what is sent and c
           "[simulated][filter]") {
   std::uint64_t kept = 0, sent = 0;
   for_each_schedule(200, true, [&](random_stream& random, testing::schedule const& s) {
-    auto const watch = std::make_shared<test::filter_watch>(s.workers, rows, width);
+    auto const watch = std::make_shared<test::filter_watch>(s.workers, filtered_rows, width);
     double const v = random.chance(0.2) ? 0 : random.uniform();
     watch->on_send = [&](filter_point at, std::size_t e, double before, double goes, double stays) {
       watch->expect(goes + stays == before && (goes == 0 || stays == 0), "an entry is sent in part");
@@ -127,7 +127,7 @@ TEST_CASE("Streaming DiLoCo: each row is sent once in H steps, workers agree on 
           "and no other row moves",
           "[simulated][filter]") {
   for_each_schedule(200, false, [&](random_stream& random, testing::schedule const& s) {
-    auto const watch = std::make_shared<test::filter_watch>(s.workers, rows, width);
+    auto const watch = std::make_shared<test::filter_watch>(s.workers, filtered_rows, width);
     std::int64_t const fragments = 1 + static_cast<std::int64_t>(random.below(5));
     std::int64_t const steps = fragments + static_cast<std::int64_t>(random.below(7));
     std::map<std::pair<std::uint64_t, std::uint32_t>, std::int64_t> sent_at;  // by row and worker, in local steps
@@ -178,7 +178,7 @@ TEST_CASE("LAG: servers step with the mean of what the workers have sent last, w
           "[simulated][filter]") {
   std::uint64_t uploads = 0, left_out = 0;
   for_each_schedule(200, false, [&](random_stream& random, testing::schedule const& s) {
-    auto const watch = std::make_shared<test::filter_watch>(s.workers, rows, width);
+    auto const watch = std::make_shared<test::filter_watch>(s.workers, filtered_rows, width);
     std::vector<std::vector<double>> last(s.workers, std::vector<double>(elements));  // the updates that were sent
     watch->on_send = [&](filter_point at, std::size_t e, double before, double goes, double stays) {
       watch->expect(stays == 0, "something is carried");
@@ -220,7 +220,7 @@ TEST_CASE("LAG: servers step with the mean of what the workers have sent last, w
     auto const end = c.parameters();
     for (std::size_t e = 0; e < elements; ++e)
       REQUIRE(std::abs(end[e] - reads[clocks - 1][e] - means[clocks - 1][e]) < 1e-9);
-    watch->all.assign(s.workers, test::filter_watch(1, rows, width).all.front());
+    watch->all.assign(s.workers, test::filter_watch(1, filtered_rows, width).all.front());
     for (auto& of_worker : last) of_worker.assign(elements, 0);
     c.run([](auto& worker) {  // nothing goes on from the run before
       worker.push(std::vector<double>(elements));
