@@ -28,7 +28,7 @@ using test::whole;
 namespace {
 
 using doubles = std::vector<double>;
-using numbers = std::vector<std::uint64_t>;
+using row_list = std::vector<std::uint64_t>;
 
 /// The shortest store: all rows in one array, which nobody shares.
 struct plain_store {
@@ -93,7 +93,7 @@ struct plain_map {
                              : std::copy_n(at->second.data(), width, out);
     }
   }
-  void collect(numbers& keys, doubles& values) const {
+  void collect(row_list& keys, doubles& values) const {
     for (auto const& [k, row] : rows) {
       keys.push_back(k);
       values.insert(values.end(), row.begin(), row.end());
@@ -141,7 +141,7 @@ struct sensitive_store : plain_store {
 };
 static_assert(sharing_store<sensitive_store> && !concurrent_store<sensitive_store>);
 
-doubles read(table_host const& host, numbers const& rows, std::size_t width,
+doubles read(table_host const& host, row_list const& rows, std::size_t width,
              table_view const& seen = {}) {
   doubles out(rows.size() * width, 77.0);
   host.read(rows, reinterpret_cast<std::byte*>(out.data()), seen);
@@ -155,7 +155,7 @@ doubles row_values_of(table_state const& s) {
   auto const* const from = s.chunk(0).as<double>();
   return {from, from + s.chunk(0).size<double>()};
 }
-numbers keys_of(table_state const& s) { return {s.keys().begin(), s.keys().end()}; }
+row_list keys_in(table_state const& s) { return {s.keys().begin(), s.keys().end()}; }
 
 }  // namespace
 
@@ -223,7 +223,7 @@ TEST_CASE("store_host: cleared it is as new: rows, velocity and touched rows; wh
   sparse.clear();
   table_state touched;
   sparse.snapshot(touched, {});
-  CHECK(keys_of(touched).empty());
+  CHECK(keys_in(touched).empty());
 }
 
 TEST_CASE("store_host: a server without rows has no chunks") {
@@ -241,7 +241,7 @@ TEMPLATE_TEST_CASE("store_host: touched rows are told by ascending key", "", pla
   fold(host, keyed<double>({40, 3}, {5, 6, 7, 8}), 2.0);
   table_state state;
   host.snapshot(state, {});
-  CHECK(keys_of(state) == numbers{3, 40, 900});
+  CHECK(keys_in(state) == row_list{3, 40, 900});
   CHECK(row_values_of(state) == doubles{17, 20, 10, 12, 1, 2});
   CHECK(read(host, {40, 41}, 2) == doubles{10, 12, 0, 0});
   CHECK(host.chunks() == 0);
@@ -263,7 +263,7 @@ TEST_CASE("store_host: commits that are held back are read on top, in order, and
   open.assign(keyed<double>({2}, {30}));
   table_state touched;
   open.snapshot(touched, seen);
-  CHECK(keys_of(touched) == numbers{0, 2});
+  CHECK(keys_in(touched) == row_list{0, 2});
   CHECK(row_values_of(touched) == doubles{4, 36});
   CHECK(read(open, {0, 1, 2}, 1, seen) == doubles{4, 0, 36});
   CHECK(read(open, {0, 2}, 1) == doubles{0, 30});
