@@ -6,7 +6,7 @@
 
 using namespace rubato;
 using Catch::Contains;
-using bytes = std::array<std::byte, wire::frame_header_size>;
+using header_bytes = std::array<std::byte, wire::frame_header_size>;
 
 namespace {
 
@@ -22,8 +22,8 @@ wire::frame_header example() {
   return h;
 }
 
-bytes encoded(wire::frame_header const& h) {
-  bytes out;
+header_bytes encoded(wire::frame_header const& h) {
+  header_bytes out;
   wire::encode(h, out);
   return out;
 }
