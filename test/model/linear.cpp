@@ -30,7 +30,7 @@ rd::dataset toy() {
 }
 
 template <class Real>
-std::vector<Real> random_weights(std::size_t size, std::uint64_t seed, double scale = 1) {
+std::vector<Real> normal_weights(std::size_t size, std::uint64_t seed, double scale = 1) {
   rubato::random_stream random(seed);
   std::vector<Real> w(size);
   for (Real& x : w) x = static_cast<Real>(scale * random.normal());
@@ -38,7 +38,7 @@ std::vector<Real> random_weights(std::size_t size, std::uint64_t seed, double sc
 }
 
 /// The hinge has no gradient at margin 1: finite differences are meaningless across it.
-bool near_a_kink(rd::dataset_view rows, std::vector<double> const& w) {
+bool near_the_hinge(rd::dataset_view rows, std::vector<double> const& w) {
   return std::ranges::any_of(rows, [&](rd::example row) {
     double score = 0;
     for (std::size_t k = 0; k < row.indices.size(); ++k) {
@@ -100,15 +100,15 @@ TEST_CASE("gradients agree with finite differences", "[model]") {
   rd::dataset const data = rd::make_synthetic({.rows = 60, .features = 25, .nonzeros_per_row = 6});
   double const l2 = GENERATE(0.0, 0.3);
   auto const seed = GENERATE(range(std::uint64_t{1}, std::uint64_t{9}));
-  auto const w = random_weights<double>(data.features(), seed, 2);
+  auto const w = normal_weights<double>(data.features(), seed, 2);
   check_gradient(rm::logistic_regression<double>{.l2 = l2}, data, w);
-  REQUIRE_FALSE(near_a_kink(data, w));
+  REQUIRE_FALSE(near_the_hinge(data, w));
   check_gradient(rm::support_vector_machine<double>{.l2 = l2}, data, w);
 }
 
 TEST_CASE("float gradients are the double ones, rounded", "[model]") {
   rd::dataset const data = rd::make_synthetic({.rows = 60, .features = 25, .nonzeros_per_row = 6});
-  auto const w = random_weights<float>(data.features(), 5);
+  auto const w = normal_weights<float>(data.features(), 5);
   std::vector<double> const wide(w.begin(), w.end());
   std::vector<float> gradient(w.size());
   std::vector<double> expected(w.size());
@@ -123,7 +123,7 @@ TEMPLATE_TEST_CASE("a local step is the gradient times -eta, whatever delta was"
                    rm::logistic_loss, rm::hinge_loss) {
   rd::dataset const data = rd::make_synthetic({.rows = 60, .features = 25, .nonzeros_per_row = 6});
   rm::linear_model<TestType, double> const model{.l2 = 0.2};
-  auto const w = random_weights<double>(data.features(), 3);
+  auto const w = normal_weights<double>(data.features(), 3);
   for (rd::dataset_view const batch : data.shard(1, 2).batches(rd::fraction{0.25})) {
     std::vector<double> gradient(w.size(), 77);
     std::vector<double> delta(w.size(), std::numeric_limits<double>::quiet_NaN());
@@ -139,7 +139,7 @@ TEMPLATE_TEST_CASE("a sparse step is the dense one on the touched coordinates", 
                    rm::logistic_loss, rm::hinge_loss) {
   rd::dataset const data = rd::make_synthetic({.rows = 12, .features = 400, .nonzeros_per_row = 9});
   rm::linear_model<TestType, float> const model{.l2 = 0.2};
-  auto const w = random_weights<float>(data.features(), 3);
+  auto const w = normal_weights<float>(data.features(), 3);
   std::vector<float> dense(w.size());
   model.local_step(data, 0.7, w, dense);
   std::vector<bool> touched(w.size());
@@ -225,7 +225,7 @@ TEMPLATE_TEST_CASE("plain gradient descent converges", "[model][numeric]", rm::l
   CHECK(reached < 0.85 * start);
   // A convex objective is at its minimum when no direction leads down any more.
   for (int direction = 0; direction < 50; ++direction) {
-    auto const d = random_weights<double>(w.size(), static_cast<std::uint64_t>(direction), 0.05);
+    auto const d = normal_weights<double>(w.size(), static_cast<std::uint64_t>(direction), 0.05);
     std::vector<double> other(w.size());
     std::ranges::transform(w, d, other.begin(), std::plus<>());
     REQUIRE(model.objective(data, other) > reached);

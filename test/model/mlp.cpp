@@ -49,7 +49,7 @@ rd::dataset one_row(float label, std::vector<float> const& values) {
 
 /// Biases, too, so that no unit sits on its kink.
 template <class Real>
-std::vector<Real> random_weights(rm::multilayer_perceptron<Real> const& net, std::uint64_t seed) {
+std::vector<Real> weights_off_kinks(rm::multilayer_perceptron<Real> const& net, std::uint64_t seed) {
   std::vector<Real> w = net.initial(seed);
   rubato::random_stream random(seed, 99);
   for (Real& x : w) x += static_cast<Real>(0.3 * random.normal());
@@ -116,7 +116,7 @@ TEST_CASE("the gradient of a network agrees with finite differences", "[model]")
   auto const seed = GENERATE(range(std::uint64_t{1}, std::uint64_t{6}));
   rm::multilayer_perceptron<double> const net(
       {.inputs = data.features() + 1, .hidden = hidden, .classes = 3, .l2 = l2});
-  std::vector<double> w = random_weights(net, seed), gradient(w.size());
+  std::vector<double> w = weights_off_kinks(net, seed), gradient(w.size());
   net.gradient(data, w, gradient);
   double const h = 1e-6;
   for (std::size_t j = 0; j < w.size(); ++j) {
@@ -133,7 +133,7 @@ TEST_CASE("the gradient of a network agrees with finite differences", "[model]")
 TEST_CASE("a batch's gradient is the mean of its rows'", "[model]") {
   rd::dataset const data = few_rows();
   rm::multilayer_perceptron<double> const net({.inputs = 7, .hidden = {5, 4}, .classes = 3});
-  auto const w = random_weights(net, 4);
+  auto const w = weights_off_kinks(net, 4);
   std::vector<double> whole(w.size()), one(w.size()), mean(w.size());
   net.gradient(data, w, whole);
   for (rd::dataset_view const row : data.rows().batches(1)) {
@@ -148,7 +148,7 @@ TEST_CASE("a float network's gradient is the double one, rounded", "[model]") {
   rm::perceptron_options const shape{.inputs = 7, .hidden = {5}, .classes = 3, .l2 = 0.1};
   rm::multilayer_perceptron<float> const narrow(shape);
   rm::multilayer_perceptron<double> const wide(shape);
-  auto const w = random_weights(narrow, 5);
+  auto const w = weights_off_kinks(narrow, 5);
   std::vector<double> const wide_w(w.begin(), w.end());
   std::vector<float> gradient(w.size());
   std::vector<double> expected(w.size());
