@@ -20,17 +20,17 @@ using Catch::Contains;
 
 namespace {
 
-using keys = std::vector<std::uint64_t>;
+using first_keys = std::vector<std::uint64_t>;
 
 /// As the class's comment says it: the one whose range the key is in.
-std::uint32_t searched(keys const& first, std::uint64_t k) {
+std::uint32_t searched(first_keys const& first, std::uint64_t k) {
   for (std::size_t s = 0; s + 1 < first.size(); ++s)
     if (first[s] <= k && k < first[s + 1]) return static_cast<std::uint32_t>(s);
   return static_cast<std::uint32_t>(first.size() - 1);
 }
 
-keys random_ranges(std::mt19937_64& random, std::uint64_t below) {
-  keys first(1 + random() % 9);
+first_keys random_ranges(std::mt19937_64& random, std::uint64_t below) {
+  first_keys first(1 + random() % 9);
   for (std::uint64_t& k : first) k = random() % below;
   first[0] = 0;
   std::ranges::sort(first);
@@ -66,7 +66,7 @@ TEST_CASE("key_ranges: of random ranges every key is in the one that a search fi
     INFO(test::repeat_by(seed));
     std::mt19937_64 random(seed);
     std::uint64_t const rows = 1 + random() % 300;
-    keys const first = random_ranges(random, rows + 5);
+    first_keys const first = random_ranges(random, rows + 5);
     key_ranges const p(first);
     auto const servers = static_cast<std::uint32_t>(first.size());
     layout const where(p, {rows, servers});
@@ -74,7 +74,7 @@ TEST_CASE("key_ranges: of random ranges every key is in the one that a search fi
       REQUIRE(p.server_of(key{k}, {rows, servers}).value() == searched(first, k));
       REQUIRE(where.locate(key{k}).server.value() == searched(first, k));
     }
-    keys const wide = random_ranges(random, ~std::uint64_t{0});
+    first_keys const wide = random_ranges(random, ~std::uint64_t{0});
     for (int n = 0; n < 50; ++n) {
       std::uint64_t const k = n % 2 == 0 ? random() : wide[random() % wide.size()] - random() % 2;
       REQUIRE(key_ranges(wide).server_of(key{k}, {0, static_cast<std::uint32_t>(wide.size())}).value() ==
@@ -84,8 +84,8 @@ TEST_CASE("key_ranges: of random ranges every key is in the one that a search fi
 }
 
 TEST_CASE("key_ranges: what cannot be meant is an option_error that says what was expected") {
-  CHECK_THROWS_AS(key_ranges(keys{}), option_error);
-  CHECK_THROWS_WITH(key_ranges(keys{}), Contains("no ranges"));
+  CHECK_THROWS_AS(key_ranges(first_keys{}), option_error);
+  CHECK_THROWS_WITH(key_ranges(first_keys{}), Contains("no ranges"));
   CHECK_THROWS_AS(key_ranges({3, 10}), option_error);
   CHECK_THROWS_WITH(key_ranges({3, 10}), Contains("the first range begins at key 3, expected 0"));
   CHECK_THROWS_AS(key_ranges({0, 10, 9}), option_error);
