@@ -126,7 +126,7 @@ class topics final : public application {
   double first_loss_ = 0;
 };
 
-loaded_documents load(data_source const& from, std::uint64_t seed) {
+loaded_documents load_documents(data_source const& from, std::uint64_t seed) {
   if (!from.file.empty())
     return {data::read_bag_of_words(from.file), std::filesystem::path(from.file).filename().string()};
   return {data::make_synthetic_documents({.documents = from.rows.value_or(400), .words = from.features.value_or(1000),
@@ -138,7 +138,7 @@ loaded_documents load(data_source const& from, std::uint64_t seed) {
 }  // namespace
 
 std::unique_ptr<application const> make_topics(application_options const& options, data_source const& from) {
-  return std::make_unique<topics>(options, load(from, options.seed));
+  return std::make_unique<topics>(options, load_documents(from, options.seed));
 }
 
 }  // namespace rubato::bench

@@ -24,7 +24,7 @@ void on_worker(benchmark::State& state, F measure) {
 }
 
 /// A walk over all rows in no order that a prefetcher knows.
-class walk {
+class walk_over_all {
  public:
   std::array<key, 1> next() noexcept {
     at_ = (at_ * 5 + 12345) % rows_count;
@@ -38,7 +38,7 @@ class walk {
 template <std::size_t Table>
 void bench_pull(benchmark::State& state) {
   on_worker(state, [](benchmark::State& s, auto& worker) {
-    walk rows;
+    walk_over_all rows;
     std::array<float, 1> out{};
     int n = 0;
     for (auto _ : s) {
@@ -56,7 +56,7 @@ void bench_pull(benchmark::State& state) {
 template <std::size_t Table>
 void bench_push(benchmark::State& state) {
   on_worker(state, [](benchmark::State& s, auto& worker) {
-    walk rows;
+    walk_over_all rows;
     std::array<float, 1> const one{1.0F};
     int n = 0;
     for (auto _ : s) {
@@ -73,7 +73,7 @@ void bench_push(benchmark::State& state) {
 /// A clock that changes one row: read it, change it, commit.
 void bench_clock(benchmark::State& state) {
   on_worker(state, [](benchmark::State& s, auto& worker) {
-    walk rows;
+    walk_over_all rows;
     std::array<float, 1> out{};
     std::array<float, 1> const one{1.0F};
     for (auto _ : s) {

@@ -19,7 +19,7 @@ namespace {
 using namespace aaai20;
 
 constexpr std::array commit_rates = {1, 2, 3, 4, 6, 8, 12, 16, 24};
-constexpr std::array momenta = {0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99};
+constexpr std::array momenta_swept = {0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99};
 
 void run_cluster(char const* title, material& data, setting const& s,
                  reproduce_options const& options) {
@@ -53,7 +53,7 @@ void run_momenta(material& data, reproduce_options const& options) {
   experiment e(data, one_one_three(), options);
   double const rate = e.tuned_rate(e.choice("bsp"));
   std::vector<outcome> all;
-  for (double const mu : momenta) {
+  for (double const mu : momenta_swept) {
     e.here.with.global_momentum = mu;
     all.push_back(e.measure(e.choice("bsp"), rate));
     all.back().label = fmt::format("momentum {}", mu);

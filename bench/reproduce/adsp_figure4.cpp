@@ -42,7 +42,7 @@ double fall_per_step(outcome const& o) {
   return (r.curve.front().loss - r.target.value_or(0)) / o.steps() * 1000;
 }
 
-void judge(std::vector<outcome> const& all) {
+void judge_speedups(std::vector<outcome> const& all) {
   claims said;
   outcome const& adsp = all[rivals.size()];
   // It agrees with a percentage where ours is three quarters of it or more.
@@ -96,7 +96,7 @@ void reproduce_adsp_figure4(reproduce_options const& options) {
          rival && rivals[i].paper > 0 ? fmt::format("-{:.0f}%", 100 * rivals[i].paper) : ""});
   }
   fmt::print("{}", table_of(all, {"implicit momentum", "ADSP's time", "paper"}, more).to_string());
-  judge(all);
+  judge_speedups(all);
 }
 
 }  // namespace rubato::bench

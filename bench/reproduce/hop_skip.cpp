@@ -17,7 +17,7 @@ namespace {
 
 using namespace asplos19;
 
-constexpr std::array names = {"hop", "hop_backup:1", "hop_skip:2", "hop_skip:10"};
+constexpr std::array compared = {"hop", "hop_backup:1", "hop_skip:2", "hop_skip:10"};
 /// What an independent model of the same rules found, in units of work: the least and the most of several runs.
 constexpr std::array least_elsewhere = {3.92, 3.48, 1.75, 1.00};
 constexpr std::array greatest_elsewhere = {4.00, 4.00, 2.00, 1.02};
@@ -25,7 +25,7 @@ constexpr std::array greatest_elsewhere = {4.00, 4.00, 2.00, 1.02};
 /// The standard protocol without a straggler, then all with one.
 std::vector<outcome> run_all(task& t) {
   std::vector<outcome> all = {t.measure({}, "hop, no straggler")};
-  for (char const* const name : names)
+  for (char const* const name : compared)
     all.push_back(t.measure({.protocol = name, .slow = slowdown::straggler}));
   return all;
 }
@@ -66,9 +66,12 @@ void judge_convergence(std::string const& name, std::vector<outcome> const& all)
 
 std::vector<modelled> model_rows() {
   std::vector<modelled> rows;
-  for (std::size_t i = 0; i < names.size(); ++i)
+  for (std::size_t i = 0; i < compared.size(); ++i)
     rows.push_back(
-        {names[i], {.protocol = names[i], .slow = slowdown::straggler}, least_elsewhere[i], greatest_elsewhere[i]});
+        {compared[i],
+         {.protocol = compared[i], .slow = slowdown::straggler},
+         least_elsewhere[i],
+         greatest_elsewhere[i]});
   return rows;
 }
 

@@ -47,9 +47,9 @@ std::vector<std::int64_t> progress_of(rules const& p, progress_setting const& ho
 
 namespace {
 
-class model {
+class redrawing_model {
  public:
-  model(std::int64_t s, std::uint32_t count, double again, progress_setting const& how)
+  redrawing_model(std::int64_t s, std::uint32_t count, double again, progress_setting const& how)
       : s_(s), count_(count), again_(again), how_(how), random_(how.seed, 0x5a), steps_(how.workers),
         samples_(how.workers), waits_(how.workers, false) {
     for (std::size_t w = 0; w < steps_.size(); ++w) compute(w, 0);
@@ -115,7 +115,7 @@ class model {
 
 std::vector<std::int64_t> modelled_progress(std::int64_t s, std::uint32_t count, double again,
                                             progress_setting const& how) {
-  return model(s, count, again, how).run();
+  return redrawing_model(s, count, again, how).run();
 }
 
 spread spread_of(std::vector<std::int64_t> const& sorted) noexcept {

@@ -20,7 +20,7 @@ namespace rubato::bench {
 namespace {
 
 using namespace std::chrono_literals;
-using training_worker = worker<table_handle<double, true>>;
+using versioned_worker = worker<table_handle<double, true>>;
 
 /// Which update it is, numbered as 001 does but from 0.
 struct update_number {
@@ -119,7 +119,7 @@ struct recorded_revise : revise {
 static_assert(versioned_merge<recorded_revise>);
 
 /// The training body. Rows of the table beyond the features count the updates by worker.
-void train(training_worker& worker, regret_setting const& s, std::int64_t clocks, bool counts, run_record& record) {
+void train(versioned_worker& worker, regret_setting const& s, std::int64_t clocks, bool counts, run_record& record) {
   std::size_t const features = s.problem.features();
   std::vector<double> view(features + s.bound.workers), update(view.size());
   std::span<double const> const x(view.data(), features);
@@ -248,7 +248,7 @@ regret_run measure_regret(regret_setting const& s, rules protocol, update_weight
   }
   cluster c{simulated{.workers = s.bound.workers, .scenario = scenario_of(s)}, std::move(protocol),
             multi_version{dense<double>{.rows = features + s.bound.workers, .filter = {.threshold = 0.0}}}};
-  run_report const report = c.run([&](training_worker& worker) {
+  run_report const report = c.run([&](versioned_worker& worker) {
     train(worker, s, updates / s.bound.workers, weight == update_weight::one, record);
   });
   auto const weights = weights_of(record, weight, s.bound.workers);

@@ -26,7 +26,7 @@
 namespace rubato::bench {
 namespace {
 
-constexpr std::array<char const*, 6> protocols = {"bsp", "ssp:3", "ssp:10", "ssp:30", "ssp:100", "asp"};
+constexpr std::array<char const*, 6> protocols_swept = {"bsp", "ssp:3", "ssp:10", "ssp:30", "ssp:100", "asp"};
 constexpr std::size_t rows_evaluated = 5'000;
 constexpr std::uint64_t seeds = 10, tuning_seeds = 2;
 constexpr double batch = 0.005;
@@ -92,7 +92,8 @@ class experiment {
   }
   [[nodiscard]] std::vector<outcome> run_all() {
     std::vector<outcome> all;
-    for (protocol_choice const& p : parse_protocols(std::vector<std::string>(protocols.begin(), protocols.end()), {})) {
+    std::vector<std::string> const names(protocols_swept.begin(), protocols_swept.end());
+    for (protocol_choice const& p : parse_protocols(names, {})) {
       outcome o{.label = p.label(), .rate = tuned_rate(p), .runs = {}};
       for (std::uint64_t k = 0; k < seeds; ++k)
         o.runs.push_back(run(p, o.rate, options_.seed + tuning_seeds + k, {.at_target = true}));
