@@ -1,4 +1,4 @@
-# With RUBATO_UNITY, sources of a folder are compiled four at a time: they instantiate much the same. More would leave
+# With RUBATO_UNITY, sources of a folder are compiled eight at a time: they instantiate much the same. More would leave
 # a core idle.
 
 # rubato_unity_groups(<source>... [ALONE <source>...]): which ones. Names in their anonymous namespaces must then differ,
@@ -14,7 +14,7 @@ function(rubato_unity_groups)
       set(last ${folder})
       set(number 0)
     endif()
-    math(EXPR group "${number} / 4")
+    math(EXPR group "${number} / 8")
     math(EXPR number "${number} + 1")
     if(NOT source IN_LIST arg_ALONE)
       set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/${source} PROPERTIES UNITY_GROUP ${folder}_${group})
