@@ -356,11 +356,14 @@ TEST_CASE("stop() ends the run for all without an error", "[process]") {
 
 namespace {
 /// A run in which worker 1 has an option of its own.
-test::run_plan odd_run(test::words const& odd) {
-  auto plan = long_run("end", odd);
-  plan.settings["RUBATO_PATIENCE"] = "3";
-  plan.options.insert(plan.options.end(), {"--odd-rank", "1"});
-  return plan;
+test::vain_run odd_run(test::words const& odd) {
+  auto const plan = [odd](std::string const& patience) {
+    auto run = long_run("end", odd);
+    run.settings["RUBATO_PATIENCE"] = patience;
+    run.options.insert(run.options.end(), {"--odd-rank", "1"});
+    return run;
+  };
+  return {plan, {"2 of 3 workers"}};
 }
 
 void check_refused(test::process_run& run, std::string const& own, std::string const& others) {
@@ -375,26 +378,30 @@ void check_refused(test::process_run& run, std::string const& own, std::string c
 }  // namespace
 
 TEST_CASE("a program with other tables or another protocol is refused", "[process]") {
-  test::process_run tables(odd_run({"--odd-option", "--weights", "--odd-value", "501"}));
-  test::process_run protocol(odd_run({"--odd-option", "--protocol", "--odd-value", "asp"}));
-  check_refused(tables, "501 rows", "500 rows");
-  check_refused(protocol, "visibility: eager", "visibility: strict");
+  auto const runs = test::ended_runs({odd_run({"--odd-option", "--weights", "--odd-value", "501"}),
+                                      odd_run({"--odd-option", "--protocol", "--odd-value", "asp"})});
+  check_refused(*runs[0], "501 rows", "500 rows");
+  check_refused(*runs[1], "visibility: eager", "visibility: strict");
 }
 
 TEST_CASE("when processes are missing, all are told so in time", "[process]") {
   auto const missing = GENERATE("server", "worker");
-  auto plan = long_run("end");
-  plan.settings["RUBATO_PATIENCE"] = "3";
-  plan.own_settings = [missing](std::string const& role, std::uint32_t rank) {
-    // It looks for its run elsewhere.
-    return role == missing && rank == 1
-               ? test::variables{{"RUBATO_COORDINATOR", "unix:/nowhere"}, {"RUBATO_PATIENCE", "0.1"}}
-               : test::variables{};
+  auto const plan = [missing](std::string const& patience) {
+    auto some_miss = long_run("end");
+    some_miss.settings["RUBATO_PATIENCE"] = patience;
+    some_miss.own_settings = [missing](std::string const& role, std::uint32_t rank) {
+      // It looks for its run elsewhere.
+      return role == missing && rank == 1
+                 ? test::variables{{"RUBATO_COORDINATOR", "unix:/nowhere"}, {"RUBATO_PATIENCE", "0.1"}}
+                 : test::variables{};
+    };
+    return some_miss;
   };
-  test::process_run run(plan);
   std::string const expected =
       missing == std::string("server") ? "1 of 2 servers and 3 of 3 workers are here"
                                        : "2 of 2 servers and 2 of 3 workers are here";
+  auto const ended = test::ended_runs({{plan, {expected}}});
+  test::process_run& run = *ended.front();
   check_error(run.coordinator(), expected);
   check_error(run.worker(0), expected);
   check_error(run.worker(2), expected);

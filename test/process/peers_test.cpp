@@ -227,9 +227,13 @@ TEST_CASE("a peer that is killed before the first run is replaced", "[process][p
 }
 
 TEST_CASE("who is of another group does not get in", "[process][peers]") {
-  test::run_plan plan = peers_plan("hop", {"--odd-rank", "2", "--odd-option", "--size", "--odd-value", "999"});
-  plan.settings = {{"RUBATO_PATIENCE", "3"}};
-  test::process_run run(std::move(plan));
+  auto const plan = [](std::string const& patience) {
+    test::run_plan odd = peers_plan("hop", {"--odd-rank", "2", "--odd-option", "--size", "--odd-value", "999"});
+    odd.settings = {{"RUBATO_PATIENCE", patience}};
+    return odd;
+  };
+  auto const ended = test::ended_runs({{plan, {"the run waits for peer 2"}}});
+  test::process_run& run = *ended.front();
   check_error(run.worker(2), "it says \"parameters: 999 of float");
   for (std::size_t const i : {0u, 1u, 3u}) check_error(run.worker(i), "the run waits for peer 2");
   check_error(run.coordinator(), "the run waits for peer 2");

@@ -247,32 +247,38 @@ std::vector<odd_one> odd_certificates() {
 }
 
 /// A run that does not begin, since this process has keys of its own.
-test::run_plan odd_run(odd_one const& odd, std::string const& odd_role, std::uint32_t odd_rank) {
-  auto plan = small_run({{"RUBATO_PATIENCE", "2.5"}, {"RUBATO_RECONNECT", "1"}});
-  plan.own_settings = [=](std::string const& role, std::uint32_t rank) {
-    if (role != odd_role || rank != odd_rank) return odd.of_rest;
-    return both(odd.own, {{"RUBATO_PATIENCE", "2"}});
+test::vain_run odd_run(odd_one const& odd, std::string const& odd_role, std::uint32_t odd_rank,
+                       std::string const& missing) {
+  auto const plan = [=](std::string const& patience) {
+    auto run = small_run({{"RUBATO_PATIENCE", patience}, {"RUBATO_RECONNECT", "1"}});
+    std::string const less = std::to_string(0.8 * std::stod(patience));  // so that the others are there still
+    run.own_settings = [=](std::string const& role, std::uint32_t rank) {
+      if (role != odd_role || rank != odd_rank) return odd.of_rest;
+      return both(odd.own, {{"RUBATO_PATIENCE", less}});
+    };
+    return run;
   };
-  return plan;
+  return {plan, {missing, "refused: "}};
 }
+
+constexpr char const* without_a_worker = "2 of 2 servers and 1 of 2 workers are here";
 
 /// All end, and say that one worker is missing; it says why it is.
 void check_without(test::process_run& run, odd_one const& odd) {
   INFO(run.errors());
   check_error(run.worker(1), odd.says);
   CHECK_THAT(run.worker(1).errors(), Contains("the coordinator"));
-  std::string const missing = "2 of 2 servers and 1 of 2 workers are here";
+  std::string const missing = without_a_worker;
   check_error(run.coordinator(), missing);
   CHECK_THAT(run.coordinator().errors(), Contains("refused: ") && Contains(odd.rest_says));
   for (test::child* c : {&run.worker(0), &run.server(0), &run.server(1)}) check_error(*c, missing);
   for (std::size_t i = 0; i < workers; ++i) CHECK(run.worker(i).value("began").empty());
 }
 
-/// Side by side, for most of the time they wait.
 void check_all(std::vector<odd_one> const& all) {
-  std::vector<std::unique_ptr<test::process_run>> runs;
-  for (odd_one const& odd : all)
-    runs.push_back(std::make_unique<test::process_run>(odd_run(odd, "worker", 1)));
+  std::vector<test::vain_run> vain;
+  for (odd_one const& odd : all) vain.push_back(odd_run(odd, "worker", 1, without_a_worker));
+  auto const runs = test::ended_runs(vain);
   for (std::size_t i = 0; i < all.size(); ++i) {
     INFO(all[i].says);
     check_without(*runs[i], all[i]);
@@ -296,8 +302,9 @@ TEST_CASE("a worker whose certificate is not accepted takes no part", "[process]
 
 TEST_CASE("a server with another token takes no part", "[process][security]") {
   odd_one const odd{token("one"), token("other"), "the token is wrong", "refused: the token is wrong"};
-  test::process_run run(odd_run(odd, "server", 1));
   std::string const missing = "1 of 2 servers and 2 of 2 workers are here";
+  auto const ended = test::ended_runs({odd_run(odd, "server", 1, missing)});
+  test::process_run& run = *ended.front();
   INFO(run.errors());
   check_error(run.server(1), odd.says);
   check_error(run.coordinator(), missing);
