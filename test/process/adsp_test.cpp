@@ -40,8 +40,8 @@ test::run_plan endless(std::string const& protocol, std::string const& on_loss) 
 /// Held before its last steps.
 test::run_plan with_an_end(std::string const& protocol) {
   test::run_plan plan =
-      plan_of(protocol, "go-on", {"--pause", "1000", "--tells", "yes", "--steps", std::to_string(steps)});
-  plan.held_at = steps - 5;
+      plan_of(protocol, "go-on", {"--pause", "3000", "--tells", "yes", "--steps", std::to_string(steps)});
+  plan.held_at = steps - 50;
   return plan;
 }
 
@@ -101,6 +101,7 @@ TEST_CASE("the others go on without a killed worker, whatever the protocol", "[p
   test::process_run run(with_an_end(protocol));
   await_commits(run.worker(1), 1, 2);
   run.worker(1).send(SIGKILL);
+  test::await_loss(run);
   run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());

@@ -30,6 +30,13 @@ inline void check_error(child& c, std::string const& sentence) {
   CHECK_THAT(c.errors(), Catch::Contains("error: ") && Catch::Contains(sentence));
 }
 
+/// Waits until it is known that somebody was lost. A run that others end before has not gone on without it.
+inline void await_loss(process_run& run) {
+  bool const known = comes_true([&] { return run.coordinator().errors().find(" was lost") != std::string::npos; });
+  INFO(run.errors());
+  REQUIRE(known);
+}
+
 /// A run that does not begin, since somebody does not come in time.
 struct vain_run {
   std::function<run_plan(std::string const& seconds)> plan;  ///< with so much patience
@@ -45,7 +52,7 @@ inline std::vector<std::unique_ptr<process_run>> ended_runs(std::vector<vain_run
     std::string const said = runs[i]->coordinator().errors();
     return std::ranges::all_of(all[i].coordinator_says, [&](auto const& s) { return said.find(s) != said.npos; });
   };
-  for (char const* const seconds : {"2.5", "10", "40"}) {
+  for (char const* const seconds : {"2.5", "10", "30"}) {
     for (std::size_t i = 0; i < all.size(); ++i)
       if (!runs[i] || !is_told(i)) runs[i] = std::make_unique<process_run>(all[i].plan(seconds));
   }

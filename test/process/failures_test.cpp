@@ -100,6 +100,7 @@ TEST_CASE("a run goes on without a killed worker, and keeps what it had committe
   test::process_run run(short_run(150));
   await_clock(run.worker(1), 1, 20);
   run.worker(1).send(SIGKILL);
+  test::await_loss(run);
   run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
@@ -124,6 +125,7 @@ TEST_CASE("a run without the barrier goes on without a killed worker", "[process
   test::process_run run(plan);
   await_clock(run.worker(0), 0, 20);
   run.worker(0).send(SIGKILL);
+  test::await_loss(run);
   run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
@@ -141,6 +143,7 @@ TEST_CASE("a process of several threads that is killed is lost with all of them"
   test::process_run run(plan);
   await_clock(run.worker(1), 3, 20);
   run.worker(1).send(SIGKILL);
+  test::await_loss(run);
   run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
@@ -156,6 +159,7 @@ TEST_CASE("runs follow one another without a lost worker", "[process][loss]") {
   test::process_run run(short_run(100, {"--stages", "3"}));
   await_clock(run.worker(1), 1, 20);
   run.worker(1).send(SIGKILL);
+  test::await_loss(run);
   run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());
@@ -363,7 +367,7 @@ test::vain_run odd_run(test::words const& odd) {
     run.options.insert(run.options.end(), {"--odd-rank", "1"});
     return run;
   };
-  return {plan, {"2 of 3 workers"}};
+  return {plan, {"2 of 3 workers", "refused"}};
 }
 
 void check_refused(test::process_run& run, std::string const& own, std::string const& others) {

@@ -47,10 +47,10 @@ test::run_plan long_peers_plan(std::string const& protocol, std::int64_t iterati
   return plan;
 }
 
-/// One that is held in its last iteration, until a test has done what it does to a run under way.
+/// One that is held shortly before its end, until a test has done what it does to a run under way.
 test::run_plan held_peers_plan(std::string const& protocol, std::int64_t iterations) {
   test::run_plan plan = long_peers_plan(protocol, iterations);
-  plan.held_at = iterations - 1;
+  plan.held_at = iterations - 40;
   return plan;
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("who is of another group does not get in", "[process][peers]") {
     odd.settings = {{"RUBATO_PATIENCE", patience}};
     return odd;
   };
-  auto const ended = test::ended_runs({{plan, {"the run waits for peer 2"}}});
+  auto const ended = test::ended_runs({{plan, {"the run waits for peer 2", "refused"}}});
   test::process_run& run = *ended.front();
   check_error(run.worker(2), "it says \"parameters: 999 of float");
   for (std::size_t const i : {0u, 1u, 3u}) check_error(run.worker(i), "the run waits for peer 2");

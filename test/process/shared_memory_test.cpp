@@ -106,6 +106,7 @@ TEST_CASE("a run in shared memory goes on without a killed worker, and comes to 
   await_clock(run.worker(1), 1, 20);
   CHECK(shares_memory(run.worker(1)));
   run.worker(1).send(SIGKILL);
+  test::await_loss(run);
   run.let_go();
   std::string const failed = run.failures();
   INFO(run.errors());

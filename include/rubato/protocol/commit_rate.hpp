@@ -47,7 +47,8 @@ class commit_rate {
   /// Commits of the periods before of which the conductor had not heard, the overdue one included,
   /// take no time from those of the new period. Read to the letter, `Γ/quota` would have who is one
   /// behind commit more often than at the rate R, which a worker that is just able to keep R cannot:
-  /// it would fall two behind.
+  /// it would fall two behind. After missed checkpoints they may be more than the order asks for, as the conductor
+  /// cannot have heard of all: the worker goes on from where it is, at the rate.
   void follow(commit_quota const& order, pace_point const& p) noexcept {
     bool const overdue = quota_.commits != 0 && deadline(p.clock) <= order.start;
     if (overdue) overdue_below_ = p.clock.next();
@@ -55,9 +56,9 @@ class commit_rate {
     quota_ = order;
     quota_.rate = std::max<std::int64_t>(order.rate, 1);
     std::int64_t const unheard = made - order.done.value();
-    if (unheard <= 0 || unheard >= order.commits) return;
+    if (unheard <= 0) return;
     quota_.done = clock_index(made);
-    quota_.commits -= unheard;
+    quota_.commits = std::max(order.commits - unheard, quota_.rate);
   }
 
   void spent(duration d) noexcept {
