@@ -34,10 +34,10 @@ struct ends {
 
 /// A real peer of this rank among two, and a played one.
 ends beside_played(peer_rules const& protocol, played_peer::script script, floats const& w0 = floats(5, 1),
-                   std::uint32_t real_rank = 0) {
+                   std::uint32_t real_rank = 0, std::chrono::milliseconds reconnect = 200ms) {
   silence_in_peers_log const quiet;
   peers_apart run(2);
-  run.shape.reconnect = 200ms;
+  run.shape.reconnect = reconnect;
   auto const mixing = mixing_matrix::automatic(ring(2));
   sgd const step{};
   detail::peer_step_of<float, sgd> copy(step);
@@ -137,8 +137,9 @@ TEST_CASE("peer links: who asks on and on and takes no answers is cut off", "[tc
       ad_psgd{},
       [&](played_peer& self) {
         self.takes_connections = false;
-        for (int i = 0; i < 40; ++i) self.send(message_frame(0, 0, w0.size() * sizeof(float)));
+        auto const ask = message_frame(0, 0, w0.size() * sizeof(float));
+        for (int i = 0; i < 40; ++i) self.send(ask);
       },
-      w0, 1);
+      w0, 1, 2s);  // so long may the first connection take while 160 MB are read
   CHECK_THAT(e.played, Contains("peer 0 does not take the answers to what it asks"));
 }
