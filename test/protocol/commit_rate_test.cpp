@@ -402,7 +402,7 @@ TEST_CASE("adsp: however late the conductor comes to its checkpoints, workers co
       behind = std::max(behind, due - run.commits_of_first());
     }
     REQUIRE(ahead <= 1);
-    REQUIRE(behind <= 2);
+    REQUIRE(behind <= 1);
   }
 }
 
