@@ -3,7 +3,7 @@
 set(rubato_insides impl server wire transport/fibers transport/processes transport/threads)
 # ... and, of folders that are the users', these.
 list(APPEND rubato_insides
-  core/assert core/flat core/large_pages core/mix core/optional_mutex core/portable_math core/raw_array
+  core/assert core/brief_mutex core/flat core/large_pages core/mix core/optional_mutex core/portable_math core/raw_array
   core/repeated_row core/row_index core/row_map
   core/short_list core/slab core/start_thread core/table
   net/link net/proof

@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include <rubato/core/random.hpp>
@@ -157,9 +158,10 @@ TEMPLATE_TEST_CASE("dense_store: folding equals a sequential loop bit for bit, i
   for (std::size_t const width : {std::size_t{3}, std::size_t{7}, n / 2, n - 1, n, n + 1})
     for (std::uint64_t const rows : {1U, 2U, 5U}) check_folds_like_a_loop<TestType>(rows, width);
   check_folds_like_a_loop<TestType>(n / 3 + 1, 3);
-  // Neighbors share locks: two, and more than two.
+  // Neighbors share locks: few, as many as a whole update locks at once, and more.
   check_folds_like_a_loop<TestType>(70 * n + 3, 1);
   check_folds_like_a_loop<TestType>(2 * 140 + 1, n / 2);
+  if (std::is_same_v<TestType, float>) check_folds_like_a_loop<TestType>(260 * n + 3, 1);
 }
 
 TEST_CASE("dense_store: a part of a state copies as the whole does") {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "rubato/core/assert.hpp"
-#include "rubato/core/optional_mutex.hpp"
+#include "rubato/core/brief_mutex.hpp"
 #include "rubato/core/prefetch.hpp"
 #include "rubato/storage/arithmetic.hpp"
 #include "rubato/storage/block.hpp"
@@ -23,8 +23,8 @@
 
 namespace rubato {
 
-/// Contiguous rows in chunks of about 64 KiB, each with a lock of its own; of a large table up to 16 neighbors share
-/// one, so that a thousand rows from all over it take few.
+/// Contiguous rows in chunks of about 64 KiB, each with a lock of its own; the chunks of a large table share 8 to 16, so
+/// that a thousand rows from all over it take few.
 ///
 /// A reader takes references to the chunks and copies without any lock; a fold writes in place
 /// where nobody refers to a chunk, and into a new one otherwise. Memory is one set of parameters,
@@ -120,17 +120,21 @@ class dense_store {
   };
   /// By itself in a cache line: two workers would take each other's neighbors away.
   struct alignas(64) group_lock {
-    optional_mutex mutex;
+    brief_mutex mutex;
   };
 
   static constexpr std::size_t rows_ahead = 16;
 
-  /// Small tables have a lock for each chunk, since all workers are in the same few.
+  /// Whole updates of more are not kept under one lock: others would sleep until it is free.
+  static constexpr std::size_t most_chunks_locked = 16;
+
+  /// Small tables have a lock for each chunk, since all workers are in the same few. Of larger ones rows are read and
+  /// folded by key, all over the table, and each lock that another worker has had since is fetched from its core.
   [[nodiscard]] static int shift_of_groups(std::size_t chunks) noexcept {
-    constexpr std::size_t locks_enough = 64;
-    constexpr int most = 4;
+    constexpr std::size_t small = 64;
+    constexpr std::size_t locks_enough = 16;
     int shift = 0;
-    while (shift < most && chunks >> shift > locks_enough) ++shift;
+    while (chunks > small && chunks >> shift >= locks_enough) ++shift;
     return shift;
   }
 
@@ -139,7 +143,7 @@ class dense_store {
     return chunk_shift_ != 0 ? element >> chunk_shift_ : element / chunk_size_;
   }
   [[nodiscard]] std::size_t group_of(std::uint64_t r) const noexcept { return chunk_of(element_of(r)) >> group_shift_; }
-  [[nodiscard]] optional_mutex& lock_of(std::size_t i) const noexcept { return locks_[i >> group_shift_].mutex; }
+  [[nodiscard]] brief_mutex& lock_of(std::size_t i) const noexcept { return locks_[i >> group_shift_].mutex; }
   /// Where a row begins, or began, for who wants it soon: locks would have each wait for the memory of the one before.
   [[nodiscard]] T const* about(std::uint64_t row) const noexcept {
     std::size_t const at = element_of(row);
@@ -207,8 +211,9 @@ class dense_store {
   void fold_whole(std::span<weighted_update<T> const> step) {
     for (std::size_t i = 0; i < chunk_count_;) {
       std::size_t const group = i >> group_shift_;
+      std::size_t const end = std::min({chunk_count_, (group + 1) << group_shift_, i + most_chunks_locked});
       std::lock_guard const guard(locks_[group].mutex);
-      for (; i < chunk_count_ && i >> group_shift_ == group; ++i) {
+      for (; i < end; ++i) {
         stored& c = chunks_[i];
         for (auto const& u : step)
           detail::add_scaled(c.values, u.values.data() + i * chunk_size_, u.weight, memory_);

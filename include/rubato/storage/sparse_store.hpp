@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "rubato/core/brief_mutex.hpp"
 #include "rubato/core/large_pages.hpp"
 #include "rubato/core/mix.hpp"
 #include "rubato/core/optional_mutex.hpp"
@@ -87,8 +88,9 @@ class sparse_store {
   }
 
  private:
-  struct stripe {
-    optional_mutex lock;
+  /// Begins a cache line: two workers would take each other's neighbors away.
+  struct alignas(64) stripe {
+    brief_mutex lock;
     // Rows of one element have it where they are found: elsewhere it would be memory of its own to wait for.
     detail::row_index<T> ones;
     detail::row_index<std::size_t> slots;  // of wider ones, where their values are
@@ -103,7 +105,8 @@ class sparse_store {
     std::size_t place;  ///< in the list
   };
 
-  static constexpr std::size_t stripes = 32;
+  /// Few: each that another worker has had since is fetched from its core, for a part of a list's rows.
+  static constexpr std::size_t stripes = 8;
   /// For one thread: their arrays are large enough for large pages earlier, and still grow in turn, not all at once.
   static constexpr std::size_t stripes_of_one_thread = 4;
 
