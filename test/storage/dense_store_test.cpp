@@ -79,9 +79,9 @@ update random_whole(std::size_t elements, random_stream& random) {
 template <class T>
 update random_keyed(std::uint64_t rows, std::size_t width, random_stream& random) {
   std::set<std::uint64_t> some{0, rows - 1};
-  for (int i = 0; i < 20; ++i) some.insert(random.below(rows));
+  for (int i = 0; i < 100; ++i) some.insert(random.below(rows));
   std::vector<std::uint64_t> listed;
-  for (std::uint64_t const row : some) {  // in no particular order
+  for (std::uint64_t const row : some) {  // two ways through the table
     if (row % 2 == 0) listed.push_back(row);
     else listed.insert(listed.begin(), row);
   }
@@ -137,7 +137,7 @@ void check_folds_like_a_loop(std::uint64_t rows, std::size_t width) {
   REQUIRE(elements_of<T>(held, 0, elements) == before);
 
   std::vector<std::uint64_t> some{rows - 1, 0, rows / 2};
-  for (int i = 0; i < 20; ++i) some.push_back(random.below(rows));
+  for (int i = 0; i < 100; ++i) some.push_back(random.below(rows));
   std::vector<T> read(some.size() * width);
   store.read(some, read.data());
   std::vector<T> expected_rows;
@@ -290,15 +290,18 @@ TEST_CASE("dense_store: concurrent folds of rows from all over a large table los
   std::vector<std::uint64_t> some;
   for (std::uint64_t row = 7; row < rows; row += n / 3 + 1) some.push_back(row);
   update const ones = keyed(some, std::vector<std::int64_t>(some.size(), 1));
+  std::vector<std::uint64_t> in_no_order;
+  for (std::size_t i = 0; i < some.size(); ++i) in_no_order.push_back(some[i * 7919 % some.size()]);
+  update const scattered_ones = keyed(in_no_order, std::vector<std::int64_t>(some.size(), 1));
   std::atomic<int> changed = 0;
   {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 3; ++t)
-      threads.emplace_back([&] {
+      threads.emplace_back([&, t] {
         std::vector<std::int64_t> out(some.size());
         for (int i = 0; i < folds; ++i) {
-          fold_one(store, ones);
-          store.read(some, out.data());
+          fold_one(store, t == 0 ? scattered_ones : ones);
+          store.read(t == 1 ? in_no_order : some, out.data());
           for (std::int64_t const x : out) changed += x < i + 1;  // what it has added is there
         }
       });

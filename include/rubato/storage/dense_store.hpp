@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -12,12 +11,13 @@
 #include <utility>
 
 #include "rubato/core/assert.hpp"
-#include "rubato/core/brief_mutex.hpp"
 #include "rubato/core/prefetch.hpp"
 #include "rubato/storage/arithmetic.hpp"
 #include "rubato/storage/block.hpp"
+#include "rubato/storage/chunk_locks.hpp"
 #include "rubato/storage/chunk_region.hpp"
 #include "rubato/storage/concepts.hpp"
+#include "rubato/storage/stored_chunk.hpp"
 #include "rubato/storage/table_state.hpp"
 #include "rubato/storage/writable_chunk.hpp"
 
@@ -46,9 +46,7 @@ class dense_store {
         region_(s.memory == nullptr ? detail::chunk_region::make(chunk_count_, chunk_size_ * sizeof(T)) : nullptr),
         memory_(s.memory == nullptr ? region_.get() : s.memory),
         chunks_(std::make_unique<stored[]>(chunk_count_)),
-        group_shift_(shift_of_groups(chunk_count_)),
-        locks_(std::make_unique<group_lock[]>((chunk_count_ >> group_shift_) + 1)) {
-    for (std::size_t i = 0; i <= chunk_count_ >> group_shift_; ++i) locks_[i].mutex.set(s.threads);
+        locks_(chunk_count_, s.threads) {
     for (std::size_t i = 0; i < chunk_count_; ++i) {
       std::size_t const n = std::min(chunk_size_, elements_ - i * chunk_size_);
       block_ref values(n * sizeof(T), memory_);
@@ -80,9 +78,11 @@ class dense_store {
   }
 
   void read(std::span<std::uint64_t const> rows, T* out) const {
+    std::size_t locked = 0;
     for (std::size_t i = 0; i < rows.size();) {
+      if (++locked > most_locks_in_order()) return read_scattered(rows.subspan(i), out + i * width_);
       std::size_t const group = group_of(rows[i]);
-      std::lock_guard const guard(locks_[group].mutex);
+      std::lock_guard const guard(locks_[group]);
       i = width_ == 1 ? read_ones(group, rows, i, out) : read_rows(group, rows, i, out);
     }
   }
@@ -107,43 +107,18 @@ class dense_store {
   [[nodiscard]] std::size_t bytes() const noexcept { return elements_ * sizeof(T); }
 
  private:
-  struct stored {
-    /// Under the lock: there may be other values.
-    void note_values() noexcept {
-      T const* const now = values.template as<T>();
-      if (about.load(std::memory_order_relaxed) != now) about.store(now, std::memory_order_relaxed);
-    }
-
-    block_ref values;
-    /// Where they are; to whoever has no lock, or were: for who wants them fetched before it has.
-    std::atomic<T const*> about = nullptr;
-  };
-  /// By itself in a cache line: two workers would take each other's neighbors away.
-  struct alignas(64) group_lock {
-    brief_mutex mutex;
-  };
+  using stored = detail::stored_chunk<T>;
 
   static constexpr std::size_t rows_ahead = 16;
-
   /// Whole updates of more are not kept under one lock: others would sleep until it is free.
   static constexpr std::size_t most_chunks_locked = 16;
-
-  /// Small tables have a lock for each chunk, since all workers are in the same few. Of larger ones rows are read and
-  /// folded by key, all over the table, and each lock that another worker has had since is fetched from its core.
-  [[nodiscard]] static int shift_of_groups(std::size_t chunks) noexcept {
-    constexpr std::size_t small = 64;
-    constexpr std::size_t locks_enough = 16;
-    int shift = 0;
-    while (chunks > small && chunks >> shift >= locks_enough) ++shift;
-    return shift;
-  }
 
   [[nodiscard]] std::size_t element_of(std::uint64_t row) const noexcept { return static_cast<std::size_t>(row) * width_; }
   [[nodiscard]] std::size_t chunk_of(std::size_t element) const noexcept {
     return chunk_shift_ != 0 ? element >> chunk_shift_ : element / chunk_size_;
   }
-  [[nodiscard]] std::size_t group_of(std::uint64_t r) const noexcept { return chunk_of(element_of(r)) >> group_shift_; }
-  [[nodiscard]] brief_mutex& lock_of(std::size_t i) const noexcept { return locks_[i >> group_shift_].mutex; }
+  [[nodiscard]] std::size_t group_of(std::uint64_t r) const noexcept { return locks_.group_of(chunk_of(element_of(r))); }
+  [[nodiscard]] brief_mutex& lock_of(std::size_t i) const noexcept { return locks_[locks_.group_of(i)]; }
   /// Where a row begins, or began, for who wants it soon: locks would have each wait for the memory of the one before.
   [[nodiscard]] T const* about(std::uint64_t row) const noexcept {
     std::size_t const at = element_of(row);
@@ -151,35 +126,16 @@ class dense_store {
     return chunks_[chunk].about.load(std::memory_order_relaxed) + (at - chunk * chunk_size_);
   }
 
-  /// Where rows of one element are, without the divisions and products of others: their chunks are powers of two.
-  class single_rows {
-   public:
-    explicit single_rows(dense_store const& s) noexcept
-        : chunks_(s.chunks_.get()),
-          mask_(s.chunk_size_ - 1),
-          shift_(s.chunk_shift_),
-          group_shift_(s.chunk_shift_ + s.group_shift_) {
-      RUBATO_ASSERT(s.width_ == 1 && std::has_single_bit(s.chunk_size_));
-    }
-    [[nodiscard]] std::size_t group(std::uint64_t row) const noexcept { return row >> group_shift_; }
-    [[nodiscard]] std::size_t chunk(std::uint64_t row) const noexcept { return row >> shift_; }
-    [[nodiscard]] std::size_t within(std::uint64_t row) const noexcept { return row & mask_; }
-    [[nodiscard]] T const* operator()(std::uint64_t row) const noexcept {
-      return chunks_[chunk(row)].about.load(std::memory_order_relaxed) + within(row);
-    }
-
-   private:
-    stored const* chunks_;
-    std::uint64_t mask_;
-    int shift_;
-    int group_shift_;
-  };
+  [[nodiscard]] detail::single_rows<T> ones() const noexcept {
+    RUBATO_ASSERT(width_ == 1);
+    return {chunks_.get(), chunk_size_, locks_.shift()};
+  }
 
   // ---- rows of one group, from the i-th of a list on; they return the first that is of another. Those of one element
   // have loops of their own: what others need for each row would be most of the work.
 
   std::size_t read_ones(std::size_t group, std::span<std::uint64_t const> rows, std::size_t i, T* out) const noexcept {
-    single_rows const at(*this);
+    detail::single_rows<T> const at = ones();
     for (std::size_t const n = rows.size(); i < n && at.group(rows[i]) == group; ++i) {
       if (i + rows_ahead < n) detail::prefetch_to_read(at(rows[i + rows_ahead]));
       out[i] = *at(rows[i]);
@@ -210,13 +166,12 @@ class dense_store {
   /// Chunk by chunk, so that a chunk stays in the cache while all updates are added to it.
   void fold_whole(std::span<weighted_update<T> const> step) {
     for (std::size_t i = 0; i < chunk_count_;) {
-      std::size_t const group = i >> group_shift_;
-      std::size_t const end = std::min({chunk_count_, (group + 1) << group_shift_, i + most_chunks_locked});
-      std::lock_guard const guard(locks_[group].mutex);
+      std::size_t const group = locks_.group_of(i);
+      std::size_t const end = std::min({chunk_count_, locks_.end_of(group), i + most_chunks_locked});
+      std::lock_guard const guard(locks_[group]);
       for (; i < end; ++i) {
         stored& c = chunks_[i];
-        for (auto const& u : step)
-          detail::add_scaled(c.values, u.values.data() + i * chunk_size_, u.weight, memory_);
+        for (auto const& u : step) detail::add_scaled(c.values, u.values.data() + i * chunk_size_, u.weight, memory_);
         c.note_values();
       }
     }
@@ -238,17 +193,19 @@ class dense_store {
   }
 
   void fold_keyed(weighted_update<T> const& u) {
+    std::size_t locked = 0;
     std::size_t expected = 0;  // so many have been asked for, where rows are of several elements
     for (std::size_t i = 0; i < u.rows.size();) {
+      if (++locked > most_locks_in_order()) return fold_scattered(u.rows.subspan(i), &u.values[i * width_], u.weight);
       std::size_t const group = group_of(u.rows[i]);
-      std::lock_guard const guard(locks_[group].mutex);
+      std::lock_guard const guard(locks_[group]);
       i = width_ == 1 ? fold_ones(group, u, i) : fold_rows(group, u, i, expected);
     }
   }
 
   /// Looks at each row's chunk anew: where a chunk has one or two of them, no processor guesses when the next begins.
   [[gnu::noinline]] std::size_t fold_ones(std::size_t group, weighted_update<T> const& u, std::size_t i) {
-    single_rows const at(*this);
+    detail::single_rows<T> const at = ones();
     std::uint64_t const* const rows = u.rows.data();
     T const* const values = u.values.data();
     auto const weight = static_cast<T>(u.weight);
@@ -277,6 +234,35 @@ class dense_store {
     return i;
   }
 
+  // ---- rows in no order, group by group
+
+  /// A list that has taken so many locks goes back and forth between groups.
+  [[nodiscard]] std::size_t most_locks_in_order() const noexcept { return 2 * locks_.count(); }
+
+  /// Calls `f(place)` for each of the list's, under its lock.
+  template <class F>
+  void for_each_scattered(std::span<std::uint64_t const> rows, F f) const {
+    auto const group = [this](std::uint64_t row) { return group_of(row); };
+    locks_.for_each_group(rows, group, [&](std::span<std::size_t const> places) {
+      for (std::size_t k = 0; k < places.size(); ++k) {
+        if (k + rows_ahead < places.size()) detail::prefetch_to_read(about(rows[places[k + rows_ahead]]));
+        f(places[k]);
+      }
+    });
+  }
+
+  [[gnu::noinline]] void read_scattered(std::span<std::uint64_t const> rows, T* out) const {
+    for_each_scattered(rows, [&](std::size_t i) { std::copy_n(about(rows[i]), width_, out + i * width_); });
+  }
+
+  [[gnu::noinline]] void fold_scattered(std::span<std::uint64_t const> rows, T const* values, double weight) {
+    for_each_scattered(rows, [&](std::size_t i) {
+      std::size_t const at = element_of(rows[i]);
+      std::size_t const chunk = chunk_of(at);
+      detail::add_row(writable(chunks_[chunk]) + (at - chunk * chunk_size_), values + i * width_, width_, weight);
+    });
+  }
+
   // ---- under the lock
 
   [[nodiscard]] T* writable(stored& chunk) {
@@ -295,8 +281,7 @@ class dense_store {
   detail::chunk_region::owner region_;  ///< of a large table; none where it is in other memory
   block_memory* memory_;                ///< that chunks are in, where there is room; none: the heap
   std::unique_ptr<stored[]> chunks_;
-  int group_shift_;  ///< log2 of how many chunks share a lock
-  std::unique_ptr<group_lock[]> locks_;
+  detail::chunk_locks locks_;
 };
 
 static_assert(sharing_store<dense_store<float>> && concurrent_store<dense_store<float>>);
