@@ -335,40 +335,30 @@ std::string refusal_at(net::address const& where, net::security const& keys,
   return reason;
 }
 
-/// A run that is under way when somebody comes. It stays under way until it may go on, however slow the machine is,
-/// for a worker of it stands still.
+/// A run that is under way when somebody comes, and stays so until it may go on, however slow the machine is.
 class held_run {
  public:
-  explicit held_run(test::run_plan plan) : run_(held(std::move(plan))) {
-    REQUIRE(run_.worker(0).prints("began"));
-    run_.worker(0).stop();
-  }
+  explicit held_run(test::run_plan plan) : run_(held(std::move(plan))) { REQUIRE(run_.worker(0).prints("began")); }
   test::process_run& operator*() { return run_; }
   test::process_run* operator->() { return &run_; }
   [[nodiscard]] net::address at(std::string const& process) const {
     return {.host = {}, .path = (run_.folder() / process).string()};
   }
-  void go_on() { run_.worker(0).send(SIGCONT); }
 
  private:
   static test::run_plan held(test::run_plan plan) {
     plan.unix_sockets = true;
-    plan.settings.insert({"RUBATO_SILENCE", "300"});
+    plan.held_at = 20;
     return plan;
   }
 
   test::process_run run_;
 };
 
-/// Of this a worker can be stopped after it began and before it has ended.
-test::run_plan slow_run(test::variables const& keys) {
-  return small_run(keys, {"--clocks", "300", "--pause", "3000"});
-}
-
 /// A run that is under way when somebody comes with these keys, as a worker process and straight to
 /// a server: it comes to the same as without.
 void check_intruder(odd_one const& odd, net::security const& keys) {
-  auto plan = slow_run({});
+  auto plan = small_run({});
   test::process_run undisturbed(plan);
   plan.own_settings = [&](std::string const&, std::uint32_t rank) {
     if (rank < workers) return odd.of_rest;
@@ -378,7 +368,7 @@ void check_intruder(odd_one const& odd, net::security const& keys) {
   test::child& intruder = run->start_another();
   CHECK_THAT(refusal_at(run.at("server-1"), keys), Contains(odd.says));
   check_error(intruder, odd.says);
-  run.go_on();
+  run->let_go();
   CHECK(undisturbed.failures().empty());
   for (std::size_t i = 0; i < workers; ++i) {
     CHECK(run->worker(i).wait() == 0);
@@ -460,7 +450,7 @@ std::string answer_to_impostor(net::address const& server, std::uint32_t incarna
 }  // namespace
 
 TEST_CASE("whoever knows the token, but is not enrolled, commits as nobody", "[process][security]") {
-  auto const plan = slow_run(token("open sesame"));
+  auto const plan = small_run(token("open sesame"));
   test::process_run undisturbed(plan);
   held_run run(plan);
   for (std::uint32_t s = 0; s < servers; ++s) {
@@ -468,7 +458,7 @@ TEST_CASE("whoever knows the token, but is not enrolled, commits as nobody", "[p
     CHECK_THAT(answer_to_impostor(shard, 0), Contains("not the worker process 1 that the coordinator has enrolled"));
     CHECK_THAT(answer_to_impostor(shard, 1), Contains("welcome in time") || Contains("closed by the peer"));
   }
-  run.go_on();
+  run->let_go();
   CHECK(undisturbed.failures().empty());
   check_result(*run, result_of(undisturbed.worker(0)));
 }
@@ -513,7 +503,7 @@ class turncoat final : public net::link_user {
 }  // namespace
 
 TEST_CASE("whoever knows the token is of one role, at the coordinator as in the handshake", "[process][security]") {
-  auto const plan = slow_run(token("open sesame"));
+  auto const plan = small_run(token("open sesame"));
   test::process_run undisturbed(plan);
   held_run run(plan);
   for (auto const claimed : {net::role::server, net::role::coordinator}) {
@@ -522,14 +512,14 @@ TEST_CASE("whoever knows the token is of one role, at the coordinator as in the 
     CHECK_THAT(turncoat(run.at("coordinator"), claimed).tries(), Contains(why));
     CHECK(comes_to_say(run->coordinator(), "refused: " + why));
   }
-  run.go_on();
+  run->let_go();
   CHECK(undisturbed.failures().empty());
   check_result(*run, result_of(undisturbed.worker(0)));
 }
 
 TEST_CASE("over TLS a certificate is for one place in the run, and whoever poses as another changes nothing",
           "[process][security]") {
-  auto plan = slow_run({});
+  auto plan = small_run({});
   test::process_run undisturbed(plan);
   bool another = false;
   plan.own_settings = [&](std::string const& role, std::uint32_t rank) {
@@ -545,7 +535,7 @@ TEST_CASE("over TLS a certificate is for one place in the run, and whoever poses
   std::string const as_server = "the certificate of this server is for worker 1 only";
   CHECK_THAT(refusal_at(run.at("coordinator"), files().keys("worker-1"), net::role::server), Contains(as_server));
   CHECK(comes_to_say(run->coordinator(), as_server));
-  run.go_on();
+  run->let_go();
   CHECK(undisturbed.failures().empty());
   for (std::size_t i = 0; i < workers; ++i) {
     CHECK(run->worker(i).wait() == 0);
