@@ -11,6 +11,7 @@
 #include <span>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <rubato/core/random.hpp>
@@ -80,11 +81,9 @@ template <class T>
 update random_keyed(std::uint64_t rows, std::size_t width, random_stream& random) {
   std::set<std::uint64_t> some{0, rows - 1};
   for (int i = 0; i < 100; ++i) some.insert(random.below(rows));
-  std::vector<std::uint64_t> listed;
-  for (std::uint64_t const row : some) {  // two ways through the table
-    if (row % 2 == 0) listed.push_back(row);
-    else listed.insert(listed.begin(), row);
-  }
+  std::vector<std::uint64_t> listed(some.begin(), some.end());
+  if (random.below(2) == 0)  // in no order
+    for (std::size_t i = listed.size(); i > 1; --i) std::swap(listed[i - 1], listed[random.below(i)]);
   std::vector<T> values(listed.size() * width);
   for (T& x : values) x = draw<T>(random);
   return keyed(listed, values);
@@ -284,14 +283,16 @@ TEST_CASE("dense_store: a reader may let go of a chunk while a fold looks whethe
 
 TEST_CASE("dense_store: concurrent folds of rows from all over a large table lose nothing, nor do states change") {
   constexpr std::size_t n = chunk<std::int64_t>;
-  constexpr std::uint64_t rows = 140 * n;  // neighbors share locks
+  constexpr std::uint64_t rows = 100 * n;  // neighbors share locks
   constexpr int folds = 60;
+  constexpr int whole_folds = 10;
   dense_store<std::int64_t> store({.rows = rows});
   std::vector<std::uint64_t> some;
   for (std::uint64_t row = 7; row < rows; row += n / 3 + 1) some.push_back(row);
   update const ones = keyed(some, std::vector<std::int64_t>(some.size(), 1));
   std::vector<std::uint64_t> in_no_order;
   for (std::size_t i = 0; i < some.size(); ++i) in_no_order.push_back(some[i * 7919 % some.size()]);
+  update const all_ones = whole(std::vector<std::int64_t>(rows, 1));
   update const scattered_ones = keyed(in_no_order, std::vector<std::int64_t>(some.size(), 1));
   std::atomic<int> changed = 0;
   {
@@ -306,6 +307,9 @@ TEST_CASE("dense_store: concurrent folds of rows from all over a large table los
         }
       });
     threads.emplace_back([&] {
+      for (int i = 0; i < whole_folds; ++i) fold_one(store, all_ones);
+    });
+    threads.emplace_back([&] {
       for (int i = 0; i < folds; ++i) {
         std::size_t const at = static_cast<std::size_t>(i) % store.chunks();
         block_ref const held = store.chunk(at);
@@ -318,7 +322,7 @@ TEST_CASE("dense_store: concurrent folds of rows from all over a large table los
   CHECK(changed == 0);
   std::vector<std::int64_t> out(some.size());
   store.read(some, out.data());
-  CHECK(out == std::vector<std::int64_t>(some.size(), 3 * folds));
+  CHECK(out == std::vector<std::int64_t>(some.size(), 3 * folds + whole_folds));
 }
 
 TEST_CASE("dense_store: a reader never sees a torn row, nor a torn chunk") {
