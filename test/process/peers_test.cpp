@@ -152,6 +152,7 @@ void check_others_go_on(std::string const& protocol, std::int64_t dies_at) {
   await_iteration(run.worker(1), dies_at);
   run.worker(1).send(SIGKILL);
   CHECK(run.worker(1).wait() == 128 + SIGKILL);
+  test::await_loss(run);
   run.let_go();
   for (std::size_t const i : {0u, 2u, 3u}) {
     INFO(run.worker(i).errors());

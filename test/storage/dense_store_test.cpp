@@ -11,7 +11,6 @@
 #include <span>
 #include <thread>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <rubato/core/random.hpp>
@@ -82,8 +81,7 @@ update random_keyed(std::uint64_t rows, std::size_t width, random_stream& random
   std::set<std::uint64_t> some{0, rows - 1};
   for (int i = 0; i < 100; ++i) some.insert(random.below(rows));
   std::vector<std::uint64_t> listed(some.begin(), some.end());
-  if (random.below(2) == 0)  // in no order
-    for (std::size_t i = listed.size(); i > 1; --i) std::swap(listed[i - 1], listed[random.below(i)]);
+  if (random.below(2) == 0) random.shuffle(std::span(listed));
   std::vector<T> values(listed.size() * width);
   for (T& x : values) x = draw<T>(random);
   return keyed(listed, values);
