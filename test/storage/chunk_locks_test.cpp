@@ -21,6 +21,8 @@ TEST_CASE("chunk_locks: each chunk has one, of its own in a small array, and of 
       REQUIRE(locks.end_of(locks.group_of(i)) > i);
       REQUIRE(locks.group_of(locks.end_of(locks.group_of(i))) == locks.group_of(i) + 1);
     }
+    CHECK(locks.most_in_order() >= locks.count());
+    CHECK(chunk_locks(chunks, threading::single).most_in_order() > 1'000'000);
     if (chunks == 0) continue;
     std::size_t const used = locks.group_of(chunks - 1) + 1;
     if (chunks <= 64) CHECK(used == chunks);

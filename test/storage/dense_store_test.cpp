@@ -36,8 +36,8 @@ template <class T>
 constexpr std::size_t chunk = table_state::chunk_bytes(sizeof(T)) / sizeof(T);
 
 template <class T>
-dense_store<T> counting_store(std::uint64_t rows, std::size_t width) {
-  dense_store<T> store({.rows = rows, .width = width, .threads = threading::single});
+dense_store<T> counting_store(std::uint64_t rows, std::size_t width, threading threads = threading::single) {
+  dense_store<T> store({.rows = rows, .width = width, .threads = threads});
   std::vector<T> values(static_cast<std::size_t>(rows) * width);
   std::iota(values.begin(), values.end(), T{0});
   store.assign({.values = values});
@@ -102,10 +102,10 @@ void add(std::vector<T>& w, update const& u, std::size_t width, double weight) {
 }
 
 template <class T>
-void check_folds_like_a_loop(std::uint64_t rows, std::size_t width) {
+void check_folds_like_a_loop(std::uint64_t rows, std::size_t width, threading threads = threading::multiple) {
   INFO(rows << " rows of " << width);
   std::size_t const elements = static_cast<std::size_t>(rows) * width;
-  auto store = counting_store<T>(rows, width);
+  auto store = counting_store<T>(rows, width, threads);
   std::vector<T> expected(elements);
   std::iota(expected.begin(), expected.end(), T{0});
   REQUIRE(all_of(store, elements, width) == expected);
@@ -158,6 +158,8 @@ TEMPLATE_TEST_CASE("dense_store: folding equals a sequential loop bit for bit, i
   // Neighbors share locks: few, as many as a whole update locks at once, and more.
   check_folds_like_a_loop<TestType>(70 * n + 3, 1);
   check_folds_like_a_loop<TestType>(2 * 140 + 1, n / 2);
+  check_folds_like_a_loop<TestType>(70 * n + 3, 1, threading::single);
+  check_folds_like_a_loop<TestType>(2 * 140 + 1, n / 2, threading::single);
   if (std::is_same_v<TestType, float>) check_folds_like_a_loop<TestType>(260 * n + 3, 1);
 }
 

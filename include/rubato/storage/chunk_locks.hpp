@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -19,7 +20,10 @@ namespace rubato::detail {
 class chunk_locks {
  public:
   chunk_locks(std::size_t chunks, threading t)
-      : shift_(shift_of(chunks)), count_((chunks >> shift_) + 1), locks_(std::make_unique<group_lock[]>(count_)) {
+      : shift_(shift_of(chunks)),
+        count_((chunks >> shift_) + 1),
+        most_in_order_(t == threading::single ? std::numeric_limits<std::size_t>::max() : 2 * count_),
+        locks_(std::make_unique<group_lock[]>(count_)) {
     for (std::size_t g = 0; g < count_; ++g) locks_[g].set(t);
   }
 
@@ -29,6 +33,9 @@ class chunk_locks {
   [[nodiscard]] std::size_t group_of(std::size_t chunk) const noexcept { return chunk >> shift_; }
   /// The number of the chunk after a group's last.
   [[nodiscard]] std::size_t end_of(std::size_t group) const noexcept { return (group + 1) << shift_; }
+  /// A list that has taken so many goes back and forth between groups, and had better not take more one by one. No
+  /// number is too many for one thread, to which they cost nothing.
+  [[nodiscard]] std::size_t most_in_order() const noexcept { return most_in_order_; }
   [[nodiscard]] brief_mutex& operator[](std::size_t group) const noexcept { return locks_[group]; }
 
   /// For rows in no order, which would take a lock for each: calls `f(places)` under the lock of each group that has
@@ -65,6 +72,7 @@ class chunk_locks {
 
   int shift_;
   std::size_t count_;
+  std::size_t most_in_order_;
   std::unique_ptr<group_lock[]> locks_;
 };
 

@@ -80,7 +80,7 @@ class dense_store {
   void read(std::span<std::uint64_t const> rows, T* out) const {
     std::size_t locked = 0;
     for (std::size_t i = 0; i < rows.size();) {
-      if (++locked > most_locks_in_order()) return read_scattered(rows.subspan(i), out + i * width_);
+      if (++locked > locks_.most_in_order()) return read_scattered(rows.subspan(i), out + i * width_);
       std::size_t const group = group_of(rows[i]);
       std::lock_guard const guard(locks_[group]);
       i = width_ == 1 ? read_ones(group, rows, i, out) : read_rows(group, rows, i, out);
@@ -196,7 +196,7 @@ class dense_store {
     std::size_t locked = 0;
     std::size_t expected = 0;  // so many have been asked for, where rows are of several elements
     for (std::size_t i = 0; i < u.rows.size();) {
-      if (++locked > most_locks_in_order()) return fold_scattered(u.rows.subspan(i), &u.values[i * width_], u.weight);
+      if (++locked > locks_.most_in_order()) return fold_scattered(u.rows.subspan(i), &u.values[i * width_], u.weight);
       std::size_t const group = group_of(u.rows[i]);
       std::lock_guard const guard(locks_[group]);
       i = width_ == 1 ? fold_ones(group, u, i) : fold_rows(group, u, i, expected);
@@ -235,9 +235,6 @@ class dense_store {
   }
 
   // ---- rows in no order, group by group
-
-  /// A list that has taken so many locks goes back and forth between groups.
-  [[nodiscard]] std::size_t most_locks_in_order() const noexcept { return 2 * locks_.count(); }
 
   /// Calls `f(place)` for each of the list's, under its lock.
   template <class F>
