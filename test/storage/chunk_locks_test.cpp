@@ -12,7 +12,7 @@
 using namespace rubato;
 using detail::chunk_locks;
 
-TEST_CASE("chunk_locks: each chunk has one, of its own in a small array, and of 8 to 16 in a large one") {
+TEST_CASE("chunk_locks: each chunk has one: of its own, of 8 to 16 in a large array, the same as all for one thread") {
   for (std::size_t const chunks : {0u, 1u, 2u, 63u, 64u, 65u, 127u, 128u, 129u, 610u, 1000u, 5000u}) {
     INFO(chunks);
     chunk_locks const locks(chunks, threading::multiple);
@@ -22,7 +22,7 @@ TEST_CASE("chunk_locks: each chunk has one, of its own in a small array, and of 
       REQUIRE(locks.group_of(locks.end_of(locks.group_of(i))) == locks.group_of(i) + 1);
     }
     CHECK(locks.most_in_order() >= locks.count());
-    CHECK(chunk_locks(chunks, threading::single).most_in_order() > 1'000'000);
+    CHECK(chunk_locks(chunks, threading::single).count() == 1);
     if (chunks == 0) continue;
     std::size_t const used = locks.group_of(chunks - 1) + 1;
     if (chunks <= 64) CHECK(used == chunks);

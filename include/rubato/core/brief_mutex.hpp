@@ -5,8 +5,8 @@
 
 namespace rubato {
 
-/// An optional mutex that is held for microseconds at most: who finds it taken looks again for about as long before it
-/// sleeps. To sleep and be woken costs more than most have to wait.
+/// An optional mutex that is held for microseconds, most times: who finds it taken looks again for about as long before
+/// it sleeps. To sleep and be woken costs more than most have to wait.
 class brief_mutex {
  public:
   brief_mutex() noexcept = default;

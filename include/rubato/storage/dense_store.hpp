@@ -23,8 +23,8 @@
 
 namespace rubato {
 
-/// Contiguous rows in chunks of about 64 KiB, each with a lock of its own; the chunks of a large table share 8 to 16, so
-/// that a thousand rows from all over it take few.
+/// Contiguous rows in chunks of about 64 KiB, each with a lock of its own; the chunks of a large table share 8 to 16,
+/// so that a thousand rows from all over it take few.
 ///
 /// A reader takes references to the chunks and copies without any lock; a fold writes in place
 /// where nobody refers to a chunk, and into a new one otherwise. Memory is one set of parameters,
@@ -113,17 +113,25 @@ class dense_store {
   /// Whole updates of more are not kept under one lock: others would sleep until it is free.
   static constexpr std::size_t most_chunks_locked = 16;
 
-  [[nodiscard]] std::size_t element_of(std::uint64_t row) const noexcept { return static_cast<std::size_t>(row) * width_; }
+  [[nodiscard]] std::size_t element_of(std::uint64_t r) const noexcept { return static_cast<std::size_t>(r) * width_; }
   [[nodiscard]] std::size_t chunk_of(std::size_t element) const noexcept {
     return chunk_shift_ != 0 ? element >> chunk_shift_ : element / chunk_size_;
   }
-  [[nodiscard]] std::size_t group_of(std::uint64_t r) const noexcept { return locks_.group_of(chunk_of(element_of(r))); }
+  [[nodiscard]] std::size_t group_of(std::uint64_t row) const noexcept {
+    return locks_.group_of(chunk_of(element_of(row)));
+  }
   [[nodiscard]] brief_mutex& lock_of(std::size_t i) const noexcept { return locks_[locks_.group_of(i)]; }
   /// Where a row begins, or began, for who wants it soon: locks would have each wait for the memory of the one before.
   [[nodiscard]] T const* about(std::uint64_t row) const noexcept {
     std::size_t const at = element_of(row);
     std::size_t const chunk = chunk_of(at);
     return chunks_[chunk].about.load(std::memory_order_relaxed) + (at - chunk * chunk_size_);
+  }
+
+  template <bool Write>
+  void expect(std::uint64_t row) const noexcept {
+    if constexpr (Write) detail::prefetch(about(row), 0, sizeof(T));
+    else detail::prefetch_to_read(about(row));
   }
 
   [[nodiscard]] detail::single_rows<T> ones() const noexcept {
@@ -145,7 +153,7 @@ class dense_store {
 
   std::size_t read_rows(std::size_t group, std::span<std::uint64_t const> rows, std::size_t i, T* out) const noexcept {
     for (; i < rows.size() && group_of(rows[i]) == group; ++i) {
-      if (i + rows_ahead < rows.size()) detail::prefetch_to_read(about(rows[i + rows_ahead]));
+      if (i + rows_ahead < rows.size()) expect<false>(rows[i + rows_ahead]);
       std::copy_n(about(rows[i]), width_, out + i * width_);
     }
     return i;
@@ -226,8 +234,7 @@ class dense_store {
 
   std::size_t fold_rows(std::size_t group, weighted_update<T> const& u, std::size_t i, std::size_t& expected) {
     while (i < u.rows.size() && group_of(u.rows[i]) == group) {
-      for (; expected < std::min(i + rows_ahead, u.rows.size()); ++expected)
-        detail::prefetch(about(u.rows[expected]), 0, sizeof(T));
+      for (; expected < std::min(i + rows_ahead, u.rows.size()); ++expected) expect<true>(u.rows[expected]);
       std::size_t const chunk = chunk_of(element_of(u.rows[i]));
       i = detail::add_rows_of_chunk(writable(chunks_[chunk]), chunk, chunk_size_, u, i, width_, u.weight);
     }
@@ -237,23 +244,23 @@ class dense_store {
   // ---- rows in no order, group by group
 
   /// Calls `f(place)` for each of the list's, under its lock.
-  template <class F>
+  template <bool Write, class F>
   void for_each_scattered(std::span<std::uint64_t const> rows, F f) const {
     auto const group = [this](std::uint64_t row) { return group_of(row); };
     locks_.for_each_group(rows, group, [&](std::span<std::size_t const> places) {
       for (std::size_t k = 0; k < places.size(); ++k) {
-        if (k + rows_ahead < places.size()) detail::prefetch_to_read(about(rows[places[k + rows_ahead]]));
+        if (k + rows_ahead < places.size()) expect<Write>(rows[places[k + rows_ahead]]);
         f(places[k]);
       }
     });
   }
 
   [[gnu::noinline]] void read_scattered(std::span<std::uint64_t const> rows, T* out) const {
-    for_each_scattered(rows, [&](std::size_t i) { std::copy_n(about(rows[i]), width_, out + i * width_); });
+    for_each_scattered<false>(rows, [&](std::size_t i) { std::copy_n(about(rows[i]), width_, out + i * width_); });
   }
 
   [[gnu::noinline]] void fold_scattered(std::span<std::uint64_t const> rows, T const* values, double weight) {
-    for_each_scattered(rows, [&](std::size_t i) {
+    for_each_scattered<true>(rows, [&](std::size_t i) {
       std::size_t const at = element_of(rows[i]);
       std::size_t const chunk = chunk_of(at);
       detail::add_row(writable(chunks_[chunk]) + (at - chunk * chunk_size_), values + i * width_, width_, weight);
