@@ -102,7 +102,8 @@ void add(std::vector<T>& w, update const& u, std::size_t width, double weight) {
 }
 
 template <class T>
-void check_folds_like_a_loop(std::uint64_t rows, std::size_t width, threading threads = threading::multiple) {
+void check_folds_like_a_loop(std::uint64_t rows, std::size_t width, int parts = 9,
+                             threading threads = threading::multiple) {
   INFO(rows << " rows of " << width);
   std::size_t const elements = static_cast<std::size_t>(rows) * width;
   auto store = counting_store<T>(rows, width, threads);
@@ -112,7 +113,7 @@ void check_folds_like_a_loop(std::uint64_t rows, std::size_t width, threading th
 
   random_stream random(rows + width);
   std::vector<update> updates;
-  for (int i = 0; i < 9; ++i)
+  for (int i = 0; i < parts; ++i)
     updates.push_back(i % 4 == 1 || i % 4 == 2 ? random_keyed<T>(rows, width, random)
                                                : random_whole<T>(elements, random));
   updates.push_back({});  // an empty part
@@ -155,12 +156,17 @@ TEMPLATE_TEST_CASE("dense_store: folding equals a sequential loop bit for bit, i
   for (std::size_t const width : {std::size_t{3}, std::size_t{7}, n / 2, n - 1, n, n + 1})
     for (std::uint64_t const rows : {1U, 2U, 5U}) check_folds_like_a_loop<TestType>(rows, width);
   check_folds_like_a_loop<TestType>(n / 3 + 1, 3);
-  // Neighbors share locks: few, as many as a whole update locks at once, and more.
-  check_folds_like_a_loop<TestType>(70 * n + 3, 1);
-  check_folds_like_a_loop<TestType>(2 * 140 + 1, n / 2);
-  check_folds_like_a_loop<TestType>(70 * n + 3, 1, threading::single);
-  check_folds_like_a_loop<TestType>(2 * 140 + 1, n / 2, threading::single);
-  if (std::is_same_v<TestType, float>) check_folds_like_a_loop<TestType>(260 * n + 3, 1);
+}
+
+TEST_CASE("dense_store: folding equals a sequential loop bit for bit, where neighbors share locks") {
+  constexpr std::size_t n = chunk<float>;
+  constexpr int parts = 4;  // two are whole and two are keyed
+  // Few, as many as a whole update locks at once, and more.
+  for (threading const threads : {threading::multiple, threading::single}) {
+    check_folds_like_a_loop<float>(70 * n + 3, 1, parts, threads);
+    check_folds_like_a_loop<float>(2 * 140 + 1, n / 2, parts, threads);
+  }
+  check_folds_like_a_loop<float>(260 * n + 3, 1, parts);
 }
 
 TEST_CASE("dense_store: a part of a state copies as the whole does") {
