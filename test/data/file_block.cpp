@@ -16,6 +16,7 @@
 #include <rubato/core/random.hpp>
 
 #include "scratch_file.hpp"
+#include "seeds.hpp"
 
 namespace rd = rubato::data;
 using Catch::Contains;
@@ -60,7 +61,8 @@ std::string sentence_of(F f) {
 }  // namespace
 
 TEST_CASE("blocks of any size hold each line of a file once, in order") {
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  std::uint64_t const seeds = rubato::test::sanitized() ? 2 : 5;  // each byte's block opens the file
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     std::string const text = lines(30, seed, seed % 2 == 0);
     scratch_file const file(text);
     std::vector<float> expected(30);
