@@ -28,7 +28,7 @@
 namespace rubato::bench {
 namespace {
 
-constexpr int server = 1, worker = 2;
+constexpr int server_rank = 1, worker_rank = 2;
 constexpr std::size_t large_bytes = std::size_t{16} << 20;
 constexpr std::size_t summed = 1'000'000;  // floats
 
@@ -57,8 +57,9 @@ double ping_pong(int rank, std::size_t answer, int times) {
   };
   std::vector<double> took;
   for (int i = 0; i < times; ++i) {
-    if (rank == server) receive(worker, question), send(worker, answer);
-    if (rank == worker) took.push_back(seconds_of([&] { send(server, question), receive(server, answer); }));
+    if (rank == server_rank) receive(worker_rank, question), send(worker_rank, answer);
+    if (rank == worker_rank)
+      took.push_back(seconds_of([&] { send(server_rank, question), receive(server_rank, answer); }));
   }
   return median(std::move(took));
 }
@@ -170,7 +171,8 @@ void measure_messages(message_options const& o) {
     found[1] = {ping_pong(rank, large_bytes, o.large), pull_whole(o.large)};
     found[2] = {add_up_plainly(rank, o.large), all_reduce_among_peers(o.large, true)};
     found[3] = {found[2][0], all_reduce_among_peers(o.large, false)};
-    MPI_Bcast(&found, 2 * static_cast<int>(found.size()), MPI_DOUBLE, worker, MPI_COMM_WORLD);  // they are the worker's
+    // They are the worker's.
+    MPI_Bcast(&found, 2 * static_cast<int>(found.size()), MPI_DOUBLE, worker_rank, MPI_COMM_WORLD);
     for (std::size_t i = 0; i < found.size(); ++i) {
       lines[i].plain.push_back(found[i][0]);
       lines[i].pulls.push_back(found[i][1]);
