@@ -10,10 +10,20 @@ elseif(RUBATO_SANITIZE)
   message(FATAL_ERROR "RUBATO_SANITIZE is '${RUBATO_SANITIZE}', but must be address, thread or empty")
 endif()
 
+# Programs with a sanitizer are large: lld links them in a sixth of the time, where it is there.
+set(sanitizer_linker "")
+if(RUBATO_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  find_program(RUBATO_LLD ld.lld)
+  mark_as_advanced(RUBATO_LLD)
+  if(RUBATO_LLD)
+    set(sanitizer_linker -fuse-ld=lld)
+  endif()
+endif()
+
 function(rubato_sanitize target)
   if(RUBATO_SANITIZE)
     target_compile_options(${target} PUBLIC ${sanitizer_flags} -fno-omit-frame-pointer)
-    target_link_options(${target} PUBLIC ${sanitizer_flags})
+    target_link_options(${target} PUBLIC ${sanitizer_flags} ${sanitizer_linker})
   endif()
 endfunction()
 
