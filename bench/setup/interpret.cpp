@@ -47,6 +47,10 @@ transport_kind transport_of(std::string const& name) {
                      known);
 }
 
+bool keeps_versions(std::vector<protocol_choice> const& protocols) {
+  return std::ranges::any_of(protocols, [](protocol_choice const& p) { return p.entry->keeps_versions; });
+}
+
 versions versions_of(std::string const& name) {
   if (name == "exact") return versions::exact;
   require(name == "capped",
@@ -333,6 +337,8 @@ compare_settings interpret(compare_options const& o) {
   check_data(o.data);
   compare_settings s;
   s.protocols = parse_protocols(o.protocols, parameters_of(o));
+  require((!o.partition_sync && o.versions == compare_options{}.versions) || keeps_versions(s.protocols),
+          "--partition-sync, --versions: of dyn_sgd, which --protocols does not name");
   s.job = job_of(o);
   check_graph(o, s.job.workers);
   s.data = o.data;

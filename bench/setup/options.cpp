@@ -154,8 +154,8 @@ void add_pace_options(CLI::App& command, compare_options& o) {
   auto* const group = "Pace";
   command
       .add_option("--local-steps", o.local_steps,
-                  "between commits: of fixed_ada_comm, fed_adam, slow_mo, diloco, async_diloco, streaming_diloco and "
-                  "easgd, and of ada_comm in the beginning; unless given a pass over the data, or twice as many as a "
+                  "between commits: of fixed_ada_comm, fed_adam, fed_avg, fed_buff, slow_mo, diloco, async_diloco, "
+                  "streaming_diloco and easgd, and of ada_comm in the beginning; unless given a pass over the data, or twice as many as a "
                   "clock's where that is more, for with as many fixed_ada_comm is bsp")
       ->group(group);
   command

@@ -239,6 +239,8 @@ TEST_CASE("a bad option is an error that names it") {
                                   {"--transport tcp --stop-at-target", "--stop-at-target"},
                                   {"--transport tcp --global-momentum 0.5", "--global-momentum"},
                                   {"--transport tcp --partition-sync", "--partition-sync"},
+                                  {"--protocols bsp,ssp:2 --partition-sync", "--partition-sync"},
+                                  {"--protocols bsp,ssp:2 --versions capped", "--versions"},
                                   {"--workers 0", "--workers"},
                                   {"--servers 0", "--servers"},
                                   {"--staleness -1", "--staleness"},
