@@ -43,8 +43,8 @@ TEST_CASE("feature_rarity: all rows over those in which a feature occurs, 0 wher
 TEST_CASE("batch_part: by key a part has the coordinates that occur in it, and counts them by rarity") {
   auto const rows = four_rows();
   ra::feature_rarity const rarity(rows);
-  ra::batch_part<double> const part(rows.rows().slice(0, 3), 0, 2, ra::exchange::by_key,
-                                    rarity);  // rows 0 and 1
+  ra::batch_part<double> const part(rows.rows().slice(0, 3), 0, 2, ra::exchange::by_key, rarity,
+                                    3);  // rows 0 and 1
   REQUIRE(part.size() == 2);
   CHECK(std::vector(part.keys().begin(), part.keys().end()) == std::vector{key{0}, key{2}});
   CHECK(part.share() == Approx(2.0 / 3));
@@ -56,7 +56,7 @@ TEST_CASE("batch_part: by key a part has the coordinates that occur in it, and c
 
 TEST_CASE("batch_part: exchanged whole a part has all coordinates, each counting by the part's share") {
   auto const rows = four_rows();
-  ra::batch_part<double> const part(rows, 1, 3, ra::exchange::whole, {});  // row 2 of 4
+  ra::batch_part<double> const part(rows, 1, 3, ra::exchange::whole, {}, 4);  // row 2 of 4
   CHECK(part.size() == 4);
   CHECK(part.keys().empty());
   CHECK(part.share() == 0.25);
@@ -67,7 +67,7 @@ TEST_CASE("batch_part: exchanged whole a part has all coordinates, each counting
 TEST_CASE("batch_part: with more workers than rows some have none, and move nothing") {
   auto const rows = four_rows();
   ra::feature_rarity const rarity(rows);
-  ra::batch_part<double> const part(rows, 5, 6, ra::exchange::by_key, rarity);
+  ra::batch_part<double> const part(rows, 5, 6, ra::exchange::by_key, rarity, 4);
   CHECK(part.size() == 0);
   CHECK(part.share() == 0);
   CHECK(part.work() == 0);
@@ -76,13 +76,16 @@ TEST_CASE("batch_part: with more workers than rows some have none, and move noth
 TEST_CASE("batch_part: over all workers and batches every coordinate that occurs counts once in the mean") {
   auto const rows = rt::sparse_rows();
   ra::feature_rarity const rarity(rows);
-  std::vector<double> mean(rows.features());
-  auto const batches = rows.rows().batches(std::size_t{24});
-  for (auto const batch : batches)
-    for (std::uint32_t rank = 0; rank < 5; ++rank) {
-      ra::batch_part<double> const part(batch, rank, 5, ra::exchange::by_key, rarity);
-      for (std::size_t j = 0; j < part.size(); ++j)
-        mean[part.keys()[j].index()] += part.weight(j) / static_cast<double>(batches.size());
-    }
-  for (std::size_t j = 0; j < mean.size(); ++j) CHECK(mean[j] == Approx(rarity[j] == 0 ? 0 : 1));
+  for (std::size_t const size : {24U, 34U, 239U}) {  // of 240 rows: the last batch has as many, two, or one
+    std::vector<double> mean(rows.features());
+    auto const batches = rows.rows().batches(size);
+    double const rows_mean = static_cast<double>(rows.size()) / static_cast<double>(batches.size());
+    for (auto const batch : batches)
+      for (std::uint32_t rank = 0; rank < 5; ++rank) {
+        ra::batch_part<double> const part(batch, rank, 5, ra::exchange::by_key, rarity, rows_mean);
+        for (std::size_t j = 0; j < part.size(); ++j)
+          mean[part.keys()[j].index()] += part.weight(j) / static_cast<double>(batches.size());
+      }
+    for (std::size_t j = 0; j < mean.size(); ++j) CHECK(mean[j] == Approx(rarity[j] == 0 ? 0 : 1));
+  }
 }

@@ -17,6 +17,7 @@
 #include <rubato/metrics/worker_metrics.hpp>
 #include <rubato/protocol/adsp.hpp>
 #include <rubato/protocol/asp.hpp>
+#include <rubato/protocol/k_sync.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/kkt_filter.hpp>
@@ -414,6 +415,8 @@ TEST_CASE("lasso: options that cannot be meant are refused", "[algorithm]") {
   CHECK_THROWS_WITH(made({.lambda = -1}), Contains("lambda must be finite and at least 0"));
   CHECK_THROWS_WITH(made({.lambda = std::nan("")}), Contains("lambda must be finite"));
   CHECK_THROWS_WITH(made({.clocks = 0}), Contains("clocks must be at least 1"));
+  CHECK_THROWS_WITH(made({.damping = 0.25, .descent = {.protocol = rb::k_sync{.k = 2}}}),
+                    Contains("leaves out what comes late"));
   CHECK_THROWS_WITH(made({.rounds = 0}), Contains("rounds must be at least 1"));
   CHECK_THROWS_WITH(made({.batch = 0}), Contains("batch must be above 0 and at most 1"));
   CHECK_THROWS_WITH(made({.batch = 1.5}), Contains("batch must be above 0 and at most 1"));

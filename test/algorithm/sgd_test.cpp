@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -49,6 +51,37 @@ std::vector<double> by_hand(Model const& model, rb::data::dataset const& rows, p
 }
 
 }  // namespace
+
+TEST_CASE("sgd: a phase goes on in the scan also where batches do not divide the rows") {
+  auto const rows = rt::sparse_rows();  // 240
+  rt::logistic const regression{.l2 = 0.01};
+  phases const scans{{.batch = 100, .iterations = 7, .rate = 0.5}, {.batch = 50, .iterations = 3, .rate = 1}};
+  auto const whole = ra::exchange::whole;
+  CHECK(rt::apart(trained(regression, rows, scans, whole), by_hand(regression, rows, scans, {0, 2})) < 1e-13);
+  phases const one_scan{{.batch = 100, .rate = 0.5}, {.batch = 50, .iterations = 3, .rate = 1}};
+  phases const told{{.batch = 100, .iterations = 3, .rate = 0.5}, one_scan[1]};
+  CHECK(rt::apart(trained(regression, rows, one_scan, whole), by_hand(regression, rows, told, {0, 0})) < 1e-13);
+}
+
+TEST_CASE("sgd: a batch larger than the data is all of it") {
+  auto const rows = rt::sparse_rows();
+  rt::logistic const regression{.l2 = 0.01};
+  phases const all{{.batch = rows.size(), .rate = 0.5}};
+  phases const more{{.batch = ~std::size_t{0}, .rate = 0.5}};
+  CHECK(trained(regression, rows, more, ra::exchange::whole) == trained(regression, rows, all, ra::exchange::whole));
+}
+
+TEST_CASE("sgd: by key a short last batch counts no more than others") {
+  auto const rows = rt::sparse_rows(241);
+  rt::logistic const regression{.l2 = 0.5};
+  auto const norm = [&](ra::exchange how) {
+    double most = 0;
+    for (double const x : trained(regression, rows, {{.batch = 60, .iterations = 200, .rate = 0.5}}, how))
+      most = std::max(most, std::abs(x));
+    return most;
+  };
+  CHECK(norm(ra::exchange::by_key) < 2 * norm(ra::exchange::whole));
+}
 
 TEST_CASE("sgd: one worker does what a loop over the batches does, phase after phase") {
   auto const rows = rt::sparse_rows();

@@ -169,7 +169,8 @@ TEST_CASE("svrg: steps by key are without bias: over all batches their mean is t
   double spread = 0;
   for (auto const batch : batches)
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
-      ra::batch_part<double> const part(batch, rank, 3, o.how, rarity);
+      ra::batch_part<double> const part(batch, rank, 3, o.how, rarity,
+                                        static_cast<double>(rows.size()) / static_cast<double>(batches.size()));
       ra::svrg_anchor<double> anchor;
       anchor.look_up(tables, part);
       std::vector<double> at, step;

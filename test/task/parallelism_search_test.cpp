@@ -81,6 +81,47 @@ TEST_CASE("parallelism_search: a short stage is over before the search is") {
   CHECK(s.best() == 4);
 }
 
+TEST_CASE("parallelism_search: a part that lost workers says nothing of its degree") {
+  rb::parallelism_search s({.growth = 2}, 100, 8);
+  s.ran(100ms);
+  REQUIRE(s.next()->workers == 2);
+  s.ran_unmeasured();  // its ten iterations count
+  REQUIRE(s.next().has_value());
+  CHECK(s.next()->workers == 2);
+  CHECK(s.next()->first == 20);
+  CHECK(s.probes().size() == 1);
+  s.ran(50ms);
+  CHECK(s.next()->workers == 4);
+  s.ran_unmeasured();
+  CHECK(s.done() == 40);
+}
+
+TEST_CASE("parallelism_search: where workers are lost no degree is tried or found that there are none for") {
+  auto const faster = [](std::uint32_t d) { return rb::duration(1'000'000 / d); };
+  rb::parallelism_search s({.growth = 2}, 100, 8);
+  s.ran(10 * faster(1));
+  s.ran(10 * faster(2));
+  REQUIRE(s.next()->workers == 4);
+  s.limit_to(3);
+  CHECK(s.next()->workers == 3);
+  s.ran(10 * faster(3));
+  CHECK_FALSE(s.searching());
+  CHECK(s.best() == 3);
+  s.limit_to(2);
+  CHECK(s.best() == 2);
+  CHECK(s.next()->workers == 2);
+  s.limit_to(8);  // none comes back
+  CHECK(s.next()->workers == 2);
+
+  rb::parallelism_search again({.growth = 2}, 100, 8);
+  again.ran(10 * faster(1));
+  again.ran(10 * faster(2));
+  again.limit_to(2);  // which has been tried
+  CHECK_FALSE(again.searching());
+  CHECK(again.next()->workers == 2);
+  CHECK(again.next()->iterations == 80);
+}
+
 TEST_CASE("parallelism_search: what cannot be meant is refused by name") {
   CHECK_THROWS_WITH(rb::parallelism_search({}, 0, 4), Contains("needs iterations"));
   CHECK_THROWS_WITH(rb::parallelism_search({.probe = 0}, 10, 4), Contains("probe must be at least 1"));

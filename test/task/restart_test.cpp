@@ -4,7 +4,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -193,6 +195,27 @@ TEST_CASE("restart: a degree that is searched for goes on with the workers that 
   }
   CHECK(lost);
   CHECK(done == 90);
+}
+
+TEST_CASE("task: a search is not misled by a part that a lost node made slow, and reports what has been run") {
+  rb::engine engine{on_machines(4, {{.machine = 1, .at = 55ms}})};  // while two workers are tried
+  rb::task t{counts{.rows = 1}};
+  t.repeat(2, t.stage({.workers = rb::automatic, .iterations = 100, .spread = true, .search = {.probe = 4}},
+                      [](auto& w, rb::iteration_range todo) {
+                        for ([[maybe_unused]] auto i : todo) w.step(12.0 / w.count());
+                      }));
+  auto const r = engine.submit(t).wait();
+  REQUIRE(r.degrees.size() == 1);
+  CHECK(r.degrees[0].workers == 6);  // of eight, two were lost
+  CHECK(rb::workers_of(r.stages.back().where) == 6);
+  bool lost = false;
+  for (auto const& s : r.stages) lost = lost || s.lost;
+  CHECK(lost);
+  for (std::size_t i = 0; i < r.degrees[0].probes.size(); ++i) {
+    auto const& p = r.degrees[0].probes[i];
+    CHECK(std::ranges::any_of(r.stages, [&](auto const& s) { return rb::workers_of(s.where) == p.workers; }));
+    if (i != 0) CHECK(p.workers > r.degrees[0].probes[i - 1].workers);
+  }
 }
 
 TEST_CASE("restart: parts that may begin again give the tables back, and others keep them") {

@@ -31,12 +31,14 @@ class batch_part {
  public:
   /// The part of worker `rank` of `count`; empty where there are more workers than rows.
   /// @param rarity of the features of the training data; of no meaning where everything is exchanged
+  /// @param rows_mean rows of a batch, in the mean over all that the training data is cut into, of which the last may
+  ///   have fewer; of no meaning where everything is exchanged
   /// Cost: O(1), by key O(n log n) for n stored values.
   batch_part(data::dataset_view batch, std::uint32_t rank, std::uint32_t count, exchange how,
-             feature_rarity const& rarity)
+             feature_rarity const& rarity, double rows_mean)
       : rows_(batch.shard(rank, count)), size_(batch.features()), whole_(how == exchange::whole) {
     if (!batch.empty()) share_ = static_cast<double>(rows_.size()) / static_cast<double>(batch.size());
-    if (!whole_) renumber(batch.size(), rarity);
+    if (!whole_) renumber(rows_mean, rarity);
   }
   batch_part(batch_part const&) = delete;
   batch_part& operator=(batch_part const&) = delete;
@@ -83,7 +85,7 @@ class batch_part {
   }
 
  private:
-  void renumber(std::size_t batch_rows, feature_rarity const& rarity) {
+  void renumber(double rows_mean, feature_rarity const& rarity) {
     compact_ = data::compact(rows_);
     rows_ = compact_.rows.rows();
     size_ = compact_.keys.size();
@@ -91,7 +93,7 @@ class batch_part {
     for (data::example const row : rows_)
       for (auto const coordinate : row.indices) weights_[coordinate] += 1;
     for (std::size_t j = 0; j < size_; ++j)
-      weights_[j] *= static_cast<Real>(rarity[compact_.keys[j].index()]) / static_cast<Real>(batch_rows);
+      weights_[j] *= static_cast<Real>(rarity[compact_.keys[j].index()] / rows_mean);
   }
 
   data::dataset_view rows_;

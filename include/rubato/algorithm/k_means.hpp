@@ -34,6 +34,7 @@ struct k_means_options {
     detail::expect(clocks >= 1, "k_means: clocks must be at least 1");
     detail::expect(batch > 0 && batch <= 1, "k_means: batch must be above 0 and at most 1, a share of the rows");
     detail::expect_unset(stage, "k_means: stage");
+    detail::expect_all_folded(stage, "k_means: stage");
   }
 };
 
@@ -51,8 +52,8 @@ template <std::floating_point Real = double>
 /// What the workers of k-means do: each owns a stretch of rows. In a clock it pulls sums and counts, puts the rows
 /// of a batch into the clusters whose centres are nearest, and pushes what that changes: a row that moves is taken
 /// from one cluster's sum and count and added to another's. So at any time tables 0 and 1 are those of the rows
-/// where they are, up to rounding of the sums, whatever the protocol and the batches; one worker that goes over all
-/// rows does what Lloyd's algorithm does.
+/// where they are, up to rounding of the sums, whatever the batches and the protocol, which folds all commits; one
+/// worker that goes over all rows does what Lloyd's algorithm does.
 ///
 /// An empty cluster has its first centre, which all workers know. Under asynchronous protocols a worker may read a
 /// cluster's sum without a count that belongs to it (a stable cut excludes that): its centre is off for a clock.

@@ -17,7 +17,7 @@ class own_batches {
   own_batches(std::size_t all, std::uint32_t rank, std::uint32_t workers, double share) noexcept {
     own_ = line_range::of(all, rank, workers);
     // Compared as real numbers: a very small share asks for more batches than an integer can tell.
-    double const wanted = std::ceil(1 / share);
+    double const wanted = std::ceil(1 / share * (1 - 1e-12));  // 1 / (1.0 / n) may be above n
     if (own_.size() != 0)
       batches_ = wanted < static_cast<double>(own_.size()) ? static_cast<std::size_t>(wanted) : own_.size();
   }

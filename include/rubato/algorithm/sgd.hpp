@@ -71,8 +71,8 @@ class sgd_steps {
     data::batch_range const batches = rows_.rows().batches(batch_);
     std::vector<Real> w, step;
     for (std::int64_t const i : todo) {
-      batch_part<Real> const part(batches.at_step(static_cast<std::size_t>(first_ + i)), worker.rank(),
-                                  worker.count(), how_, rarity_);
+      batch_part<Real> const part(batches.at_step(static_cast<std::size_t>(first_ + i)), worker.rank(), worker.count(),
+                                  how_, rarity_, detail::rows_mean(rows_.size(), batches.size()));
       part.pull(worker[table<0>], w);
       step.resize(part.size());
       loss_.gradient(part.rows(), w, step);
@@ -126,12 +126,14 @@ std::vector<stage_ref> sgd(sgd_task<Real>& t, model::linear_model<Loss, Real> co
   for (sgd_phase const& p : phases) p.check();
   feature_rarity const rarity = how == exchange::by_key ? feature_rarity(rows) : feature_rarity();
   std::vector<stage_ref> stages;
-  std::size_t seen = 0;  // rows
+  std::size_t seen = 0;  // rows of the scan that is under way
   for (sgd_phase const& p : phases) {
     stage_options o = p.stage;
-    o.iterations = p.iterations != 0 ? p.iterations : detail::steps_of_scan(rows.size(), p.batch);
-    std::int64_t const first = detail::steps_of_scan(seen, p.batch);
-    seen += static_cast<std::size_t>(o.iterations) * p.batch;
+    std::int64_t const scan = detail::steps_of_scan(rows.size(), p.batch);
+    o.iterations = p.iterations != 0 ? p.iterations : scan;
+    std::int64_t const first = detail::steps_of_scan(seen, p.batch) % scan;
+    // A scan's last batch may be short, so batches count, and not rows.
+    seen = static_cast<std::size_t>((first + o.iterations % scan) % scan) * p.batch;
     stages.push_back(
         t.stage(std::move(o), sgd_steps<Loss, Real>(model, rows, p.batch, p.rate, how, rarity, first)));
     t.run(stages.back());

@@ -22,9 +22,20 @@ inline void expect_unset(stage_options const& o, std::string const& name) {
   o.check();
 }
 
+/// That what a worker pushes counts, as what it remembers says.
+inline void expect_all_folded(stage_options const& o, std::string const& name) {
+  auto const& rounds = o.protocol.visibility.rounds();
+  expect(!rounds || rounds->late != late_commit::drop,
+         name + " has a protocol that leaves out what comes late, expected one that folds all commits");
+}
+
 /// Batches that rows are cut into.
 inline std::int64_t steps_of_scan(std::size_t rows, std::size_t batch) {
-  return static_cast<std::int64_t>((rows + batch - 1) / batch);
+  return static_cast<std::int64_t>(rows / batch + (rows % batch != 0 ? 1 : 0));
+}
+/// Rows of a batch in the mean over so many.
+inline double rows_mean(std::size_t rows, std::size_t batches) {
+  return static_cast<double>(rows) / static_cast<double>(batches);
 }
 
 }  // namespace rubato::algorithm::detail

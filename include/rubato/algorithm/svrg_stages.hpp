@@ -151,10 +151,11 @@ class svrg_small_steps {
     std::vector<std::int64_t> begun(1);
     worker[table<4>].pull(begun);
     auto const steps = static_cast<double>(options_.steps_in(begun[0] - 1, rows_.size()));
+    double const rows_mean = detail::rows_mean(rows_.size(), rows_.rows().batches(options_.batch).size());
     svrg_anchor<Real> anchor;
     std::vector<Real> w, step;
     for (std::int64_t const i : todo) {
-      batch_part<Real> const part(batch(begun[0], i), worker.rank(), worker.count(), options_.how, rarity_);
+      batch_part<Real> const part(batch(begun[0], i), worker.rank(), worker.count(), options_.how, rarity_, rows_mean);
       part.pull(worker[table<0>], w);
       anchor.look_up(worker, part);
       write_step(part, w, anchor, step);

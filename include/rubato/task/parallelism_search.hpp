@@ -44,10 +44,14 @@ class parallelism_search {
   /// @param iterations of the stage @param limit the most workers that there are
   parallelism_search(search_options const& options, std::int64_t iterations, std::uint32_t limit);
 
-  /// What is to run next; nothing when all iterations have been run. Stays the same until `ran`.
+  /// What is to run next; nothing when all iterations have been run. Stays the same until a call below.
   [[nodiscard]] std::optional<sub_stage> next() const;
   /// It has, and took so long.
   void ran(duration elapsed);
+  /// It has, but how long it took says nothing of its degree, as where workers were lost meanwhile.
+  void ran_unmeasured();
+  /// There are no more than so many workers from now on, at least 1. A degree that has been tried is not tried again.
+  void limit_to(std::uint32_t workers);
   /// The stage runs once more, with so many iterations: the search goes on where it has stopped.
   void run_again(std::int64_t iterations);
   /// Iterations that have been run, over all runs.
@@ -55,7 +59,7 @@ class parallelism_search {
   /// What the probes took longer than they would have at the best degree.
   [[nodiscard]] duration cost() const noexcept;
 
-  /// The degree that took the least time per iteration so far.
+  /// The degree that took the least time per iteration so far, of those that there are workers for.
   [[nodiscard]] std::uint32_t best() const noexcept;
   [[nodiscard]] bool searching() const noexcept { return searching_; }
   [[nodiscard]] std::span<probe const> probes() const noexcept { return probes_; }

@@ -42,7 +42,7 @@ struct task_report {
   time_point submitted{};  ///< when the engine got it
   time_point ended{};  ///< when its last stage had ended
   std::vector<stage_report> stages;    ///< in the order in which they ran
-  std::vector<degree_report> degrees;  ///< of stages whose degree was searched for
+  std::vector<degree_report> degrees;  ///< of stages whose degree was searched for, and found
 
   /// From the first stage's beginning to the last one's end.
   [[nodiscard]] duration elapsed() const {

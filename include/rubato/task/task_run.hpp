@@ -45,7 +45,7 @@ class task_run {
   [[nodiscard]] std::uint32_t capacity() const;
   [[nodiscard]] bool goes_on_with_tables() const;
   void begin_step();
-  void note_degree();
+  void note_degree(bool searched);
 
   task_core& task_;
   stage_scheduler const& nodes_;

@@ -52,6 +52,15 @@ void parallelism_search::ran(duration elapsed) {
   degree_ = grown < static_cast<double>(limit_) ? static_cast<std::uint32_t>(grown) : limit_;
 }
 
+void parallelism_search::ran_unmeasured() { done_ += next()->iterations; }
+
+void parallelism_search::limit_to(std::uint32_t workers) {
+  limit_ = std::min(limit_, workers);
+  if (degree_ <= limit_) return;
+  degree_ = limit_;
+  if (!probes_.empty() && probes_.back().workers >= limit_) searching_ = false;
+}
+
 void parallelism_search::run_again(std::int64_t iterations) { iterations_ += iterations; }
 
 duration parallelism_search::cost() const noexcept {
@@ -66,7 +75,7 @@ std::uint32_t parallelism_search::best() const noexcept {
   std::uint32_t best = degree_;
   duration least = duration::max();
   for (probe const& p : probes_)
-    if (p.per_iteration < least) {
+    if (p.workers <= limit_ && p.per_iteration < least) {
       least = p.per_iteration;
       best = p.workers;
     }

@@ -21,8 +21,12 @@ std::optional<stage_demand> task_run::next(time_point now) {
   stage_options const& o = stage().options;
   std::size_t const number = task_.program()[step_].stage;
   if (o.workers.is_automatic() && search_ == nullptr) begin_step();
-  part p = next_part();
-  if (o.workers.is_automatic()) p.workers = std::min(p.workers, capacity());  // nodes may have been lost
+  if (search_ != nullptr) {
+    bool const searched = search_->searching();
+    search_->limit_to(capacity());  // nodes may have been lost
+    note_degree(searched);
+  }
+  part const p = next_part();
   stage_report& s = report_.stages.emplace_back();
   s.stage = number;
   s.first = p.first;
@@ -89,8 +93,9 @@ void task_run::ran(run_report const& r, time_point now) {
   if (stage().options.local) home_ = node_id{only_node(s.where)};
   if (search_ != nullptr) {
     bool const searched = search_->searching();
-    search_->ran(r.elapsed);
-    if (searched && !search_->searching()) note_degree();
+    if (s.lost) search_->ran_unmeasured();
+    else search_->ran(r.elapsed);
+    note_degree(searched);
     if (search_->next()) return;
     search_ = nullptr;
   }
@@ -118,7 +123,8 @@ task_run::part task_run::next_part() const {
   return {sub.workers, sub.first - search_began_, sub.iterations, sub.probes};
 }
 
-void task_run::note_degree() {
+void task_run::note_degree(bool searched) {
+  if (!searched || search_->searching()) return;
   report_.degrees.push_back({.stage = task_.program()[step_].stage,
                              .workers = search_->best(),
                              .probes = {search_->probes().begin(), search_->probes().end()},
