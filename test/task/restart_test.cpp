@@ -198,7 +198,9 @@ TEST_CASE("restart: a degree that is searched for goes on with the workers that 
 }
 
 TEST_CASE("task: a search is not misled by a part that a lost node made slow, and reports what has been run") {
-  rb::engine engine{on_machines(4, {{.machine = 1, .at = 55ms}})};  // while two workers are tried
+  rb::simulated where = on_machines(4, {{.machine = 1, .at = 52ms}});  // while two workers are tried
+  where.scenario.detection_delay = 60ms;
+  rb::engine engine{where};
   rb::task t{counts{.rows = 1}};
   t.repeat(2, t.stage({.workers = rb::automatic, .iterations = 100, .spread = true, .search = {.probe = 4}},
                       [](auto& w, rb::iteration_range todo) {
