@@ -415,7 +415,7 @@ TEST_CASE("lasso: options that cannot be meant are refused", "[algorithm]") {
   CHECK_THROWS_WITH(made({.lambda = -1}), Contains("lambda must be finite and at least 0"));
   CHECK_THROWS_WITH(made({.lambda = std::nan("")}), Contains("lambda must be finite"));
   CHECK_THROWS_WITH(made({.clocks = 0}), Contains("clocks must be at least 1"));
-  CHECK_THROWS_WITH(made({.damping = 0.25, .descent = {.protocol = rb::k_sync{.k = 2}}}),
+  CHECK_THROWS_WITH(made({.damping = 0.25, .descent = {.workers = 3, .protocol = rb::k_sync{.k = 2}}}),
                     Contains("leaves out what comes late"));
   CHECK_THROWS_WITH(made({.rounds = 0}), Contains("rounds must be at least 1"));
   CHECK_THROWS_WITH(made({.batch = 0}), Contains("batch must be above 0 and at most 1"));

@@ -167,6 +167,7 @@ TEST_CASE("dense_store: folding equals a sequential loop bit for bit, where neig
     check_folds_like_a_loop<float>(2 * 140 + 1, n / 2, parts, threads);
   }
   check_folds_like_a_loop<float>(260 * n + 3, 1, parts);
+  check_folds_like_a_loop<std::int64_t>(70 * chunk<std::int64_t> + 3, 1, parts);
 }
 
 TEST_CASE("dense_store: a part of a state copies as the whole does") {

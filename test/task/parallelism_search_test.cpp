@@ -113,6 +113,12 @@ TEST_CASE("parallelism_search: where workers are lost no degree is tried or foun
   s.limit_to(8);  // none comes back
   CHECK(s.next()->workers == 2);
 
+  rb::parallelism_search ended({.growth = 4}, 100, 20);
+  for (std::uint32_t const d : {1U, 4U, 16U, 20U}) ended.ran(10 * faster(d));
+  REQUIRE(ended.best() == 20);
+  ended.limit_to(15);  // times fell up to there
+  CHECK(ended.next()->workers == 15);
+
   rb::parallelism_search again({.growth = 2}, 100, 8);
   again.ran(10 * faster(1));
   again.ran(10 * faster(2));

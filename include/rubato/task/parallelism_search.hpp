@@ -56,10 +56,10 @@ class parallelism_search {
   void run_again(std::int64_t iterations);
   /// Iterations that have been run, over all runs.
   [[nodiscard]] std::int64_t done() const noexcept { return done_; }
-  /// What the probes took longer than they would have at the best degree.
+  /// What the probes took longer than they would have at the degree that was the fastest.
   [[nodiscard]] duration cost() const noexcept;
 
-  /// The degree that took the least time per iteration so far, of those that there are workers for.
+  /// The degree that took the least time per iteration so far, or as many as there are where these are fewer.
   [[nodiscard]] std::uint32_t best() const noexcept;
   [[nodiscard]] bool searching() const noexcept { return searching_; }
   [[nodiscard]] std::span<probe const> probes() const noexcept { return probes_; }

@@ -75,11 +75,11 @@ std::uint32_t parallelism_search::best() const noexcept {
   std::uint32_t best = degree_;
   duration least = duration::max();
   for (probe const& p : probes_)
-    if (p.workers <= limit_ && p.per_iteration < least) {
+    if (p.per_iteration < least) {
       least = p.per_iteration;
       best = p.workers;
     }
-  return best;
+  return std::min(best, limit_);  // up to there times have fallen
 }
 
 }  // namespace rubato
