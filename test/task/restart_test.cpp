@@ -220,22 +220,6 @@ TEST_CASE("task: a search is not misled by a part that a lost node made slow, an
   }
 }
 
-TEST_CASE("task: a search is not misled by a part that a lost worker made slow") {
-  rb::simulated where = on_machines(4);
-  where.scenario.detection_delay = 60ms;
-  where.scenario.crashes = {{.worker = rb::worker_id{1}, .at = 52ms}};
-  rb::engine engine{where};
-  rb::task t{counts{.rows = 1}};
-  t.run(t.stage({.workers = rb::automatic, .iterations = 100, .spread = true, .search = {.probe = 4}},
-                [](auto& w, rb::iteration_range todo) {
-                  for ([[maybe_unused]] auto i : todo) w.step(12.0 / w.count());
-                }));
-  auto const r = engine.submit(t).wait();
-  CHECK(std::ranges::any_of(r.stages, [](auto const& s) { return s.run.crashes != 0; }));
-  REQUIRE(r.degrees.size() == 1);
-  CHECK(r.degrees[0].workers >= 6);
-}
-
 TEST_CASE("restart: parts that may begin again give the tables back, and others keep them") {
   for (std::uint32_t const restarts : {0U, 1U}) {
     rb::stage_scheduler nodes;

@@ -48,7 +48,7 @@ class parallelism_search {
   [[nodiscard]] std::optional<sub_stage> next() const;
   /// It has, and took so long.
   void ran(duration elapsed);
-  /// It has, but how long it took says nothing of its degree, as where workers were lost meanwhile.
+  /// It has, but how long it took says nothing of its degree, as where a node was lost meanwhile.
   void ran_unmeasured();
   /// There are no more than so many workers from now on, at least 1. A degree that has been tried is not tried again.
   void limit_to(std::uint32_t workers);

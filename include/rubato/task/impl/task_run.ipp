@@ -93,7 +93,7 @@ void task_run::ran(run_report const& r, time_point now) {
   if (stage().options.local) home_ = node_id{only_node(s.where)};
   if (search_ != nullptr) {
     bool const searched = search_->searching();
-    if (s.lost || r.crashes != 0) search_->ran_unmeasured();
+    if (s.lost) search_->ran_unmeasured();
     else search_->ran(r.elapsed);
     note_degree(searched);
     if (search_->next()) return;
