@@ -1,7 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-/// Everything but the network and tasks: all protocols, storage and partitions, in process and simulated.
+/// Everything but the network and tasks: all protocols and partitions, and all storage but `ordered` and `paged`, in
+/// process and simulated.
 
 #include "rubato/cluster/cluster.hpp"
 #include "rubato/cluster/peer_group.hpp"

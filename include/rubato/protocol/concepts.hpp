@@ -124,7 +124,8 @@ struct commit_info {
   clock_index stamp;        ///< the worker's clock before the commit
   clock_index c_min;        ///< the slowest worker's clock at the fold
   clock_index c_max;        ///< the fastest worker's clock at the fold
-  /// M: under a barrier the commits of this stamp, else the live workers and those whose body has returned.
+  /// M: under a barrier the commits of this stamp, by rounds those that are folded together, else the live workers and
+  /// those whose body has returned.
   std::uint32_t workers;
   version_index version{};  ///< V(m): the version or round that the update belongs to; 0 where there are none
   /// How many fold steps this server has made since the worker read here what it computed at: with rounds, those since
