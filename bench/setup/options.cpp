@@ -155,8 +155,8 @@ void add_pace_options(CLI::App& command, compare_options& o) {
   command
       .add_option("--local-steps", o.local_steps,
                   "between commits: of fixed_ada_comm, fed_adam, fed_avg, fed_buff, slow_mo, diloco, async_diloco, "
-                  "streaming_diloco and easgd, and of ada_comm in the beginning; unless given a pass over the data, or twice as many as a "
-                  "clock's where that is more, for with as many fixed_ada_comm is bsp")
+                  "streaming_diloco and easgd, and of ada_comm in the beginning; unless given a pass over the data, or "
+                  "twice as many as a clock's where that is more, for with as many fixed_ada_comm is bsp")
       ->group(group);
   command
       .add_option("--check-period", o.check_period,

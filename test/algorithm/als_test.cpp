@@ -14,6 +14,7 @@
 #include <rubato/core/random.hpp>
 #include <rubato/data/ratings.hpp>
 #include <rubato/protocol/asp.hpp>
+#include <rubato/protocol/k_sync.hpp>
 
 #include "algorithm/algorithms.hpp"
 
@@ -158,6 +159,8 @@ TEST_CASE("als: options that cannot be meant are refused", "[algorithm]") {
   CHECK_THROWS_WITH(made({.sweeps = 0}), Contains("sweeps must be at least 1"));
   CHECK_THROWS_WITH(made({.l2 = 0}), Contains("l2 must be finite and above 0"));
   CHECK_THROWS_WITH(made({.block = 0}), Contains("block must be at least 1"));
+  CHECK_THROWS_WITH(made({.users = {.workers = 3, .protocol = rb::k_sync{.k = 2}}}), Contains("als: users has a protocol"));
+  CHECK_THROWS_WITH(made({.items = {.workers = 3, .protocol = rb::k_sync{.k = 2}}}), Contains("als: items has a protocol"));
   CHECK_THROWS_WITH(made({.users = {.cleared = {1}}}), Contains("als: users has iterations"));
   CHECK_THROWS_WITH(made({.items = {.workers = rb::automatic}}), Contains("expected a number of workers"));
   rb::engine engine{rb::simulated{.workers = 2}};

@@ -416,7 +416,9 @@ TEST_CASE("lasso: options that cannot be meant are refused", "[algorithm]") {
   CHECK_THROWS_WITH(made({.lambda = std::nan("")}), Contains("lambda must be finite"));
   CHECK_THROWS_WITH(made({.clocks = 0}), Contains("clocks must be at least 1"));
   CHECK_THROWS_WITH(made({.damping = 0.25, .descent = {.workers = 3, .protocol = rb::k_sync{.k = 2}}}),
-                    Contains("leaves out what comes late"));
+                    Contains("lasso: descent has a protocol that leaves out what comes late"));
+  CHECK_THROWS_WITH(made({.residual = {.workers = 3, .protocol = rb::k_sync{.k = 2}}}),
+                    Contains("lasso: residual has a protocol"));
   CHECK_THROWS_WITH(made({.rounds = 0}), Contains("rounds must be at least 1"));
   CHECK_THROWS_WITH(made({.batch = 0}), Contains("batch must be above 0 and at most 1"));
   CHECK_THROWS_WITH(made({.batch = 1.5}), Contains("batch must be above 0 and at most 1"));

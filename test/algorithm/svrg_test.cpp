@@ -11,6 +11,7 @@
 
 #include <rubato/algorithm/sgd.hpp>
 #include <rubato/core/error.hpp>
+#include <rubato/protocol/k_sync.hpp>
 #include <rubato/protocol/ssp.hpp>
 
 #include "algorithm/algorithms.hpp"
@@ -229,6 +230,8 @@ TEST_CASE("svrg: bad options are refused by name") {
   };
   CHECK_THROWS_WITH(refused({.epochs = 0}), Contains("svrg: epochs"));
   CHECK_THROWS_WITH(refused({.batch = 0}), Contains("svrg: batch"));
+  CHECK_THROWS_WITH(refused({.full_gradient = {.workers = 3, .protocol = rb::k_sync{.k = 2}}}),
+                    Contains("svrg: full_gradient has a protocol"));
   CHECK_THROWS_WITH(refused({.steps = -1}), Contains("svrg: steps"));
   CHECK_THROWS_WITH(refused({.growth = 0.5}), Contains("svrg: growth"));
   CHECK_THROWS_WITH(refused({.epochs = 80, .growth = 2}), Contains("svrg: growth makes too many steps"));

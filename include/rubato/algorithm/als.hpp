@@ -45,6 +45,8 @@ struct als_options {
     detail::expect(block >= 1, "als: block must be at least 1 line");
     detail::expect_unset(users, "als: users");
     detail::expect_unset(items, "als: items");
+    detail::expect_all_folded(users, "als: users");
+    detail::expect_all_folded(items, "als: items");
     detail::expect(!users.workers.is_automatic() && !items.workers.is_automatic(),
                    "als: a stage is one iteration, expected a number of workers");
   }

@@ -76,6 +76,7 @@ struct lasso_options {
     detail::expect(filter.off() || lambda > 0, "lasso: lambda must be above 0 where there is a filter");
     detail::expect_unset(residual, "lasso: residual");
     detail::expect_unset(descent, "lasso: descent");
+    detail::expect_all_folded(residual, "lasso: residual");
     detail::expect_all_folded(descent, "lasso: descent");
     detail::expect(!residual.workers.is_automatic(),
                    "lasso: residual is one iteration, expected a number of workers");

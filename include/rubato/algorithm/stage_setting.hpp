@@ -22,7 +22,8 @@ inline void expect_unset(stage_options const& o, std::string const& name) {
   o.check();
 }
 
-/// That what a worker pushes counts, as what it remembers says. Who is drawn for a round is waited for.
+/// That all that workers push counts, of a stage that is wrong without a part of it. Who is drawn for a round is waited
+/// for.
 inline void expect_all_folded(stage_options const& o, std::string const& name) {
   auto const& rounds = o.protocol.visibility.rounds();
   bool const is_for_all = rounds && !o.workers.is_automatic() && rounds->size >= o.workers.workers();

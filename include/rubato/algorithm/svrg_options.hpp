@@ -55,6 +55,7 @@ struct svrg_options {
     detail::expect(slices >= 1, "svrg: slices must be at least 1");
     detail::expect_unset(full_gradient, "svrg: full_gradient");
     detail::expect_unset(small_steps, "svrg: small_steps");
+    detail::expect_all_folded(full_gradient, "svrg: full_gradient");
   }
 
   /// Steps of an epoch, counted from 0, on so many rows.
