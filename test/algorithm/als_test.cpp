@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -149,6 +150,22 @@ TEST_CASE("als: who has rated nothing, and what nobody has rated, stays zero; wo
   CHECK(f.items[0] != 0);
 }
 
+TEST_CASE("als: where lambda is lost beside the factors it finds the shortest that fit", "[algorithm]") {
+  // One user, one item: of all x with x y = 3 it is y 3 / (y y), and then the other way round.
+  rd::ratings const one(1, 1, {{.user = 0, .item = 0, .value = 3}});
+  for (double const l2 : {1e-9, 1e-17, 1e-300}) {
+    INFO("l2 " << l2);
+    auto const f = trained(one, {.factors = 4, .sweeps = 3, .l2 = l2});
+    CHECK(std::inner_product(f.users.begin(), f.users.end(), f.items.begin(), 0.0) == Approx(3).epsilon(1e-6));
+    double const yy = std::inner_product(f.items.begin(), f.items.end(), f.items.begin(), 0.0);
+    for (std::size_t k = 0; k < 4; ++k) CHECK(f.users[k] == Approx(f.items[k] * 3 / yy).epsilon(1e-4));
+  }
+  // Fewer ratings than factors everywhere: all of them are met.
+  auto const all = some_ratings();
+  auto const f = trained(all, {.factors = 30, .sweeps = 6, .l2 = 1e-18});
+  CHECK(objective(all, f, 0) < 1e-6);
+}
+
 TEST_CASE("als: options that cannot be meant are refused", "[algorithm]") {
   auto const all = some_ratings();
   auto const made = [&](ra::als_options const& o) {
@@ -159,8 +176,9 @@ TEST_CASE("als: options that cannot be meant are refused", "[algorithm]") {
   CHECK_THROWS_WITH(made({.sweeps = 0}), Contains("sweeps must be at least 1"));
   CHECK_THROWS_WITH(made({.l2 = 0}), Contains("l2 must be finite and above 0"));
   CHECK_THROWS_WITH(made({.block = 0}), Contains("block must be at least 1"));
-  CHECK_THROWS_WITH(made({.users = {.workers = 3, .protocol = rb::k_sync{.k = 2}}}), Contains("als: users has a protocol"));
-  CHECK_THROWS_WITH(made({.items = {.workers = 3, .protocol = rb::k_sync{.k = 2}}}), Contains("als: items has a protocol"));
+  rb::stage_options const drops{.workers = 3, .protocol = rb::k_sync{.k = 2}};
+  CHECK_THROWS_WITH(made({.users = drops}), Contains("als: users has a protocol"));
+  CHECK_THROWS_WITH(made({.items = drops}), Contains("als: items has a protocol"));
   CHECK_THROWS_WITH(made({.users = {.cleared = {1}}}), Contains("als: users has iterations"));
   CHECK_THROWS_WITH(made({.items = {.workers = rb::automatic}}), Contains("expected a number of workers"));
   rb::engine engine{rb::simulated{.workers = 2}};

@@ -179,6 +179,14 @@ TEST_CASE("synthetic documents: a topic's words, and a document's topics, are as
   CHECK(alike / 4'000 == Approx(1.2 / 2.6).epsilon(0.05));
 }
 
+TEST_CASE("synthetic documents: of the least prior a topic has one word, and a document one topic", "[data]") {
+  auto const made =
+      rd::make_synthetic_documents({.documents = 50, .words = 20, .topics = 4, .alpha = 1e-300, .beta = 1e-300});
+  for (double const p : made.topics) CHECK((p == 0 || p == 1));
+  CHECK(std::accumulate(made.topics.begin(), made.topics.end(), 0.0) == 4);
+  for (std::size_t d = 0; d < 50; ++d) CHECK(made.documents.of_document(d).size() == 1);
+}
+
 TEST_CASE("synthetic documents: options that cannot be meant are refused", "[data]") {
   auto const refused = [](rd::documents_options const& o, char const* why) {
     CHECK_THROWS_WITH(rd::make_synthetic_documents(o), Contains(why));
@@ -188,6 +196,7 @@ TEST_CASE("synthetic documents: options that cannot be meant are refused", "[dat
   refused({.words = 0}, "words must be from 1 to 2^32 - 1");
   refused({.topics = 0}, "topics must be from 1 to 2^32 - 1");
   refused({.length = 1'000'001}, "length must be at most 1000000");
-  refused({.alpha = 0}, "alpha must be finite and above 0");
-  refused({.beta = -1}, "beta must be finite and above 0");
+  refused({.alpha = 0}, "alpha must be finite and at least 1e-300");
+  refused({.beta = -1}, "beta must be finite and at least 1e-300");
+  refused({.beta = 1e-310}, "beta must be finite and at least 1e-300");
 }

@@ -55,6 +55,22 @@ TEST_CASE("what a lost node was given is dealt out anew") {
   CHECK_FALSE(files.next(node_b));
 }
 
+TEST_CASE("what comes back is dealt out in the order of the list") {
+  file_assigner files(
+      {block(0, {node_a}), block(1, {node_a}), block(2), block(3), block(4, {node_b}), block(5, {node_b})});
+  for (std::uint64_t const begin : {0U, 1U, 2U}) CHECK(files.next(node_a)->begin == begin);
+  CHECK(files.next(node_b)->begin == 4);
+  CHECK(files.lost(node_a) == 3);
+  CHECK(files.next(node_a)->begin == 0);
+  CHECK(files.next(node_c)->begin == 2);
+  CHECK(files.next(node_c)->begin == 3);
+  CHECK(files.lost(node_b) == 1);
+  CHECK(files.next(node_c)->begin == 1);
+  CHECK(files.next(node_c)->begin == 4);
+  CHECK(files.next(node_b)->begin == 5);
+  CHECK_FALSE(files.next(node_b));
+}
+
 TEST_CASE("each block is held by one node at any time, whatever is lost") {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     INFO("seed " << seed);

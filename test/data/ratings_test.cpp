@@ -125,5 +125,7 @@ TEST_CASE("synthetic ratings: as many as asked for, the same for the same seed, 
                     Contains("per_user must not be above items"));
   CHECK_THROWS_WITH(rd::make_synthetic_ratings({.users = 0}), Contains("users must be"));
   CHECK_THROWS_WITH(rd::make_synthetic_ratings({.factors = 0}), Contains("factors must be"));
+  CHECK_THROWS_WITH(rd::make_synthetic_ratings({.users = 4, .factors = std::size_t{1} << 62}),
+                    Contains("factors must be from 1 to 2^32 - 1"));
   CHECK_THROWS_WITH(rd::make_synthetic_ratings({.noise = -1}), Contains("noise must be"));
 }

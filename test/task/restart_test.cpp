@@ -197,6 +197,48 @@ TEST_CASE("restart: a degree that is searched for goes on with the workers that 
   CHECK(done == 90);
 }
 
+TEST_CASE("restart: a degree that is searched for waits for no more workers than are left") {
+  rb::engine engine{on_machines(3, {{.machine = 0, .at = 5ms}})};
+  rb::task running{counts{.rows = 1}}, waiting{counts{.rows = 1}};
+  running.run(running.stage({.workers = 6, .iterations = 20}, [](auto& w, rb::iteration_range todo) {
+    for ([[maybe_unused]] auto i : todo) w.step();
+  }));
+  // Six workers were there when it asked for them.
+  waiting.repeat(2, waiting.stage({.workers = rb::automatic, .iterations = 30, .spread = true, .search = {.first = 6}},
+                                  [](auto& w, rb::iteration_range todo) {
+                                    for ([[maybe_unused]] auto i : todo) w.step(6.0 / w.count());
+                                  }));
+  auto const first = engine.submit(running), second = engine.submit(waiting);
+  auto const r = second.wait();
+  std::int64_t done = 0;
+  for (auto const& s : r.stages) {
+    CHECK(rb::workers_of(s.where) == 4);
+    CHECK_FALSE(s.lost);
+    done += s.iterations;
+  }
+  CHECK(done == 60);
+  CHECK(r.stages.front().began >= first.wait().ended);
+  REQUIRE(r.degrees.size() == 1);
+  CHECK(r.degrees[0].workers == 4);
+}
+
+TEST_CASE("task: a search is not misled by a worker that crashes while its machine goes on") {
+  rb::simulated where = on_machines(4);
+  where.scenario.crashes = {{.worker = rb::worker_id{1}, .at = 2ms}};  // in each part with more than one
+  rb::engine engine{where};
+  rb::task t{counts{.rows = 1}};
+  t.run(t.stage({.workers = rb::automatic, .iterations = 100, .spread = true, .search = {.probe = 4, .growth = 8}},
+                [](auto& w, rb::iteration_range todo) {
+                  for ([[maybe_unused]] auto i : todo) w.step(12.0 / w.count());
+                }));
+  auto const r = engine.submit(t).wait();
+  REQUIRE(r.degrees.size() == 1);
+  CHECK(r.degrees[0].probes.size() == 2);
+  std::vector<std::uint32_t> degrees;
+  for (auto const& s : r.stages) degrees.push_back(rb::workers_of(s.where));
+  CHECK(degrees == std::vector<std::uint32_t>{1, 8, 8, 8});  // the second was no measure, the third one had to be
+}
+
 TEST_CASE("task: a search is not misled by a part that a lost node made slow, and reports what has been run") {
   rb::simulated where = on_machines(4, {{.machine = 1, .at = 52ms}});  // while two workers are tried
   where.scenario.detection_delay = 60ms;

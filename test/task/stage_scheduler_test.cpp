@@ -271,6 +271,24 @@ TEST_CASE("stage_scheduler: says who asks for more than is left") {
   CHECK_FALSE(s.is_hopeless(task_id{3}));  // does not ask
 }
 
+TEST_CASE("stage_scheduler: who asks for fewer keeps its turn, and locks no more than these") {
+  auto s = on_nodes({4, 2}, {.aging = 1, .starving = 1});
+  s.ask(task_id{0}, workers(3), at(0s));
+  (void)grants(s);
+  s.ask(task_id{1}, workers(6), at(0s));
+  s.ask(task_id{2}, workers(1), at(1s));
+  CHECK(grants(s, 5s).empty());  // task 1 locks all
+  (void)s.remove_node(node_id{1});
+  CHECK(s.is_hopeless(task_id{1}));
+  s.revise(task_id{1}, 3);
+  CHECK_FALSE(s.is_hopeless(task_id{1}));
+  CHECK(s.starving().front() == task_id{1});
+  CHECK(grants(s, 6s).empty());  // the one that is free is locked
+  s.finish(task_id{0});
+  CHECK(grants(s, 7s) == std::map<std::uint32_t, placement>{{1, {3, 0}}, {2, {1, 0}}});
+  CHECK_FALSE(s.is_waiting(task_id{1}));
+}
+
 TEST_CASE("stage_scheduler: one that fits nowhere since a node was lost does not keep locks from others") {
   auto s = on_nodes({4, 4}, {.aging = 1, .starving = 1});
   s.ask(task_id{0}, {.where = {1, 1}}, at(0s));

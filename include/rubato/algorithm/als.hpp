@@ -3,11 +3,13 @@
 
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
+#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -150,7 +152,18 @@ class als_half {
       a.template selfadjointView<Eigen::Lower>().rankUpdate(y);
       b += static_cast<double>(e.value) * y;
     }
-    return a.template selfadjointView<Eigen::Lower>().llt().solve(b);
+    return solve_regularised(a, b);
+  }
+
+  /// x of a x = b, by the lower half of `a`. Where λ is too small beside the factors for `a` to be regular in doubles:
+  /// the shortest x that fits best, which is what x tends to as λ goes to 0.
+  [[nodiscard]] static Eigen::VectorXd solve_regularised(Eigen::MatrixXd const& a, Eigen::VectorXd const& b) {
+    auto const symmetric = a.selfadjointView<Eigen::Lower>();
+    Eigen::LLT<Eigen::MatrixXd> const regular = symmetric.llt();
+    double const rounding = static_cast<double>(a.rows()) * std::numeric_limits<double>::epsilon();
+    double const least_pivot = regular.matrixLLT().diagonal().array().square().minCoeff();
+    if (regular.info() == Eigen::Success && least_pivot > rounding * a.diagonal().maxCoeff()) return regular.solve(b);
+    return Eigen::MatrixXd(symmetric).completeOrthogonalDecomposition().solve(b);
   }
 
   data::ratings all_;

@@ -83,8 +83,8 @@ struct documents_options {
   std::size_t words = 500;   ///< in the vocabulary
   std::size_t topics = 5;  ///< how many topics documents are mixed of; at least 1
   std::size_t length = 100;  ///< tokens in each document
-  double alpha = 0.1;        ///< of the Dirichlet prior of a document's topics; the smaller, the fewer of them
-  double beta = 0.05;        ///< of the Dirichlet prior of a topic's words
+  double alpha = 0.1;        ///< of the Dirichlet prior of a document's topics; the smaller, the fewer; at least 1e-300
+  double beta = 0.05;        ///< of the Dirichlet prior of a topic's words; at least 1e-300
   std::uint64_t seed = 1;  ///< of all draws
 };
 

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <rubato/core/ids.hpp>
@@ -17,7 +17,7 @@ namespace rubato::data {
 /// Deals out the blocks of files to those who load them: whoever is done asks for the next, so that fast loaders
 /// load more; and gets one that lies on its node while there is any. Source: 004 §6.2.
 ///
-/// Thread safety: any thread. Cost: amortised O(log nodes) for each copy of a block.
+/// Thread safety: any thread. Cost: O(log blocks) for each copy of a block.
 class file_assigner {
  public:
   /// Deals out these, in this order where nothing else matters.
@@ -36,19 +36,19 @@ class file_assigner {
   [[nodiscard]] std::size_t local() const;
 
  private:
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
-  using queue = std::deque<std::size_t>;
+  using queue = std::set<std::size_t>;  ///< in the order of the list, which blocks that come back keep
 
+  /// Where a block that lies nowhere in particular, or elsewhere, waits.
+  [[nodiscard]] queue& others(std::size_t block) { return blocks_[block].nodes.empty() ? of_all_ : elsewhere_; }
   void list(std::size_t block);
-  [[nodiscard]] std::size_t pop(queue& from);
+  void unlist(std::size_t block);
+  [[nodiscard]] std::optional<std::size_t> first_for(node_id where) const;
   [[nodiscard]] bool lies_on(std::size_t block, node_id where) const;
 
   std::vector<file_block> blocks_;
   mutable std::mutex lock_;  ///< what follows
-  std::vector<bool> given_;
-  std::size_t left_ = 0;
   std::size_t local_ = 0;
-  std::map<node_id, queue> of_node_;  ///< blocks to be dealt out, some of which may have been
+  std::map<node_id, queue> of_node_;  ///< blocks to be dealt out, also those that lie on others as well
   queue of_all_;
   queue elsewhere_;
   std::map<node_id, std::vector<std::size_t>> dealt_;

@@ -87,6 +87,8 @@ class stage_scheduler {
   /// A task's next stage may run. A task has one stage at a time.
   /// @throws option_error when there are not so many workers, free or not; lost_error when nodes have been lost
   void ask(task_id t, stage_demand demand, time_point now);
+  /// It asks for so many workers now, at least 1, and keeps its turn. @pre it waits, and does not say where
+  void revise(task_id t, std::uint32_t workers);
   /// It does not ask any more.
   void withdraw(task_id t);
   /// Its stage has ended.
@@ -102,6 +104,7 @@ class stage_scheduler {
   // ---- for reports and observers
 
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_.size(); }
+  [[nodiscard]] bool is_waiting(task_id t) const noexcept { return waiting_.contains(t); }
   [[nodiscard]] std::span<task_id const> starving() const noexcept { return starving_; }
   /// When a task last had a worker on this node, as a number that grows; 0 for never.
   [[nodiscard]] std::uint64_t last_use(task_id t, node_id n) const noexcept;

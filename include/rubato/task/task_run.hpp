@@ -24,6 +24,9 @@ class task_run {
 
   /// What the next stage, or part of one, asks of the scheduler; nothing when the task is done.
   [[nodiscard]] std::optional<stage_demand> next(time_point now);
+  /// Nodes have been lost while it waits for what `next` has asked: the workers that it asks for now, where its degree
+  /// is searched for; else nothing has changed.
+  [[nodiscard]] std::optional<std::uint32_t> revised();
   /// It runs there, from now on. Returns what is to be run.
   [[nodiscard]] run_request begin(placement where, time_point now);
   /// It has run. @throws lost_error when a node was lost, more often than the stage may begin again
@@ -42,6 +45,8 @@ class task_run {
   [[nodiscard]] stage_description const& stage() const { return task_.stages()[task_.program()[step_].stage]; }
   [[nodiscard]] std::int64_t iterations_of_step() const;
   [[nodiscard]] part next_part() const;
+  part note_part();
+  void limit_search();
   [[nodiscard]] std::uint32_t capacity() const;
   [[nodiscard]] bool goes_on_with_tables() const;
   void begin_step();

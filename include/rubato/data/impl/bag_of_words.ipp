@@ -179,13 +179,14 @@ void check_documents_options(documents_options const& o) {
   auto const expect = [](bool holds, char const* sentence) {
     if (!holds) throw option_error(std::string("synthetic documents: ") + sentence);
   };
-  auto const is_positive = [](double x) { return x > 0 && std::isfinite(x); };
+  // Of less the logarithms of variates would not be finite either.
+  auto const is_concentration = [](double x) { return x >= 1e-300 && std::isfinite(x); };
   expect(o.documents >= 1 && o.documents <= ids_max, "documents must be from 1 to 2^32 - 1");
   expect(o.words >= 1 && o.words <= ids_max, "words must be from 1 to 2^32 - 1");
   expect(o.topics >= 1 && o.topics <= ids_max, "topics must be from 1 to 2^32 - 1");
   expect(o.length <= bag_of_words::count_max, "length must be at most 1000000");
-  expect(is_positive(o.alpha), "alpha must be finite and above 0");
-  expect(is_positive(o.beta), "beta must be finite and above 0");
+  expect(is_concentration(o.alpha), "alpha must be finite and at least 1e-300");
+  expect(is_concentration(o.beta), "beta must be finite and at least 1e-300");
 }
 
 }  // namespace

@@ -13,45 +13,40 @@
 
 namespace rubato::data {
 
-file_assigner::file_assigner(std::vector<file_block> blocks)
-    : blocks_(std::move(blocks)), given_(blocks_.size(), true) {
+file_assigner::file_assigner(std::vector<file_block> blocks) : blocks_(std::move(blocks)) {
   for (std::size_t i = 0; i < blocks_.size(); ++i) list(i);
 }
 
 void file_assigner::list(std::size_t block) {
-  given_[block] = false;
-  ++left_;
-  std::vector<node_id> const& nodes = blocks_[block].nodes;
-  for (node_id const n : nodes) of_node_[n].push_back(block);
-  (nodes.empty() ? of_all_ : elsewhere_).push_back(block);
+  for (node_id const n : blocks_[block].nodes) of_node_[n].insert(block);
+  others(block).insert(block);
 }
 
-/// The first that has not been given to somebody by way of another queue.
-std::size_t file_assigner::pop(queue& from) {
-  while (!from.empty()) {
-    std::size_t const block = from.front();
-    from.pop_front();
-    if (!given_[block]) return block;
-  }
-  return none;
+void file_assigner::unlist(std::size_t block) {
+  for (node_id const n : blocks_[block].nodes) of_node_[n].erase(block);
+  others(block).erase(block);
 }
 
 bool file_assigner::lies_on(std::size_t block, node_id where) const {
   return std::ranges::find(blocks_[block].nodes, where) != blocks_[block].nodes.end();
 }
 
+std::optional<std::size_t> file_assigner::first_for(node_id where) const {
+  if (auto const here = of_node_.find(where); here != of_node_.end() && !here->second.empty())
+    return *here->second.begin();
+  for (queue const* q : {&of_all_, &elsewhere_})
+    if (!q->empty()) return *q->begin();
+  return std::nullopt;
+}
+
 std::optional<file_block> file_assigner::next(node_id where) {
   std::lock_guard const guard(lock_);
-  std::size_t block = none;
-  if (auto const here = of_node_.find(where); here != of_node_.end()) block = pop(here->second);
-  if (block == none) block = pop(of_all_);
-  if (block == none) block = pop(elsewhere_);
-  if (block == none) return std::nullopt;
-  given_[block] = true;
-  --left_;
-  if (lies_on(block, where)) ++local_;
-  dealt_[where].push_back(block);
-  return blocks_[block];
+  std::optional<std::size_t> const block = first_for(where);
+  if (!block) return std::nullopt;
+  dealt_[where].push_back(*block);
+  unlist(*block);
+  if (lies_on(*block, where)) ++local_;
+  return blocks_[*block];
 }
 
 std::size_t file_assigner::lost(node_id where) {
@@ -67,7 +62,7 @@ std::size_t file_assigner::lost(node_id where) {
 
 std::size_t file_assigner::left() const {
   std::lock_guard const guard(lock_);
-  return left_;
+  return of_all_.size() + elsewhere_.size();
 }
 
 std::size_t file_assigner::local() const {

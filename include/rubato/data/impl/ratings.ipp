@@ -54,7 +54,7 @@ void check_options(ratings_options const& o) {
   };
   expect(o.users >= 1 && o.users <= most, "users must be from 1 to 2^32 - 1");
   expect(o.items >= 1 && o.items <= most, "items must be from 1 to 2^32 - 1");
-  expect(o.factors >= 1, "factors must be at least 1");
+  expect(o.factors >= 1 && o.factors <= most, "factors must be from 1 to 2^32 - 1");
   expect(o.per_user <= o.items, "per_user must not be above items");
   expect(o.noise >= 0 && std::isfinite(o.noise), "noise must be finite and at least 0");
 }

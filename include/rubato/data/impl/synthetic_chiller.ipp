@@ -62,7 +62,8 @@ record day_of(chiller const& c, std::size_t number, double outdoor, double humid
   double const condenser = outdoor + 4 + 6 * load + 3 * humidity;
   double const lift = std::max(condenser - outlet, 12.0);
   double const part_load = 1 - 0.6 * (load - 0.7) * (load - 0.7);
-  double const efficiency = 0.7 * c.quality * (1 - 0.012 * age) * part_load;
+  double const worn = std::max(1 - 0.012 * age, 0.1);  // the oldest still cool
+  double const efficiency = 0.7 * c.quality * worn * part_load;
   double const ideal = (outlet + 273.15) / (lift + 18);
   r.performance = efficiency * ideal + noise * random.normal();
   r[feature::outlet_temperature] = outlet;

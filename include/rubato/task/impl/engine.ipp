@@ -32,6 +32,8 @@ struct submitted {
   std::exception_ptr failure{};
 };
 
+task_id id_of(std::size_t i) noexcept { return task_id{static_cast<std::uint32_t>(i)}; }
+
 void check(std::vector<task_id> const& after, std::size_t tasks) {
   for (task_id const t : after)
     if (t.index() >= tasks)
@@ -50,10 +52,18 @@ stage_scheduler make_scheduler(std::vector<std::uint32_t> const& nodes, schedule
   return s;
 }
 
-/// Nobody runs there any more.
-void drop_nodes(stage_scheduler& s, std::vector<std::uint32_t> const& lost) {
+/// Nobody runs there any more, and stages that wait ask for no more than is left, where they need not have it.
+void drop_nodes(stage_scheduler& s, std::vector<std::uint32_t> const& lost, std::deque<submitted>& tasks) {
+  bool dropped = false;
   for (std::uint32_t const n : lost)
-    if (s.has_node(node_id{n})) (void)s.remove_node(node_id{n});
+    if (s.has_node(node_id{n})) {
+      (void)s.remove_node(node_id{n});
+      dropped = true;
+    }
+  if (!dropped) return;
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    if (task_id const t = id_of(i); s.is_waiting(t))
+      if (auto const workers = tasks[i].run->revised()) s.revise(t, *workers);
 }
 
 lost_error no_room_left() { return lost_error("task: of the nodes that are left none have room for its next stage"); }
@@ -73,7 +83,7 @@ class engine_of_threads final : public engine_core {
     std::lock_guard const guard(lock_);
     check(after, tasks_.size());
     t.open(open_);
-    task_id const id{static_cast<std::uint32_t>(tasks_.size())};
+    task_id const id = id_of(tasks_.size());
     tasks_.emplace_back(t, after);
     try {
       threads_.emplace_back([this, id] { drive(id); });
@@ -117,7 +127,7 @@ class engine_of_threads final : public engine_core {
         run_report const r = s.task->opened().run(std::move(request));
         guard.lock();
         scheduler_.finish(id);
-        drop_nodes(scheduler_, r.lost_nodes);
+        drop_nodes(scheduler_, r.lost_nodes, tasks_);
         s.run->ran(r, now());
         changed_.notify_all();
       }
@@ -200,8 +210,6 @@ class engine_in_turns final : public engine_core {
     run_report report;
   };
 
-  [[nodiscard]] task_id id_of(std::size_t i) const noexcept { return task_id{static_cast<std::uint32_t>(i)}; }
-
   void advance() {
     for (std::size_t i = 0; i < tasks_.size(); ++i)
       if (!tasks_[i].over && !tasks_[i].run) begin_when_free(id_of(i));
@@ -217,7 +225,7 @@ class engine_in_turns final : public engine_core {
       ending const e = std::move(ends_.begin()->second);
       ends_.erase(ends_.begin());
       scheduler_.finish(e.task);
-      drop_nodes(scheduler_, e.report.lost_nodes);
+      drop_nodes(scheduler_, e.report.lost_nodes, tasks_);
       go_on(e.task, e.report);
     }
     for (std::size_t i = 0; i < tasks_.size(); ++i)

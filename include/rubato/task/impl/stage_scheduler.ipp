@@ -88,6 +88,14 @@ void stage_scheduler::throw_no_room(stage_demand const& d) const {
   throw option_error(sentence);
 }
 
+void stage_scheduler::revise(task_id t, std::uint32_t workers) {
+  request& r = waiting_.at(t);
+  RUBATO_ASSERT(workers != 0 && r.demand.where.empty());
+  if (workers == r.demand.workers) return;
+  unlock(r);  // it chooses anew
+  r.demand.workers = workers;
+}
+
 void stage_scheduler::withdraw(task_id t) {
   auto const at = waiting_.find(t);
   if (at == waiting_.end()) return;

@@ -21,18 +21,11 @@ std::optional<stage_demand> task_run::next(time_point now) {
   stage_options const& o = stage().options;
   std::size_t const number = task_.program()[step_].stage;
   if (o.workers.is_automatic() && search_ == nullptr) begin_step();
-  if (search_ != nullptr) {
-    bool const searched = search_->searching();
-    search_->limit_to(capacity());  // nodes may have been lost
-    note_degree(searched);
-  }
-  part const p = next_part();
+  if (search_ != nullptr) limit_search();
   stage_report& s = report_.stages.emplace_back();
   s.stage = number;
-  s.first = p.first;
-  s.iterations = p.iterations;
-  s.probes = p.probes;
   s.asked = now;
+  part const p = note_part();
   return stage_demand{.workers = p.workers,
                       .where = o.where,
                       .one_node = o.local.has_value(),
@@ -40,6 +33,29 @@ std::optional<stage_demand> task_run::next(time_point now) {
                       .home = home_,
                       .data = o.data,
                       .priority = o.priority};
+}
+
+std::optional<std::uint32_t> task_run::revised() {
+  if (search_ == nullptr || capacity() == 0) return std::nullopt;
+  limit_search();
+  return note_part().workers;
+}
+
+/// Nodes may have been lost.
+void task_run::limit_search() {
+  bool const searched = search_->searching();
+  search_->limit_to(capacity());
+  note_degree(searched);
+}
+
+/// Of the last report: what it is asked for.
+task_run::part task_run::note_part() {
+  part const p = next_part();
+  stage_report& s = report_.stages.back();
+  s.first = p.first;
+  s.iterations = p.iterations;
+  s.probes = p.probes;
+  return p;
 }
 
 /// The most workers that the stage can have.
@@ -94,6 +110,7 @@ void task_run::ran(run_report const& r, time_point now) {
   if (search_ != nullptr) {
     bool const searched = search_->searching();
     if (s.lost) search_->ran_unmeasured();
+    else if (r.crashes != 0) search_->ran_with_crashes(r.elapsed);
     else search_->ran(r.elapsed);
     note_degree(searched);
     if (search_->next()) return;
