@@ -1,6 +1,7 @@
 # Builds and runs test/consumer/main.cpp as a user's project would.
 # KIND is `installed` (installs the build in RUBATO_BINARY_DIR to a fresh prefix and finds it with
-# find_package), `subdirectory` (add_subdirectory of RUBATO_SOURCE_DIR) or `source` (its include folder alone).
+# find_package), `source` (the include folder of RUBATO_SOURCE_DIR alone) or `subdirectory` (add_subdirectory of
+# that), which compiles the program and does not link it.
 set(work ${RUBATO_BINARY_DIR}/test/consumer/${KIND})
 file(REMOVE_RECURSE ${work})
 
@@ -11,15 +12,15 @@ if(KIND STREQUAL "installed")
   list(PREPEND PREFIX_PATH ${work}/prefix)
 endif()
 
-set(options "-DCMAKE_CXX_FLAGS_DEBUG=-O0")
-if(KIND STREQUAL "subdirectory")  # as a user may, and less work
-  list(APPEND options -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=5)
-endif()
-
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${RUBATO_SOURCE_DIR}/test/consumer/${KIND} -B ${work}/build
   -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=${CONFIG}
   "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}" -DRUBATO_SOURCE_DIR=${RUBATO_SOURCE_DIR}
-  ${options} --no-warn-unused-cli COMMAND_ERROR_IS_FATAL ANY)
+  "-DCMAKE_CXX_FLAGS_DEBUG=-O0" --no-warn-unused-cli COMMAND_ERROR_IS_FATAL ANY)
+if(KIND STREQUAL "subdirectory")
+  execute_process(COMMAND ${CMAKE_COMMAND} --build ${work}/build --config ${CONFIG} --target consumer
+    COMMAND_ERROR_IS_FATAL ANY)
+  return()
+endif()
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${work}/build --config ${CONFIG}
   COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${work}/build --build-config ${CONFIG}

@@ -23,15 +23,25 @@ endif()
 function(rubato_sanitize target)
   if(RUBATO_SANITIZE)
     target_compile_options(${target} PUBLIC ${sanitizer_flags} -fno-omit-frame-pointer)
-    target_link_options(${target} PUBLIC ${sanitizer_flags} ${sanitizer_linker})
+    # Programs stay where they are linked to: an address sanitizer's have a million places to correct as they start.
+    target_link_options(${target} PUBLIC ${sanitizer_flags} ${sanitizer_linker} -no-pie)
   endif()
 endfunction()
 
-# rubato_sanitize_less(target): what uses the library, and is compiled for a quarter of the time that its sanitizer takes
-# to look at each pointer before its use. A null pointer ends the program without that, too. Functions of headers may then
-# be these in the library's place; in the fuzzers, which read what comes from outside, all is looked at.
+# What is compiled for a quarter of the time that its sanitizer takes to look at each pointer before its use need not: a
+# null pointer ends the program without that, too. What reads what comes from outside looks at all, and so do the fuzzers.
+set(sanitize_less -fno-sanitize=null,alignment,vptr)
+
+# rubato_sanitize_less(target): what uses the library. Functions of headers may then be these in the library's place.
 function(rubato_sanitize_less target)
   if(RUBATO_SANITIZE STREQUAL "address")
-    target_compile_options(${target} PUBLIC -fno-sanitize=null,alignment,vptr)
+    target_compile_options(${target} PUBLIC ${sanitize_less})
+  endif()
+endfunction()
+
+# rubato_sanitize_sources_less(source...): of the library, in its folder.
+function(rubato_sanitize_sources_less)
+  if(RUBATO_SANITIZE STREQUAL "address")
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${sanitize_less})
   endif()
 endfunction()

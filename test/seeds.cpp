@@ -39,8 +39,7 @@ seed_options& options() {
 std::uint64_t seed_count(std::uint64_t usual) {
   if (auto const count = asked(options().count, "RUBATO_SEEDS")) return *count;
   if (asked(options().first, "RUBATO_SEED")) return 1;
-  std::uint64_t const parts = asked({}, "RUBATO_SEEDS_PART").value_or(sanitized() ? 10 : 1);
-  return std::max<std::uint64_t>(1, usual / std::max<std::uint64_t>(1, parts));
+  return std::max<std::uint64_t>(1, sanitized() ? usual / 10 : usual);
 }
 
 std::string repeat_by(std::uint64_t seed) {

@@ -8,8 +8,7 @@
 ///   --seed N    run only seed N: what a failing test told you to repeat
 ///   --seeds N   run N seeds; from --seed on, if that is given too
 ///   --faults    of searches under faults: print how often each kind of fault happened
-/// or the first two from the environment, as RUBATO_SEED and RUBATO_SEEDS; options win. RUBATO_SEEDS_PART=3 runs a third
-/// of the seeds of each test.
+/// or the first two from the environment, as RUBATO_SEED and RUBATO_SEEDS; options win.
 ///
 ///     for (std::uint64_t i = 0; i < test::seed_count(500); ++i) {
 ///       std::uint64_t const seed = test::first_seed() + i;

@@ -1,4 +1,4 @@
-// expect alone: a store of one's own needs #include <rubato/storage/store_host.hpp>
+// expect alone apart: a store of one's own needs #include <rubato/storage/store_host.hpp>
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <rubato/rubato.hpp>
 
