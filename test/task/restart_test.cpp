@@ -262,6 +262,26 @@ TEST_CASE("task: a search is not misled by a part that a lost node made slow, an
   }
 }
 
+TEST_CASE("task: nor by two such parts, one after the other") {
+  rb::simulated where = on_machines(5, {{.machine = 1, .at = 52ms}, {.machine = 3, .at = 130ms}});
+  where.scenario.detection_delay = 60ms;
+  rb::engine engine{where};
+  rb::task t{counts{.rows = 1}};
+  t.run(t.stage({.workers = rb::automatic, .iterations = 100, .spread = true, .search = {.probe = 4}},
+                [](auto& w, rb::iteration_range todo) {
+                  for ([[maybe_unused]] auto i : todo) w.step(12.0 / w.count());
+                }));
+  auto const r = engine.submit(t).wait();
+  REQUIRE(r.stages.size() > 4);
+  for (std::size_t const i : {1U, 2U}) {
+    CHECK(r.stages[i].lost);
+    CHECK(rb::workers_of(r.stages[i].where) == 2);
+  }
+  REQUIRE(r.degrees.size() == 1);
+  CHECK(r.degrees[0].workers == 6);  // of ten, four were lost
+  for (auto const& p : r.degrees[0].probes) CHECK(p.per_iteration * p.workers < 15ms);  // 12 are its work
+}
+
 TEST_CASE("restart: parts that may begin again give the tables back, and others keep them") {
   for (std::uint32_t const restarts : {0U, 1U}) {
     rb::stage_scheduler nodes;

@@ -289,6 +289,17 @@ TEST_CASE("stage_scheduler: who asks for fewer keeps its turn, and locks no more
   CHECK_FALSE(s.is_waiting(task_id{1}));
 }
 
+TEST_CASE("stage_scheduler: who asks for fewer leaves what it had locked") {
+  auto s = on_nodes({4}, {.aging = 1, .starving = 1});
+  s.ask(task_id{0}, workers(2), at(0s));
+  (void)grants(s);
+  s.ask(task_id{1}, workers(4), at(0s));
+  s.ask(task_id{2}, workers(1), at(5s));
+  CHECK(grants(s, 5s).empty());
+  s.revise(task_id{1}, 1);
+  CHECK(grants(s, 5s) == std::map<std::uint32_t, placement>{{1, {1}}, {2, {1}}});
+}
+
 TEST_CASE("stage_scheduler: one that fits nowhere since a node was lost does not keep locks from others") {
   auto s = on_nodes({4, 4}, {.aging = 1, .starving = 1});
   s.ask(task_id{0}, {.where = {1, 1}}, at(0s));
