@@ -4,6 +4,7 @@
 # called on, and its own stack of calls overflows.
 if(RUBATO_SANITIZE STREQUAL "address")
   set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=all)
+  set(sanitizer_link_flags -no-pie)  # else a program has a million places to correct as it starts
 elseif(RUBATO_SANITIZE STREQUAL "thread")
   set(sanitizer_flags -fsanitize=thread)
 elseif(RUBATO_SANITIZE)
@@ -23,25 +24,15 @@ endif()
 function(rubato_sanitize target)
   if(RUBATO_SANITIZE)
     target_compile_options(${target} PUBLIC ${sanitizer_flags} -fno-omit-frame-pointer)
-    # Programs stay where they are linked to: an address sanitizer's have a million places to correct as they start.
-    target_link_options(${target} PUBLIC ${sanitizer_flags} ${sanitizer_linker} -no-pie)
+    target_link_options(${target} PUBLIC ${sanitizer_flags} ${sanitizer_linker} ${sanitizer_link_flags})
   endif()
 endfunction()
 
-# What is compiled for a quarter of the time that its sanitizer takes to look at each pointer before its use need not: a
-# null pointer ends the program without that, too. What reads what comes from outside looks at all, and so do the fuzzers.
-set(sanitize_less -fno-sanitize=null,alignment,vptr)
-
-# rubato_sanitize_less(target): what uses the library. Functions of headers may then be these in the library's place.
+# rubato_sanitize_less(target): what uses the library, and is compiled for a quarter of the time that its sanitizer takes
+# to look at each pointer before its use. A null pointer ends the program without that, too. Functions of headers may then
+# be these in the library's place; in the fuzzers, which read what comes from outside, all is looked at.
 function(rubato_sanitize_less target)
   if(RUBATO_SANITIZE STREQUAL "address")
-    target_compile_options(${target} PUBLIC ${sanitize_less})
-  endif()
-endfunction()
-
-# rubato_sanitize_sources_less(source...): of the library, in its folder.
-function(rubato_sanitize_sources_less)
-  if(RUBATO_SANITIZE STREQUAL "address")
-    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${sanitize_less})
+    target_compile_options(${target} PUBLIC -fno-sanitize=null,alignment,vptr)
   endif()
 endfunction()

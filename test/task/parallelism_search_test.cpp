@@ -117,6 +117,12 @@ TEST_CASE("parallelism_search: a part in which workers crashed is no measure, bu
   CHECK(always.probes().size() == 4);
   CHECK(always.best() == 8);
 
+  rb::parallelism_search lost({.growth = 4}, 200, 8);
+  lost.ran_with_crashes(9ms);
+  lost.ran_unmeasured();  // the part before this one
+  lost.ran_with_crashes(9ms);
+  CHECK(lost.probes().empty());
+
   rb::parallelism_search fewer({.growth = 4}, 200, 8);
   fewer.ran(10ms);
   REQUIRE(fewer.next()->workers == 4);

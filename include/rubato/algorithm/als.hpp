@@ -9,7 +9,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -155,15 +154,19 @@ class als_half {
     return solve_regularised(a, b);
   }
 
-  /// x of a x = b, by the lower half of `a`. Where λ is too small beside the factors for `a` to be regular in doubles:
-  /// the shortest x that fits best, which is what x tends to as λ goes to 0.
+  /// x of a x = b, by the lower half of `a`. Where λ is lost beside the factors, so that what rounding leaves would be
+  /// taken for it: the shortest x that fits best, which is what x tends to as λ goes to 0.
   [[nodiscard]] static Eigen::VectorXd solve_regularised(Eigen::MatrixXd const& a, Eigen::VectorXd const& b) {
+    constexpr double lost = 1e-12;  // of a diagonal element, hundreds of times what rounding leaves
     auto const symmetric = a.selfadjointView<Eigen::Lower>();
     Eigen::LLT<Eigen::MatrixXd> const regular = symmetric.llt();
-    double const rounding = static_cast<double>(a.rows()) * std::numeric_limits<double>::epsilon();
-    double const least_pivot = regular.matrixLLT().diagonal().array().square().minCoeff();
-    if (regular.info() == Eigen::Success && least_pivot > rounding * a.diagonal().maxCoeff()) return regular.solve(b);
-    return Eigen::MatrixXd(symmetric).completeOrthogonalDecomposition().solve(b);
+    Eigen::ArrayXd const left = regular.matrixLLT().diagonal().array().square() / a.diagonal().array();
+    bool const is_regular = regular.info() == Eigen::Success && (left > lost).all();
+    // Factors that have overflown stay seen: a decomposition by rank would give zeros.
+    if (is_regular || !a.diagonal().allFinite()) return regular.solve(b);
+    Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> by_rank;
+    by_rank.setThreshold(lost);
+    return by_rank.compute(symmetric).solve(b);
   }
 
   data::ratings all_;

@@ -78,7 +78,7 @@ struct held_out_ratings {
 struct ratings_options {
   std::size_t users = 200;  ///< how many rate; at least 1
   std::size_t items = 100;  ///< how many are rated; at least 1
-  std::size_t factors = 4;    ///< the rank of the matrix below the noise; at least 1
+  std::size_t factors = 4;    ///< the rank of the matrix below the noise; from 1 to 2^32 - 1
   std::size_t per_user = 20;  ///< items that each user has rated, at most all
   double noise = 0.1;         ///< standard deviation of what is added to each; those below it have 1
   std::uint64_t seed = 1;  ///< of all draws

@@ -32,7 +32,7 @@ struct stage_report {
 /// How a stage's degree was found.
 struct degree_report {
   std::size_t stage = 0;  ///< its number in the task
-  std::uint32_t workers = 0;  ///< the degree at which the rest ran
+  std::uint32_t workers = 0;  ///< the degree at which the rest runs, while there are so many workers
   std::vector<parallelism_search::probe> probes;  ///< degrees that were tried, in their order
   duration cost{};            ///< what the probes took longer than they would have at that degree
 };

@@ -53,12 +53,15 @@ void parallelism_search::ran(duration elapsed) {
   degree_ = grown < static_cast<double>(limit_) ? static_cast<std::uint32_t>(grown) : limit_;
 }
 
-void parallelism_search::ran_unmeasured() { done_ += next()->iterations; }
+void parallelism_search::ran_unmeasured() {
+  done_ += next()->iterations;
+  crashed_ = false;
+}
 
 void parallelism_search::ran_with_crashes(duration elapsed) {
   if (crashed_) return ran(elapsed);
-  crashed_ = true;
   ran_unmeasured();
+  crashed_ = true;
 }
 
 void parallelism_search::limit_to(std::uint32_t workers) {
