@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <rubato/core/error.hpp>
 #include <rubato/peer/exchange.hpp>
 #include <rubato/peer/mixing.hpp>
@@ -61,11 +62,42 @@ TEST_CASE("exchange: what the check finds", "[peer]") {
       return {worker_id{9}};
     }
   };
+  struct too_few_partners : every_neighbor {
+    [[nodiscard]] static std::vector<worker_id> partners(graph const& g, worker_id i) {
+      return {every_neighbor().out(g, i, {}).front()};
+    }
+  };
+  struct partners_twice : every_neighbor {
+    [[nodiscard]] static std::vector<worker_id> partners(graph const& g, worker_id i) {
+      auto twice = every_neighbor().out(g, i, {});
+      twice.insert(twice.begin(), twice.front());
+      return twice;
+    }
+  };
   CHECK_THAT(testing::check_exchange(deaf{}, ring(3)).at(0),
              Contains("peer 2 sends to 0") && Contains("is not in its"));
   CHECK_THAT(testing::check_exchange(to_itself{}, ring(3)).at(0), Contains("sends to itself"));
   CHECK_THAT(testing::check_exchange(unordered{}, ring(3)).at(0), Contains("ascending"));
   CHECK_THAT(testing::check_exchange(elsewhere{}, ring(3)).at(0), Contains("9") && Contains("no such peer"));
+  CHECK_THAT(testing::check_exchange(too_few_partners{}, ring(4)).at(0), Contains("not its partners"));
+  CHECK_THAT(testing::check_exchange(partners_twice{}, ring(3)).at(0),
+             Contains("partners of peer 0 are not named once"));
+}
+
+TEST_CASE("exchange: partners are whom a peer meets in any iteration, where a schedule knows them", "[peer]") {
+  auto const met = [](exchange_rules const& s, graph const& g, worker_id i) {
+    std::set<worker_id> all;
+    for (std::int64_t k = 0; k < 200; ++k) {
+      for (worker_id const j : s.out(g, i, iteration_index{k})) all.insert(j);
+      for (worker_id const j : s.in(g, i, iteration_index{k})) all.insert(j);
+    }
+    return std::vector(all.begin(), all.end());
+  };
+  for (graph const& g : {ring(1), ring(2), complete(6), directed_ring(5), exponential(13), irregular()})
+    for (exchange_rules const& s : {exchange_rules(one_peer_exponential{}), exchange_rules(every_neighbor{}),
+                                    exchange_rules(random_partner{.seed = 3})})
+      for (std::uint32_t i = 0; i < g.size(); ++i) CHECK(s.partners(g, worker_id{i}) == met(s, g, worker_id{i}));
+  CHECK(exchange_rules(random_groups{}).partners(ring(5), worker_id{0}) == std::nullopt);
 }
 
 TEST_CASE("exchange: on the one-peer exponential graph news reach all in log2 n iterations, from one each", "[peer]") {

@@ -124,6 +124,23 @@ TEST_CASE("gossip: the others go on without one that is lost, or leaves", "[peer
   }
 }
 
+TEST_CASE("gossip: who gets nothing back keeps the last of its weight, and the run goes on", "[peer]") {
+  simulated cluster = one_slower(5000);
+  peer_group group{cluster, star(4), gossip{.probability = 1}, plain_step{}, std::vector<double>{1}};
+  auto const r = group.run([&](auto& peer) {
+    for ([[maybe_unused]] auto k : peer.iterations(peer.rank() == 0 ? 1 : 2000)) peer.step(std::vector<double>{0});
+  });
+  for (std::uint32_t i = 1; i < 4; ++i) {
+    double weight = 0;
+    group.runtime().look_at(i, [&](peer_node const& n) { weight = dynamic_cast<push_node const&>(n).weight(); });
+    CHECK(weight >= 0x1p-41);
+    CHECK(r.peers[i].iterations == 2000);
+    CHECK(r.peers[i].updates_sent < 50);
+    CHECK(r.peers[i].updates_sent + r.peers[i].updates_spared == 2000);
+    CHECK(group.parameters(i)[0] == 1);
+  }
+}
+
 TEST_CASE("gossip: a probability that is none is an error", "[peer]") {
   auto const made = [](double p) {
     peer_group group{simulated{}, ring(3), gossip{.probability = p}, plain_step{}, std::vector<double>{1}};

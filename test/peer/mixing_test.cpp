@@ -134,8 +134,8 @@ TEST_CASE("mixing: uniform weights are rejected where they are not doubly stocha
   CHECK_THROWS_WITH(mixing_matrix::uniform(lopsided()),
                     Catch::StartsWith("uniform weights on graph lopsided: must be doubly "
                                       "stochastic, but row 0 sums to 0.83333") &&
-                        Catch::EndsWith("; give weights of your own, or take Metropolis weights on "
-                                        "an undirected graph"));
+                        Catch::EndsWith("; give weights of your own, or mixing_matrix::push to protocols that "
+                                        "need no others, or take Metropolis weights on an undirected graph"));
 }
 
 TEST_CASE("mixing: uniform weights are doubly stochastic on all regular graphs", "[peer][mixing]") {

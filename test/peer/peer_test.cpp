@@ -131,6 +131,16 @@ TEST_CASE("hop: a reduce whose weights add up to nothing ends the run", "[peer]"
   CHECK_THROWS_WITH(group.run(idle(3, 1)), Contains("weights of a reduce"));
 }
 
+TEST_CASE("hop: a reduce with a weight below 0 ends the run, whatever the sum", "[peer]") {
+  struct by_opposition {
+    double weight(update_info const& u) const noexcept { return u.from == u.to ? 3 : -1; }
+  };
+  peer_group group{simulated{}, ring(3), hop(gather_all{}, by_opposition{}), plain_step{}, std::vector<double>{1}};
+  CHECK_THROWS_WITH(group.run([](auto& peer) {
+    for ([[maybe_unused]] auto k : peer.iterations(2)) peer.step(std::vector<double>{0});
+  }), Contains("weights of a reduce of peer") && Contains("0 or more"));
+}
+
 TEST_CASE("ad_psgd: exchanges keep the sum, also of a peer that leaves in the middle", "[peer]") {
   simulated cluster = slow_first(2.5);
   cluster.scenario.speed.jitter = sim::lognormal{.sigma = 0.5};

@@ -34,6 +34,13 @@ simulated uneven(double jitter = 0.8) {
                        .network = {.worker_link = {.latency = 1ms}}}};
 }
 
+/// Of a peer in no run.
+double weight_of(peer_runtime const& r, std::uint32_t rank) {
+  double weight = 0;
+  r.look_at(rank, [&](peer_node const& n) { weight = dynamic_cast<push_node const&>(n).weight(); });
+  return weight;
+}
+
 graph lopsided() { return graph::from_numbers({{1, 2, 3}, {2}, {0}, {0, 1}}, "lopsided"); }
 
 /// Greatest difference of a run's parameters, in any iteration and after the last, from Algorithm 1 in one loop.
@@ -134,6 +141,95 @@ TEST_CASE("push_sum: the others go on without one that is lost, or leaves", "[pe
   CHECK(r.crashes == (crashes ? 1 : 0));
 }
 
+TEST_CASE("push_sum: whatever the delay, a peer keeps half of its weight, and steps do not grow", "[peer]") {
+  std::int64_t const delay = GENERATE(1, 2, 5, 16, 40);
+  peer_group group{simulated{}, ring(8), push_sum{.delay = delay}, sgd{.rate = 0.5}, std::vector<double>{1}};
+  std::vector<double> greatest(8);
+  group.runtime().on_event([&] {
+    for (std::uint32_t i = 0; i < 8; ++i) CHECK(weight_of(group.runtime(), i) >= 0.25);  // a half as it sends, of a half
+  });
+  group.run([&](auto& peer) {
+    for ([[maybe_unused]] auto k : peer.iterations(6 * delay + 20)) {
+      double const x = peer.parameters()[0];
+      greatest[peer.rank()] = std::max(greatest[peer.rank()], std::abs(x));
+      peer.step(std::vector{x});
+    }
+  });
+  CHECK(*std::ranges::max_element(greatest) == 1);
+  for (std::uint32_t i = 0; i < 8; ++i) CHECK(std::abs(group.parameters(i)[0]) < 1e-3);
+}
+
+TEST_CASE("push_sum: a step of those who are left counts one of each, as before a loss", "[peer]") {
+  std::uint32_t const n = GENERATE(4U, 8U, 16U);
+  simulated cluster = uneven(0);
+  cluster.scenario.speed = {.work_cost = 1ms};
+  cluster.scenario.crashes = {{.worker = worker_id{n - 1}, .at = 10500us}};
+  peer_group group{cluster, ring(n), push_sum{}, plain_step{}, std::vector<double>{0}};
+  group.run([](auto& peer) {
+    for ([[maybe_unused]] auto k : peer.iterations(200)) peer.step(std::vector<double>{1});
+  });
+  for (std::uint32_t i = 0; i + 1 < n; ++i) CHECK(group.parameters(i)[0] == Approx(200).epsilon(0.02));
+}
+
+TEST_CASE("push_sum: who gets nothing any more keeps weight enough for its steps", "[peer]") {
+  simulated cluster = uneven();
+  cluster.scenario.crashes = {{.worker = worker_id{2}, .at = 50ms}, {.worker = worker_id{3}, .at = 50ms}};
+  peer_group group{cluster, ring(4), push_sum{}, sgd{.rate = 0.1}, std::vector<double>{1}};
+  group.run([](auto& peer) {
+    for ([[maybe_unused]] auto k : peer.iterations(3000)) peer.step(std::vector{peer.parameters()[0] - 2});
+  });
+  for (std::uint32_t const i : {0U, 1U}) {
+    CHECK(weight_of(group.runtime(), i) >= 0.125);
+    CHECK(group.parameters(i)[0] == Approx(2));
+  }
+}
+
+TEST_CASE("push_sum: a schedule that names no other peer ends the run, with what it said", "[peer]") {
+  struct beyond {
+    std::vector<worker_id> to;
+    [[nodiscard]] std::vector<worker_id> out(graph const&, worker_id i, iteration_index k) const {
+      return i == worker_id{1} && k.value() == 3 ? to : std::vector<worker_id>{};
+    }
+    [[nodiscard]] std::vector<worker_id> in(graph const&, worker_id, iteration_index) const { return {}; }
+    [[nodiscard]] std::string text() const { return "beyond"; }
+  };
+  auto const run = [](std::vector<worker_id> to) {
+    peer_group group{simulated{}, ring(4), push_sum{.over = beyond{std::move(to)}}, plain_step{},
+                     std::vector<double>{1}};
+    group.run([](auto& peer) {
+      for ([[maybe_unused]] auto k : peer.iterations(5)) peer.step(std::vector<double>{0});
+    });
+  };
+  for (auto const& to : {std::vector{worker_id{4}}, {worker_id{1}}, {worker_id{2}, worker_id{2}},
+                         {worker_id{3}, worker_id{0}}, {worker_id{0}, worker_id{1}}})
+    CHECK_THROWS_WITH(run(to), Contains("push_sum") && Contains("beyond") && Contains("peer 1 sends to " +
+                      std::to_string(to[0].value())) && Contains("iteration 3") && Contains("of 4 peers"));
+  CHECK_NOTHROW(run({worker_id{0}, worker_id{2}, worker_id{3}}));
+  struct others : every_neighbor {  // than those that it calls partners
+    [[nodiscard]] static std::vector<worker_id> out(graph const&, worker_id i, iteration_index) {
+      return {worker_id{(i.value() + 2) % 4}};
+    }
+  };
+  peer_group group{simulated{}, ring(4), push_sum{.over = others{}}, plain_step{}, std::vector<double>{1}};
+  CHECK_THROWS_WITH(group.run([](auto& peer) {
+    for ([[maybe_unused]] auto k : peer.iterations(1)) peer.step(std::vector<double>{0});
+  }), Contains("sends to 2") && Contains("partners"));
+}
+
+TEST_CASE("push_sum: who ends tells those only whom it could meet", "[peer]") {
+  constexpr std::uint32_t n = 300;
+  std::uint64_t most = 0;
+  for (exchange_rules const& over : {exchange_rules(every_neighbor{}), exchange_rules(random_partner{}),
+                                     exchange_rules(one_peer_exponential{})}) {
+    peer_group group{simulated{.stack_bytes = 64 * 1024}, ring(n), push_sum{.over = over}, plain_step{},
+                     std::vector<double>{0}};
+    most = std::max(most, group.run([](auto& peer) {
+      for ([[maybe_unused]] auto k : peer.iterations(2)) peer.step(std::vector<double>{0});
+    }).events);
+  }
+  CHECK(most < 30 * n);  // a goodbye to everybody would be as many as there are, each
+}
+
 TEST_CASE("push_sum: messages that no peer sends are refused", "[peer]") {
   auto const mixing = mixing_matrix::uniform(ring(4));
   std::vector<double> const initial(2);
@@ -145,7 +241,7 @@ TEST_CASE("push_sum: messages that no peer sends are refused", "[peer]") {
                         .parameters = shared_update(std::move(u))};
   };
   outbox out;
-  for (double const weight : {0.0, -1.0, 1e9, std::numeric_limits<double>::quiet_NaN()})
+  for (double const weight : {-0.25, 21.0, 1e9, std::numeric_limits<double>::quiet_NaN()})
     CHECK_FALSE(node->deliver(worker_id{0}, message(weight), out));
   CHECK_FALSE(node->deliver(worker_id{0}, message(0.5, 3), out));
   CHECK_FALSE(node->deliver(worker_id{0}, message(0.5, 2, 2), out));

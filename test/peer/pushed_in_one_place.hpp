@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <rubato/peer/exchange.hpp>
@@ -12,7 +13,8 @@
 namespace rubato::test {
 
 /// Algorithm 1 of Assran et al. in one loop, as the paper has it: x and w are pushed, z = x / w is where gradients are
-/// computed, and x takes the step; what is pushed in iteration k counts after k + delay. The z before each iteration,
+/// computed, and x takes the step. But who has less than a quarter of the weight that each had at first pushes nothing,
+/// and with a delay peers push in every delay-th iteration, which counts as many later. The z before each iteration,
 /// and after the last, when all that is under way has arrived.
 [[nodiscard]] inline std::vector<peer_states<double>> pushed_in_one_place(exchange_rules const& who, graph const& g,
                                                                           std::int64_t delay, double rate,
@@ -29,25 +31,31 @@ namespace rubato::test {
     return z;
   };
   std::vector<peer_states<double>> all{debiased()};
-  std::vector<peer_states<double>> pushed;  // by iteration: to whom, what
+  std::vector<peer_states<double>> pushed;  // by exchange: to whom, what
   auto const arrive = [&](std::int64_t of) {
     if (of < 0) return;
     for (std::size_t j = 0; j < n; ++j)
       for (std::size_t p = 0; p <= size; ++p) x[j][p] += pushed[static_cast<std::size_t>(of)][j][p];
   };
+  std::int64_t const every = std::max<std::int64_t>(1, delay);
   for (std::int64_t k = 0; k < iterations; ++k) {
-    pushed.emplace_back(n, std::vector<double>(size + 1));
     for (std::uint32_t i = 0; i < n; ++i) {
       auto const gradient = gradient_at<double>(all.back()[i], i, k);
       for (std::size_t p = 0; p < size; ++p) x[i][p] -= rate * gradient[p];
-      auto const to = who.out(g, worker_id{i}, iteration_index{k});
-      for (double& v : x[i]) v /= static_cast<double>(to.size() + 1);
-      for (worker_id const j : to)
-        for (std::size_t p = 0; p <= size; ++p) pushed.back()[j.index()][p] += x[i][p];
     }
-    arrive(k - delay);
-    if (k + 1 == iterations)
-      for (std::int64_t late = std::max<std::int64_t>(0, k - delay + 1); late <= k; ++late) arrive(late);
+    std::int64_t const number = k / every;
+    if (k % every == 0) {
+      pushed.emplace_back(n, std::vector<double>(size + 1));
+      for (std::uint32_t i = 0; i < n; ++i) {
+        auto const to = who.out(g, worker_id{i}, iteration_index{number});
+        if (x[i][size] < 0.25) continue;
+        for (double& v : x[i]) v /= static_cast<double>(to.size() + 1);
+        for (worker_id const j : to)
+          for (std::size_t p = 0; p <= size; ++p) pushed.back()[j.index()][p] += x[i][p];
+      }
+      arrive(delay == 0 ? number : number - 1);
+    }
+    if (k + 1 == iterations && delay > 0) arrive(number);
     all.push_back(debiased());
   }
   return all;

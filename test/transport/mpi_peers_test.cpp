@@ -146,6 +146,16 @@ TEST_CASE("mpi: a peer that leaves all_reduce early is named by all others, and 
   check_goes_on(group);
 }
 
+TEST_CASE("mpi: a peer that begins no iterations is named as well, and the next run goes on", "[mpi][peers]") {
+  auto group = sums_of(no_servers(), test::floats(500, 1.0F));
+  std::string const said = failure_of(group, [](auto& peer) {
+    if (peer.rank() == 2) return;
+    for ([[maybe_unused]] auto k : peer.iterations(6)) peer.step(test::floats(500, 1.0F));
+  });
+  if (group.runtime().has_peers()) CHECK_THAT(said, Contains("peer 2 is lost"));
+  check_goes_on(group);
+}
+
 TEST_CASE("mpi: a body that throws between sums ends the run everywhere, and the next one goes on", "[mpi][peers]") {
   auto group = sums_of(no_servers(), test::floats(500, 1.0F));
   std::string const said = failure_of(group, [](auto& peer) {

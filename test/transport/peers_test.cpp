@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <mutex>
+#include <rubato/peer/gossip.hpp>
 #include <rubato/peer/topologies.hpp>
 #include <rubato/transport/in_process.hpp>
 #include <rubato/transport/simulated.hpp>
@@ -149,6 +151,17 @@ TEST_CASE("peers: the consensus is the average, and the spread the greatest dist
 }
 
 // ---- misuse
+
+TEST_CASE("peers: the spread is no number where parameters are none, or infinite", "[transport][peers]") {
+  double const bad = GENERATE(std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity());
+  std::uint32_t const whose = GENERATE(0U, 2U);
+  peer_group group{in_process{}, ring(4), gossip{.probability = 1e-9}, plain_step{}, std::vector<double>(3)};
+  group.run([&](auto& peer) {
+    for ([[maybe_unused]] auto k : peer.iterations(1))
+      peer.step(std::vector<double>(3, peer.rank() == whose ? bad : 1));
+  });
+  CHECK(std::isnan(group.spread()));
+}
 
 TEST_CASE("peers: calls that make no sense are errors, and change nothing", "[transport][peers]") {
   on_both([](auto transport) {

@@ -84,7 +84,8 @@ class peer_group {
   [[nodiscard]] std::vector<T> parameters(std::uint32_t rank) const {
     return copy_of(share(rank)->values);
   }
-  /// How far peers are from each other: the greatest Euclidean distance of one from the average.
+  /// How far peers are from each other: the greatest Euclidean distance of one from the average; NaN where parameters
+  /// are none, or infinite.
   /// O(peers · size). Over processes as `observe`, and 0 where that is of the own peer.
   [[nodiscard]] double spread() const {
     if (auto const known = runtime_->consensus()) return known->spread;
@@ -96,7 +97,7 @@ class peer_group {
         double const d = static_cast<double>(x[i]) - static_cast<double>(average[i]);
         sum += d * d;
       }
-      greatest = std::max(greatest, std::sqrt(sum));
+      greatest = detail::farther(greatest, std::sqrt(sum));
     });
     return greatest;
   }

@@ -1,6 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -48,5 +50,12 @@ struct peer_report {
     return sum;
   }
 };
+
+namespace detail {
+/// The greater of two distances; one that is no number is greater than all.
+[[nodiscard]] inline double farther(double greatest, double distance) noexcept {
+  return std::isnan(distance) ? distance : std::max(greatest, distance);
+}
+}  // namespace detail
 
 }  // namespace rubato

@@ -132,8 +132,9 @@ concept hop_protocol = std::copyable<P> && requires(P const p) {
 /// | `s.in(g, j, k)`  | the same                 | who sends to j in iteration k |
 /// | `s.text()`       | `std::string`            | what it is, with its options, in words: peers that differ in it do not train together |
 /// | `s.check()`      | `void`                   | if there is one: throws `option_error` for options that cannot be meant |
+/// | `s.partners(g, i)` | `std::vector<worker_id>` | if there is one: others that i sends to or hears from in any iteration, ascending, each once; else all may be |
 ///
-/// All peers answer all questions alike, without a word between them: what is random comes from a seed that is an
+/// Who ends tells its partners only. All peers answer all questions alike, without a word between them: what is random comes from a seed that is an
 /// option of the schedule. j is one of `out(g, i, k)` exactly where i is one of `in(g, j, k)`. Nothing else is asked
 /// for: edges may be directed, go beyond those of g, and need not reach everybody in one iteration.
 /// Models: `one_peer_exponential`, `every_neighbor`, `random_partner`, `random_groups`.

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ namespace rubato {
 struct one_peer_exponential {
   [[nodiscard]] std::vector<worker_id> out(graph const& g, worker_id i, iteration_index k) const;
   [[nodiscard]] std::vector<worker_id> in(graph const& g, worker_id j, iteration_index k) const;
+  [[nodiscard]] std::vector<worker_id> partners(graph const& g, worker_id i) const;
   [[nodiscard]] std::string text() const { return "one-peer exponential"; }
 };
 
@@ -28,6 +30,7 @@ struct one_peer_exponential {
 struct every_neighbor {
   [[nodiscard]] std::vector<worker_id> out(graph const& g, worker_id i, iteration_index k) const;
   [[nodiscard]] std::vector<worker_id> in(graph const& g, worker_id j, iteration_index k) const;
+  [[nodiscard]] std::vector<worker_id> partners(graph const& g, worker_id i) const;
   [[nodiscard]] std::string text() const { return "every neighbor"; }
 };
 
@@ -40,6 +43,9 @@ struct random_partner {
   void check() const;
   [[nodiscard]] std::vector<worker_id> out(graph const& g, worker_id i, iteration_index k) const;
   [[nodiscard]] std::vector<worker_id> in(graph const& g, worker_id j, iteration_index k) const;
+  [[nodiscard]] std::vector<worker_id> partners(graph const& g, worker_id i) const {
+    return every_neighbor().partners(g, i);
+  }
   [[nodiscard]] std::string text() const;
 };
 
@@ -75,6 +81,10 @@ class exchange_rules {
   [[nodiscard]] std::vector<worker_id> in(graph const& g, worker_id j, iteration_index k) const {
     return answers_->in(g, j, k);
   }
+  /// Nothing where all others may be.
+  [[nodiscard]] std::optional<std::vector<worker_id>> partners(graph const& g, worker_id i) const {
+    return answers_->partners(g, i);
+  }
   [[nodiscard]] std::string text() const { return answers_->text(); }
 
  private:
@@ -83,6 +93,7 @@ class exchange_rules {
     virtual void check() const = 0;
     [[nodiscard]] virtual std::vector<worker_id> out(graph const& g, worker_id i, iteration_index k) const = 0;
     [[nodiscard]] virtual std::vector<worker_id> in(graph const& g, worker_id j, iteration_index k) const = 0;
+    [[nodiscard]] virtual std::optional<std::vector<worker_id>> partners(graph const& g, worker_id i) const = 0;
     [[nodiscard]] virtual std::string text() const = 0;
   };
   template <class S>
@@ -96,6 +107,11 @@ class exchange_rules {
     }
     [[nodiscard]] std::vector<worker_id> in(graph const& g, worker_id j, iteration_index k) const override {
       return schedule.in(g, j, k);
+    }
+    [[nodiscard]] std::optional<std::vector<worker_id>> partners([[maybe_unused]] graph const& g,
+                                                                 [[maybe_unused]] worker_id i) const override {
+      if constexpr (requires { schedule.partners(g, i); }) return schedule.partners(g, i);
+      else return std::nullopt;
     }
     [[nodiscard]] std::string text() const override { return schedule.text(); }
     S schedule;

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,11 +19,12 @@ namespace rubato {
 /// A peer of a protocol in which weights travel with updates, see `push_rules`.
 ///
 /// An iteration: compute, apply, send to those of the schedule, average with what has come from those of the
-/// schedule, in the order of ranks. An update has its weight in the message's number; its iteration follows from the
-/// schedule, since links are FIFO and nobody leaves one out.
+/// schedule, in the order of ranks. An update has its weight in the message's number; which exchange it is of follows
+/// from the schedule, since links are FIFO and nobody leaves one out.
 ///
-/// Who ends says so to all, and averages what still comes then and there, so that no weight is lost with it. Nothing is
-/// sent to one that has ended or is lost: that weight is kept.
+/// Who ends says so to its partners, and averages what still comes then and there, so that no weight is lost with it.
+/// Nothing is sent to one that has ended or is lost: that weight is kept. Who has little weight keeps it, and sends
+/// none; who hears of a loss takes itself for whole again.
 ///
 /// Cost of a step: one pass over gradient and parameters, and one that reads the parameters of each update and writes
 /// the new ones; the parameters themselves are sent, not copies. What the schedule costs comes on top, twice.
@@ -64,14 +65,18 @@ class push_node final : public peer_node {
   };
   /// Another peer.
   struct other {
-    std::deque<peer_message> came;  ///< not averaged yet, in order
+    std::vector<peer_message> came;  ///< not averaged yet, in order; few, and each has n of these
     bool is_gone = false;           ///< nothing will come any more
     bool is_lost = false;
   };
 
   void apply(peer_endpoint& e, std::span<std::byte const> gradient);
-  void send(peer_endpoint& e);
-  void gather(peer_endpoint& e, std::int64_t of);
+  void exchange(peer_endpoint& e, bool is_last);
+  void take_itself_for_whole() noexcept;
+  void send(peer_endpoint& e, std::int64_t number);
+  void gather(peer_endpoint& e, std::int64_t number);
+  [[nodiscard]] std::vector<worker_id> checked(std::vector<worker_id> those, char const* what,
+                                               std::int64_t number) const;
   [[nodiscard]] std::vector<contribution> take(std::vector<worker_id> const& those);
   void absorb(peer_message&& m);
   void absorb_all();
@@ -80,6 +85,7 @@ class push_node final : public peer_node {
   push_rules rules_;
   graph graph_;
   worker_id self_;
+  std::optional<std::vector<worker_id>> partners_;  ///< ascending; nothing where all are
   local_parameters local_;  ///< free, or when the body has ended: under the guard
   std::vector<other> others_;  ///< by rank
   shared_update current_;
@@ -88,6 +94,7 @@ class push_node final : public peer_node {
   std::vector<worker_id> awaited_;
   std::size_t held_ = 0;
   bool absorbs_ = false;  ///< updates count as they come
+  bool heard_of_loss_ = false;  ///< in this iteration
   std::int64_t iteration_ = 0;
   std::int64_t iterations_ = 0;
   bool ended_ = false;

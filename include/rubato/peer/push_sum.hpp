@@ -15,11 +15,12 @@ namespace rubato {
 /// peers there are; edges are directed, so that nobody waits for an answer, and a slow peer holds up those only that
 /// it reaches.
 ///
-/// With `delay` τ that update counts τ iterations later, and travels while gradients are computed (τ-OSGP; the
-/// paper's sends in every τ-th iteration, and counts what comes before its time; here each iteration sends, and what a
-/// run comes to does not depend on how fast messages are).
+/// With `delay` τ it sends in every τ-th iteration, by the next graph each time, and what is sent counts τ iterations
+/// later, and travels while gradients are computed (τ-OSGP; the paper's counts what comes before its time; here what
+/// a run comes to does not depend on how fast messages are). While updates are under way a peer has a half to two thirds
+/// of its weight, and its parameters move by up to twice the step.
 ///
-/// A peer that is lost takes its weight with it, and the others go on. Combined with `every_neighbor` it trains on any
+/// The others go on without a peer that is lost, see `push_rules`. Combined with `every_neighbor` it trains on any
 /// strongly connected directed graph, see `mixing_matrix::push`.
 ///
 /// Source: Assran, Loizou, Ballas, Rabbat, "Stochastic Gradient Push for Distributed Deep Learning", ICML 2019

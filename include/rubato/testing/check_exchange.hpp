@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "rubato/peer/concepts.hpp"
@@ -12,7 +13,8 @@
 namespace rubato::testing {
 
 /// Checks a schedule of exchanges of your own on a graph, over so many iterations: receivers are other peers, each
-/// named once and in order; both ends agree on who sends; and asked again it answers the same. Returns what is wrong.
+/// named once and in order; both ends agree on who sends; where it names partners, they are; and asked again it answers
+/// the same. Returns what is wrong.
 /// O(iterations · peers · what the schedule costs).
 template <exchange_schedule S>
 [[nodiscard]] sentences check_exchange(S const& s, graph const& g, std::int64_t iterations = 20) {
@@ -37,6 +39,14 @@ template <exchange_schedule S>
       for (worker_id const i : wanted[j])
         found.expect(std::ranges::find(those, i) != those.end(), "exchange: in iteration ", n, " peer ", i.value(),
                      " sends to ", j, ", but is not in its `in`: nobody would take that update");
+      if constexpr (requires { s.partners(g, worker_id{j}); }) {
+        auto const partners = s.partners(g, worker_id{j});
+        found.expect(std::ranges::adjacent_find(partners, std::greater_equal{}) == partners.end(),
+                     "exchange: the partners of peer ", j, " are not named once and ascending");
+        auto const all_are = [&](std::vector<worker_id> const& some) { return std::ranges::includes(partners, some); };
+        found.expect(all_are(s.out(g, worker_id{j}, k)) && all_are(those), "exchange: in iteration ", n, " peer ", j,
+                     " sends to, or hears from, peers that are not its partners");
+      }
       for (worker_id const i : those)
         found.expect(std::ranges::find(wanted[j], i) != wanted[j].end(), "exchange: in iteration ", n, " peer ", j,
                      " waits for ", i.value(), ", which does not send to it");

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -236,6 +238,16 @@ TEST_CASE("peer control: a run ends when all is answered, with the average of al
   b.pump();
   CHECK(b.begun[0].stage == stage_id{2});
   CHECK(b.begun[0].others.empty());
+}
+
+TEST_CASE("peer control: a distance that is no number is the spread, whenever it is told") {
+  std::uint32_t const whose = GENERATE(0U, 1U, 2U);
+  auto b = peers_running(3);
+  for (std::uint32_t i = 0; i < 3; ++i) b.ended(i);
+  for (std::uint32_t i = 0; i < 3; ++i) b.settled(i, 1);
+  for (std::uint32_t i = 0; i < 3; ++i) b.share(i, 1, 1);
+  for (std::uint32_t i = 0; i < 3; ++i) b.measured(i, i == whose ? std::numeric_limits<double>::quiet_NaN() : 1.0 * i);
+  CHECK(std::isnan(b.over.spread));
 }
 
 TEST_CASE("peer control: of a lost peer the others hear at once, and nobody waits for it in any phase") {

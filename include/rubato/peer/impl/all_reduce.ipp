@@ -35,11 +35,12 @@ class all_reduce_node final : public peer_node {
   // ---- under the transport's guard
 
   [[nodiscard]] bool deliver(worker_id from, peer_message&& m, outbox&) override {
-    if (at_once_ || from.value() != (self_ + count_ - 1) % count_ || m.kind > bye) return false;
-    if (m.kind == bye) {
+    if (from.value() != (self_ + count_ - 1) % count_ || m.kind > bye) return false;
+    if (m.kind == bye) {  // also where there is no ring, of one that has not begun
       lost_ = lost_.value_or(from);
       return true;
     }
+    if (at_once_) return false;
     std::size_t const longest = (local_.size() / count_ + 1) * each();
     if (m.number < 0 || m.number >= static_cast<std::int64_t>(rounds())) return false;
     // A piece goes through all peers before its sender can be a whole iteration ahead.

@@ -21,6 +21,10 @@ inline std::uint32_t exponential_hop(std::uint32_t peers, iteration_index k) {
   auto const powers = static_cast<std::uint32_t>(std::bit_width(peers - 1));
   return std::uint32_t{1} << (static_cast<std::uint64_t>(k.value()) % powers);
 }
+inline void sort_once_each(std::vector<worker_id>& those) {
+  std::ranges::sort(those);
+  those.erase(std::unique(those.begin(), those.end()), those.end());
+}
 /// A stream for an iteration of one peer, or of all.
 inline random_stream draws_of(std::uint64_t seed, std::uint32_t peer, iteration_index k) {
   return random_stream(seed, peer, static_cast<std::uint64_t>(k.value()));
@@ -39,6 +43,18 @@ std::vector<worker_id> one_peer_exponential::in(graph const& g, worker_id j, ite
   return {worker_id{(j.value() + n - detail::exponential_hop(n, k)) % n}};
 }
 
+std::vector<worker_id> one_peer_exponential::partners(graph const& g, worker_id i) const {
+  std::uint32_t const n = g.size();
+  std::vector<worker_id> those;
+  for (std::int64_t k = 0; k < std::bit_width(n - 1); ++k) {
+    std::uint32_t const hop = detail::exponential_hop(n, iteration_index{k});
+    those.emplace_back((i.value() + hop) % n);
+    those.emplace_back((i.value() + n - hop) % n);
+  }
+  detail::sort_once_each(those);
+  return those;
+}
+
 std::vector<worker_id> every_neighbor::out(graph const& g, worker_id i, iteration_index) const {
   auto const all = g.out(i);
   return {all.begin(), all.end()};
@@ -47,6 +63,14 @@ std::vector<worker_id> every_neighbor::out(graph const& g, worker_id i, iteratio
 std::vector<worker_id> every_neighbor::in(graph const& g, worker_id j, iteration_index) const {
   auto const all = g.in(j);
   return {all.begin(), all.end()};
+}
+
+std::vector<worker_id> every_neighbor::partners(graph const& g, worker_id i) const {
+  auto const to = g.out(i), from = g.in(i);
+  std::vector<worker_id> those(to.begin(), to.end());
+  those.insert(those.end(), from.begin(), from.end());
+  detail::sort_once_each(those);
+  return those;
 }
 
 void random_partner::check() const {

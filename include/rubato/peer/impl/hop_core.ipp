@@ -274,12 +274,13 @@ void hop_core::normalise(std::vector<contribution>& all) const {
   constexpr double rounding = 1e-9;
   double sum = 0;
   for (auto const& c : all) sum += c.weight;
-  if (std::abs(sum - 1) <= rounding) return;
-  if (!(sum > 0) || !std::isfinite(sum))
+  bool const counts = std::ranges::none_of(all, [](auto const& c) { return c.weight < 0; });
+  if (!counts || !(sum > 0) || !std::isfinite(sum))
     throw error(errc::bad_option, "hop: the weights of a reduce of peer " +
                                       std::to_string(site_.self.value()) + " in iteration " +
                                       std::to_string(iteration_.value()) +
-                                      " must have a finite sum above 0");
+                                      " must be 0 or more, and have a finite sum above 0");
+  if (std::abs(sum - 1) <= rounding) return;
   for (auto& c : all) c.weight /= sum;
 }
 

@@ -60,7 +60,8 @@ std::optional<imbalance> first_imbalance(mixing_matrix const& w) {
       bad.what, bad.number, bad.sum,
       on.undirected()
           ? "take Metropolis weights"
-          : "give weights of your own, or take Metropolis weights on an undirected graph"));
+          : "give weights of your own, or mixing_matrix::push to protocols that need no others, or take Metropolis "
+            "weights on an undirected graph"));
 }
 
 void require_weight(double weight, std::uint32_t i, std::uint32_t j, bool edge) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <functional>
+#include <utility>
 
 #include "rubato/core/error.hpp"
 #include "rubato/core/rare.hpp"
@@ -16,6 +18,11 @@ namespace detail {
 /// A sender that is so many updates ahead of one that it sends to is no correct one: each waits for somebody in
 /// almost every iteration.
 constexpr std::size_t pushed_ahead_max = 4096;
+
+/// Who has less gives nothing away until it has got some: else who gives by halves, and gets nothing back from one that
+/// is slow, has left or is drawn seldom, would come to steps that are no numbers, divided by the rest, or to no weight.
+/// Since weights say what each update counts, any peer may give or keep at any time.
+inline double least_to_share(push_rules const& rules) noexcept { return rules.step_by_weight ? 0.25 : 0x1p-40; }
 
 inline push_rules checked(push_rules rules) {
   rules.who.check();
@@ -35,6 +42,7 @@ push_node::push_node(push_rules rules, node_setup const& setup)
     : rules_(detail::checked(std::move(rules))),
       graph_(setup.mixing.topology()),
       self_(setup.self),
+      partners_(rules_.who.partners(graph_, self_)),
       local_(setup),
       others_(graph_.size()),
       current_(local_.initial(setup.initial)) {
@@ -63,7 +71,8 @@ bool push_node::deliver(worker_id from, peer_message&& m, outbox&) {
     return true;
   }
   double const weight = weight_of(m);
-  bool const could_be = weight > 0 && weight <= 2.0 * graph_.size();  // all have as many as they are together
+  // All have as many as they are together, and at each loss at most as many more.
+  bool const could_be = weight >= 0 && weight <= (graph_.size() + 1.0) * graph_.size();
   if (!could_be || !local_.fits(m.parameters)) return false;
   if (absorbs_) {
     absorb(std::move(m));
@@ -78,13 +87,17 @@ bool push_node::deliver(worker_id from, peer_message&& m, outbox&) {
 void push_node::lose(worker_id w) {
   other& lost = others_[w.index()];
   lost.is_gone = lost.is_lost = true;
+  heard_of_loss_ = true;
 }
 
 void push_node::leave(outbox& out) {
   absorb_all();
-  for (std::uint32_t i = 0; i < others_.size(); ++i)
-    if (worker_id{i} != self_ && !others_[i].is_lost)
-      out.push_back({worker_id{i}, {.kind = bye, .number = 0, .parameters = {}}});
+  auto const say = [&](worker_id w) {
+    if (w != self_ && !others_[w.index()].is_lost)
+      out.push_back({w, {.kind = bye, .number = 0, .parameters = {}}});
+  };
+  if (partners_) std::ranges::for_each(*partners_, say);
+  else for (std::uint32_t i = 0; i < others_.size(); ++i) say(worker_id{i});
 }
 
 bool push_node::can_go_on() const noexcept {
@@ -136,6 +149,7 @@ void push_node::reset() {
   awaited_.clear();
   held_ = 0;
   absorbs_ = rules_.pace == exchange_pace::free;
+  heard_of_loss_ = false;
   iteration_ = 0;
   ended_ = false;
   counters_ = {};
@@ -150,22 +164,36 @@ void push_node::begin(peer_endpoint& e, std::int64_t iterations) {
 
 void push_node::step(peer_endpoint& e, std::span<std::byte const> gradient) {
   apply(e, gradient);
-  send(e);
   bool const is_last = iteration_ + 1 == iterations_;
-  if (rules_.pace == exchange_pace::in_step) {
-    gather(e, iteration_ - rules_.delay);
-    // What is still under way has been sent, or is about to be: nobody has to wait for another to end.
-    if (is_last)
-      for (std::int64_t late = std::max<std::int64_t>(0, iteration_ - rules_.delay + 1); late <= iteration_; ++late)
-        gather(e, late);
-  }
+  if (rules_.pace == exchange_pace::free) send(e, iteration_);
+  else exchange(e, is_last);
   e.guard([&] {
     seen_ = current_;
     ++counters_.iterations;
     ended_ = is_last;
     if (!ended_) ++iteration_;
     if (ended_) absorb_all();
+    if (std::exchange(heard_of_loss_, false)) take_itself_for_whole();
   });
+}
+
+/// Number by number, one under way at most: with several, peers would have as little weight as there are.
+void push_node::exchange(peer_endpoint& e, bool is_last) {
+  bool const is_late = rules_.delay > 0;
+  std::int64_t const every = std::max<std::int64_t>(1, rules_.delay);
+  std::int64_t const number = iteration_ / every;
+  if (iteration_ % every == 0) {
+    send(e, number);
+    gather(e, is_late ? number - 1 : number);
+  }
+  // What is still under way has been sent, or is about to be: nobody has to wait for another to end.
+  if (is_last && is_late) gather(e, number);
+}
+
+/// The lost peer had weight, and so has what was sent to it: without that, steps of those who are left would count more
+/// than one of each from now on.
+void push_node::take_itself_for_whole() noexcept {
+  if (rules_.step_by_weight) weight_ = std::max(weight_, 1.0);
 }
 
 /// To what the parameters have become since the gradient was begun, where they may have.
@@ -181,26 +209,30 @@ void push_node::apply(peer_endpoint& e, std::span<std::byte const> gradient) {
   e.guard([&] { current_ = std::move(next); });
 }
 
-void push_node::send(peer_endpoint& e) {
-  std::vector<worker_id> to = rules_.who.out(graph_, self_, iteration_index{iteration_});
+void push_node::send(peer_endpoint& e, std::int64_t number) {
+  std::vector<worker_id> to = checked(rules_.who.out(graph_, self_, iteration_index{number}), "sends to", number);
   if (to.empty()) return;
   auto const [share, what] = e.guard([&] {
-    double const part = weight_ / static_cast<double>(to.size() + 1);
     std::size_t const all = to.size();
+    bool const keeps = weight_ < detail::least_to_share(rules_);
+    if (keeps && rules_.pace == exchange_pace::free) to.clear();
     std::erase_if(to, [&](worker_id w) { return others_[w.index()].is_gone; });
-    weight_ = part * static_cast<double>(1 + all - to.size());  // not what is left: members of a group count alike
     counters_.updates_sent += to.size();
     counters_.updates_spared += all - to.size();
+    if (keeps) return std::pair(0.0, current_);  // who waits for it goes on
+    double const part = weight_ / static_cast<double>(all + 1);
+    weight_ = part * static_cast<double>(1 + all - to.size());  // not what is left: members of a group count alike
     return std::pair(part, current_);
   });
   for (worker_id const w : to)
     e.post(w, {.kind = update, .number = std::bit_cast<std::int64_t>(share), .parameters = what});
 }
 
-/// Averages with what was sent in an iteration, if there was one of that number.
-void push_node::gather(peer_endpoint& e, std::int64_t of) {
-  if (of < 0) return;
-  std::vector<worker_id> const from = rules_.who.in(graph_, self_, iteration_index{of});
+/// Averages with what was sent in an exchange, if there was one of that number.
+void push_node::gather(peer_endpoint& e, std::int64_t number) {
+  if (number < 0) return;
+  std::vector<worker_id> const from =
+      checked(rules_.who.in(graph_, self_, iteration_index{number}), "hears from", number);
   if (from.empty()) return;
   e.guard([&] { awaited_ = from; });
   detail::wait_counting(e, waits_.for_updates);
@@ -208,6 +240,20 @@ void push_node::gather(peer_endpoint& e, std::int64_t of) {
   if (parts.size() == 1) return;
   shared_update next = local_.average(parts, current_);
   e.guard([&] { current_ = std::move(next); });
+}
+
+/// What a schedule has answered. @throws option_error where that is no list of other peers, each once and ascending
+std::vector<worker_id> push_node::checked(std::vector<worker_id> those, char const* what, std::int64_t number) const {
+  bool const ascends = std::ranges::adjacent_find(those, std::greater_equal{}) == those.end();
+  bool const are_others = std::ranges::find(those, self_) == those.end() &&
+                          (those.empty() || those.back().index() < others_.size());
+  if (ascends && are_others && (!partners_ || std::ranges::includes(*partners_, those))) return those;
+  std::string named;
+  for (worker_id const w : those) named += (named.empty() ? "" : ", ") + std::to_string(w.value());
+  throw option_error(rules_.name + ": the schedule (" + rules_.who.text() + ") says that peer " +
+                     std::to_string(self_.value()) + " " + what + " " + named + " in iteration " +
+                     std::to_string(number) + ", expected others of " + std::to_string(others_.size()) +
+                     " peers, each once and ascending" + (partners_ ? ", and partners of this one" : ""));
 }
 
 /// In the order of ranks, so that all who average the same come to the same.
@@ -223,7 +269,7 @@ std::vector<contribution> push_node::take(std::vector<worker_id> const& those) {
     }
     peer_message& m = sender.came.front();
     parts.push_back({.from = w, .weight = weight_of(m), .own = false, .parameters = std::move(m.parameters)});
-    sender.came.pop_front();
+    sender.came.erase(sender.came.begin());
     --held_;
     ++counters_.updates_reduced;
   }

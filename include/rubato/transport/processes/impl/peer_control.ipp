@@ -215,7 +215,7 @@ void peer_control::on(std::uint32_t from, wire::peer_settled const& m, time_poin
 
 void peer_control::on(std::uint32_t from, wire::peer_measured const& m, time_point now) {
   if (!takes_part(from, m.stage)) return;
-  spread_ = std::max(spread_, m.distance);
+  spread_ = detail::farther(spread_, m.distance);
   answer(from, phase::measuring, now);
 }
 
