@@ -24,9 +24,9 @@ namespace rubato {
 /// of w·z over all peers, with what is under way, are what they were, whoever sends to whom and whenever it arrives.
 ///
 /// So a peer may send without giving any of w away, and does so while it has less than 1/4 (where steps are not
-/// divided by w, 2^-40; where nobody waits for it, it sends nothing then): its steps would grow without bound if nothing
-/// came back. When a peer is lost, w becomes 1 at all who have less and divide their steps by it: that makes up for what
-/// went with the lost one.
+/// divided by w, 2^-40; where nobody waits for it, it sends nothing then): its steps would grow without bound if
+/// nothing came back. When a peer is lost, w becomes 1 at all who have less and divide their steps by it: that makes
+/// up for what went with the lost one.
 struct push_rules {
   std::string name;                             ///< in messages
   exchange_rules who = one_peer_exponential{};  ///< sends to whom, in which iteration

@@ -17,8 +17,8 @@ namespace rubato {
 ///
 /// With `delay` τ it sends in every τ-th iteration, by the next graph each time, and what is sent counts τ iterations
 /// later, and travels while gradients are computed (τ-OSGP; the paper's counts what comes before its time; here what
-/// a run comes to does not depend on how fast messages are). While updates are under way a peer has a half to two thirds
-/// of its weight, and its parameters move by up to twice the step.
+/// a run comes to does not depend on how fast messages are). While updates are under way a peer has a half to two
+/// thirds of its weight, and its parameters move by up to twice the step.
 ///
 /// The others go on without a peer that is lost, see `push_rules`. Combined with `every_neighbor` it trains on any
 /// strongly connected directed graph, see `mixing_matrix::push`.
