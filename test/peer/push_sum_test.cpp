@@ -146,7 +146,7 @@ TEST_CASE("push_sum: whatever the delay, a peer keeps half of its weight, and st
   peer_group group{simulated{}, ring(8), push_sum{.delay = delay}, sgd{.rate = 0.5}, std::vector<double>{1}};
   std::vector<double> greatest(8);
   group.runtime().on_event([&] {
-    for (std::uint32_t i = 0; i < 8; ++i) CHECK(weight_of(group.runtime(), i) >= 0.25);  // a half of a half, as it sends
+    for (std::uint32_t i = 0; i < 8; ++i) CHECK(weight_of(group.runtime(), i) >= 0.25);  // of a half a half
   });
   group.run([&](auto& peer) {
     for ([[maybe_unused]] auto k : peer.iterations(6 * delay + 20)) {
