@@ -246,7 +246,9 @@ TEST_CASE("peer control: a distance that is no number is the spread, whenever it
   for (std::uint32_t i = 0; i < 3; ++i) b.ended(i);
   for (std::uint32_t i = 0; i < 3; ++i) b.settled(i, 1);
   for (std::uint32_t i = 0; i < 3; ++i) b.share(i, 1, 1);
+  b.pump();
   for (std::uint32_t i = 0; i < 3; ++i) b.measured(i, i == whose ? std::numeric_limits<double>::quiet_NaN() : 1.0 * i);
+  CHECK(b.told(0).back() == "over 1");
   CHECK(std::isnan(b.over.spread));
 }
 
