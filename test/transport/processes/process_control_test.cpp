@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include <rubato/protocol/ada_comm.hpp>
 #include <rubato/protocol/conductor.hpp>
 #include <rubato/protocol/ssp.hpp>
 
@@ -435,6 +436,53 @@ TEST_CASE("process_control: when the process asked for a loss is lost, another o
   b.say(nth_worker(1), wire::loss_sample{b.control.stage(), {}, 1});
   b.say(nth_worker(1), wire::loss_sample{b.control.stage(), {}, 1});  // unasked
   CHECK(seen == 1);
+}
+
+TEST_CASE("process_control: a loss that is due at a tick is there before it") {
+  using namespace std::chrono_literals;
+  bool const both = GENERATE(true, false);  // evaluate the loss
+  bench b({.workers = 2, .servers = 1, .when_lost = net::on_loss::go_on},
+          ada_comm{.first_steps = 16, .interval = 1s}, stand::gathered);
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(nth_worker(w), wire::ready{1, both || w == 0, 0, {}});
+  b.carry_out_all();
+  b.forget();
+  auto const after = [&b](duration d) {
+    b.now += d;
+    b.control.tick(b.now);
+  };
+  after(0s);
+  CHECK(b.told(nth_worker(0)) == list{"sample"});
+  CHECK(b.control.next_tick() == time_point(1s));  // which does not depend on it
+  b.say(nth_worker(0), wire::loss_sample{b.control.stage(), b.now, 1});
+  after(1s);
+  CHECK(b.told(nth_worker(0)) == list{"sample"});
+  CHECK(b.control.next_tick() == time_point::max());
+  after(10ms);
+  CHECK(b.told(nth_worker(0)).empty());
+  b.say(nth_worker(0), wire::loss_sample{b.control.stage(), time_point(1s - 1ms), 0.25});  // its clock is behind
+  CHECK(b.control.next_tick() == time_point(1s));
+  after(0s);
+  CHECK(b.told(nth_worker(0)) == list{"pace 0"});
+  CHECK(b.told(nth_worker(1)) == list{"pace 1"});
+  CHECK(b.control.next_tick() == time_point(2s));
+  after(1s);
+  CHECK(b.told(nth_worker(0)) == list{"sample"});
+  b.lose(nth_worker(0));
+  CHECK(b.control.next_tick() == time_point(2s));  // not held for ever
+  b.forget();
+  after(0s);
+  CHECK(b.told(nth_worker(1)) == (both ? list{"sample"} : list{}));
+  if (both) b.say(nth_worker(1), wire::loss_sample{b.control.stage(), b.now, 0.0625});
+  after(0s);
+  CHECK(b.told(nth_worker(1)) == (both ? list{"pace 1"} : list{}));
+  CHECK(b.control.next_tick() == time_point(3s));
+  b.carry_out_all();
+  after(1s);  // again out while the run ends
+  b.ended(1, 1, 1);
+  b.carry_out_all();
+  b.finish(0);
+  CHECK_THAT(b.told(nth_worker(1)).back(), Contains("over 1"));
+  CHECK(b.control.next_tick() == time_point::max());
 }
 
 // ---- stages

@@ -186,6 +186,9 @@ class process_control final : public coordination, run_control::carrier {
   [[nodiscard]] std::vector<std::uint32_t> lost_now() const;
   [[nodiscard]] bool is_at_work(process const& p) const;
   [[nodiscard]] bool has_tables(process const& p) const;
+  void ask_for_loss(time_point now);
+  [[nodiscard]] std::optional<std::uint32_t> find_evaluator() const;
+  [[nodiscard]] bool awaits_loss() const;
   void fail(std::string const& sentence);
   void stop(bool failed, errc code, std::string const& sentence);
 
@@ -236,6 +239,7 @@ class process_control final : public coordination, run_control::carrier {
   bool someone_is_done_ = false;  ///< with the last stage, and has left
   std::string ended_by_;          ///< the loss that ended the last stage
   std::optional<std::uint32_t> sampler_;  ///< the process that has been asked for a loss
+  time_point sample_due_{};               ///< for which moment
   bool over_ = false;
   std::string failure_;
   wire::run_over report_{};

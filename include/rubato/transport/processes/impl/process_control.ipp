@@ -377,7 +377,8 @@ void process_control::on(place from, wire::loss_sample const& m, time_point) {
   expect(from.as == net::role::worker, from, "a loss");
   if (!in_stage(m.stage) || sampler_ != from.number) return;
   sampler_.reset();
-  control_.observe(m.loss, m.at);
+  // By a clock that is behind it could be of before: the conductor would ask for it again.
+  control_.observe(m.loss, std::max(m.at, sample_due_));
 }
 
 void process_control::on(place from, wire::tables_wanted const& m, time_point) {
@@ -388,25 +389,35 @@ void process_control::on(place from, wire::tables_wanted const& m, time_point) {
 }
 
 time_point process_control::next_tick() const {
-  if (!control_.has_conductor() || phase_ != phase::running) return time_point::max();
+  if (!control_.has_conductor() || phase_ != phase::running || awaits_loss()) return time_point::max();
   time_point next = control_.next_tick();
-  bool const samples = std::ranges::any_of(processes_, [](auto const& entry) {
-    return entry.second.takes_part && entry.second.has_loss;
-  });
-  if (samples && !sampler_) next = std::min(next, control_.next_sample());
+  if (!sampler_ && find_evaluator()) next = std::min(next, control_.next_sample());
   return next + began_.since_start();
 }
 
 void process_control::tick(time_point now) {
   if (!control_.has_conductor() || phase_ != phase::running) return;
-  control_.tick(since_begin(now));
-  if (sampler_ || control_.next_sample() > since_begin(now)) return;
-  for (auto const& [number, p] : processes_)
-    if (p.takes_part && p.has_loss) {
-      sampler_ = number;
-      return tell(worker_place(number), wire::sample_loss{stage_});
-    }
+  ask_for_loss(since_begin(now));
+  if (!awaits_loss()) control_.tick(since_begin(now));
 }
+
+void process_control::ask_for_loss(time_point now) {
+  if (sampler_ || control_.next_sample() > now) return;
+  sampler_ = find_evaluator();
+  if (!sampler_) return;
+  sample_due_ = control_.next_sample();
+  tell(worker_place(*sampler_), wire::sample_loss{stage_});
+}
+
+std::optional<std::uint32_t> process_control::find_evaluator() const {
+  auto const found = std::ranges::find_if(processes_, [](auto const& entry) {
+    return entry.second.takes_part && entry.second.has_loss;
+  });
+  return found == processes_.end() ? std::nullopt : std::optional(found->first);
+}
+
+/// A loss of the moment of a tick is what the conductor decides by then. Once that has passed, it would ask for none.
+bool process_control::awaits_loss() const { return sampler_ && control_.next_sample() == control_.next_tick(); }
 
 void process_control::command(worker_id w, conductor::order const& order) {
   if (members_[w.index()].now != standing::over)
