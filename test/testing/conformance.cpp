@@ -248,6 +248,11 @@ struct clinging_conductor {
   std::vector<worker_id> known{};
 };
 
+/// Wants one and the same loss again and again.
+struct forgetful_conductor : clinging_conductor {
+  [[nodiscard]] time_point next_sample() const noexcept { return time_point{}; }
+};
+
 }  // namespace
 
 TEST_CASE("check_conductor", "[testing]") {
@@ -256,6 +261,7 @@ TEST_CASE("check_conductor", "[testing]") {
   CHECK(says(testing::check_conductor(clinging_conductor{.moves_on = true}), "who is not there"));
   CHECK(says(testing::check_conductor(clinging_conductor{.moves_on = false}),
              "at a time that is past"));
+  CHECK(says(testing::check_conductor(forgetful_conductor{{.moves_on = true}}), "wants a loss that it has been told"));
 }
 
 TEST_CASE("check_partition", "[testing]") {
