@@ -25,8 +25,9 @@ struct worker_metrics {
   std::uint64_t requests = 0;      ///< questions to servers
   std::uint64_t process_hits = 0;  ///< questions that were not asked: its process had the answer, or had asked already
   std::uint64_t pushes = 0;  ///< calls of `push` by the training body
-  std::uint64_t bytes_sent = 0;       ///< payload, without framing
-  std::uint64_t bytes_received = 0;  ///< payload, without framing
+  // Payload, without framing. What a process fetches is counted once, for the worker in whose name it is asked for.
+  std::uint64_t bytes_sent = 0;      ///< updates, and which rows are asked for
+  std::uint64_t bytes_received = 0;  ///< parameters, and cuts
 
   /// `staleness[k]`: how many first reads of a clock used a copy k clocks behind the reader; the
   /// last entry also counts all beyond.

@@ -21,12 +21,19 @@ enum class selection : std::uint8_t {
   all,      ///< every row that the server has
 };
 
+/// Bytes that go between a worker and a server for a read, without framing.
+struct read_traffic {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+};
+
 /// One request of a worker to one server about one table, and its answer. Lives in the worker, so
 /// that steady reads allocate nothing; in use from `request` until the wait is over. Elements are bytes
 /// here: who asks and who answers know what they are.
 struct read_slot {
   // Of whole tables first: what a read touches is to be in few cache lines.
   selection asked = selection::nothing;
+  bool shared = false;      ///< the reader's process answers it, and asks a server for what it has not
   bool by_process = false;  ///< no server was asked for it: the reader's process had it, or had asked already
   /// Who answers sends all rows from the table itself: nothing is asked here, but the reader gets them.
   bool streamed = false;
@@ -43,6 +50,7 @@ struct read_slot {
   raw_array values{};                 ///< these, one after the other
   /// Of each row, where they come from several answers; the stamp then is the least of them. Else empty.
   std::vector<read_stamp> row_stamps{};
+  read_traffic fetched{};  ///< if `shared`: for what the process has asked in the reader's name
 
   /// Whether the reader knows more of the parameters after it.
   [[nodiscard]] bool gives_rows() const noexcept { return asked != selection::nothing || streamed; }
@@ -61,6 +69,9 @@ struct read_slot {
       }
     }
     return 0;
+  }
+  [[nodiscard]] read_traffic traffic() const noexcept {
+    return shared ? fetched : read_traffic{request_bytes(), reply_bytes()};
   }
 };
 

@@ -59,6 +59,31 @@ TEST_CASE("simulator: what one thread of a process has fetched another one has a
   CHECK(not_computing(r, 1) == (one_process ? 0ms : 12ms));  // it also asks whether it may go on
 }
 
+TEST_CASE("simulator: what a process fetches is counted once, for whom it is fetched", "[simulated]") {
+  constexpr std::uint64_t element = sizeof(std::int64_t), key = sizeof(std::uint64_t);
+  bool const one_process = GENERATE(true, false);
+  auto const traffic = [&](auto const& pull) {
+    cluster c{three_workers(one_process), ssp{.staleness = 3}, dense_counts{.rows = rows}};
+    auto const r = c.run([&](auto& w) {
+      if (w.rank() == 1) w.step(20);
+      if (w.rank() < 2) pull(w);
+    });
+    worker_metrics const &a = r.workers[0], &b = r.workers[1];
+    return std::vector{a.bytes_sent, a.bytes_received, b.bytes_sent, b.bytes_received};
+  };
+  using counts = std::vector<std::uint64_t>;
+  CHECK(traffic([](auto& w) {
+          std::vector<std::int64_t> values(rows);
+          w.pull(values);
+        }) == counts{0, rows * element, 0, one_process ? 0 : rows * element});
+  CHECK(traffic([](auto& w) {  // of which the second one shares two
+          std::vector<std::uint64_t> const some = w.rank() == 0 ? std::vector<std::uint64_t>{1, 2, 3}
+                                                                : std::vector<std::uint64_t>{2, 3, 4, 5, 6};
+          std::vector<std::int64_t> values(some.size());
+          w.pull(some, std::span(values));
+        }) == counts{3 * key, 3 * element, (one_process ? 3 : 5) * key, (one_process ? 3 : 5) * element});
+}
+
 TEST_CASE("simulator: a process dies as a whole, and nobody else with it", "[simulated]") {
   bool const one_process = GENERATE(true, false);
   simulated s = three_workers(one_process);

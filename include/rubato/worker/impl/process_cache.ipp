@@ -128,7 +128,8 @@ void cached_part::request(std::unique_lock<std::mutex>& guard, std::size_t reade
                           read_header const& read, read_slot& slot) {
   auto const by = std::make_shared<pending>(pending{reader, read, &slot, 1, {}});
   slot.arrived = slot.admitted = {};
-  slot.by_process = true;
+  slot.shared = slot.by_process = true;
+  slot.fetched = {};
   wishes open;
   switch (slot.asked) {
     case selection::nothing:
@@ -275,6 +276,7 @@ cached_part::fetch& cached_part::begin_fetch(std::shared_ptr<pending> const& by,
     one.at = f.slot.rows.size();
     f.slot.rows.push_back(by->slot->rows[one.index]);
   }
+  by->slot->fetched.sent += f.slot.request_bytes();
   f.waiting.push_back({by, std::move(open)});
   under_way_.push_back(std::move(made));  // last: all before may throw
   return f;
@@ -381,6 +383,7 @@ bool cached_part::serve(waiter& w, fetch& f) {
   std::optional const stamp = own ? f.slot.stamp : usable(*w.by, *f.seen, need(w.by->read));
   if (!stamp) return false;
   w.by->slot->stamp = *stamp;
+  if (own) w.by->slot->fetched.received += f.slot.reply_bytes();
   if (f.slot.asked != selection::nothing) f.seen->raise(floor_of(w.by->reader));
   if (f.slot.asked == selection::all) w.by->slot->state = f.slot.state.share();
   for (wish const& one : w.rows)

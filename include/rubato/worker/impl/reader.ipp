@@ -384,8 +384,9 @@ void reader::request(std::size_t table, std::span<server_id const> from, stalene
   header_.renews = renews;
   mark_ = {.at = clock_, .need = need(s), .fetch = metrics_.fetches + 1};
   for (server_id const server : from) {
-    slot(table, server).by_process = false;
-    link_.request(server, table, header_, slot(table, server));
+    read_slot& asked = slot(table, server);
+    asked.shared = asked.by_process = false;
+    link_.request(server, table, header_, asked);
   }
 }
 
@@ -417,8 +418,9 @@ duration reader::take_answers(std::size_t table, std::span<server_id const> from
     version_ = std::max(version_, answer.stamp.version);
     held = std::max(held, answer.admitted - answer.arrived);
     ++(answer.by_process ? metrics_.process_hits : metrics_.requests);
-    metrics_.bytes_sent += answer.request_bytes();
-    metrics_.bytes_received += answer.reply_bytes();
+    read_traffic const moved = answer.traffic();
+    metrics_.bytes_sent += moved.sent;
+    metrics_.bytes_received += moved.received;
   }
   return held;
 }
