@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -15,12 +16,15 @@
 
 #include <rubato/cluster/cluster.hpp>
 #include <rubato/core/error.hpp>
+#include <rubato/core/run_stopped.hpp>
 #include <rubato/protocol/ada_comm.hpp>
 #include <rubato/protocol/adsp.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/storage/dense.hpp>
+#include <rubato/transport/concepts.hpp>
 #include <rubato/transport/simulated.hpp>
+#include <rubato/worker/endpoint.hpp>
 
 #include "simulated/quiet.hpp"
 
@@ -77,6 +81,26 @@ TEST_CASE("pause: stopping a run ends it in virtual time too", "[simulated]") {
     if (c.now() >= time_point(50ms)) c.stop();
   });
   CHECK(c.run(until(1h)).elapsed <= 100ms);
+}
+
+TEST_CASE("pause: it is waiting also where it is cut short", "[simulated]") {
+  auto const hears_of_it = [](endpoint& inner, worker_id) -> std::unique_ptr<endpoint> {
+    struct cut_short : endpoint_decorator {
+      using endpoint_decorator::endpoint_decorator;
+      void pause(time_point t) override {
+        endpoint_decorator::pause(t);
+        throw run_stopped{};
+      }
+    };
+    return std::make_unique<cut_short>(inner);
+  };
+  cluster c{decorated{simulated{.workers = 1, .scenario = quiet()}, hears_of_it}, with(asp{}, three_steps{}),
+            dense<double>{.rows = 2}};
+  auto const report = c.run([](auto& w) {
+    for (int i = 0; i < 4; ++i) w.step();
+  });
+  CHECK(report.workers[0].compute == 30ms);
+  CHECK(report.workers[0].wait == 70ms);
 }
 
 TEST_CASE("conductor: ticks that go on for ever do not keep a deadlocked run alive",

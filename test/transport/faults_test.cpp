@@ -114,6 +114,26 @@ TEST_CASE("simulated: under BSP the others go on once a crash is detected (rules
   CHECK(report.servers.partly_folded == 0);
 }
 
+TEST_CASE("simulated: who is lost while it waits, or waits when the run is stopped, has waited (rules §8)") {
+  bool const crashes = GENERATE(true, false);
+  bool const ahead = GENERATE(true, false);  // asked for before it is pulled
+  rb::sim::scenario scenario;
+  if (crashes) scenario.crashes = {{.worker = rb::worker_id{0}, .at = 50ms}};
+  simulation<rb::bsp> cluster({.workers = 2, .scenario = scenario}, rb::bsp{}, {.rows = 4});
+  auto const report = cluster.run([&](auto& worker) {
+    doubles w(4);
+    worker.pull(w);
+    worker.step(worker.rank() == 0 ? 800.0 : 49'800.0);
+    if (worker.rank() == 1) return cluster.stop();  // at 50 ms, and its commit is on the way
+    if (ahead) worker.prefetch();
+    worker.pull(w);
+  });
+  CHECK(report.crashes == (crashes ? 1 : 0));
+  CHECK(report.workers[0].send == 200us);
+  CHECK(report.workers[0].compute == 800us);
+  CHECK(report.workers[0].wait == 49ms);
+}
+
 TEST_CASE("simulated: a commit that reached some servers only is dropped where it is held back "
           "(rules §1)") {
   // A commit takes 1 ms to leave for each server; worker 1 dies when it has left for the first one

@@ -352,7 +352,7 @@ void reader::fetch_cut(staleness s, bool pull) {
   header_.clock = clock_;
   header_.bound = s;
   link_.request_cut(header_, cut_);
-  link_.wait();
+  wait_for_answers(before);
   know(cut_.cut->c_min());
   for (server_id const server : servers_) acknowledge(server, cut_.cut->of(header_.from.worker));
   metrics_.bytes_received += cut_.cut->bytes();
@@ -390,11 +390,21 @@ void reader::request(std::size_t table, std::span<server_id const> from, stalene
   }
 }
 
+/// If none come, since the run is stopped or a read refused, all of the time since `before` was waiting.
+void reader::wait_for_answers(time_point before) {
+  try {
+    link_.wait();
+  } catch (...) {
+    metrics_.wait += std::max(duration::zero(), link_.now() - before);
+    throw;
+  }
+}
+
 /// Waits for the answers. The time since `before` is counted, and all that was sent since
 /// `send_before`.
 void reader::collect(std::size_t table, std::span<server_id const> from, time_point before,
                      duration send_before) {
-  link_.wait();
+  wait_for_answers(before);
   for (server_id const server : from) acknowledge(server, slot(table, server).stamp.included);
   end_exchange(before, take_answers(table, from), send_before);
 }
@@ -402,7 +412,7 @@ void reader::collect(std::size_t table, std::span<server_id const> from, time_po
 /// The same for several tables. What they say of own commits is for when all have been accepted: one may lack a commit
 /// that another one includes.
 void reader::collect(std::span<share const> shares, time_point before, duration send_before) {
-  link_.wait();
+  wait_for_answers(before);
   duration held{};
   for (share const& p : shares)
     if (p.asked != selection::nothing) held = std::max(held, take_answers(p.table, p.from));

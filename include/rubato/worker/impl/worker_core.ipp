@@ -77,9 +77,12 @@ struct worker_core::state {
     pace.begin(reads.clock(), now);
   }
   void pause(time_point until) {
-    time_point const before = link.now();
+    struct waiting {
+      state& of;
+      time_point since;
+      ~waiting() { of.metrics.wait += of.link.now() - since; }
+    } const until_it_ends{*this, link.now()};  // be it since the run is stopped
     link.pause(until);
-    metrics.wait += link.now() - before;
   }
   void commit(bool flush);
   [[nodiscard]] commit_message make_message(server_id s, bool flush);
