@@ -655,19 +655,44 @@ TEST_CASE("a run that is complete without a worker that stands still ends well, 
   run.await_file("id");
   outcome const o = run.wait();
   CHECK(o.exit_code == 0);
-  CHECK(matches(o.errors, "rubato-launch: worker 1 \\(pid [0-9]+\\) has not ended within 0.1 s; the run is complete "
-                          "without it, and it is ended now\n"));
+  CHECK(matches(o.errors, "rubato-launch: worker 1 \\(pid [0-9]+\\) stands still; the run is complete without it, and "
+                          "it is ended now\n"));
 }
 
 TEST_CASE("a worker that is started again too late does not spoil a run that ended well", "[tools][launch]") {
   std::string const script =
       "if [ $RANK = 0 ]; then until [ -s $S/again ]; do sleep 0.01; done; exit 0; fi; "
-      "[ -e $S/once ] || { echo > $S/once; exit 3; }; echo > $S/again; exec sleep 1000";
-  outcome const o = run({"-n", "2", "--on-loss", "go-on", "--restart", "1", "--grace", "0.1", "--server-command",
-                         "sh -c 'until [ -s $S/again ]; do sleep 0.01; done'", "--", "sh", "-c", script});
+      "[ -e $S/once ] || { echo > $S/once; exit 3; }; echo > $S/again; "
+      "until [ -e $S/told ]; do sleep 0.01; done; exit 4";
+  launched run({"-n", "2", "--on-loss", "go-on", "--restart", "1", "--grace", "0.1", "--server-command",
+                "sh -c 'until [ -s $S/again ]; do sleep 0.01; done'", "--", "sh", "-c", script});
+  run.await_error("is waited for");
+  run.make_file("told");
+  outcome const o = run.wait();
   CHECK(o.exit_code == 0);
-  CHECK_THAT(o.errors, Contains("takes its place (1 of 1 restarts)") &&
-                           Contains("has not ended within 0.1 s; the run is complete without it"));
+  CHECK_THAT(o.errors, Contains("takes its place (1 of 1 restarts)") && Contains("ended with exit code 4"));
+}
+
+TEST_CASE("a worker that is busy after the run is waited for", "[tools][launch]") {
+  std::string const on_loss = GENERATE("end", "go-on");
+  std::string const helpers = GENERATE("true", "sh -c '[ $RUBATO_ROLE = server ] && exec sleep 1000; "
+                                               ": > ${RUBATO_COORDINATOR#unix:}'");
+  std::string const script = "[ $RANK = 0 ] && exit 0; until [ -e $S/told ]; do sleep 0.01; done; echo saved";
+  launched run(
+      {"-n", "2", "--on-loss", on_loss, "--grace", "0.1", "--server-command", helpers, "--", "sh", "-c", script});
+  run.await_error("is waited for");
+  run.make_file("told");
+  outcome const o = run.wait();
+  CHECK(o.exit_code == 0);
+  CHECK(o.output == "[worker 1] saved\n");
+  CHECK_THAT(o.errors, Contains(") goes on after ") && !Contains("before the workers did"));
+}
+
+TEST_CASE("a worker that is busy after the run has until the time limit", "[tools][launch]") {
+  outcome const o = run({"-n", "1", "--grace", "0.1", "--timeout", "0.5", "--server-command", "true", "--", "sh", "-c",
+                         "exec sleep 1000"});
+  CHECK(o.exit_code == 124);
+  CHECK_THAT(o.errors, Contains("the run has not ended within 0.5 s"));
 }
 
 TEST_CASE("a run that no worker completes ends as the first that failed, whoever stands still", "[tools][launch]") {

@@ -32,6 +32,9 @@ unchanged, such as RUBATO_SILENCE, RUBATO_RECONNECT and RUBATO_PATIENCE (see rub
 Signals: SIGINT, SIGTERM, SIGHUP and SIGQUIT end the run, a second SIGINT at once; SIGUSR1 and SIGUSR2 are
 passed on.
 
+Workers may take their time after a run, such as to save a model: once servers and the coordinator have ended
+well, those that are busy are waited for, up to --timeout, and those that stand still are ended after --grace.
+
 Environment:
   RUBATO_ON_LOSS  end or go-on, where --on-loss is not given
   RUBATO_LOG_FORMAT
@@ -42,11 +45,12 @@ Environment:
 
 Exit code:
   0        every worker ended well; with go-on one at least, and the servers with it: a worker that was lost,
-           or still stands there when the others are done, changes nothing (it is ended, which is said). Also
-           where none took part in a run, of which rubato-launch warns
+           or stands still (SIGSTOP) when the others are done, changes nothing (it is ended, which is said).
+           Also where none took part in a run, of which rubato-launch warns
   that of  the process that failed (128 + N where signal N ended it): the first worker, unless the run went on
            and was completed without it; or a server or the coordinator while workers were left
-  1        servers ended before any worker had ended well, or the run could not be looked after
+  1        a server or the coordinator ended before any coordinator listened, or while the only workers left
+           stand still and the run is not complete without them; or the run could not be looked after
   2        the options cannot be meant
   124      the run took longer than --timeout
   127      a process could not be started

@@ -161,6 +161,11 @@ process process::start(std::function<int()> const& body) {
 
 void send(pid_t child, int signal) noexcept { ::kill(-child, signal); }
 
+bool is_stopped(pid_t child) noexcept {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+}
+
 std::optional<ending> end_of(pid_t child) {
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||

@@ -83,6 +83,9 @@ struct process {
 /// To the child and all that it has started, unless they left its group.
 void send(pid_t child, int signal) noexcept;
 
+/// Whether the child stands still after a signal such as SIGSTOP.
+[[nodiscard]] bool is_stopped(pid_t child) noexcept;
+
 /// Takes note of a child's end, if it has come, and kills what is left of its group.
 [[nodiscard]] std::optional<ending> end_of(pid_t child);
 

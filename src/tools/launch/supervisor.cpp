@@ -142,7 +142,7 @@ class supervisor {
  private:
   enum class phase {
     working,
-    leaving,  // some have ended well, and the others have time to end by themselves
+    leaving,  // some have ended well, and the others end by themselves
     ending,   // all have been asked to end, and are killed if they do not
   };
 
@@ -161,6 +161,7 @@ class supervisor {
   void on_helper_end(member const& m, ending const& how);
   [[nodiscard]] bool start_again(member& m);
   [[nodiscard]] bool workers_left() const;
+  [[nodiscard]] bool helpers_left() const;
   void stop_watching_if_over();
 
   void say(std::string_view sentence) {
@@ -172,7 +173,11 @@ class supervisor {
   void give_up_readers_after_grace();
   void give_up_readers();
   void leave(int exit_code);
-  void end_those_left();
+  void look_after_grace();
+  void look_at_those_left();
+  void end_those_that_stand_still();
+  void end_without_helpers();
+  [[nodiscard]] std::vector<member const*> busy_workers() const;
   void stop(int exit_code);
   void kill_after_grace();
   void run_out_of_time();
@@ -203,6 +208,7 @@ class supervisor {
   int first_failure_ = 0;
   bool one_ended_well_ = false;
   std::string first_to_leave_;  // before the workers
+  bool told_of_waiting_ = false;
 };
 
 void supervisor::catch_signals() {
@@ -341,16 +347,16 @@ void supervisor::on_worker_end(member& m, ending const& how) {
     say(fmt::format("no process of '{}' has taken part in a run: each did all of its work by itself; expected one that "
                     "trains over rubato::tcp::from_environment()",
                     options_.command.front()));
+  limit_.cancel();
   leave(one_ended_well_ ? 0 : first_failure_);
 }
 
 void supervisor::on_helper_end(member const& m, ending const& how) {
   if (!workers_left()) return;
   if (!how.well()) return stop(how.exit_code());
-  // Once the last worker has said goodbye, its process may take longer to end than this one.
+  // Once the last worker has said goodbye, its process may take longer to end than this one: it may evaluate, or save.
   if (phase_ != phase::working) return;
   first_to_leave_ = m.text();
-  say_if_verbose(fmt::format("the workers have {} to end as well", in_seconds(options_.grace)));
   leave(first_failure_ != 0 ? first_failure_ : 1);
 }
 
@@ -373,6 +379,11 @@ bool supervisor::start_again(member& m) {
 bool supervisor::workers_left() const {
   return std::any_of(members_.begin(), members_.end(),
                      [](member const& m) { return m.running && m.as == role::worker; });
+}
+
+bool supervisor::helpers_left() const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [](member const& m) { return m.running && m.as != role::worker; });
 }
 
 void supervisor::stop_watching_if_over() {
@@ -412,27 +423,52 @@ void supervisor::give_up_readers() {
 void supervisor::leave(int exit_code) {
   phase_ = phase::leaving;
   exit_code_ = exit_code;
-  limit_.cancel();
   grace_.expires_after(options_.grace);
+  look_after_grace();
+}
+
+void supervisor::look_after_grace() {
   grace_.async_wait([this](boost::system::error_code const& failure) {
-    if (!failure && phase_ == phase::leaving) end_those_left();
+    if (!failure && phase_ == phase::leaving) look_at_those_left();
   });
 }
 
-// Where a run goes on without who is lost, servers end when the others are done: a process that stands still, or was
-// started again too late, has no part in that.
-void supervisor::end_those_left() {
-  bool const is_complete = one_ended_well_ && options_.when_lost == net::on_loss::go_on;
+// Helpers that ended well have seen the run to its end: a worker that is busy afterwards may be writing its results,
+// and one that came too late gives up by itself. But where no coordinator has ever listened, workers may wait for one.
+void supervisor::look_at_those_left() {
   if (!workers_left()) return stop(exit_code_);
-  if (!is_complete) {
-    say(first_to_leave_ + " ended before the workers did");
-    return stop(exit_code_);
+  auto const busy = busy_workers();
+  if (busy.empty()) return end_those_that_stand_still();
+  if (helpers_left() && directory_->is_untouched()) return end_without_helpers();
+  if (!std::exchange(told_of_waiting_, true)) {
+    for (member const* m : busy)
+      say(fmt::format("{} goes on after {} has ended, and is waited for", m->text(), first_to_leave_));
   }
+  grace_.expires_after(std::max<std::chrono::milliseconds>(options_.grace, std::chrono::seconds(1)));
+  look_after_grace();
+}
+
+void supervisor::end_without_helpers() {
+  say(first_to_leave_ + " ended before the workers did");
+  stop(exit_code_);
+}
+
+// Where a run goes on without who is lost, servers end when the others are done: a process that stands still has no
+// part in that.
+void supervisor::end_those_that_stand_still() {
+  bool const is_complete = one_ended_well_ && options_.when_lost == net::on_loss::go_on;
+  if (!is_complete) return end_without_helpers();
   for (member const& m : members_)
     if (m.running && m.as == role::worker)
-      say(fmt::format("{} has not ended within {}; the run is complete without it, and it is ended now", m.text(),
-                      in_seconds(options_.grace)));
+      say(fmt::format("{} stands still; the run is complete without it, and it is ended now", m.text()));
   stop(0);
+}
+
+std::vector<member const*> supervisor::busy_workers() const {
+  std::vector<member const*> result;
+  for (member const& m : members_)
+    if (m.running && m.as == role::worker && !is_stopped(m.id)) result.push_back(&m);
+  return result;
 }
 
 void supervisor::stop(int exit_code) {
@@ -457,7 +493,7 @@ void supervisor::kill_after_grace() {
 
 void supervisor::run_out_of_time() {
   // The timer's handler may have been on its way already when the run came to its end.
-  if (phase_ != phase::working) return;
+  if (phase_ == phase::ending || !workers_left()) return;
   say(fmt::format("the run has not ended within {}", in_seconds(options_.timeout)));
   constexpr int as_of_timeout = 124;  // the command of that name
   stop(as_of_timeout);
