@@ -35,6 +35,7 @@
 #include "seeds.hpp"
 #include "src/tools/launch/options.hpp"
 #include "src/tools/launch/output.hpp"
+#include "src/tools/launch/process.hpp"
 
 using namespace rubato;
 using namespace std::chrono_literals;
@@ -828,6 +829,21 @@ TEST_CASE("a run goes on where its output cannot be written, and says so once", 
         "and lines are lost\n");
   CHECK(launch.file("done.0") == "\n");
   CHECK(launch.file("done.1") == "\n");
+}
+
+TEST_CASE("a child's end is heard of where SIGCHLD was ignored, and known to have come where others waited for it",
+          "[tools][launch]") {
+  auto const before = ::signal(SIGCHLD, SIG_IGN);
+  auto const child = launch::process::start([] { return 3; });
+  bool const others_wait = GENERATE(false, true);
+  if (others_wait) ::waitpid(child.id, nullptr, 0);
+  std::optional<launch::ending> how;
+  CHECK(comes_true([&] { return (how = launch::end_of(child.id)).has_value(); }));
+  ::signal(SIGCHLD, before);
+  REQUIRE(how.has_value());
+  CHECK_FALSE(how->well());
+  CHECK(how->exit_code() == (others_wait ? 1 : 3));
+  CHECK(how->text() == (others_wait ? "ended, and nobody knows how" : "ended with exit code 3"));
 }
 
 TEST_CASE("a command that cannot be executed ends the run with the reason", "[tools][launch]") {

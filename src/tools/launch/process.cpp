@@ -105,8 +105,15 @@ void take_standard_streams() {
   if (taken >= 0) ::close(taken);
 }
 
+// Where it is ignored, as who started this process may have left it, the system keeps no child's end for this process.
+void hear_of_ends() {
+  struct sigaction now {};
+  if (::sigaction(SIGCHLD, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) ::signal(SIGCHLD, SIG_DFL);
+}
+
 process start_as(plan p, std::string const& what) {
   take_standard_streams();
+  hear_of_ends();
   pipe_ends output = make_pipe();
   pipe_ends errors = make_pipe();
   pipe_ends failure = make_pipe();
@@ -144,6 +151,7 @@ file_handle::~file_handle() {
 }
 
 std::string ending::text() const {
+  if (!known) return "ended, and nobody knows how";
   if (!by_signal) return fmt::format("ended with exit code {}", number);
   return fmt::format("was killed by signal {} ({})", number, ::strsignal(number));
 }
@@ -168,10 +176,12 @@ bool is_stopped(pid_t child) noexcept {
 
 std::optional<ending> end_of(pid_t child) {
   siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-      info.si_pid != child) {
+  if (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    // Somebody else has waited for it, and its number may be another's by now.
+    if (errno == ECHILD) return ending{.known = false};
     return std::nullopt;
   }
+  if (info.si_pid != child) return std::nullopt;
   // While the child is not waited for, no other group can have its number.
   send(child, SIGKILL);
   ::waitpid(child, nullptr, 0);

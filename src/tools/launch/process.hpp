@@ -49,11 +49,15 @@ class signals_blocked {
 /// How a process ended.
 struct ending {
   bool by_signal = false;
-  int number = 0;  ///< of the signal, else the exit code
+  int number = 0;     ///< of the signal, else the exit code
+  bool known = true;  ///< false where somebody else has waited for it
 
-  [[nodiscard]] bool well() const noexcept { return !by_signal && number == 0; }
-  /// As shells have it.
-  [[nodiscard]] int exit_code() const noexcept { return by_signal ? 128 + number : number; }
+  [[nodiscard]] bool well() const noexcept { return known && !by_signal && number == 0; }
+  /// As shells have it; 1 where it is not known.
+  [[nodiscard]] int exit_code() const noexcept {
+    if (!known) return 1;
+    return by_signal ? 128 + number : number;
+  }
   /// What a sentence about the process goes on with.
   [[nodiscard]] std::string text() const;
 };
