@@ -8,6 +8,7 @@
 #include <new>
 
 #include "rubato/core/error.hpp"
+#include "src/tools/standard_output.hpp"
 #include "src/tools/whole_numbers.hpp"
 
 namespace rubato::bench {
@@ -20,12 +21,12 @@ constexpr char const* after_the_options =
 
 Exit code:
   0            what was asked for has been done
-  1            it could not be done: data that cannot be read, a run that failed, too little memory
+  1            it could not be done: data that cannot be read, a run that failed, too little memory, or what is
+               printed cannot be written
   2            the options cannot be meant, or a file that they name cannot be written)";
 
-/// What main() of each of the bench's programs does: parses, which runs what was asked for, and says what
-/// went wrong. Returns the program's exit code.
-inline int run_program(CLI::App& program, int argc, char** argv) {
+/// Returns the exit code.
+inline int parse_and_run(CLI::App& program, int argc, char** argv) {
   try {
     tools::check_whole_numbers(program);
     program.parse(argc, argv);
@@ -34,6 +35,16 @@ inline int run_program(CLI::App& program, int argc, char** argv) {
     return program.exit(e);
   } catch (CLI::ParseError const& e) {
     return program.exit(e) == 0 ? 0 : 2;
+  }
+}
+
+/// What main() of each of the bench's programs does: parses, which runs what was asked for, and says what
+/// went wrong. Returns the program's exit code.
+inline int run_program(CLI::App& program, int argc, char** argv) {
+  try {
+    int const exit_code = parse_and_run(program, argc, argv);
+    if (exit_code == 0) tools::flush_output();
+    return exit_code;
   } catch (option_error const& e) {
     std::fprintf(stderr, "%s: %s\n", program.get_name().c_str(), e.what());
     return 2;

@@ -1,7 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include "bench/advise/command.hpp"
 
-#include <cstdio>
 #include <fstream>
 #include <string>
 
@@ -14,6 +13,7 @@
 #include "bench/compare/compare.hpp"
 #include "bench/compare/progress_bar.hpp"
 #include "bench/result/json.hpp"
+#include "bench/result/write_and_print.hpp"
 #include "rubato/core/error.hpp"
 
 namespace rubato::bench {
@@ -45,8 +45,8 @@ void give_advice(advise_settings const& settings) {
     options.progress = [&](std::string const& what) { progress.show(what); };
     return search(p.candidates(), options);
   }();
-  fmt::print("{}\n{}", headline(p), advice_text(found, p.candidates(), options));
-  write(settings.base.json_file, advice_json(found, p.candidates(), options));
+  write_and_print([&] { write(settings.base.json_file, advice_json(found, p.candidates(), options)); },
+                  fmt::format("{}\n{}", headline(p), advice_text(found, p.candidates(), options)));
 }
 
 }  // namespace
@@ -56,8 +56,7 @@ void run_advise(advise_options const& options) {
   check_json_is_possible(settings.base.json_file);
   if (settings.check == 0) return give_advice(settings);
   auto const all = check_on_random_scenarios(settings);
-  fmt::print("{}", check_text(all));
-  write(settings.base.json_file, check_json(all));
+  write_and_print([&] { write(settings.base.json_file, check_json(all)); }, check_text(all));
 }
 
 }  // namespace rubato::bench

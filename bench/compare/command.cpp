@@ -2,7 +2,6 @@
 #include "bench/compare/command.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "bench/result/json.hpp"
 #include "bench/result/ranking.hpp"
 #include "bench/result/repeated.hpp"
+#include "bench/result/write_and_print.hpp"
 #include "bench/train/run_peers.hpp"
 
 namespace rubato::bench {
@@ -90,12 +90,17 @@ void run_compare(compare_options const& options) {
   std::string const head = headline(settings, what);
   auto const results = ranked(compare_rounds(settings, what));
   std::string const why = verdict(results);
-  fmt::print("{}\n{}\n{}\n", head, comparison_table(results).to_string(), why);
+  std::string text = fmt::format("{}\n{}\n{}\n", head, comparison_table(results).to_string(), why);
   if (settings.profile)
-    for (repeated const& p : results) fmt::print("{}\n", profile_table(p.middle()).to_string());
-  if (!settings.json_file.empty()) write_json(all_rounds(results), settings.json_file);
-  if (!settings.report_dir.empty())
-    fmt::print("report: {}\n", write_report({head, why, results, watched(settings, results)}, settings.report_dir));
+    for (repeated const& p : results) text += fmt::format("{}\n", profile_table(p.middle()).to_string());
+  std::string page;
+  auto const write = [&] {
+    if (!settings.json_file.empty()) write_json(all_rounds(results), settings.json_file);
+    if (!settings.report_dir.empty())
+      page = write_report({head, why, results, watched(settings, results)}, settings.report_dir);
+  };
+  write_and_print(write, text);
+  if (!page.empty()) fmt::print("report: {}\n", page);
 }
 
 }  // namespace rubato::bench

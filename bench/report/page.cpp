@@ -84,7 +84,7 @@ std::string write_report(report_content const& content, std::string const& direc
   std::string const file = page_in(directory);
   std::ofstream out(file, std::ios::binary);
   out << report_page(content);
-  if (!out.flush()) throw error(errc::io, "--report: cannot write to \"" + file + "\"");
+  if (!out.flush()) throw option_error("--report: cannot write to \"" + file + "\"");
   return file;
 }
 

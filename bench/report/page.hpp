@@ -25,7 +25,7 @@ void check_report_is_possible(std::string const& directory);
 /// The page as HTML, complete in itself.
 [[nodiscard]] std::string report_page(report_content const& content);
 
-/// Writes index.html into the directory and returns its path. @throws error
+/// Writes index.html into the directory and returns its path. @throws option_error
 std::string write_report(report_content const& content, std::string const& directory);
 
 }  // namespace rubato::bench

@@ -180,6 +180,30 @@ TEST_CASE("what was never written to is left as it was") {
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("results reach whom they can where others cannot be written to") {
+  auto const folder = std::filesystem::temp_directory_path() / ("rubato-bench-test-full-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder / "full");
+  std::filesystem::create_symlink("/dev/full", folder / "full" / "index.html");
+  std::string const small =
+      "compare --rows 200 --features 20 --nonzeros 3 --workers 2 --servers 1 --learning-rate 1 --clocks 5 "
+      "--target none --json " + (folder / "new.json").string() + " --report ";
+  std::string const only_errors = " 2>&1 >/dev/full #";
+  // Less than is held back to be written at once, and more.
+  for (char const* const protocols : {"bsp", "bsp,ssp,asp,con_sgd,dyn_sgd,adsp --profile"}) {
+    outcome const o = run(small + (folder / "there").string() + " --protocols " + protocols + only_errors);
+    INFO(o.output);
+    CHECK(o.status == 1);
+    CHECK_THAT(o.output, StartsWith("rubato-bench: cannot write to "));
+    CHECK(std::filesystem::remove(folder / "new.json"));
+    CHECK(std::filesystem::remove(folder / "there" / "index.html"));
+  }
+  outcome const unwritten = run(small + (folder / "full").string() + " --protocols bsp");
+  CHECK(unwritten.status == 2);
+  CHECK_THAT(unwritten.output, Contains("bsp") && Contains("--report: cannot write to"));
+  std::filesystem::remove_all(folder);
+  CHECK(run("--help" + only_errors).status == 1);
+}
+
 TEST_CASE("options that cannot be meant end with 2, and what fails later with 1") {
   CHECK(run("compare --no-such-option").status == 2);
   CHECK(run("reproduce no-such-figure").status == 2);

@@ -903,6 +903,16 @@ TEST_CASE("rubato-launch tells how it is used", "[tools][launch]") {
   CHECK_THAT(result.output, Contains("Exit code:\n  0 ") && Contains("  124 ") && Contains("  127 "));
 }
 
+TEST_CASE("help that cannot be written is an error of rubato-launch", "[tools][launch]") {
+  int const full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  REQUIRE(full >= 0);
+  launched launch({"--help"}, full);
+  ::close(full);
+  auto const result = launch.wait();
+  CHECK(result.exit_code == 1);
+  CHECK(result.errors == "rubato-launch: cannot write to standard output: No space left on device\n");
+}
+
 TEST_CASE("a command's own arguments are left alone", "[tools][launch]") {
   auto const result = run({"-n", "1", "--grace", "0.1", "--server-command", idle, "--", "printf",
                            "%s\n", "-n", "--", "", "[a,b]", "--help"});

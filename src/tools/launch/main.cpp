@@ -7,6 +7,7 @@
 #include "rubato/core/error.hpp"
 #include "src/tools/launch/options.hpp"
 #include "src/tools/launch/supervisor.hpp"
+#include "src/tools/standard_output.hpp"
 
 int main(int argc, char** argv) {
   std::optional<rubato::launch::options> options;
@@ -15,7 +16,9 @@ int main(int argc, char** argv) {
   };
   try {
     options = rubato::launch::parse(argc, argv, std::cout);
-    return options ? rubato::launch::supervise(*options) : 0;
+    if (options) return rubato::launch::supervise(*options);
+    rubato::tools::flush_output();
+    return 0;
   } catch (rubato::option_error const& bad) {
     say_why(bad);
     return 2;

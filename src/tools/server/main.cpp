@@ -21,6 +21,7 @@
 #include "src/tools/server/companion.hpp"
 #include "src/tools/server/host.hpp"
 #include "src/tools/server/metrics.hpp"
+#include "src/tools/standard_output.hpp"
 
 namespace {
 
@@ -150,7 +151,10 @@ int main(int argc, char** argv) {
   try {
     int exit_code = 0;
     o = rubato::server_tool::parse(argc, argv, exit_code);
-    if (!o) return exit_code;
+    if (!o) {
+      if (exit_code == 0) rubato::tools::flush_output();
+      return exit_code;
+    }
     ending const end;
     log_to_stderr(*o);
     if (o->place.as == rubato::net::role::coordinator) coordinate_alone(*o, end);
