@@ -100,6 +100,12 @@ TEST_CASE("a compressed file is one block") {
   REQUIRE(blocks.size() == 1);
   CHECK(blocks[0].nodes == std::vector{rubato::node_id{3}});
   CHECK(labels_in(blocks).size() == 100);
+  scratch_file const unpacked(text);
+  for (std::uint64_t const begin : {std::uint64_t{1}, std::uint64_t{5}, text.size() / 2, text.size()}) {
+    INFO("from byte " << begin);  // of what is read
+    CHECK(labels_in({rd::file_block{file.path(), begin, text.size()}}) ==
+          labels_in({rd::file_block{unpacked.path(), begin, text.size()}}));
+  }
 }
 
 TEST_CASE("a file without bytes has no blocks, and a block without lines no rows") {

@@ -291,6 +291,36 @@ TEST_CASE("a gzip file that was changed is reported", "[data]") {
                                        ": incorrect data check), expected intact data");
 }
 
+TEST_CASE("a gzip file whose later member was changed is reported", "[data]") {
+  std::string const first = gzipped("1 1:1 2:2\n");
+  std::string const second = gzipped("-1 3:4\n");
+  scratch_file const file(first + second);
+  CHECK(rd::read_libsvm(file.path()).size() == 2);
+  for (std::size_t i = 0; i < second.size(); ++i) {
+    if (i >= 4 && i < 10) continue;  // its time, how it was packed, and where
+    std::string changed = second;
+    changed[i] = static_cast<char>(changed[i] ^ 0x81);
+    file.write(first + changed);
+    INFO(i);
+    CHECK(read_error(file.path()) != "no error");
+    file.write(first + second.substr(0, i));
+    CHECK((read_error(file.path()) == "no error") == (i == 0));
+  }
+  file.write(first + "-1 3:4\n");
+  CHECK(read_error(file.path()) == file.path() + ": broken gzip stream (" + file.path() +
+                                       ": incorrect header check), expected intact data");
+}
+
+TEST_CASE("zeros may follow the end of a gzip file, and nothing behind them", "[data]") {
+  std::size_t const zeros = GENERATE(1, 511, 300'000);
+  std::string const padded = gzipped("1 1:1 2:2\n-1 3:4\n") + std::string(zeros, '\0');
+  scratch_file const file(padded);
+  CHECK(rd::read_libsvm(file.path()).size() == 2);
+  file.write(padded + gzipped("1 1:1\n"));
+  CHECK(read_error(file.path()) == file.path() + ": broken gzip stream (" + file.path() +
+                                       ": bytes behind the zeros at its end), expected intact data");
+}
+
 TEST_CASE("long lines cost no memory", "[data]") {
   scratch_file const file;
   gzFile const out = gzopen(file.path().c_str(), "wb1");
