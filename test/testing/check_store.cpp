@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <rubato/storage/dense_store.hpp>
 #include <rubato/storage/sparse_store.hpp>
 #include <span>
@@ -183,6 +184,51 @@ struct that_forgets_a_row : sparse_store<double> {
   }
 };
 
+/// Does with several threads, by a lock. Tests bend what it does when two of them meet.
+struct behind_a_lock : plain {
+  static constexpr bool concurrent = true;
+  explicit behind_a_lock(store_shape const& shape) : plain(shape), width_(shape.width) {}
+
+  void fold(std::span<weighted_update<float> const> step) {
+    std::lock_guard const guard(lock);
+    plain::fold(step);
+  }
+  void read(std::span<std::uint64_t const> rows, float* out) const {
+    for (std::uint64_t const row : rows) copy(row, 1, out), out += width_;
+  }
+  void copy(std::uint64_t first, std::uint64_t count, float* out) const {
+    ++readers;
+    {
+      std::lock_guard const guard(lock);
+      plain::copy(first, count, out);
+    }
+    --readers;
+  }
+
+  mutable std::mutex lock;
+  mutable std::atomic<int> readers = 0;
+
+ private:
+  std::size_t width_;
+};
+
+struct that_drops_a_fold_beside_a_fold : behind_a_lock {
+  using behind_a_lock::behind_a_lock;
+  void fold(std::span<weighted_update<float> const> step) {
+    if (folding.exchange(true)) return;
+    behind_a_lock::fold(step);
+    folding = false;
+  }
+  std::atomic<bool> folding = false;
+};
+
+struct that_drops_a_fold_beside_a_read : behind_a_lock {
+  using behind_a_lock::behind_a_lock;
+  void fold(std::span<weighted_update<float> const> step) {
+    if (readers == 0) behind_a_lock::fold(step);
+  }
+};
+
 static_assert(table_store<plain> && !concurrent_store<plain> && !sharing_store<plain>);
 static_assert(sharing_store<that_thaws> && concurrent_store<that_tears>);
 
@@ -217,4 +263,12 @@ TEST_CASE("check_store allows a store to round by as much as it says", "[testing
 
 TEST_CASE("check_store sees rows that mix two states", "[testing][threads]") {
   CHECK(says(testing::check_store<that_tears>({.rows = 2000, .width = 5}), "mixes two states"));
+}
+
+TEST_CASE("check_store sees folds that are lost among threads", "[testing][threads]") {
+  for (testing::store_check const how : {testing::store_check{}, {.rows = 60, .width = 3}}) {
+    CHECK(testing::check_store<behind_a_lock>(how) == sentences{});
+    CHECK(says(testing::check_store<that_drops_a_fold_beside_a_fold>(how), "folded side by side"));
+    CHECK(says(testing::check_store<that_drops_a_fold_beside_a_read>(how), "folded side by side"));
+  }
 }

@@ -31,8 +31,8 @@ namespace detail {
 /// A store of one server's rows against plain arithmetic, used as servers use it: rows are set, whole
 /// updates, runs and listed rows are folded with weights, one by one and several at once, also as steps of a
 /// velocity; rows are read one by one and as a whole, and a state that has been read stays as it was while
-/// folds go on. A store that says it is concurrent is folded into and read from by several threads: no row
-/// may mix two states.
+/// folds go on. A store that says it is concurrent is folded into by several threads, while another reads, for a
+/// twentieth of a second: no row may mix two states, and no fold may be lost.
 ///
 ///     for (auto const& sentence : testing::check_store<my_store>({.tolerance = 0.01})) fail(sentence);
 /// @param options what the store is made with beside its shape, if it wants more

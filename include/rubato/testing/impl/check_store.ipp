@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -35,6 +36,13 @@ class expected_rows {
     sums_[i] += x;
     magnitudes_[i] += std::abs(x);
     slack_[i] += magnitudes_[i];
+  }
+  /// What comes of adding 1 to each of its elements n times, from 0.
+  void set_ones(std::uint64_t row, double n) {
+    for (std::size_t i = at(row, 0); i < at(row + 1, 0); ++i) {
+      sums_[i] = magnitudes_[i] = n;
+      slack_[i] = n * (n + 1) / 2;
+    }
   }
   [[nodiscard]] double sum(std::uint64_t row, std::size_t column) const { return sums_[at(row, column)]; }
   [[nodiscard]] double slack(std::uint64_t row, std::size_t column) const { return slack_[at(row, column)]; }
@@ -250,39 +258,88 @@ class store_checker {
     compare("after a fold while a state was held");
   }
 
-  /// One thread adds 1 to each element of all rows, over and over; another one looks.
+  static constexpr std::size_t folders = 3;
+  static constexpr int fewest_rounds = 20;
+  static constexpr int most_rounds = 20'000;  // all together are below 2^24, up to which floats count
+
+  /// Several threads add 1 to each element of all rows, and each to rows of its own, over and over; this one looks.
   void check_threads() {
-    update ones;
-    ones.whole = bounded_;
-    if (!bounded_)
-      for (std::uint64_t row = 0; row < how_.rows; ++row) ones.rows.push_back(key_of(row));
-    update level = ones;
-    fill(ones, how_.rows);
-    std::ranges::fill(ones.values.template as<T>(), T{1});
-    fill(level, how_.rows);
-    std::ranges::fill(level.values.template as<T>(), T{0});
-    host_.assign(level);
+    host_.assign(rows_of(0, 1, T{0}));
+    std::array<std::atomic<int>, folders> rounds{};
     std::atomic<bool> over = false;
-    std::thread folder([&] {
-      weighted_part const one{&ones, 1};
-      for (int i = 0; i < 100; ++i) host_.fold({&one, 1}, std::nullopt);
+    {
+      std::array<std::jthread, folders> threads;
+      for (std::size_t i = 0; i < folders; ++i)
+        threads[i] = std::jthread([&, i] { fold_over_and_over(i, rounds[i], over); });
+      look_for_torn_rows(rounds);
       over = true;
-    });
-    while (!over) look_for_torn_rows();
-    folder.join();
-    look_for_torn_rows();
+    }
+    for (std::uint64_t row = 0; row < how_.rows; ++row) {
+      int sum = rounds[row % folders];
+      for (int const n : rounds) sum += n;
+      truth_.set_ones(row, sum);
+    }
+    compare("after several threads have folded side by side");
   }
 
-  void look_for_torn_rows() {
+  void fold_over_and_over(std::size_t i, std::atomic<int>& rounds, std::atomic<bool> const& over) {
+    update const all = rows_of(0, 1, T{1});
+    update const own = rows_of(i, folders, T{1});
+    while (!over && rounds < most_rounds) {
+      for (update const* u : {&all, &own}) {
+        weighted_part const one{u, 1};
+        host_.fold({&one, 1}, std::nullopt);
+      }
+      ++rounds;
+    }
+  }
+
+  /// Each element of every so-manieth row is x; all rows of a bounded store are not listed.
+  [[nodiscard]] update rows_of(std::uint64_t first, std::uint64_t every, T x) const {
+    update u;
+    u.whole = bounded_ && every == 1;
+    std::uint64_t rows = 0;
+    for (std::uint64_t row = first; row < how_.rows; row += every, ++rows)
+      if (!u.whole) u.rows.push_back(key_of(row));
+    u.values.resize_bytes(static_cast<std::size_t>(rows) * how_.width * sizeof(T));
+    std::ranges::fill(u.values.template as<T>(), x);
+    return u;
+  }
+
+  /// For so long that threads meet within the store, also where they share one core and take turns.
+  void look_for_torn_rows(std::array<std::atomic<int>, folders> const& rounds) {
+    auto const until = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    auto const few = [](int n) { return n < fewest_rounds; };
+    do {
+      look_at_some();
+      look_at_all();
+    } while (std::chrono::steady_clock::now() < until || std::ranges::any_of(rounds, few));
+  }
+
+  void look_at_some() {
     std::vector<std::uint64_t> keys;
     for (int i = 0; i < 40; ++i) keys.push_back(key_of(random_.below(how_.rows)));
     std::vector<T> got(keys.size() * how_.width);
     host_.read(keys, reinterpret_cast<std::byte*>(got.data()), {});
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      auto const row = std::span(got).subspan(i * how_.width, how_.width);
-      found_.expect(std::ranges::all_of(row, [&](T x) { return x == row.front(); }),
-                    "a row mixes two states, although the store says that it is concurrent");
+    expect_whole_rows(got);
+  }
+
+  void look_at_all() {
+    table_state all;
+    host_.snapshot(all, {});
+    if (bounded_) {
+      std::vector<T> got(all.bytes() / sizeof(T));
+      all.copy(0, got.size() * sizeof(T), reinterpret_cast<std::byte*>(got.data()));
+      expect_whole_rows(got);
+    } else {
+      expect_whole_rows({reinterpret_cast<T const*>(all.row_values()), all.keys().size() * how_.width});
     }
+  }
+
+  void expect_whole_rows(std::span<T const> got) {
+    for (; got.size() >= how_.width; got = got.subspan(how_.width))
+      found_.expect(std::ranges::all_of(got.first(how_.width), [&](T x) { return x == got.front(); }),
+                    "a row mixes two states, although the store says that it is concurrent");
   }
 
   table_host& host_;
