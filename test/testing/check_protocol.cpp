@@ -7,6 +7,7 @@
 #include <rubato/protocol/con_sgd.hpp>
 #include <rubato/protocol/dssp.hpp>
 #include <rubato/protocol/dyn_sgd.hpp>
+#include <rubato/protocol/essp.hpp>
 #include <rubato/protocol/fixed_ada_comm.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/psp.hpp>
@@ -37,6 +38,7 @@ TEST_CASE("check_protocol accepts what is shipped", "[testing]") {
   testing::search const few{.schedules = test::seed_count(50)};
   CHECK(testing::check_protocol(bsp{}, few) == testing::sentences{});
   CHECK(testing::check_protocol(ssp{.staleness = 2}, few) == testing::sentences{});
+  CHECK(testing::check_protocol(essp{.staleness = 2}, few) == testing::sentences{});
   CHECK(testing::check_protocol(dyn_sgd{.staleness = 2}, few) == testing::sentences{});
   CHECK(testing::check_protocol(with(dyn_sgd{}, stable_cut{}), few) == testing::sentences{});
   CHECK(testing::check_protocol(psp{.staleness = 1, .sample = 2, .of = 6}, few) == testing::sentences{});
@@ -123,4 +125,25 @@ TEST_CASE("check_protocol reports a deadlock as a sentence", "[testing]") {
   auto const found = testing::check_protocol(wrong, {.schedules = 20});
   CHECK(std::ranges::any_of(found,
                             [](auto const& s) { return s.find("deadlock") != std::string::npos; }));
+}
+
+namespace {
+
+/// Renews at every clock, and counts how often it is asked.
+struct counting_reads {
+  std::int64_t* asked;
+  [[nodiscard]] bool renews(read_point) const noexcept { return ++*asked, true; }
+};
+
+}  // namespace
+
+TEST_CASE("check_protocol runs a protocol with its reads", "[testing]") {
+  std::int64_t asked = 0;
+  CHECK(testing::check_protocol(with(ssp{.staleness = 3}, counting_reads{&asked}), {.schedules = 10}) ==
+        testing::sentences{});
+  CHECK(asked > 0);
+  // Which are refused beside an admission that lets in each read for itself.
+  auto const found = testing::check_protocol(with(dssp{.low = 1, .high = 4}, refreshed{}), {.schedules = 10});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].find("reads()") != std::string::npos);
 }

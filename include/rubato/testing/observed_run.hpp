@@ -79,6 +79,7 @@ struct observed {
   [[nodiscard]] auto visibility() const { return inner.visibility(); }
   [[nodiscard]] auto merge() const { return inner.merge(); }
   [[nodiscard]] auto pace() const { return pace_by_hand<pace_of<P>>{inner.pace(), by_hand}; }
+  [[nodiscard]] auto reads() const { return rubato::detail::reads_of(inner); }
 };
 
 using counting_dense = dense<std::int64_t, sum, scattered>;

@@ -55,28 +55,28 @@ template <class Weights>
 outcome observe_run_on(rubato::rules const& p, schedule const& s, expectations const& r) {
   observer o(r, s.workers, s.workers_ever(), servers_of_rows(s));
   std::vector<float> const init = first_weights(s.seed);
-  auto c = make_cluster<Weights>(simulated{.workers = s.workers,
-                                           .servers = s.servers,
-                                           .scenario = s.scenario,
-                                           .stack_bytes = 64 * 1024},
-                                 p, s, init);
   outcome result;
-  c.runtime().on_event([&] {
-    o.check_servers(c.servers());
-    mix_in(result.events, static_cast<std::uint64_t>(c.now().since_start().count()));
-    mix_in(result.events, o.commits());
-    for (std::uint32_t n = 0; n < s.servers; ++n)
-      c.servers().server(server_id{n}).inspect([&](auto const& control) {
-        mix_in(result.events, static_cast<std::uint64_t>(control.published().value()));
-      });
-  });
   try {
+    auto c = make_cluster<Weights>(simulated{.workers = s.workers,
+                                             .servers = s.servers,
+                                             .scenario = s.scenario,
+                                             .stack_bytes = 64 * 1024},
+                                   p, s, init);
+    c.runtime().on_event([&] {
+      o.check_servers(c.servers());
+      mix_in(result.events, static_cast<std::uint64_t>(c.now().since_start().count()));
+      mix_in(result.events, o.commits());
+      for (std::uint32_t n = 0; n < s.servers; ++n)
+        c.servers().server(server_id{n}).inspect([&](auto const& control) {
+          mix_in(result.events, static_cast<std::uint64_t>(control.published().value()));
+        });
+    });
     result.report = c.run([&](auto& w) { mix_in(result.reads, actor(w, o, s, r.bound).run()); });
     check_result(c, o, s, result.report);
+    result.weights = c.template parameters<2>();
   } catch (std::exception const& e) {
     o.breach(e.what());
   }
-  result.weights = c.template parameters<2>();
   result.violations = o.violations();
   return result;
 }
