@@ -147,6 +147,17 @@ TEST_CASE("restart: a machine that is lost with the tables, between stages, ends
   CHECK(one.wait().stages.size() == 1);
 }
 
+TEST_CASE("restart: a loss that never comes, or that nobody ever notices, is none") {
+  auto never = on_machines(3, {{.machine = 0, .at = rb::duration::max()}});
+  auto unnoticed = on_machines(3, {{.machine = 0, .at = 1000h}});
+  unnoticed.scenario.detection_delay = rb::duration::max();
+  for (auto const& where : {never, unnoticed}) {
+    rb::task_report report;
+    CHECK(trained(where, 0, &report) == trained(on_machines(3), 0));
+    for (auto const& s : report.stages) CHECK_FALSE(s.lost);
+  }
+}
+
 TEST_CASE("restart: more losses than a stage may begin again end its task") {
   rb::simulated const where = on_machines(4, {{.machine = 0, .at = 5ms}, {.machine = 2, .at = 20ms}});
   CHECK_THROWS_AS(trained(where, 1), rb::lost_error);

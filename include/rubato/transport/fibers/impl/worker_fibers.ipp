@@ -68,7 +68,7 @@ run_report worker_fibers::run(run_request request) {
 std::optional<std::vector<std::uint32_t>> worker_fibers::lost_before(run_request const& request) const {
   std::vector<std::uint32_t> machines;
   for (auto const& loss : options_.scenario.machine_losses)
-    if (time_point(loss.at + options_.scenario.detection_delay) <= request.began) machines.push_back(loss.machine);
+    if (time_point(loss.at) + options_.scenario.detection_delay <= request.began) machines.push_back(loss.machine);
   if (tables_kept_ && local_ && std::ranges::count(machines, local_->machine()) != 0)
     throw lost_tables(local_->machine());
   auto nodes = options_.nodes_of(machines);

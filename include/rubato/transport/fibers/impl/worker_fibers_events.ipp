@@ -208,7 +208,8 @@ duration worker_fibers::control_latency() const noexcept {
 /// Between the coordinator and a server.
 duration worker_fibers::control_latency(server_id s) const noexcept {
   std::vector<duration> const& delays = options_.scenario.server_delay;
-  return control_latency() + (s.index() < delays.size() ? delays[s.index()] : duration::zero());
+  duration const more = s.index() < delays.size() ? delays[s.index()] : duration::zero();
+  return (time_point(control_latency()) + more).since_start();  // which does not overflow
 }
 
 /// The workers that a run begins with are known everywhere from its start on.
@@ -231,7 +232,7 @@ void worker_fibers::start(worker_id w, starting_point const& at) {
   if (auto* const cache = p.link.shared(); cache != nullptr && p.alive)
     p.link.reader_ = cache->enlist(p.link.asked_, w, at.clock);
   // A joiner hears of its clock when all shards know it.
-  queue_.push(beginning_ ? prepared_ : now() + 2 * control_latency(), {event::launch, w.value(), 0, 0});
+  queue_.push(beginning_ ? prepared_ : now() + control_latency() + control_latency(), {event::launch, w.value(), 0, 0});
 }
 
 void worker_fibers::grant(worker_id w, shared_cut const& cut, duration) {
