@@ -65,6 +65,7 @@ class hop_node final : public peer_node {
   shared_update current_;
   std::span<std::byte const> gradient_;  ///< not applied yet
   peer_waits waits_;
+  std::uint32_t peers_;
 };
 
 }  // namespace rubato

@@ -16,10 +16,10 @@
 namespace rubato {
 
 /// All but the protocol: the graph, its weights, the parameters with what they begin with, and what the local step
-/// makes of a few numbers, to four digits. @param step a copy, that is of no other use any more
+/// makes of the first few parameters, to four digits. @param step a copy, that is of no other use any more
 [[nodiscard]] std::string agreement_of_peers(mixing_matrix const& mixing, element_type element,
                                              std::span<std::byte const> initial, peer_step& step);
-/// A protocol of the Hop family.
-[[nodiscard]] std::string agreement_of(hop_rules const& protocol);
+/// A protocol of the Hop family, among so many peers.
+[[nodiscard]] std::string agreement_of(hop_rules const& protocol, std::uint32_t peers);
 
 }  // namespace rubato

@@ -7,9 +7,12 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -449,6 +452,49 @@ TEST_CASE("peers apart: who is of another group is told in what, and so are the 
                                 Contains("is of another group than the coordinator's: it says") && Contains(says));
   for (std::size_t const other : {0U, 2U, 3U})
     CHECK_THAT(all[other].text(), Contains("only 2 of 3 peers are here; the run waits for peer 1") && Contains(says));
+}
+
+namespace {
+
+/// Trusts each peer as much as it is told, and knows of no others.
+struct reduce_by_trust {
+  std::vector<double> trust;
+  std::atomic<bool>* asked_of_others;
+  [[nodiscard]] double weight(update_info const& u) const noexcept {
+    if (u.from.index() < trust.size()) return trust[u.from.index()];
+    *asked_of_others = true;
+    return 0;
+  }
+};
+
+/// Each parameter has a rate of its own.
+struct step_by_rates {
+  std::vector<float> rates;
+
+  template <std::floating_point T>
+  struct state {
+    std::vector<float> rates;
+    void apply(std::size_t first, std::span<T const>, std::span<T const> gradient, std::span<T> to) const {
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] -= static_cast<T>(rates[first + i]) * gradient[i];
+    }
+  };
+  template <std::floating_point T>
+  [[nodiscard]] state<T> start(std::size_t size) const {
+    require_that(size == rates.size(), "there are other parameters than rates");
+    return {rates};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("peers apart: what they compare asks policies about peers and parameters that there are", "[tcp][peers]") {
+  std::atomic<bool> asked_of_others = false;
+  step_by_rates const step{numbers(10)};
+  auto const protocol = hop(reduce_by_trust{{1, 2, 0.5}, &asked_of_others});
+  in_groups(
+      peers_apart(3), [&](tcp const& t) { return peer_group{t, ring(3), protocol, step, numbers(10)}; },
+      [](auto& group, std::uint32_t) { group.run(training(3)); });
+  CHECK_FALSE(asked_of_others);
 }
 
 TEST_CASE("peers apart: what cannot be meant is refused before anything is started", "[tcp][peers]") {

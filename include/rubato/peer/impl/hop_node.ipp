@@ -64,7 +64,8 @@ std::unique_ptr<peer_node> make_hop_node(hop_rules protocol, node_setup const& s
 hop_node::hop_node(hop_rules protocol, node_setup const& setup)
     : core_(protocol, detail::checked_site(protocol, site_of(setup.mixing, setup.self, protocol.needs_lead()))),
       local_(setup),
-      current_(local_.initial(setup.initial)) {
+      current_(local_.initial(setup.initial)),
+      peers_(setup.mixing.topology().size()) {
   if (!setup.mixing.is_doubly_stochastic())
     throw option_error("hop: the weights of graph " + setup.mixing.topology().name() +
                        " are not doubly stochastic, and a reduce does without what receivers' weights lack: take "
@@ -152,7 +153,7 @@ void hop_node::flush(peer_endpoint& e, outbox& out) {
   out.clear();
 }
 
-std::string hop_node::agreement() const { return agreement_of(core_.protocol()); }
+std::string hop_node::agreement() const { return agreement_of(core_.protocol(), peers_); }
 
 lost_error hop_node::lost() const {
   return lost_error("peer " + std::to_string(core_.lost()->value()) + " is lost, and peer " +

@@ -51,13 +51,13 @@ inline std::string text_of_graph(mixing_matrix const& mixing) {
                      edges.text(), mixing.name(), weights.text());
 }
 
-/// What two steps make of four numbers, or fewer where there are fewer parameters.
+/// What two steps make of the first four of `size` parameters, or of fewer where there are fewer.
 template <class T>
 std::string text_of_step(peer_step& step, std::size_t size) {
   std::array<T, 4> x{1, -2, T{0.5}, 3};
   constexpr std::array<T, 4> gradient{1, 1, -2, T{0.25}};
   std::size_t const n = std::min(size, x.size());
-  step.start(n);
+  step.start(size);
   auto const bytes = [](auto& of) { return std::as_bytes(std::span(of)).data(); };
   for (int i = 0; i < 2; ++i) {
     std::array<T, 4> const before = x;
@@ -82,14 +82,14 @@ inline void add_gather(peer_digest& d, hop_rules const& p) {
   }
 }
 
-/// By who sends, how old it is, and what the edge weighs.
-inline void add_weights(peer_digest& d, hop_rules const& p) {
+/// By who sends, how old it is, and what the edge weighs. It hears of peers that there are only.
+inline void add_weights(peer_digest& d, hop_rules const& p, std::uint32_t peers) {
   for (std::int64_t const k : {0, 1, 10, 1000})
     for (std::int64_t const age : {0, 1, 2, 5, 20, -1})
       for (double const mixing : {1.0, 0.5, 0.25, 0.0625})
         for (std::uint32_t const from : {0U, 1U, 2U, 7U}) {
           iteration_index const made{k - age}, now{k}, oldest = p.oldest(now);
-          if (made.value() < 0 || made < oldest || (p.by_iteration() && made != now)) continue;
+          if (from >= peers || made.value() < 0 || made < oldest || (p.by_iteration() && made != now)) continue;
           d.add(p.weight({.from = worker_id{from}, .to = worker_id{0}, .made = made, .now = now, .oldest = oldest,
                           .mixing = mixing}));
         }
@@ -108,10 +108,10 @@ std::string agreement_of_peers(mixing_matrix const& mixing, element_type element
                      detail::text_of_graph(mixing), size, to_string(element), begins.text(), made);
 }
 
-std::string agreement_of(hop_rules const& p) {
+std::string agreement_of(hop_rules const& p, std::uint32_t peers) {
   detail::peer_digest gather, weights, jump;
   detail::add_gather(gather, p);
-  detail::add_weights(weights, p);
+  detail::add_weights(weights, p, peers);
   for (std::int64_t const lag : detail::numbers_to_ask())
     if (p.jumps && lag >= 2) jump.add(p.jump(lag));
   std::string const gap = p.gap_max ? fmt::format("token queues of {}", *p.gap_max) : p.acks ? "acknowledged" : "free";
