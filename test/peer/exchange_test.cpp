@@ -69,9 +69,16 @@ TEST_CASE("exchange: what the check finds", "[peer]") {
   };
   struct partners_twice : every_neighbor {
     [[nodiscard]] static std::vector<worker_id> partners(graph const& g, worker_id i) {
-      auto twice = every_neighbor().out(g, i, {});
-      twice.insert(twice.begin(), twice.front());
-      return twice;
+      auto those = every_neighbor().out(g, i, {});
+      those.insert(those.begin(), those.front());
+      return those;
+    }
+  };
+  struct twice : every_neighbor {
+    [[nodiscard]] static std::vector<worker_id> in(graph const& g, worker_id i, iteration_index k) {
+      auto those = every_neighbor{}.in(g, i, k);
+      those.insert(those.begin(), those.front());
+      return those;
     }
   };
   CHECK_THAT(testing::check_exchange(deaf{}, ring(3)).at(0),
@@ -82,6 +89,9 @@ TEST_CASE("exchange: what the check finds", "[peer]") {
   CHECK_THAT(testing::check_exchange(too_few_partners{}, ring(4)).at(0), Contains("not its partners"));
   CHECK_THAT(testing::check_exchange(partners_twice{}, ring(3)).at(0),
              Contains("partners of peer 0 are not named once"));
+  auto const named_twice = testing::check_exchange(twice{}, ring(3));
+  REQUIRE(named_twice.size() == 1);
+  CHECK_THAT(named_twice[0], Contains("senders to 0 are not named once"));
 }
 
 TEST_CASE("exchange: partners are whom a peer meets in any iteration, where a schedule knows them", "[peer]") {
