@@ -8,8 +8,10 @@
 #include <array>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -196,6 +198,13 @@ TEST_CASE("paging that cannot be meant is named") {
   CHECK_THROWS_WITH(opened({.directory = "/nowhere/at/all"}), Contains("'/nowhere/at/all'"));
   CHECK_THROWS_AS(opened({.replace = static_cast<replacement>(9)}), option_error);
   CHECK_NOTHROW(opened({.memory_limit = 64, .chunk_bytes = 64}));
+  char const* const set = std::getenv("TMPDIR");
+  std::optional<std::string> const usual = set == nullptr ? std::nullopt : std::optional<std::string>(set);
+  ::setenv("TMPDIR", "/nowhere/at/all", 1);
+  CHECK_THROWS_AS(opened({}), option_error);
+  CHECK_THROWS_WITH(opened({}), Contains("TMPDIR") && Contains("'/nowhere/at/all'"));
+  if (usual) ::setenv("TMPDIR", usual->c_str(), 1);
+  else ::unsetenv("TMPDIR");
 }
 
 TEST_CASE("a disk that is full is an error, and loses no chunk") {

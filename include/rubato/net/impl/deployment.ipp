@@ -128,7 +128,9 @@ std::string coordinator_host(environment const& set) {
   if (auto const host = set.get("MASTER_ADDR")) {
     // A number of IPv6 has two colons at least.
     bool const with_port = std::count(host->value.begin(), host->value.end(), ':') == 1;
-    if (host->value.empty() || with_port) host->refuse("a host's name or number, without a port");
+    bool const is_other = host->value.find_first_of("[] \t\n/") != std::string::npos;
+    if (host->value.empty() || with_port || is_other)
+      host->refuse("a host's name or number, without a port or brackets");
     return host->value;
   }
   if (auto const list = set.get({"SLURM_JOB_NODELIST", "SLURM_NODELIST"})) return first_host(*list);

@@ -16,9 +16,20 @@
 
 namespace rubato {
 
+namespace {
+std::string directory_of_temporary_files() {
+  std::error_code why;
+  auto const found = std::filesystem::temp_directory_path(why);
+  if (!why) return found.string();
+  char const* const set = std::getenv("TMPDIR");
+  throw option_error("paging: no directory is named, and that of temporary files cannot be had (" + why.message() +
+                     "): TMPDIR is '" + (set == nullptr ? "" : set) + "', expected a directory that exists");
+}
+}  // namespace
+
 swap_file::swap_file(std::string directory) : directory_(std::move(directory)) {
   std::error_code why;
-  if (directory_.empty()) directory_ = std::filesystem::temp_directory_path(why).string();
+  if (directory_.empty()) directory_ = directory_of_temporary_files();
   if (!std::filesystem::is_directory(directory_, why))
     throw option_error("paging: directory is '" + directory_ + "', expected a directory that exists");
 }
