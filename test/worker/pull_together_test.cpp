@@ -269,6 +269,37 @@ TEST_CASE("pull_together: under partition synchronization all tables are of one 
   CHECK(older > clocks);  // so that a copy of the first table beside a new one of the second would differ
 }
 
+TEST_CASE("pull_together: under partition synchronization no read is of an older cut than one before it") {
+  bool const with_another = GENERATE(true, false);
+  rb::cluster c{rb::simulated{.workers = 2}, with(rb::ssp{.staleness = 3}, rb::stable_cut{}),
+                rb::dense<int, rb::sum>{.rows = 2}, rb::dense<int, rb::sum>{.rows = 2}};
+  c.run([&](auto& worker) {
+    if (worker.rank() == 1) {  // commits at 1, 2 and 3 ms
+      for (int i = 0; i < 3; ++i) {
+        worker.push(std::vector<int>{1, 1});
+        worker.step(1000);
+      }
+      return;
+    }
+    std::vector<int> whole(2), row(1), beside(1);
+    std::vector<unsigned> const first{0};
+    worker.pull(whole);
+    CHECK(whole[0] == 0);
+    worker.step(5000);
+    worker.pull(whole);
+    CHECK(whole[0] == 0);  // the copy does
+    if (with_another)
+      worker.pull_together({worker[rb::table<0>].into(first, row), worker[rb::table<1>].into(first, beside)});
+    else
+      worker.pull(first, row, rb::staleness{0});  // for which it does not
+    CHECK(row[0] == 3);
+    worker.pull(whole);
+    CHECK(whole == std::vector<int>{3, 3});
+    worker.pull(first, row);
+    CHECK(row[0] == 3);
+  });
+}
+
 TEST_CASE("pull_together: own updates, and others' in time, under every kind of rule") {
   auto const run = [](auto const& where, auto const& protocol, std::int64_t bound) {
     rb::cluster c{where, protocol, rb::dense<double, rb::sum>{.rows = 6}, rb::sparse<double, rb::sum>{}};

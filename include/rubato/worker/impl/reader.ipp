@@ -110,6 +110,7 @@ void reader::complete_rows(std::size_t table, key_list keys, std::byte* out, sta
     miss_all(keys);  // PS-1: rows of one read are of one cut; where copies are renewed, one question does
     oldest = clock_index::highest();
   }
+  if (synchronized_) replica_of(table).drop_base();  // of an older cut than these rows, which later reads may not see
   fetch_rows(table, s);
   if (renews_) note_read(table, keys, known_);
   count_read(std::min(oldest, replica_of(table).accept_rows(missing_, mark_, out)));

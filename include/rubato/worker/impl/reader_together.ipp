@@ -82,8 +82,8 @@ void reader::miss(pull_wish const& w, share& p) {
   p.rows.clear();
   p.oldest = clock_index::highest();
   p.asked = w.whole() ? selection::all : w.keys().empty() ? selection::nothing : selection::rows;
-  if (w.whole()) return replica_of(w.table()).drop_base();
-  p.rows.add_all(w.keys());
+  if (w.whole() || synchronized_) replica_of(w.table()).drop_base();  // PS-1: a copy would be of an older cut than rows
+  if (!w.whole()) p.rows.add_all(w.keys());
 }
 
 /// Sends the requests of all tables, then waits for the answers. Rows are looked for before anything is sent: that may
