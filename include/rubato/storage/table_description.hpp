@@ -25,6 +25,12 @@ namespace detail {
 /// The same for the stores that the library brings along, which are compiled with it.
 template <class Store>
 [[nodiscard]] std::unique_ptr<table_host> make_compiled_host(store_shape const& shape);
+
+// Concepts, which look no further once they know: of the library's stores, what is in others may be incomplete.
+template <class Store>
+concept described_store = is_compiled_store<Store> || table_store<Store>;
+template <class Store>
+concept version_keeping_store = store_kind<Store>::keeps_versions || versioned_store<Store>;
 }  // namespace detail
 
 /// A table as a value: what the user says of it, whatever its type. Programs that choose their tables
@@ -78,13 +84,13 @@ template <table_spec Table>
       d.make_host = [](store_shape const& s) { return make_host<store>(s); };
     d.own_store = &typeid(store);
   }
-  if constexpr (detail::is_compiled_store<store> || table_store<store>) {
+  if constexpr (detail::described_store<store>) {
     using kind = detail::store_kind<store>;
     static_assert(std::same_as<typename kind::value_type, typename Table::value_type>,
                   "a table's store must have elements of the table's own type");
     static_assert(kind::bounded == Table::bounded,
                   "a table and its store must both be bounded, or both not");
-    static_assert(kind::keeps_versions || versioned_store<store> || !versioned_table<Table>,
+    static_assert(detail::version_keeping_store<store> || !versioned_table<Table>,
                   "a table that keeps versions needs a store that does, see versioned_store");
   }
   if constexpr (!std::same_as<typename Table::merge_type, merge_of_protocol>)
