@@ -96,6 +96,19 @@ TEST_CASE("accumulator: holds only the rows that were pushed, until half of them
   CHECK(a.current()->values.as<double>().size() == 100);
 }
 
+TEST_CASE("accumulator: where it may not pad, it holds only the rows that were pushed, until all are at once") {
+  accumulator a(100, sizeof(double), {}, false);
+  doubles const ones(100, 1.0);
+  for (std::uint64_t row = 0; row < 99; ++row) a.add_row(row, &ones[0]);
+  CHECK_FALSE(a.current()->whole);
+  CHECK(a.current()->rows.size() == 99);
+  CHECK(a.find(99) == nullptr);
+  push_whole(a, ones);
+  CHECK(a.current()->whole);
+  CHECK(*find(a, 98) == 2);
+  CHECK(*find(a, 99) == 1);
+}
+
 TEST_CASE("accumulator: rows that are appended are found, and added to, like others") {
   constexpr std::size_t rows = 40;
   accumulator a(rows, sizeof(double), {});

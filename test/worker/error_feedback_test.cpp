@@ -191,7 +191,7 @@ TEST_CASE("error feedback: where memory ends in the middle of a commit nothing g
 
 TEST_CASE("error feedback: a worker's own reads show all that it has pushed") {
   blueprint const plan(ssp{}, 2, {describe(dense<double>{.rows = 8, .codec = {.updates = bfloat16{}}})});
-  auto const own = make_replica(plan.table(0), 2, false);
+  auto const own = make_replica(plan.table(0), 2, 0);
   double const fine = 1 + 0x1p-10;
   for (std::uint64_t k = 0; k < 8; ++k) own->push_rows({&k, 1}, reinterpret_cast<std::byte const*>(&fine));
   std::vector<double> server(8);

@@ -69,6 +69,18 @@ TEST_CASE("filtering: an element filter is told what was read, and what it leave
   CHECK(values_of<double>(*carried) == doubles{1, 0, 1, 1});
 }
 
+TEST_CASE("filtering: what goes to a lazy merge is not padded with rows that do not go", "[worker][filter]") {
+  for (bool const may_pad : {true, false}) {
+    detail::filtering<double> f(eight_rows, 2, significance{.threshold = 0.5}, worker_id{3}, {}, may_pad);
+    f.saw_whole(doubles(16, 1.0).data());
+    f.begin(clock_index{0}, false);
+    auto const parts = f.split(1, whole({3, 3, 3, 3, 0, 0, 3, 3}));
+    CHECK(parts.sent->whole == may_pad);
+    CHECK(parts.sent->rows == (may_pad ? numbers{} : numbers{0, 1, 3}));
+    CHECK(f.split(1, whole(doubles(8, 3.0))).sent->whole);
+  }
+}
+
 TEST_CASE("filtering: keyed updates are compared with their rows, and rows that were not read are sent",
           "[worker][filter]") {
   auto f = filtering_of(significance{.threshold = 0.5});

@@ -237,7 +237,7 @@ TEST_CASE("servers without rows: nobody keeps commits for a table that is only p
 
 TEST_CASE("servers without rows: a server that was asked for rows ages a copy, as with versions") {
   blueprint const plan(asp{}, servers, {describe(table_on_two<double>())});
-  auto const r = make_replica(plan.table(0), servers, false);
+  auto const r = make_replica(plan.table(0), servers, 0);
   auto const usable_after = [&](selection of_others) {
     for (std::uint32_t s = 0; s < servers; ++s) {
       read_slot& slot = r->slot(server_id{s});

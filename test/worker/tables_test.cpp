@@ -4,12 +4,18 @@
 #include <catch2/catch.hpp>
 
 #include <Eigen/Core>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
+#include <rubato/protocol/adam.hpp>
 #include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/gaia.hpp>
+#include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/storage/bfloat16.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/sparse.hpp>
 #include <rubato/transport/in_process.hpp>
@@ -63,6 +69,35 @@ TEST_CASE("tables: Eigen vectors, maps and blocks go in and out as spans do") {
     worker.pull(keys, two);
     CHECK(two == Eigen::Vector2f(3, 1));
   });
+}
+
+TEST_CASE("tables: a merge that is lazy leaves rows alone that are not pushed, however many are") {
+  constexpr std::size_t rows = 20;
+  auto const train = [](auto const& protocol, auto const& table) {
+    rb::cluster c{rb::simulated{}, protocol, table};
+    c.run([](auto& worker) {
+      std::vector<unsigned> keys(rows);
+      std::iota(keys.begin(), keys.end(), 0U);
+      std::vector<double> values(rows, 1.0);
+      worker.push(keys, values);
+      worker.step();
+      keys.resize(15);
+      values.resize(15);
+      for (int i = 0; i < 3; ++i) {
+        worker.push(keys, values);
+        worker.step();
+      }
+    });
+    if constexpr (requires { c.parameters().values; }) return c.parameters().values;
+    else return c.parameters();
+  };
+  auto const adam = with(rb::bsp{}, rb::adam{});
+  std::vector<double> const moved = train(adam, rb::sparse<double>{.rows = rows});
+  CHECK(moved.front() > moved.back());
+  CHECK(train(adam, rb::dense<double>{.rows = rows}) == moved);
+  CHECK(train(with(adam, rb::significance{.threshold = 0}), rb::dense<double>{.rows = rows}) == moved);
+  rb::table_codec const exact{.updates = rb::bfloat16{}};  // of ones
+  CHECK(train(adam, rb::dense<double>{.rows = rows, .codec = exact}) == moved);
 }
 
 TEST_CASE("sparse table: rows exist once they are pushed to, and all others read as zero") {

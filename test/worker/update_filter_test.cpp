@@ -127,6 +127,19 @@ TEST_CASE("update_filter: keyed rows without a large entry vanish, and small ent
   CHECK(a.find(70) == nullptr);
 }
 
+TEST_CASE("update_filter: a whole update that may not pad becomes keyed once a row of it is not sent") {
+  for (bool const may_pad : {true, false}) {
+    accumulator a(4, 2 * sizeof(double), {}, may_pad);
+    for (double const last : {0.125, 4.0}) {
+      doubles const all{1, 0, 2, 0, 3, 0, last, 0};
+      a.add_whole<double>([&](auto add) { add(0, all.data(), all.size()); });
+      auto const sent = a.take<double>(dropping);
+      CHECK(sent->whole == (may_pad || last == 4));
+      CHECK(values_of<double>(*sent).size() == (sent->whole ? 8 : 6));
+    }
+  }
+}
+
 TEST_CASE("update_filter: an entry at the threshold is sent, one just below is not, whatever its "
           "sign") {
   double const below = std::nextafter(0.25, 0.0);
@@ -426,7 +439,7 @@ struct setup {
   explicit setup(update_filter filter)
       : plan(ssp{}, servers,
              {describe(dense<double, merge_of_protocol, range>{.rows = rows, .filter = filter})}),
-        own(make_replica(plan.table(0), servers, false)) {
+        own(make_replica(plan.table(0), servers, 0)) {
     for (std::uint32_t s = 0; s < servers; ++s)
       states.push_back(plan.table(0).make_host(server_id{s}, threading::single));
   }

@@ -115,6 +115,8 @@ class merge_rule {
   [[nodiscard]] std::optional<double> const& decay() const noexcept { return decay_; }
   /// How it moves elements, if it is an `element_merge`; lives as long as the last copy of this rule.
   [[nodiscard]] element_rule const* elements() const noexcept { return elements_; }
+  /// Whether it moves the rows of updates only, so that one of zeros is not the same as none.
+  [[nodiscard]] bool lazy() const noexcept { return elements_ != nullptr && elements_->lazy(); }
   /// Whether it keeps a copy of the table for each worker, so that reads depend on who reads.
   [[nodiscard]] bool keeps_copies() const noexcept {
     return elements_ != nullptr && elements_->copy() != worker_copy::none;

@@ -47,14 +47,15 @@ struct committed_update {
 
 /// What a worker has pushed to one server's part of a table since its last commit, summed.
 ///
-/// Starts keyed and holds only the rows that were pushed; becomes whole when a whole push comes, or
+/// Starts keyed and holds only the rows that were pushed; becomes whole when a whole push comes, or, if it may pad,
 /// when half of the rows are there. Memory O(rows pushed), time O(elements pushed). The element type is
 /// always the table's.
 class accumulator {
  public:
-  /// `rows` bounds the local rows; 0 where any number may occur, which is never whole.
-  accumulator(std::uint64_t rows, std::size_t row_bytes, update_pool pool)
-      : rows_(rows), row_bytes_(row_bytes), pool_(std::move(pool)) {}
+  /// `rows` bounds the local rows; 0 where any number may occur, which is never whole. `may_pad`: rows that were not
+  /// pushed may be committed as zeros, where that is less work; not to a lazy merge, for which zeros are an update.
+  accumulator(std::uint64_t rows, std::size_t row_bytes, update_pool pool, bool may_pad = true)
+      : rows_(rows), row_bytes_(row_bytes), pool_(std::move(pool)), may_pad_(may_pad) {}
 
   [[nodiscard]] bool empty() const noexcept { return !current_ || current_->empty(); }
 
@@ -65,12 +66,8 @@ class accumulator {
     bool const first = empty();
     make_whole(!first);
     T* const to = current_->values.as<T>().data();
-    if (first)
-      pieces([to](std::size_t at, T const* from, std::size_t n) { std::copy_n(from, n, to + at); });
-    else
-      pieces([to](std::size_t at, T const* from, std::size_t n) {
-        detail::add_scaled(to + at, from, n, 1.0);
-      });
+    if (first) pieces([to](std::size_t at, T const* from, std::size_t n) { std::copy_n(from, n, to + at); });
+    else pieces([to](std::size_t at, T const* from, std::size_t n) { detail::add_scaled(to + at, from, n, 1.0); });
   }
 
   template <parameter T>
@@ -228,8 +225,9 @@ class accumulator {
     return carried;
   }
 
-  /// Whether so many rows take no more bytes whole than with their numbers.
+  /// Whether so many rows are all, or take no more bytes whole, with zeros for the others, than with their numbers.
   [[nodiscard]] bool worth_whole(std::size_t count) const noexcept {
+    if (!may_pad_) return count == rows_;
     return count * (sizeof(std::uint64_t) + row_bytes_) >= static_cast<std::size_t>(rows_) * row_bytes_;
   }
 
@@ -292,6 +290,7 @@ class accumulator {
   std::uint64_t rows_;
   std::size_t row_bytes_;
   update_pool pool_;
+  bool may_pad_;
   update_buffer current_;
   std::unique_ptr<detail::row_slots> slots_;  ///< apart: who pushes whole tables has none
   bool indexed_ = true;                       ///< whether `slots_` know the rows of a keyed update

@@ -21,8 +21,15 @@ namespace rubato::detail {
 template <parameter T>
 class filtering {
  public:
-  filtering(locator const& where, std::size_t width, filter_rule filter, worker_id self, update_pool pool)
-      : where_(where), width_(width), filter_(std::move(filter)), point_{{}, self}, pool_(std::move(pool)) {}
+  /// `may_pad`: rows that do not go may be sent as zeros, where that is less work.
+  filtering(locator const& where, std::size_t width, filter_rule filter, worker_id self, update_pool pool,
+            bool may_pad = true)
+      : where_(where),
+        width_(width),
+        filter_(std::move(filter)),
+        point_{{}, self},
+        pool_(std::move(pool)),
+        may_pad_(may_pad && !filter_.by_row()) {}
 
   /// Whether every row is asked about in each commit, pushed or not.
   [[nodiscard]] bool asks_all() const noexcept { return filter_.slots() != 0; }
@@ -175,8 +182,8 @@ class filtering {
     std::size_t const row_bytes = width_ * sizeof(T);
     update_buffer to = pool_.take();
     // To a merge that leaves rows without updates alone, zeros of a row that does not go would be one.
-    to->whole = from.whole && (count == rows || (!filter_.by_row() &&
-                                                 count * (sizeof(std::uint64_t) + row_bytes) >= rows * row_bytes));
+    bool const pads = may_pad_ && count * (sizeof(std::uint64_t) + row_bytes) >= rows * row_bytes;
+    to->whole = from.whole && (count == rows || pads);
     if (to->whole) to->values.assign_zeros(rows * row_bytes);
     else to->values.resize_bytes(count * row_bytes);
     for (std::size_t row = 0, next = 0; row < rows; ++row) {
@@ -194,6 +201,7 @@ class filtering {
   filter_rule filter_;
   filter_point point_;
   update_pool pool_;
+  bool may_pad_;
   std::vector<T> seen_;    ///< of a bounded table, by key: what the worker has read last
   std::vector<T> slots_;   ///< one slot of all elements after the other
   std::vector<double> sums_;

@@ -163,8 +163,8 @@ class replica {
 
  protected:
   struct part {
-    part(std::uint64_t rows, std::size_t row_bytes, update_pool pool)
-        : own(rows, row_bytes, std::move(pool)) {}
+    part(std::uint64_t rows, std::size_t row_bytes, update_pool pool, bool may_pad)
+        : own(rows, row_bytes, std::move(pool), may_pad) {}
 
     /// Calls `f(update)` for the own updates that a state including stamps below `included` lacks.
     template <class F>
@@ -189,7 +189,7 @@ class replica {
     std::unique_ptr<accumulator> left;  ///< where updates are coded: what rounding has taken away
   };
 
-  replica(table_blueprint const& table, std::uint32_t servers, bool asks_all);
+  replica(table_blueprint const& table, std::uint32_t servers, std::size_t protocol);
 
   [[nodiscard]] bool marks_allowed(freshness const& f) const;
   void mark_fetched(fetch_mark const& mark);
@@ -231,9 +231,8 @@ struct own_filter {
   worker_id self{};
 };
 
-/// A replica of this table, which outlives it. @param servers how many there are @param asks_all whether those
-/// without a row of it are to hear of reads of the whole, too
-[[nodiscard]] std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers, bool asks_all,
-                                                    own_filter const& filter = {});
+/// A replica of this table, which outlives it. @param servers how many there are @param protocol the run's
+[[nodiscard]] std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers,
+                                                    std::size_t protocol, own_filter const& filter = {});
 
 }  // namespace rubato

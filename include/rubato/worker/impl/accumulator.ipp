@@ -28,7 +28,7 @@ std::pair<std::byte*, bool> accumulator::row_of(std::uint64_t row) {
   auto const [at, is_new] = slots().try_emplace(row, slot);
   if (!is_new) return {u.values.data() + at->second * row_bytes_, false};
   try {
-    if (rows_ != 0 && 2 * slot >= std::max<std::uint64_t>(rows_, 16)) {
+    if (may_pad_ && rows_ != 0 && 2 * slot >= std::max<std::uint64_t>(rows_, 16)) {
       make_whole(true);
       return row_of(row);
     }

@@ -24,8 +24,7 @@ reader::reader(endpoint& link, blueprint const& plan, std::size_t protocol, send
       renews_(plan.protocol(protocol).renews) {
   auto const& filter = plan.protocol(protocol).filter;
   own_filter const own{filter ? &*filter : nullptr, self.worker};
-  for (table_blueprint const& t : plan.tables())  // where such a pull is read versions move on, rows or none
-    replicas_.push_back(make_replica(t, plan.servers(), t.versioned(protocol), own));
+  for (table_blueprint const& t : plan.tables()) replicas_.push_back(make_replica(t, plan.servers(), protocol, own));
   if (renews_) use_.resize(replicas_.size());
 }
 

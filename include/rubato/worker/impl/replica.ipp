@@ -12,20 +12,21 @@
 
 namespace rubato {
 
-replica::replica(table_blueprint const& table, std::uint32_t servers, bool asks_all)
+replica::replica(table_blueprint const& table, std::uint32_t servers, std::size_t protocol)
     : where_(table.where()),
       only_server_(where_.only_server()),
       filter_(table.description().filter),
       updates_(table.updates()),
       row_bytes_(table.row_bytes()),
-      asks_all_(asks_all),
+      asks_all_(table.versioned(protocol)),  // versions move on where it is read, rows or none
       answers_coded_(table.answers()),
       rows_(row_bytes_, static_cast<std::size_t>(table.description().cached_rows)) {
+  bool const may_pad = !table.merge(protocol).lazy();
   parts_.reserve(servers);
   for (std::uint32_t s = 0; s < servers; ++s) {
     std::uint64_t const rows = where_.rows_of(server_id{s});
-    parts_.emplace_back(rows, row_bytes_, table.pool());
-    if (updates_) parts_.back().left = std::make_unique<accumulator>(rows, row_bytes_, table.pool());
+    parts_.emplace_back(rows, row_bytes_, table.pool(), may_pad);
+    if (updates_) parts_.back().left = std::make_unique<accumulator>(rows, row_bytes_, table.pool(), may_pad);
   }
 }
 
@@ -113,10 +114,11 @@ namespace detail {
 template <parameter T>
 class replica_of final : public replica {
  public:
-  replica_of(table_blueprint const& table, std::uint32_t servers, bool asks_all, own_filter const& filter)
-      : replica(table, servers, asks_all) {
+  replica_of(table_blueprint const& table, std::uint32_t servers, std::size_t protocol, own_filter const& filter)
+      : replica(table, servers, protocol) {
     if (filter.rule == nullptr) return;
-    filtering_ = std::make_unique<filtering<T>>(where_, width(), *filter.rule, filter.self, table.pool());
+    filtering_ = std::make_unique<filtering<T>>(where_, width(), *filter.rule, filter.self, table.pool(),
+                                                !table.merge(protocol).lazy());
     filtered_ = true;
   }
 
@@ -399,10 +401,10 @@ class replica_of final : public replica {
 
 }  // namespace detail
 
-std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers, bool asks_all,
+std::unique_ptr<replica> make_replica(table_blueprint const& table, std::uint32_t servers, std::size_t protocol,
                                       own_filter const& filter) {
   return with_element(table.element(), [&]<class T>() -> std::unique_ptr<replica> {
-    return std::make_unique<detail::replica_of<T>>(table, servers, asks_all, filter);
+    return std::make_unique<detail::replica_of<T>>(table, servers, protocol, filter);
   });
 }
 
