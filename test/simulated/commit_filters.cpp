@@ -174,6 +174,24 @@ TEST_CASE("Streaming DiLoCo: each row is sent once in H steps, workers agree on 
   });
 }
 
+TEST_CASE("LAG: what is pushed after the last step counts as any other update", "[simulated][filter]") {
+  for (std::int64_t const pushes : {1, 3}) {
+    cluster c{simulated{.workers = 2}, lag{}, dense<double>{.rows = 2}};
+    auto const body = [pushes](auto& worker) {
+      std::vector<double> w(2);
+      for (std::int64_t i = 0; i < pushes; ++i) {
+        if (i > 0) worker.step();
+        worker.pull(w);
+        worker.push(std::vector<double>{1.0, 2.0 * worker.rank()});
+      }
+    };
+    c.run(body);
+    CHECK(c.parameters() == std::vector<double>(2, static_cast<double>(pushes)));
+    c.run(body);  // nothing goes on from the run before
+    CHECK(c.parameters() == std::vector<double>(2, static_cast<double>(2 * pushes)));
+  }
+}
+
 TEST_CASE("LAG: servers step with the mean of what the workers have sent last, which is taken back in the end",
           "[simulated][filter]") {
   std::uint64_t uploads = 0, left_out = 0;

@@ -233,9 +233,12 @@ void worker_core::start(starting_point const& at, std::uint32_t count) {
 }
 
 void worker_core::finish() {
-  state_->check_stepped();
-  if (state_->pushed || (state_->metrics.commits != 0 && state_->reads.ends_with_commit())) state_->commit(true);
-  else if (state_->reads.end_prefetch()) RUBATO_RARE("a worker ends while its copies are renewed");
+  state& s = *state_;
+  s.check_stepped();
+  bool const ends_with_commit = s.reads.ends_with_commit();
+  if (s.pushed && ends_with_commit) s.commit(false);  // the one that ends takes back what was sent before it
+  if (s.pushed || (s.metrics.commits != 0 && ends_with_commit)) s.commit(true);
+  else if (s.reads.end_prefetch()) RUBATO_RARE("a worker ends while its copies are renewed");
   end();
 }
 
