@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -425,6 +427,21 @@ TEST_CASE("a server listens where the coordinator can be reached from", "[net][d
   CHECK(server.listening().text() == "127.0.0.1:0");
   server.listen = net::address::parse("far:7");
   CHECK(server.listening().text() == "far:7");
+}
+
+TEST_CASE("a server's socket has an absolute path, which others find from other folders", "[net][deployment]") {
+  std::string const here = std::filesystem::current_path().string() + "/";
+  deployment server{.as = role::server, .listen = net::address::parse("unix:x")};
+  CHECK(server.listening().path == here + "x");
+  server.listen.reset();
+  // With what is put for the `*` it must not be too long.
+  std::size_t const room = 79 - std::min<std::size_t>(here.size(), 78);
+  server.coordinator = net::address::parse("unix:" + std::string(room, 'x'));
+  bool const fits = here.size() < 79;
+  CHECK(server.listening().text() ==
+        (fits ? "unix:" + here + server.coordinator.path + ".server-*" : "127.0.0.1:0"));
+  server.coordinator.path += "x";
+  CHECK(server.listening().text() == "127.0.0.1:0");
 }
 
 TEST_CASE("a peer listens, so what holds for servers holds for it", "[net][deployment]") {

@@ -122,7 +122,7 @@ struct deployment {
   /// Where this server, or peer, listens if nobody says: on a free port of the loopback network; of all networks
   /// where the coordinator is beyond this machine's loopback and `security::beyond_loopback` allows it; where the
   /// coordinator has a Unix-domain socket, on another one beside that, unless its path is too long, or others reach
-  /// this process elsewhere (`announce`).
+  /// this process elsewhere (`announce`). The path of a socket is absolute, as others hear of it in other folders.
   [[nodiscard]] address listening() const;
 
   /// @throws option_error for what cannot be meant, and where other machines could reach this

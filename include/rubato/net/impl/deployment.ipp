@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <initializer_list>
+#include <system_error>
 #include <utility>
 
 #include "rubato/core/error.hpp"
@@ -322,6 +324,15 @@ void require_guarded(std::string_view member, address const& where, security con
   require_keys(member, where, keys);
 }
 
+// One that others find from whatever folder they run in.
+address absolute(address where) {
+  std::error_code no_folder;
+  if (!where.is_unix()) return where;
+  auto const path = std::filesystem::absolute(where.path, no_folder);
+  if (!no_folder) where.path = path.string();
+  return where;
+}
+
 // One that others must know before it listens.
 void require_known(std::string_view member, address const& where) {
   if (where.is_unix() && where.path.ends_with('*'))
@@ -374,11 +385,12 @@ deployment deployment::from_environment() {
 }
 
 address deployment::listening() const {
-  if (listen) return *listen;
+  if (listen) return absolute(*listen);
   // Whoever reaches the coordinator's socket mostly reaches one beside it: on this machine, by this user.
   constexpr std::size_t longest = 107 - 28;  // of a path, and of what is put for the `*`
-  if (coordinator.is_unix() && !announce && coordinator.path.size() <= longest)
-    return {.host = {}, .port = 0, .path = coordinator.path + "." + to_string(as) + "-*"};
+  if (std::string const beside = absolute(coordinator).path;
+      coordinator.is_unix() && !announce && beside.size() <= longest)
+    return {.host = {}, .port = 0, .path = beside + "." + to_string(as) + "-*"};
   if (!keys.beyond_loopback || coordinator.is_loopback()) return {.host = "127.0.0.1", .port = 0};
   bool const by_ipv6 = coordinator.host.find(':') != std::string::npos;
   return {.host = by_ipv6 ? "::" : "0.0.0.0", .port = 0};
