@@ -95,6 +95,12 @@ struct that_keeps_orders : endpoint_decorator {
   [[nodiscard]] std::optional<conductor::order> take_order() override { return std::nullopt; }
 };
 
+struct that_tells_no_conductor : endpoint_decorator {
+  using endpoint_decorator::endpoint_decorator;
+  void report_commit(clock_index) override {}
+  void report_loss(double) override {}
+};
+
 /// A runtime that does what another one does.
 class runtime_decorator : public runtime {
  public:
@@ -138,6 +144,29 @@ struct that_forgets_a_worker : runtime_decorator {
   }
 };
 
+/// Whose workers have measured something else than what was.
+template <int Compute, int Send, int Wait>
+struct that_reports_hours : runtime_decorator {
+  using runtime_decorator::runtime_decorator;
+  run_report run(run_request request) override {
+    run_report r = runtime_decorator::run(std::move(request));
+    for (worker_metrics& m : r.workers) {
+      m.compute = std::chrono::hours(Compute);
+      m.send = std::chrono::hours(Send);
+      m.wait = std::chrono::hours(Wait);
+    }
+    return r;
+  }
+};
+
+struct that_asks_for_no_loss : runtime_decorator {
+  using runtime_decorator::runtime_decorator;
+  run_report run(run_request request) override {
+    request.loss = {};
+    return runtime_decorator::run(std::move(request));
+  }
+};
+
 struct that_numbers_joiners_from_0 : runtime_decorator {
   using runtime_decorator::runtime_decorator;
   std::uint32_t add_worker() override { return runtime_decorator::add_worker() - 3; }
@@ -170,6 +199,9 @@ TEST_CASE("check_transport catches an endpoint that does not do what it should",
   CHECK(says(check_with<that_mixes_up_answers>(), "of tables that were asked for together"));
   CHECK(says(check_with<whose_time_goes_back>(), "now() goes back"));
   CHECK(says(check_with<that_keeps_orders>(), "orders of a conductor reached 0 workers of 3"));
+  auto const untold = check_with<that_tells_no_conductor>();
+  CHECK(says(untold, "a conductor hears of no commit"));
+  CHECK(says(untold, "a conductor hears of no loss that workers report"));
 }
 
 TEST_CASE("check_transport catches a runtime that does not do what it should", "[testing]") {
@@ -178,4 +210,9 @@ TEST_CASE("check_transport catches a runtime that does not do what it should", "
              "reports 2 workers, expected 3"));
   CHECK(says(testing::check_transport(wrapped<that_numbers_joiners_from_0>{}, briefly),
              "the first joiner has rank 0, expected 3"));
+  CHECK(says(testing::check_transport(wrapped<that_reports_hours<-1, -3, 4>>{}, briefly),
+             "reports -3600 s of compute, -10800 s of send and 14400 s of wait"));
+  CHECK(says(testing::check_transport(wrapped<that_reports_hours<1, 2, 3>>{}, briefly), "reports 21600 s of compute"));
+  CHECK(says(testing::check_transport(wrapped<that_asks_for_no_loss>{}, briefly),
+             "is not told what the run's function says"));
 }

@@ -57,6 +57,7 @@ class transport_checker {
     attempt("stop", [&] { check_stop(); });
     attempt("add_worker", [&] { check_joiner(); });
     attempt("a conductor", [&] { check_conductor(); });
+    attempt("a conductor that asks for the loss", [&] { check_sampled_loss(); });
     return found_.take();
   }
 
@@ -131,9 +132,21 @@ class transport_checker {
       found_.expect(m.commits == clocks && m.pushes == clocks && m.pulls == clocks && m.steps == clocks,
                     "a worker of run ", run, " reports ", m.commits, " commits, ", m.pushes, " pushes, ",
                     m.pulls, " pulls and ", m.steps, " steps, expected ", clocks, " each");
+    for (worker_metrics const& m : r.workers) check_times(m, r.elapsed, run);
     std::uint64_t const updates = clocks * how_.workers;
     found_.expect(r.updates == updates, "run ", run, " reports ", r.updates, " updates, expected ", updates);
     found_.expect(r.elapsed >= duration::zero(), "run ", run, " has taken less than no time");
+  }
+
+  /// Where the run as a whole is measured elsewhere, clocks differ a little.
+  void check_times(worker_metrics const& m, duration elapsed, int run) {
+    auto const none = duration::zero();
+    found_.expect(m.compute >= none && m.send >= none && m.wait >= none, "a worker of run ", run, " reports ",
+                  to_seconds(m.compute), " s of compute, ", to_seconds(m.send), " s of send and ", to_seconds(m.wait),
+                  " s of wait, expected none below 0");
+    found_.expect(m.total() <= elapsed + std::chrono::milliseconds(1), "a worker of run ", run, " reports ",
+                  to_seconds(m.total()), " s of compute, send and wait together, but the run has taken ",
+                  to_seconds(elapsed), " s");
   }
 
   /// In each clock all tables are asked for before there is a wait, most often too early.
@@ -220,6 +233,15 @@ class transport_checker {
                   "commits is ", c.parameters()[0], ", expected ", commits);
   }
 
+  /// What a conductor has heard.
+  struct hearing {
+    static constexpr double loss = 0.25;
+
+    bool samples = false;  ///< whether it asks for the loss until it is told
+    std::atomic<std::uint64_t> commits = 0;
+    std::atomic<std::uint64_t> losses = 0;
+  };
+
   /// Orders everybody to commit after every third step.
   struct thirds {
     struct order {
@@ -229,39 +251,63 @@ class transport_checker {
       using order_type = order;
       void join(worker_id w, clock_index, time_point, pace_orders<order>& out) { out.push_back({w, {3}}); }
       void leave(worker_id) {}
-      void commit(worker_id, clock_index, time_point) {}
-      void observe(time_point, double) {}
+      void commit(worker_id, clock_index, time_point) { ++heard->commits; }
+      void observe(time_point, double loss) { heard->losses += loss == hearing::loss ? 1 : 0; }
       void tick(time_point, pace_orders<order>&) {}
       [[nodiscard]] time_point next_tick() const noexcept { return time_point::max(); }
-      [[nodiscard]] time_point next_sample() const noexcept { return time_point::max(); }
+      [[nodiscard]] time_point next_sample() const noexcept {
+        return heard->samples && heard->losses == 0 ? time_point{} : time_point::max();
+      }
       [[nodiscard]] std::span<pace_change const> changes() const noexcept { return {}; }
+
+      hearing* heard;
     };
 
     [[nodiscard]] commit_due due(pace_point const&) const noexcept { return {.steps = steps}; }
-    [[nodiscard]] conductor_type make_conductor() const { return {}; }
+    [[nodiscard]] conductor_type make_conductor() const { return {heard}; }
     void follow(order o, pace_point const&) { steps = o.steps; }
     void spent(duration) {}
 
+    hearing* heard;
     std::int64_t steps = 1;
   };
 
   void check_conductor() {
-    auto c = counter(with(asp{}, thirds{}));
+    hearing heard;
+    auto c = counter(with(asp{}, thirds{&heard}));
     std::atomic<std::uint32_t> followed = 0;
     c.run([&](auto& w) {
-      std::vector<std::int64_t> seen(1);
-      // An order may take its time where threads or processes bring it; in virtual time reads may take none.
-      auto const seconds = [&w] { return to_seconds(w.now().since_start()); };
-      for (int i = 0; seconds() < 60 && (i < 100'000 || (i < 1'000'000 && seconds() < 5)); ++i) {
-        w.pull(seen);  // which takes time, also where steps take none
-        w.step();
-        if (w.steps_since_commit() != 2) continue;
-        ++followed;
-        return;
-      }
+      bool follows = false;
+      step_until(w, [&] {
+        if (!follows && w.steps_since_commit() == 2) follows = true, ++followed;
+        w.report_loss(hearing::loss);
+        return follows && heard.commits != 0 && heard.losses != 0;
+      });
     });
     found_.expect(followed == how_.workers, "orders of a conductor reached ", followed.load(),
                   " workers of ", how_.workers);
+    found_.expect(heard.commits != 0, "a conductor hears of no commit");
+    found_.expect(heard.losses != 0, "a conductor hears of no loss that workers report");
+  }
+
+  void check_sampled_loss() {
+    hearing heard{.samples = true};
+    auto c = counter(with(asp{}, thirds{&heard}));
+    auto const loss = [](auto const&) { return hearing::loss; };
+    c.run([&](auto& w) { step_until(w, [&] { return heard.losses != 0; }); }, loss);
+    found_.expect(heard.losses != 0, "a conductor that asks for the loss is not told what the run's function says");
+  }
+
+  /// What goes to and from a conductor may take its time where threads or processes bring it; in virtual time reads
+  /// may take none.
+  static void step_until(auto& w, auto done) {
+    std::vector<std::int64_t> seen(1);
+    auto const seconds = [&w] { return to_seconds(w.now().since_start()); };
+    for (int i = 0; seconds() < 60 && (i < 100'000 || (i < 1'000'000 && seconds() < 5)); ++i) {
+      w.pull(seen);  // which takes time, also where steps take none
+      w.step();
+      if (done()) return;
+    }
   }
 
   opened_transport open_;
