@@ -62,7 +62,8 @@ struct network_options {
   /// Between workers of one machine: shared memory or a loopback device. The bandwidth is that at
   /// which each worker sends to the others of its machine.
   link_options local_link{.latency = std::chrono::microseconds(5)};
-  std::uint64_t server_bandwidth = 0;  ///< bytes/s, each way, shared by all of a server's traffic
+  /// Bytes/s, each way, shared by all of a server's traffic; of a server that has no machine of `server_machine_of`.
+  std::uint64_t server_bandwidth = 0;
   std::uint64_t header_bytes = 64;     ///< added to every message
 
   /// @throws option_error; the sentence names the option, prefixed with `path`.
@@ -113,12 +114,12 @@ struct transit {
 
 /// When messages arrive: cards of finite bandwidth at both ends, latency in between.
 ///
-/// Each server has a card, and so has each machine with workers, which servers may live on, too. A message holds the
-/// sender's outgoing and the receiver's incoming card from the moment it is sent, each for as long as that card's
-/// bandwidth asks, and is through when the slower of the two is; then comes the latency, and a delayed server's delay.
-/// So transfers overlap as they do when packets stream, a card never carries more than its bandwidth, and one call
-/// settles everything: no events of its own. What this leaves out: a message queued at its sender holds its place at
-/// the receiver already.
+/// Each server has a card, unless it is on a machine that is listed; so has each such machine, and each with workers,
+/// which servers may live on, too. A message holds the sender's outgoing and the receiver's incoming card from the
+/// moment it is sent, each for as long as that card's bandwidth asks, and is through when the slower of the two is;
+/// then comes the latency, and a delayed server's delay. So transfers overlap as they do when packets stream, a card
+/// never carries more than its bandwidth, and one call settles everything: no events of its own. What this leaves out:
+/// a message queued at its sender holds its place at the receiver already.
 ///
 /// Between those who live on one machine, and from a worker to itself, a message passes no card. Those of
 /// one sender follow each other at the bandwidth of the local link, whoever gets them; then comes

@@ -64,8 +64,9 @@ struct scenario {
   /// one finds there it has at once. Not for peers.
   bool one_process_per_machine = false;
   /// By server, the number of its machine, one of those above or another one; a machine to itself where the
-  /// list ends. Servers that live on a workers' machine share its network card, of `network.worker_link`, and
-  /// talk to its workers over `network.local_link`.
+  /// list ends, with a card of `network.server_bandwidth`. All who live on a machine that is listed share its network
+  /// card, of `network.worker_link` also where no worker lives there, or none does in this run, and talk to each other
+  /// over `network.local_link`.
   std::vector<std::uint32_t> server_machine_of{};
   /// From a crash until the servers take it for a leave; >= 0.
   duration detection_delay = std::chrono::milliseconds(100);
