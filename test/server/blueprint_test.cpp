@@ -22,10 +22,12 @@
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/con_sgd.hpp>
 #include <rubato/protocol/dyn_sgd.hpp>
+#include <rubato/protocol/discount.hpp>
 #include <rubato/protocol/easgd.hpp>
 #include <rubato/protocol/fed_adam.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/protocol/staleness_aware.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/multi_version.hpp>
 #include <rubato/storage/sparse.hpp>
@@ -169,6 +171,13 @@ TEST_CASE("blueprint: it says whether reads are synchronized, and whether the pa
   CHECK(blueprint_of(with(rb::asp{}, rb::stable_cut{}), 1, good).synchronized());
   CHECK_FALSE(blueprint_of(rb::asp{}, 1, good).conducted());
   CHECK(blueprint_of(rb::adsp{}, 1, good).conducted());
+}
+
+TEST_CASE("blueprint: threads of a process do not share reads where updates count by when their worker has read") {
+  dense_doubles const good{.rows = 4};
+  CHECK(blueprint_of(rb::ssp{}, 1, good).shares_reads());
+  CHECK_FALSE(blueprint_of(rb::staleness_aware{}, 1, good).shares_reads());
+  CHECK_FALSE(blueprint_of(rb::ssp{}, 1, good, rb::dense<double, rb::discount>{.rows = 4}).shares_reads());
 }
 
 TEST_CASE("blueprint: its tables' sizes are those of their rows and elements") {

@@ -13,8 +13,10 @@
 
 #include <rubato/cluster/cluster.hpp>
 #include <rubato/protocol/async_diloco.hpp>
+#include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/dc_asgd.hpp>
 #include <rubato/protocol/diloco.hpp>
+#include <rubato/protocol/discount.hpp>
 #include <rubato/protocol/easgd.hpp>
 #include <rubato/protocol/essp.hpp>
 #include <rubato/protocol/fed_adam.hpp>
@@ -156,6 +158,25 @@ TEST_CASE("filters: of one worker all transports make the same, bit for bit", "[
 
 TEST_CASE("renewed copies: of one worker all transports make the same, bit for bit", "[threads]") {
   CHECK(same_everywhere(essp{.staleness = 4}, 300)[1] != 0);
+}
+
+TEST_CASE("discount: updates of threads of a process count as those of processes do") {
+  auto const counted = [](bool together, auto const& protocol) {
+    sim::scenario const one_machine{.machine_of = {0, 0, 0, 0}, .one_process_per_machine = together};
+    cluster c{simulated{.workers = 4, .scenario = one_machine}, protocol, dense<double>{.rows = 4}};
+    c.run([](auto& worker) {
+      std::vector<double> w(4), mine(4);
+      mine[worker.rank()] = 1;
+      for (int i = 0; i < 50; ++i) {
+        worker.pull(w);
+        worker.push(mine);
+        worker.step(100);
+      }
+    });
+    return c.parameters();
+  };
+  CHECK(counted(true, with(bsp{}, discount{})) == counted(false, with(bsp{}, discount{})));
+  CHECK(std::ranges::min(counted(true, staleness_aware{})) > 10);  // of 50, each of an age of about 3
 }
 
 TEST_CASE("easgd: each worker reads its own variable, also where those of a process share what they fetch",

@@ -129,7 +129,8 @@ struct commit_info {
   std::uint32_t workers;
   version_index version{};  ///< V(m): the version or round that the update belongs to; 0 where there are none
   /// How many fold steps this server has made since the worker read here what it computed at: with rounds, those since
-  /// the round that it computed at. Where threads of a process share reads, since one of them did. Servers may differ.
+  /// the round that it computed at. Where threads of a process share reads, since it asked for itself, which may be never
+  /// again; they do not where a merge is `by_age`. Servers may differ.
   std::uint64_t age = 0;
 };
 
@@ -141,7 +142,8 @@ struct commit_info {
 ///
 /// The weight is finite, and the same on every shard for the same `info`, of which only the age may differ.
 /// Called under the shard's control lock, so it must not block. A merge that only sums may say
-/// `static constexpr bool exact = true`, which also admits it on tables of integers.
+/// `static constexpr bool exact = true`, which also admits it on tables of integers. One that goes by `info.age` says
+/// `static constexpr bool by_age = true`: then each worker reads for itself.
 /// Models: `sum`, `average`, `scale`, `momentum`. Source: 000 §4, 001 §2. Refinements are `velocity_merge`,
 /// `versioned_merge` and, where a weight does not say it, `element_merge` (`element_merge.hpp`), of which a merge is at
 /// most one.

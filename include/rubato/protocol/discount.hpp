@@ -19,6 +19,8 @@ struct discount {
   double offset = 0;      ///< added to the age
   bool averaged = false;  ///< 1/K more, of a round of K
 
+  static constexpr bool by_age = true;
+
   [[nodiscard]] double weight(commit_info const& c) const noexcept {
     double const worth = std::pow(std::max(1.0, static_cast<double>(c.age) + offset), -power);
     return averaged ? worth / static_cast<double>(c.workers) : worth;

@@ -103,6 +103,7 @@ class merge_rule {
         fingerprint_(detail::fingerprint_of(policy)),
         type_(&typeid(P)) {
     if constexpr (velocity_merge<P>) decay_ = policy.decay();
+    if constexpr (requires { { P::by_age } -> std::convertible_to<bool>; }) by_age_ = P::by_age;
     answers_ = std::make_shared<model<P> const>(detail::checked(std::move(policy)));
     elements_ = answers_->elements();
   }
@@ -111,6 +112,8 @@ class merge_rule {
   [[nodiscard]] bool exact() const noexcept { return exact_; }
   /// Whether updates are kept apart by version; the functions of a `versioned_merge` are asked then only.
   [[nodiscard]] bool versioned() const noexcept { return versioned_; }
+  /// Whether it goes by when a worker has read, so that nobody may read for another.
+  [[nodiscard]] bool by_age() const noexcept { return by_age_; }
   /// What is left of the velocity in each step, if the merge has one.
   [[nodiscard]] std::optional<double> const& decay() const noexcept { return decay_; }
   /// How it moves elements, if it is an `element_merge`; lives as long as the last copy of this rule.
@@ -191,6 +194,7 @@ class merge_rule {
 
   bool exact_;
   bool versioned_;
+  bool by_age_ = false;
   std::optional<double> decay_;
   std::optional<std::uint64_t> fingerprint_;
   std::type_info const* type_;

@@ -117,10 +117,12 @@ class blueprint {
   [[nodiscard]] bool versioned(std::size_t p = 0) const noexcept;
   /// Whether some table has a copy for each worker, so that nobody may read for another.
   [[nodiscard]] bool keeps_copies(std::size_t p = 0) const noexcept;
+  /// Whether some table's updates count by when their worker has read.
+  [[nodiscard]] bool by_age(std::size_t p = 0) const noexcept;
   /// Whether threads of a process may share what one of them has read: not where each has a cut, a round or a copy of
-  /// its own, or is let in for itself.
+  /// its own, is let in for itself, or has updates that count by when it has read.
   [[nodiscard]] bool shares_reads(std::size_t p = 0) const noexcept {
-    return !synchronized(p) && !protocol(p).visibility.rounds() && !keeps_copies(p) &&
+    return !synchronized(p) && !protocol(p).visibility.rounds() && !keeps_copies(p) && !by_age(p) &&
            !protocol(p).admission.lets_in_one_by_one();
   }
   /// Whether the pace has a half in the coordinator.

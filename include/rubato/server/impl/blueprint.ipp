@@ -423,6 +423,10 @@ bool blueprint::keeps_copies(std::size_t p) const noexcept {
   return std::ranges::any_of(tables_, [p](table_blueprint const& t) { return t.merge(p).keeps_copies(); });
 }
 
+bool blueprint::by_age(std::size_t p) const noexcept {
+  return std::ranges::any_of(tables_, [p](table_blueprint const& t) { return t.merge(p).by_age(); });
+}
+
 void blueprint::forget_initial_values() noexcept {
   for (table_blueprint& t : tables_) t.forget_initial_values();
 }
