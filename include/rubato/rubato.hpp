@@ -46,6 +46,7 @@
 #include "rubato/protocol/k_async.hpp"
 #include "rubato/protocol/k_sync.hpp"
 #include "rubato/protocol/lag.hpp"
+#include "rubato/protocol/mean_of_latest.hpp"
 #include "rubato/protocol/nesterov.hpp"
 #include "rubato/protocol/protocol.hpp"
 #include "rubato/protocol/psp.hpp"

@@ -18,6 +18,7 @@
 #include <rubato/protocol/dyn_sgd.hpp>
 #include <rubato/protocol/gaia.hpp>
 #include <rubato/protocol/lag.hpp>
+#include <rubato/protocol/mean_of_latest.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/rounds.hpp>
 #include <rubato/protocol/rules.hpp>
@@ -168,9 +169,10 @@ TEST_CASE("differences go to a merge that keeps what it was sent, and to servers
   dense<float> const table{.rows = 3};
   CHECK(refused(with(rules(ssp{}), momentum{.mu = 1}, lazy_upload{}), table) == "");
   CHECK(refused(with(rules(ssp{}), momentum{.mu = 1}, lazy_upload{}, buffered{.count = 2}, unbounded{}), table) == "");
-  CHECK_THAT(refused(with(rules(ssp{}), lazy_upload{}), table), Contains("use momentum with mu = 1"));
-  CHECK_THAT(refused(with(rules(lag{}), momentum{.mu = 0.9}), table), Contains("use momentum with mu = 1"));
-  CHECK_THAT(refused(lag{}, dense<float, average>{.rows = 3}), Contains("use momentum with mu = 1"));
+  CHECK(refused(with(rules(ssp{}), mean_of_latest{}, lazy_upload{}), table) == "");
+  CHECK_THAT(refused(with(rules(ssp{}), lazy_upload{}), table), Contains("use mean_of_latest"));
+  CHECK_THAT(refused(with(rules(lag{}), momentum{.mu = 0.9}), table), Contains("use mean_of_latest"));
+  CHECK_THAT(refused(lag{}, dense<float, average>{.rows = 3}), Contains("use mean_of_latest"));
   CHECK_THAT(refused(with(rules(lag{}), unbounded{}, quorum{.count = 2}), table), Contains("use buffered"));
 }
 

@@ -154,7 +154,7 @@ std::optional<combination> nth(std::size_t n, std::uint32_t workers) {
 bool filter_makes_sense(filter_rule const& f, rules const& p, kept how) {
   if (f.by_element() && how == kept::sparse) return false;  // compares with all rows
   if (f.type() != typeid(lazy_upload)) return true;
-  if (p.merge.decay() != 1.0) return false;  // differences add up to what was sent last
+  if (!p.merge.keeps_sum()) return false;  // differences add up to what was sent last
   return !p.visibility.rounds() || p.visibility.rounds()->late != late_commit::drop;
 }
 

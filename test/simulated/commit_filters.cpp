@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -189,6 +190,47 @@ TEST_CASE("LAG: what is pushed after the last step counts as any other update", 
     CHECK(c.parameters() == std::vector<double>(2, static_cast<double>(pushes)));
     c.run(body);  // nothing goes on from the run before
     CHECK(c.parameters() == std::vector<double>(2, static_cast<double>(2 * pushes)));
+  }
+}
+
+TEST_CASE("LAG: nothing of a worker's updates stays when it ends before the others, or comes after them",
+          "[simulated][filter]") {
+  auto const zeros = [](auto& worker) {
+    for (int i = 0; i < 3; ++i) {
+      worker.push(std::vector<double>{0.0});
+      worker.step();
+    }
+  };
+  SECTION("it ends") {
+    cluster c{simulated{.workers = 2}, lag{.trigger = 0}, dense<double>{.rows = 1}};
+    c.run([](auto& worker) {
+      std::vector<double> w(1);
+      for (int i = 0; i < (worker.rank() == 0 ? 2 : 6); ++i) {
+        worker.pull(w);
+        worker.push(std::vector<double>{worker.rank() == 1 && i >= 2 ? 3.0 : 1.0});
+        worker.step();
+      }
+    });
+    CHECK(c.parameters()[0] == 1 + 1 + 3.0 / 2 + 3 + 3 + 3);  // in the third clock it takes back what it has sent
+    c.run(zeros);
+    CHECK(c.parameters()[0] == 12.5);
+  }
+  SECTION("it comes") {
+    sim::scenario const joined{.joins = {{.at = std::chrono::milliseconds(3)}}};
+    cluster c{simulated{.workers = 1, .scenario = joined}, lag{.trigger = 0}, dense<double>{.rows = 1}};
+    std::uint64_t of_joiner = 0;
+    c.run([&](auto& worker) {
+      std::vector<double> w(1);
+      while (worker.clock() < clock_index{12}) {
+        worker.pull(w);
+        CHECK(w[0] == static_cast<double>(worker.clock().value()));
+        of_joiner += worker.rank() == 1;
+        worker.push(std::vector<double>{1.0});
+        worker.step(1000);
+      }
+    });
+    CHECK((of_joiner > 0 && of_joiner < 12));
+    CHECK(c.parameters()[0] == 12);
   }
 }
 

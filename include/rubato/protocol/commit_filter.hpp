@@ -104,12 +104,13 @@ consteval bool measures_as_declared() {
 /// What is carried is part of the next commit, and shown by the worker's own reads; the commit that ends a body takes
 /// all of it. With slots a body always ends with one, after that of what was pushed last. A row is sent where an entry
 /// is not 0, and by `takes` alone if it was pushed; an empty commit moves the clock as any other. Without slots only
-/// rows that were pushed are asked about, with slots every row in each commit. Values and slots are the worker's memory,
-/// a table's each: they live as long as its body and are no part of checkpoints. So elements are filtered in dense
-/// tables of floating point, others are refused; rows of any table. A table's own `update_filter` must be off, and
-/// versions do not go with slots.
-/// Differences mean something where servers keep all that they were sent: to a merge with a `decay()` of 1, under a
-/// visibility that leaves no commit out; with others such a filter is refused.
+/// rows that were pushed are asked about, with slots every row in each commit. Values and slots are the worker's
+/// memory, a table's each: they live as long as its body and are no part of checkpoints. So elements are filtered in
+/// dense tables of floating point, others are refused; rows of any table. A table's own `update_filter` must be off,
+/// and versions do not go with slots.
+/// Differences mean something where servers keep all that they were sent: to a merge by element that `keeps_sum`, or
+/// one with a `decay()` of 1, whose weight must not change then as 1/M does; under a visibility that leaves no commit
+/// out. With others such a filter is refused.
 /// Models: `significance`, `one_fragment`, `lazy_upload`, and the user's own of
 /// [examples/044](examples/044_what_is_sent.cpp).
 template <class P>

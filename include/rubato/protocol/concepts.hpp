@@ -129,8 +129,8 @@ struct commit_info {
   std::uint32_t workers;
   version_index version{};  ///< V(m): the version or round that the update belongs to; 0 where there are none
   /// How many fold steps this server has made since the worker read here what it computed at: with rounds, those since
-  /// the round that it computed at. Where threads of a process share reads, since it asked for itself, which may be never
-  /// again; they do not where a merge is `by_age`. Servers may differ.
+  /// the round that it computed at. Where threads of a process share reads, since it asked for itself, which may be
+  /// never again; they do not where a merge is `by_age`. Servers may differ.
   std::uint64_t age = 0;
 };
 

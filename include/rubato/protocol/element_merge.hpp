@@ -65,6 +65,7 @@ consteval bool has_step_of() {
 /// | `p.step(at, w, d, slots…)`  | `T`     | `w ← w + result`, of the parameter w and the update d, both T; `slots…` are as many `T&`, at is a `fold_step` |
 /// | `p.initial(i)`              | `double` | optional: what slot i begins with; 0 unless said |
 /// | `P::lazy`                   | `bool`  | constant, optional: rows without an update in a step are left alone, unless a whole table is pushed, else every row moves in each |
+/// | `P::keeps_sum`              | `bool`  | constant, optional: its slots keep all it was sent, so that a filter may send `differences` |
 /// | `P::copy`                   | `worker_copy` | constant, optional: keeps a copy of the table for each worker; `step` gets the committing worker's element of it as a `T&` before the slots, and there is one step per commit under a barrier, too |
 ///
 /// `step` is a template, asked for float and double, and once for each element: it depends on nothing but its

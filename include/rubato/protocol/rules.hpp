@@ -103,6 +103,8 @@ class merge_rule {
         fingerprint_(detail::fingerprint_of(policy)),
         type_(&typeid(P)) {
     if constexpr (velocity_merge<P>) decay_ = policy.decay();
+    if constexpr (requires { { P::keeps_sum } -> std::convertible_to<bool>; }) keeps_sum_ = P::keeps_sum;
+    else keeps_sum_ = decay_ == 1.0;
     if constexpr (requires { { P::by_age } -> std::convertible_to<bool>; }) by_age_ = P::by_age;
     answers_ = std::make_shared<model<P> const>(detail::checked(std::move(policy)));
     elements_ = answers_->elements();
@@ -114,6 +116,8 @@ class merge_rule {
   [[nodiscard]] bool versioned() const noexcept { return versioned_; }
   /// Whether it goes by when a worker has read, so that nobody may read for another.
   [[nodiscard]] bool by_age() const noexcept { return by_age_; }
+  /// Whether it keeps what it was sent, so that differences add up.
+  [[nodiscard]] bool keeps_sum() const noexcept { return keeps_sum_; }
   /// What is left of the velocity in each step, if the merge has one.
   [[nodiscard]] std::optional<double> const& decay() const noexcept { return decay_; }
   /// How it moves elements, if it is an `element_merge`; lives as long as the last copy of this rule.
@@ -195,6 +199,7 @@ class merge_rule {
   bool exact_;
   bool versioned_;
   bool by_age_ = false;
+  bool keeps_sum_ = false;
   std::optional<double> decay_;
   std::optional<std::uint64_t> fingerprint_;
   std::type_info const* type_;

@@ -254,9 +254,9 @@ void table_blueprint::check_filter(std::size_t number, rules const& protocol, me
   if (updates_)
     refuse("the protocol's filter sends by how much updates have changed, and a codec carries a part of that to the "
            "next one: leave .codec.updates out");
-  if (merge.decay() != 1.0)
+  if (!merge.keeps_sum())
     refuse("the protocol's filter sends by how much updates have changed, and this merge does not keep what it was "
-           "sent: use momentum with mu = 1, or another filter");
+           "sent: use mean_of_latest, or another filter");
   if (auto const& rounds = protocol.visibility.rounds(); rounds && rounds->late == late_commit::drop)
     refuse("the protocol's filter sends by how much updates have changed, and rounds leave out what comes late, which "
            "nobody sends again: use buffered, or another filter");
