@@ -12,9 +12,12 @@
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
+#include <rubato/protocol/fed_buff.hpp>
+#include <rubato/protocol/k_async.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/rules.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/protocol/vap.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/sparse.hpp>
 #include <rubato/transport/in_process.hpp>
@@ -122,6 +125,23 @@ TEST_CASE("misuse: more staleness than the protocol's names worker, table and bo
     CHECK_THAT(said, Contains("table 1"));
     worker.pull(w, rb::staleness{3});
   });
+}
+
+TEST_CASE("misuse: less staleness is refused where clocks do not say who is let in, or what is seen") {
+  for (rb::rules const& protocol :
+       {rb::rules(rb::vap{}), rb::rules(rb::fed_buff{.k = 1}), rb::rules(rb::k_async{.k = 1})}) {
+    INFO(protocol.name);
+    rb::cluster cluster{rb::simulated{}, protocol, rb::dense<float>{.rows = 8}};
+    cluster.run([](auto& worker) {
+      floats w(8);
+      auto const said = refused(rb::errc::bad_staleness, [&] { worker.pull(w, rb::staleness{0}); });
+      CHECK_THAT(said, Contains("table 0") && Contains("staleness 0 cannot be given"));
+      CHECK_THAT(refused(rb::errc::bad_staleness,
+                         [&] { worker.pull_together({worker[rb::table<0>].into(w)}, rb::staleness{0}); }),
+                 Contains("staleness 0"));
+      worker.pull(w, rb::staleness::infinite());  // the protocol's own
+    });
+  }
 }
 
 TEST_CASE("misuse: negative work, or work that is no number, is refused") {

@@ -480,7 +480,7 @@ TEST_CASE("own commits that one answer lacks stay, whatever another one of the s
   rb::blueprint const plan(rb::ssp{.staleness = 3}, 1,
                            {rb::describe(rb::dense<double>{.rows = 4}), rb::describe(rb::dense<double>{.rows = 4})});
   rb::sender const self{};
-  rb::detail::argument_check const check(plan, 0);
+  rb::detail::argument_check const check(plan, 0, 0);
   rb::pacer pace(plan.protocol().pace, self.worker);
   rb::worker_metrics metrics;
   rb::detail::reader reads(link, plan, 0, self, rb::server_id{0}, check, pace, metrics);
@@ -558,7 +558,7 @@ struct reader_of_two {
   rb::blueprint plan{rb::ssp{.staleness = 3},
                      1,
                      {rb::describe(rb::dense<double>{.rows = 4}), rb::describe(rb::dense<double>{.rows = 4})}};
-  rb::detail::argument_check check{plan, 0};
+  rb::detail::argument_check check{plan, 0, 0};
   rb::pacer pace{plan.protocol().pace, rb::worker_id{}};
   rb::worker_metrics metrics;
   rb::detail::reader reads{link, plan, 0, rb::sender{}, rb::server_id{0}, check, pace, metrics};

@@ -212,7 +212,7 @@ TEST_CASE("servers without rows: nobody keeps commits for a table that is only p
   blueprint const plan(ssp{.staleness = 3}, servers,
                        {describe(table_on_two<double>()), describe(dense<double>{.rows = rows})});
   sender const self{};
-  detail::argument_check const check(plan, 0);
+  detail::argument_check const check(plan, 0, 0);
   pacer pace(plan.protocol().pace, self.worker);
   worker_metrics metrics;
   detail::reader reads(link, plan, 0, self, server_id{0}, check, pace, metrics);

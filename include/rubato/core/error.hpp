@@ -13,7 +13,7 @@ enum class errc {
   unknown_key,    ///< a key lies outside its table
   not_finite,     ///< a pushed value is NaN or infinite, and the user asked for the check
   stale_handle,   ///< a worker handle was used after its run ended, or from another thread than its body's
-  bad_staleness,  ///< a read asked for more staleness than the protocol allows
+  bad_staleness,  ///< a read asked for more staleness than the protocol allows, or for less where it gives none
   bad_data,       ///< a file's content is malformed
   io,             ///< a file could not be opened, read or written
   deadlock,       ///< every worker waits, or goes round in circles, and nothing can happen any more

@@ -113,6 +113,10 @@ class blueprint {
   [[nodiscard]] bool synchronized(std::size_t p = 0) const noexcept {
     return protocols_[p].visibility.synchronized();
   }
+  /// Whether clocks say who is let in and what is seen, so that a read may ask for less staleness.
+  [[nodiscard]] bool goes_by_clocks(std::size_t p = 0) const noexcept {
+    return !protocol(p).admission.limits() && !protocol(p).visibility.rounds();
+  }
   /// Whether some table keeps updates apart by version.
   [[nodiscard]] bool versioned(std::size_t p = 0) const noexcept;
   /// Whether some table has a copy for each worker, so that nobody may read for another.

@@ -17,7 +17,8 @@ namespace rubato::detail {
 /// usage_error naming the call, the worker, the table, and what was expected.
 class argument_check {
  public:
-  argument_check(blueprint const& plan, std::uint32_t rank) : plan_(plan), rank_(rank) {}
+  argument_check(blueprint const& plan, std::uint32_t rank, std::size_t protocol)
+      : plan_(plan), rank_(rank), goes_by_clocks_(plan.goes_by_clocks(protocol)) {}
 
   /// There is such a table, and it has not been named before in the same call.
   void named_once(char const* call, std::size_t table, bool before) const {
@@ -50,7 +51,7 @@ class argument_check {
   /// The staleness that a read asked for, or else the protocol's.
   [[nodiscard]] staleness allowed(std::size_t table, std::optional<staleness> asked, staleness bound) const {
     if (!asked) return bound;
-    if (*asked > bound) refuse_staleness(table, *asked, bound);
+    if (*asked > bound || (*asked < bound && !goes_by_clocks_)) refuse_staleness(table, *asked, bound);
     return *asked;
   }
 
@@ -68,6 +69,7 @@ class argument_check {
 
   blueprint const& plan_;
   std::uint32_t rank_;
+  bool goes_by_clocks_;
 };
 
 }  // namespace rubato::detail

@@ -44,7 +44,8 @@ class worker : public worker_core {
   {
     (*this)[table<0>].pull(out);
   }
-  /// With a staleness of its own, at most the protocol's. @throws usage_error for more
+  /// With a staleness of its own, at most the protocol's. @throws usage_error for more, and for less where the protocol
+  /// lets in by value or folds by rounds
   void pull(flat<value_type<0>> out, staleness s)
     requires(first::bounded)
   {

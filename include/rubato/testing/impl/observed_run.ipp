@@ -81,7 +81,10 @@ outcome observe_run_on(rubato::rules const& p, schedule const& s, expectations c
   return result;
 }
 
-outcome observe_run(rubato::rules const& p, schedule const& s, expectations const& r) {
+outcome observe_run(rubato::rules const& p, schedule const& given, expectations const& r) {
+  schedule s = given;
+  if (p.admission.limits() || p.visibility.rounds())  // whose reads may not ask for less
+    for (manner& m : s.manners) m.own_staleness = 0;
   return p.merge.versioned() ? observe_run_on<multi_version<dense<float>>>(p, s, r)
                              : observe_run_on<dense<float>>(p, s, r);
 }

@@ -49,9 +49,11 @@ void argument_check::find_not_finite(char const* call, std::size_t table, std::b
 }
 
 void argument_check::refuse_staleness(std::size_t table, staleness asked, staleness bound) const {
-  throw usage_error(errc::bad_staleness,
-                    where("pull", table) + "staleness " + std::to_string(asked.clocks()) +
-                        " is more than the protocol's " + std::to_string(bound.clocks()));
+  std::string const what = where("pull", table) + "staleness " + std::to_string(asked.clocks());
+  if (asked < bound)
+    throw usage_error(errc::bad_staleness, what + " cannot be given, since the protocol lets in by value or folds by "
+                                                  "rounds, whatever the clocks: leave it out");
+  throw usage_error(errc::bad_staleness, what + " is more than the protocol's " + std::to_string(bound.clocks()));
 }
 
 void argument_check::refuse_size(char const* call, std::size_t table, std::size_t given,

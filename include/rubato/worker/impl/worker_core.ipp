@@ -32,7 +32,7 @@ struct worker_core::state {
         rank(s.rank),
         conducted(s.plan.conducted(s.protocol)),
         pace(s.plan.protocol(s.protocol).pace, s.self.worker),
-        check(s.plan, s.rank),
+        check(s.plan, s.rank, s.protocol),
         reads(s.link, s.plan, s.protocol, s.self, server_id{s.rank % s.plan.servers()}, check, pace,
               metrics),
         random(s.seed, s.self.worker.value(), s.self.incarnation.value()) {}
