@@ -62,10 +62,11 @@ TEST_CASE("simulator: what one thread of a process has fetched another one has a
 TEST_CASE("simulator: what a process fetches is counted once, for whom it is fetched", "[simulated]") {
   constexpr std::uint64_t element = sizeof(std::int64_t), key = sizeof(std::uint64_t);
   bool const one_process = GENERATE(true, false);
+  bool const later = GENERATE(true, false);  // or the second one joins what is under way
   auto const traffic = [&](auto const& pull) {
     cluster c{three_workers(one_process), ssp{.staleness = 3}, dense_counts{.rows = rows}};
     auto const r = c.run([&](auto& w) {
-      if (w.rank() == 1) w.step(20);
+      if (later && w.rank() == 1) w.step(20);
       if (w.rank() < 2) pull(w);
     });
     worker_metrics const &a = r.workers[0], &b = r.workers[1];
