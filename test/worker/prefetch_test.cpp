@@ -9,8 +9,10 @@
 
 #include <rubato/cluster/cluster.hpp>
 #include <rubato/protocol/asp.hpp>
+#include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/dyn_sgd.hpp>
 #include <rubato/protocol/fixed_ada_comm.hpp>
+#include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/sparse.hpp>
@@ -66,6 +68,30 @@ TEST_CASE("prefetch: the answer travels while the worker computes") {
   // A fetch takes there and back, and the first step of a clock hides its part of that.
   CHECK(plain.elapsed - early.elapsed >= clocks * (compute - 1ms));
   CHECK(plain.elapsed - early.elapsed <= clocks * compute);
+}
+
+TEST_CASE("prefetch: what held the answer up while the worker computed was no waiting") {
+  // Held until 100 ms, since the other one is late; then on its way for 160 ms, at 50 kB/s.
+  auto const [computes, waits, moves] = GENERATE(table<rb::duration, rb::duration, rb::duration>(
+      {{40ms, 60ms, 160ms}, {150ms, 0ms, 110ms}, {300ms, 0ms, 0ms}}));
+  rb::simulated place{.workers = 2, .servers = 1};
+  place.scenario.speed.work_cost = 1ms;
+  place.scenario.network = {.worker_link = {.latency = 0ms}, .server_bandwidth = 50'000, .header_bytes = 0};
+  place.scenario.machine_of = {0, 1};
+  place.scenario.one_process_per_machine = GENERATE(false, true);
+  rb::cluster cluster{place, with(rb::bsp{}, rb::every{2}), rb::dense<double>{.rows = 1000}};
+  auto const report = cluster.run([&, work = rb::to_seconds(computes) * 1000](auto& worker) {
+    worker.step(worker.rank() == 0 ? 0 : 100);
+    worker.step(0);
+    if (worker.rank() != 0) return;
+    worker.prefetch();
+    worker.step(work);
+    std::vector<double> all(1000);
+    worker.pull(all);
+  });
+  CHECK(report.workers[0].compute == computes);
+  CHECK(report.workers[0].wait == waits);
+  CHECK(report.workers[0].send == moves);
 }
 
 TEST_CASE("prefetch: reads are what they would be, and own pushes are in them") {

@@ -38,6 +38,8 @@ struct read_slot {
   /// Who answers sends all rows from the table itself: nothing is asked here, but the reader gets them.
   bool streamed = false;
   read_stamp stamp{};
+  // By the asker's clock. Where a server tells only how long it took to let the request go on, as if it had been there
+  // as soon as it was sent.
   time_point arrived{};     ///< when the request was at the server
   time_point admitted{};    ///< when the protocol let it go on
   std::uint64_t coded = 0;  ///< what the values take on a wire, where a codec writes them; 0: as they lie

@@ -47,7 +47,6 @@ class cached_part {
     read_header read;
     read_slot* slot;
     std::size_t answers_missing;
-    duration held;
   };
   struct wish {
     std::size_t index;  ///< in the reader's slot
@@ -98,6 +97,7 @@ class cached_part {
   // answers
   void answered(fetch& f, refusal why);
   void failed(fetch& f, std::exception_ptr const& why);
+  static void note_held(read_slot& to, read_slot const& answer);
   void note(fetch& f);
   void fail(waiter& w, std::exception_ptr const& why);
   [[nodiscard]] bool is_of_use() const;

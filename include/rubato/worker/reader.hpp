@@ -150,7 +150,7 @@ class reader {
   void wait_for_answers(time_point before);
   void collect(std::size_t table, std::span<server_id const> from, time_point before, duration send_before);
   void collect(std::span<share const> shares, time_point before, duration send_before);
-  [[nodiscard]] duration take_answers(std::size_t table, std::span<server_id const> from);
+  [[nodiscard]] duration take_answers(std::size_t table, std::span<server_id const> from, time_point since);
   void end_exchange(time_point before, duration held, duration send_before);
   void note_let_in(staleness s) noexcept;
   void acknowledge(server_id server, clock_index included);

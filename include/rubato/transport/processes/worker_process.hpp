@@ -145,8 +145,8 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   std::optional<run_report> local_report_;     ///< of the run under way, where it is here
   /// What several threads share.
   struct sharing {
-    sharing(blueprint const& plan, server_asker& links, std::uint64_t sparse_max)
-        : fetcher(plan, links, sparse_max), cache(plan, fetcher) {}
+    sharing(blueprint const& plan, server_asker& links, std::uint64_t sparse_max, std::function<time_point()> now)
+        : fetcher(plan, links, sparse_max, std::move(now)), cache(plan, fetcher) {}
     link_fetcher fetcher;
     process_cache cache;
   };

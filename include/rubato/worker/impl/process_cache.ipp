@@ -126,7 +126,7 @@ void cached_part::forget(std::size_t reader) {
 
 void cached_part::request(std::unique_lock<std::mutex>& guard, std::size_t reader,
                           read_header const& read, read_slot& slot) {
-  auto const by = std::make_shared<pending>(pending{reader, read, &slot, 1, {}});
+  auto const by = std::make_shared<pending>(pending{reader, read, &slot, 1});
   slot.arrived = slot.admitted = {};
   slot.shared = slot.by_process = true;
   slot.fetched = {};
@@ -330,7 +330,7 @@ void cached_part::answered(fetch& f, refusal why) {
   for (waiter& w : self->waiting) {
     if (why != refusal::none)
       cache_.inquiries_[w.by->reader]->refused.store(why, std::memory_order_relaxed);
-    w.by->held = std::max(w.by->held, self->slot.admitted - self->slot.arrived);
+    note_held(*w.by->slot, self->slot);
     if (failure) {
       fail(w, failure);
       continue;
@@ -342,6 +342,13 @@ void cached_part::answered(fetch& f, refusal why) {
       fail(w, std::current_exception());
     }
   }
+}
+
+/// Of what a read waits for, the answer that was held for the longest says when.
+void cached_part::note_held(read_slot& to, read_slot const& answer) {
+  if (answer.admitted - answer.arrived <= to.admitted - to.arrived) return;
+  to.arrived = answer.arrived;
+  to.admitted = answer.admitted;
 }
 
 void cached_part::failed(fetch& f, std::exception_ptr const& why) {
@@ -413,7 +420,6 @@ void cached_part::finish(pending& by) {
       slot.stamp.version = std::max(slot.stamp.version, s.version);
     }
   }
-  slot.admitted = slot.arrived + by.held;
   table_blueprint const& table = cache_.plan_.table(table_);
   if (coding const& answers = slot.asked == selection::rows ? table.answers_by_key() : table.answers())
     slot.coded = coded_answer(slot, answers);

@@ -406,7 +406,7 @@ void reader::collect(std::size_t table, std::span<server_id const> from, time_po
                      duration send_before) {
   wait_for_answers(before);
   for (server_id const server : from) acknowledge(server, slot(table, server).stamp.included);
-  end_exchange(before, take_answers(table, from), send_before);
+  end_exchange(before, take_answers(table, from, before), send_before);
 }
 
 /// The same for several tables. What they say of own commits is for when all have been accepted: one may lack a commit
@@ -415,18 +415,20 @@ void reader::collect(std::span<share const> shares, time_point before, duration 
   wait_for_answers(before);
   duration held{};
   for (share const& p : shares)
-    if (p.asked != selection::nothing) held = std::max(held, take_answers(p.table, p.from));
+    if (p.asked != selection::nothing) held = std::max(held, take_answers(p.table, p.from, before));
   end_exchange(before, held, send_before);
 }
 
-/// Returns how long the protocol did not let one go on.
-duration reader::take_answers(std::size_t table, std::span<server_id const> from) {
+/// Returns for how long since then the protocol did not let one go on. What has been asked for ahead of time may have
+/// been let in before.
+duration reader::take_answers(std::size_t table, std::span<server_id const> from, time_point since) {
   duration held{};
   for (server_id const server : from) {
     read_slot& answer = slot(table, server);
     know(answer.stamp.server_clock);
     version_ = std::max(version_, answer.stamp.version);
-    held = std::max(held, answer.admitted - answer.arrived);
+    time_point const waits_from = std::max(answer.arrived, since);
+    held = std::max(held, std::max(answer.admitted, waits_from) - waits_from);
     ++(answer.by_process ? metrics_.process_hits : metrics_.requests);
     read_traffic const moved = answer.traffic();
     metrics_.bytes_sent += moved.sent;
