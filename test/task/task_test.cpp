@@ -311,6 +311,15 @@ TEST_CASE("engine: after a task that was refused the next one begins at its own 
   CHECK(r.elapsed() > 0ns);
 }
 
+TEST_CASE("engine: a stage that lasts for all of virtual time has an end, and others may follow") {
+  rb::engine engine{rb::simulated{.workers = 2}};
+  rb::task endless{counts{.rows = 1}};
+  endless.repeat(2, endless.stage({.workers = 2}, [](auto& w) { w.step(1e300); }));
+  auto const r = engine.submit(endless).wait();
+  REQUIRE(r.stages.size() == 2);
+  for (auto const& s : r.stages) CHECK(s.ended == rb::time_point::max());
+}
+
 TEST_CASE("task: a search goes on over the runs of a stage that are shorter than it") {
   rb::engine engine{rb::simulated{.workers = 8, .scenario = {.speed = {.work_cost = 1us}}}};
   rb::task t{counts{.rows = 1}};

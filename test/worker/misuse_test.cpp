@@ -144,13 +144,15 @@ TEST_CASE("misuse: less staleness is refused where clocks do not say who is let 
   }
 }
 
-TEST_CASE("misuse: negative work, or work that is no number, is refused") {
+TEST_CASE("misuse: negative work, or work that is no finite number, is refused") {
   auto cluster = make_cluster();
   auto const report = cluster.run([](auto& worker) {
     auto const said = refused(rb::errc::bad_option, [&] { worker.step(-1.0); });
     CHECK_THAT(said, Contains("step") && Contains("worker 0") && Contains("0 or more"));
     refused(rb::errc::bad_option,
             [&] { worker.step(std::numeric_limits<double>::quiet_NaN()); });
+    CHECK_THAT(refused(rb::errc::bad_option, [&] { worker.step(std::numeric_limits<double>::infinity()); }),
+               Contains("work is inf, expected a finite number"));
     worker.step(0.0);
   });
   CHECK(report.workers[0].steps == 1);

@@ -94,7 +94,7 @@ class worker_core {
   // ---- clock
 
   /// Ends a local step that took `work` units (examples, usually), and commits if the pace says so.
-  /// Returns whether it did. @throws usage_error for work below 0
+  /// Returns whether it did. @throws usage_error for work below 0, or not finite
   bool step(double work = 1.0);
   /// Reports what this worker's training came to, a mini-batch's mean loss for example, to a pace
   /// that goes by the loss. Nothing happens where no pace asks, or where the run evaluates the loss

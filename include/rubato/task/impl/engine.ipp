@@ -219,7 +219,7 @@ class engine_in_turns final : public engine_core {
     }
     time_point next = scheduler_.next_time();
     if (!ends_.empty()) next = std::min(next, ends_.begin()->first);
-    if (next == time_point::max()) return;  // a task has failed before its first stage
+    if (next == time_point::max() && ends_.empty()) return;  // a task has failed before its first stage
     now_ = std::max(now_, next);
     while (!ends_.empty() && ends_.begin()->first <= now_) {
       ending const e = std::move(ends_.begin()->second);

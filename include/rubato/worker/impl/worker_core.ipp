@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <thread>
@@ -138,9 +139,9 @@ bool worker_core::step(double work) {
   s.check_thread();
   s.check_live();
   s.idle_work = 0;
-  if (!(work >= 0))
+  if (!(work >= 0) || !std::isfinite(work))
     throw usage_error(errc::bad_option, "step: worker " + std::to_string(s.rank) + ": work is " +
-                                            std::to_string(work) + ", expected 0 or more units");
+                                            std::to_string(work) + ", expected a finite number of units, 0 or more");
   s.link.charge(work);
   s.pace.step();
   ++s.metrics.steps;
