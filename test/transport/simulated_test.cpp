@@ -211,7 +211,9 @@ TEST_CASE("simulated: who wants to know hears of every event") {
 
 TEST_CASE("simulated: times that are added up to more than there is end at never") {
   constexpr auto never = rb::duration::max();
-  auto const elapsed = [](rb::sim::scenario const& s) { return asp_run({.workers = 2, .scenario = s}, 2, 1.0).elapsed; };
+  auto const elapsed = [](rb::sim::scenario const& s) {
+    return asp_run({.workers = 2, .scenario = s}, 2, 1.0).elapsed;
+  };
   CHECK(elapsed({.server_delay = {never}}) == never);
   CHECK(elapsed({.network = {.worker_link = {.latency = never}}, .joins = {{0ms}}}) == never);
   CHECK(elapsed({.crashes = {{.worker = rb::worker_id{0}, .at = 0ms}}, .detection_delay = never}) == 402us);

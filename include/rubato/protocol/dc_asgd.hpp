@@ -47,7 +47,8 @@ using compensate = compensation<false>;          ///< DC-ASGD-c
 using compensate_adaptive = compensation<true>;  ///< DC-ASGD-a
 
 /// Delay-compensated ASGD: nobody waits, and servers correct each update by a cheap guess of how the gradient has
-/// changed meanwhile. With λ = 0 its steps are `asp`'s, bit for bit. DC-ASGD-a is `with(dc_asgd{}, compensate_adaptive{})`.
+/// changed meanwhile. With λ = 0 its steps are `asp`'s, bit for bit. DC-ASGD-a is
+/// `with(dc_asgd{}, compensate_adaptive{})`.
 /// Source: Zheng, Meng, Wang, Chen, Yu, Ma, Liu, "Asynchronous Stochastic Gradient Descent with Delay Compensation",
 /// ICML 2017.
 struct dc_asgd {

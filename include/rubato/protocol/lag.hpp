@@ -14,8 +14,8 @@ namespace rubato {
 
 /// Lazily aggregated gradients, by the workers' own rule (LAG-WK): a worker whose gradient has hardly changed sends
 /// nothing, and servers step with the last ones they have, `v ← v + Σ differences`, `w ← w + v/M`. For gradients of
-/// all of a worker's data at one learning rate, one to a clock, all rows read at each; those of mini-batches differ, and
-/// are sent.
+/// all of a worker's data at one learning rate, one to a clock, all rows read at each; those of mini-batches differ,
+/// and are sent.
 ///
 /// Guarantee: v is the sum of what the workers have sent last; with a trigger of 0 it is BSP, up to rounding, but that
 /// a worker whose body ends counts once more, with nothing. A lost worker's last gradient stays, and so do all of a

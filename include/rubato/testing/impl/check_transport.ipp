@@ -153,8 +153,8 @@ class transport_checker {
   void check_several_tables() {
     using counts = dense<std::int64_t, sum>;
     constexpr std::array<std::int64_t, 3> steps{1, 100, 10'000};
-    cluster<opened_transport, rules, counts, counts, counts> c(open_, rules(bsp{}), counts{.rows = 2}, counts{.rows = 2},
-                                                               counts{.rows = 2});
+    counts const two{.rows = 2};
+    cluster<opened_transport, rules, counts, counts, counts> c(open_, rules(bsp{}), two, two, two);
     std::atomic<std::int64_t> wrong = 0;
     c.run([&](auto& w) {
       std::array<std::vector<std::int64_t>, 3> seen;
