@@ -92,5 +92,11 @@ inline void write_key(identity const& of, std::string const& path) {
     return PEM_write_PrivateKey(f, of.key.get(), nullptr, nullptr, 0, nullptr, nullptr);
   });
 }
+inline void write_encrypted_key(identity const& of, std::string pass_phrase, std::string const& path) {
+  certificates::write_file(path, [&](std::FILE* f) {
+    return PEM_write_PKCS8PrivateKey(f, of.key.get(), EVP_aes_256_cbc(), pass_phrase.data(),
+                                     static_cast<int>(pass_phrase.size()), nullptr, nullptr);
+  });
+}
 
 }  // namespace rubato::test

@@ -34,6 +34,9 @@ class tls_folder {
     add("misnamed", make_identity(authority_, "worker.test", 30, ",URI:rubato:wroker"));
     add("expired", make_identity(authority_, "expired.test", -1));
     add("foreign", make_identity(stranger_, "foreign.test"));
+    identity const encrypted = make_identity(authority_, "encrypted.test");
+    write_certificate(encrypted, folder_.file("encrypted-certificate.pem"));
+    write_encrypted_key(encrypted, "secret", folder_.file("encrypted-key.pem"));
   }
   [[nodiscard]] net::security keys(std::string const& name,
                                    std::string const& authority = "authority") const {
@@ -548,6 +551,12 @@ TEST_CASE("bytes that are no TLS close a connection that was", "[net][tls]") {
 TEST_CASE("files that cannot be used for TLS are named", "[net][tls]") {
   pair_of_ends ends;
   auto keys = files().keys("server");
+  SECTION("a key for which somebody would have to be asked") {
+    ends.listening = files().keys("encrypted");
+    CHECK_THROWS_WITH(ends.listen(), Contains("the key of TLS, '") &&
+                                         Contains("encrypted-key.pem', cannot be used: it is encrypted, expected one "
+                                                  "without a pass phrase"));
+  }
   SECTION("no such certificate") {
     keys.tls->certificate = "/no/such/file";
     ends.listening = keys;

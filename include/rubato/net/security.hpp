@@ -10,7 +10,7 @@ namespace rubato::net {
 /// holder is in a run, see `certified_places`; otherwise that is anything.
 struct tls_files {
   std::string certificate;  ///< of this process
-  std::string key;  ///< of that certificate
+  std::string key;  ///< of that certificate, without a pass phrase
   std::string authority;  ///< who must have signed the other end's
 };
 

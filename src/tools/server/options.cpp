@@ -58,7 +58,7 @@ void add_place(CLI::App& app, options& o, texts& t) {
                "allow listening on addresses of other machines' networks, with a token or TLS");
   app.add_option("--token-file", t.token_file, "file with the secret that all processes share");
   app.add_option("--tls-certificate", t.tls.certificate, "this process's certificate (PEM)");
-  app.add_option("--tls-key", t.tls.key, "its key (PEM)");
+  app.add_option("--tls-key", t.tls.key, "its key (PEM), without a pass phrase");
   app.add_option("--tls-authority", t.tls.authority, "who must have signed the others' (PEM)");
   app.add_option("--on-loss", t.on_loss,
                  "of the coordinator: end the run when a worker is lost, or go-on without it [end]")

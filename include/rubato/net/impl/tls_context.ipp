@@ -33,6 +33,25 @@ void require(bool fine, char const* what, std::string const& file) {
       fmt::format("the {} of TLS, '{}', cannot be used: {}", what, file, last_reason()));
 }
 
+// Without it, OpenSSL asks on the terminal, and a process that waits there hears of no signal.
+int no_pass_phrase(char*, int, int, void* asked) {
+  if (asked != nullptr) *static_cast<bool*>(asked) = true;
+  return -1;
+}
+
+void use_key(SSL_CTX* c, std::string const& file) {
+  bool asked = false;
+  SSL_CTX_set_default_passwd_cb_userdata(c, &asked);
+  bool const fine = SSL_CTX_use_PrivateKey_file(c, file.c_str(), SSL_FILETYPE_PEM) == 1;
+  SSL_CTX_set_default_passwd_cb_userdata(c, nullptr);
+  if (asked) {
+    ERR_clear_error();
+    throw option_error(
+        fmt::format("the key of TLS, '{}', cannot be used: it is encrypted, expected one without a pass phrase", file));
+  }
+  require(fine && SSL_CTX_check_private_key(c) == 1, "key", file);
+}
+
 bool is_about_a_certificate(int alert) {
   return (alert >= SSL_AD_BAD_CERTIFICATE && alert <= SSL_AD_CERTIFICATE_UNKNOWN) ||
          alert == SSL_AD_UNKNOWN_CA || alert == SSL_AD_ACCESS_DENIED ||
@@ -72,12 +91,11 @@ tls_context::tls_context(tls_files const& files) {
   SSL_CTX_set_num_tickets(c, 0);
   SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_default_passwd_cb(c, no_pass_phrase);
   require(SSL_CTX_use_certificate_chain_file(c, files.certificate.c_str()) == 1, "certificate",
           files.certificate);
   require_places(c, files.certificate);
-  require(SSL_CTX_use_PrivateKey_file(c, files.key.c_str(), SSL_FILETYPE_PEM) == 1, "key",
-          files.key);
-  require(SSL_CTX_check_private_key(c) == 1, "key", files.key);
+  use_key(c, files.key);
   require(SSL_CTX_load_verify_locations(c, files.authority.c_str(), nullptr) == 1, "authority",
           files.authority);
 }
