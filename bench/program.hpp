@@ -8,6 +8,7 @@
 #include <new>
 
 #include "rubato/core/error.hpp"
+#include "src/tools/empty_values.hpp"
 #include "src/tools/standard_output.hpp"
 #include "src/tools/whole_numbers.hpp"
 
@@ -28,6 +29,7 @@ Exit code:
 /// Returns the exit code.
 inline int parse_and_run(CLI::App& program, int argc, char** argv) {
   try {
+    tools::refuse_empty_values(program);
     tools::check_whole_numbers(program);
     program.parse(argc, argv);
     return 0;

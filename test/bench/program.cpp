@@ -207,6 +207,11 @@ TEST_CASE("results reach whom they can where others cannot be written to") {
 TEST_CASE("options that cannot be meant end with 2, and what fails later with 1") {
   CHECK(run("compare --no-such-option").status == 2);
   CHECK(run("reproduce no-such-figure").status == 2);
+  for (std::string const option : {"--data", "--json", "--report"}) {
+    outcome const o = run("compare " + option + " ''");
+    CHECK(o.status == 2);
+    CHECK_THAT(o.output, StartsWith(option + ": is empty, expected a value"));
+  }
   CHECK(run("compare --data /no/such/file").status == 1);
 }
 

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 
 #include "rubato/core/error.hpp"
 #include "rubato/version.hpp"
+#include "src/tools/empty_values.hpp"
 #include "src/tools/server/host.hpp"
 #include "src/tools/whole_numbers.hpp"
 
@@ -159,6 +161,38 @@ staleness staleness_from(std::string const& text) {
   return clocks;
 }
 
+/// The environment may name the files that options do not.
+void complete(net::tls_files& files) {
+  struct {
+    std::string& file;
+    char const* option;
+    char const* variable;
+  } const all[] = {{files.certificate, "--tls-certificate", "RUBATO_TLS_CERTIFICATE"},
+                   {files.key, "--tls-key", "RUBATO_TLS_KEY"},
+                   {files.authority, "--tls-authority", "RUBATO_TLS_AUTHORITY"}};
+  for (auto const& one : all) {
+    char const* const named = std::getenv(one.variable);
+    if (one.file.empty() && named != nullptr) one.file = named;
+    if (one.file.empty())
+      throw option_error(
+          fmt::format("{} ({}) is not set, expected a file: TLS needs all three", one.option, one.variable));
+  }
+}
+
+/// What launchers say. Files of TLS are left out where options name some: only with the others do they make sense.
+net::deployment place_in_environment(texts& t) {
+  bool const has_tls = !t.tls.certificate.empty() || !t.tls.key.empty() || !t.tls.authority.empty();
+  if (has_tls) complete(t.tls);
+  net::deployment place = net::deployment::from_environment([&](std::string_view name) -> std::optional<std::string> {
+    if (has_tls && name.starts_with("RUBATO_TLS_")) return std::nullopt;
+    char const* const value = std::getenv(std::string(name).c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+  if (has_tls) place.keys.tls = t.tls;
+  if (place.as == net::role::worker) place.as = net::role::server;  // nobody said
+  return place;
+}
+
 void interpret(options& o, texts const& t) {
   if (!t.role.empty())
     o.place.as = t.role == "coordinator" ? net::role::coordinator : net::role::server;
@@ -170,8 +204,6 @@ void interpret(options& o, texts const& t) {
   if (!t.on_loss.empty())
     o.place.when_lost = t.on_loss == "end" ? net::on_loss::end : net::on_loss::go_on;
   if (!t.staleness.empty()) o.staleness = staleness_from(t.staleness);
-  if (!t.tls.certificate.empty() || !t.tls.key.empty() || !t.tls.authority.empty())
-    o.place.keys.tls = t.tls;
   if (t.silence != 0) o.place.silence = milliseconds_of("--silence", t.silence);
   if (t.reconnect) o.place.reconnect = milliseconds_of("--reconnect", *t.reconnect);
   if (t.patience != 0) o.place.patience = milliseconds_of("--patience", t.patience);
@@ -276,8 +308,6 @@ void refuse_options_of_servers(CLI::App const& app) {
 
 std::optional<options> parse(int argc, char const* const* argv, int& exit_code) {
   options o;
-  o.place = net::deployment::from_environment();
-  if (o.place.as == net::role::worker) o.place.as = net::role::server;  // nobody said
   texts t;
   CLI::App app{
       "Hosts tables over TCP for workers that only link the client, or coordinates a run.\n"
@@ -300,9 +330,12 @@ std::optional<options> parse(int argc, char const* const* argv, int& exit_code) 
                  "and /readyz");
   app.add_option("--log-format", t.log_format, "of the log: text, keyvalue or json [text]");
   app.add_flag("--verbose", o.verbose, "log connections and membership");
+  tools::refuse_empty_values(app);
   tools::check_whole_numbers(app);
   try {
     app.parse(argc, argv);
+    o.place = place_in_environment(t);
+    app.parse(argc, argv);  // once more, for what wins over the environment
   } catch (CLI::ParseError const& e) {
     exit_code = app.exit(e);
     if (exit_code != 0) exit_code = 2;
