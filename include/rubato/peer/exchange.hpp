@@ -22,6 +22,7 @@ namespace rubato {
 struct one_peer_exponential {
   [[nodiscard]] std::vector<worker_id> out(graph const& g, worker_id i, iteration_index k) const;
   [[nodiscard]] std::vector<worker_id> in(graph const& g, worker_id j, iteration_index k) const;
+  /// As far away as a power of two, in either direction.
   [[nodiscard]] std::vector<worker_id> partners(graph const& g, worker_id i) const;
   [[nodiscard]] std::string text() const { return "one-peer exponential"; }
 };
@@ -30,6 +31,7 @@ struct one_peer_exponential {
 struct every_neighbor {
   [[nodiscard]] std::vector<worker_id> out(graph const& g, worker_id i, iteration_index k) const;
   [[nodiscard]] std::vector<worker_id> in(graph const& g, worker_id j, iteration_index k) const;
+  /// The neighbors, whatever the direction.
   [[nodiscard]] std::vector<worker_id> partners(graph const& g, worker_id i) const;
   [[nodiscard]] std::string text() const { return "every neighbor"; }
 };
@@ -43,6 +45,7 @@ struct random_partner {
   void check() const;
   [[nodiscard]] std::vector<worker_id> out(graph const& g, worker_id i, iteration_index k) const;
   [[nodiscard]] std::vector<worker_id> in(graph const& g, worker_id j, iteration_index k) const;
+  /// The neighbors, whatever the direction.
   [[nodiscard]] std::vector<worker_id> partners(graph const& g, worker_id i) const {
     return every_neighbor().partners(g, i);
   }

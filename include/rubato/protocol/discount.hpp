@@ -19,7 +19,7 @@ struct discount {
   double offset = 0;      ///< added to the age
   bool averaged = false;  ///< 1/K more, of a round of K
 
-  static constexpr bool by_age = true;
+  static constexpr bool by_age = true;  ///< so that nobody reads for another
 
   [[nodiscard]] double weight(commit_info const& c) const noexcept {
     double const worth = std::pow(std::max(1.0, static_cast<double>(c.age) + offset), -power);

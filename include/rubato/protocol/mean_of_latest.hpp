@@ -13,7 +13,7 @@ namespace rubato {
 /// with M as `average` has it.
 struct mean_of_latest {
   static constexpr std::size_t slots = 1;
-  static constexpr bool keeps_sum = true;
+  static constexpr bool keeps_sum = true;  ///< so that differences add up
 
   [[nodiscard]] constexpr double weight(commit_info const&) const noexcept { return 1.0; }
   template <std::floating_point T>

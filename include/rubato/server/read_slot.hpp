@@ -40,8 +40,8 @@ struct read_slot {
   read_stamp stamp{};
   // By the asker's clock. Where a server tells only how long it took to let the request go on, as if it had been there
   // as soon as it was sent.
-  time_point arrived{};     ///< when the request was at the server
-  time_point admitted{};    ///< when the protocol let it go on
+  time_point arrived{};     ///< when the request was at the server; max() while it is known to be on its way
+  time_point admitted{};    ///< when the protocol let it go on; min() while it is known not to have
   std::uint64_t coded = 0;  ///< what the values take on a wire, where a codec writes them; 0: as they lie
   table_state state{};      ///< for `selection::all`
   /// For `selection::all` of a bounded table: where the elements go instead, in the server's order, if

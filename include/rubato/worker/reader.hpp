@@ -147,7 +147,9 @@ class reader {
   void fetch_cut(staleness s, bool pull);
   void fetch(std::size_t table, std::span<server_id const> from, staleness s);
   void request(std::size_t table, std::span<server_id const> from, staleness s, bool renews = false);
-  void wait_for_answers(time_point before);
+  template <class Held>
+  void wait_for_answers(time_point before, Held held_until);
+  [[nodiscard]] duration held_up(std::size_t table, std::span<server_id const> from, time_point since, time_point now);
   void collect(std::size_t table, std::span<server_id const> from, time_point before, duration send_before);
   void collect(std::span<share const> shares, time_point before, duration send_before);
   [[nodiscard]] duration take_answers(std::size_t table, std::span<server_id const> from, time_point since);

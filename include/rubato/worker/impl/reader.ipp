@@ -8,6 +8,14 @@
 
 namespace rubato::detail {
 
+/// For how long a question that has no answer yet has been held up by the protocol, of the time since then, as far as
+/// it is known at this end.
+inline duration held_up(time_point arrived, time_point admitted, time_point since, time_point now) noexcept {
+  if (arrived == time_point::max()) return {};
+  time_point const from = std::max(arrived, since);
+  return std::max(admitted == time_point::min() ? now : admitted, from) - from;
+}
+
 reader::reader(endpoint& link, blueprint const& plan, std::size_t protocol, sender self,
                server_id nearest, argument_check const& check, pacer& pace, worker_metrics& metrics)
     : link_(link),
@@ -352,7 +360,9 @@ void reader::fetch_cut(staleness s, bool pull) {
   header_.clock = clock_;
   header_.bound = s;
   link_.request_cut(header_, cut_);
-  wait_for_answers(before);
+  wait_for_answers(before, [this, before](time_point now) {
+    return detail::held_up(cut_.arrived, cut_.admitted, before, now);
+  });
   know(cut_.cut->c_min());
   for (server_id const server : servers_) acknowledge(server, cut_.cut->of(header_.from.worker));
   metrics_.bytes_received += cut_.cut->bytes();
@@ -390,21 +400,33 @@ void reader::request(std::size_t table, std::span<server_id const> from, stalene
   }
 }
 
-/// If none come, since the run is stopped or a read refused, all of the time since `before` was waiting.
-void reader::wait_for_answers(time_point before) {
+/// If none come, since the run is stopped, a read refused or this worker lost, the time since `before` is counted here.
+/// @param held_until for how long the protocol has held the questions up by then, as far as it is known
+template <class Held>
+void reader::wait_for_answers(time_point before, Held held_until) {
   try {
     link_.wait();
   } catch (...) {
-    metrics_.wait += std::max(duration::zero(), link_.now() - before);
+    count_time(before, held_until(link_.now()));
     throw;
   }
+}
+
+/// The greatest of them.
+duration reader::held_up(std::size_t table, std::span<server_id const> from, time_point since, time_point now) {
+  duration held{};
+  for (server_id const server : from) {
+    read_slot const& asked = slot(table, server);
+    held = std::max(held, detail::held_up(asked.arrived, asked.admitted, since, now));
+  }
+  return held;
 }
 
 /// Waits for the answers. The time since `before` is counted, and all that was sent since
 /// `send_before`.
 void reader::collect(std::size_t table, std::span<server_id const> from, time_point before,
                      duration send_before) {
-  wait_for_answers(before);
+  wait_for_answers(before, [&](time_point now) { return held_up(table, from, before, now); });
   for (server_id const server : from) acknowledge(server, slot(table, server).stamp.included);
   end_exchange(before, take_answers(table, from, before), send_before);
 }
@@ -412,8 +434,12 @@ void reader::collect(std::size_t table, std::span<server_id const> from, time_po
 /// The same for several tables. What they say of own commits is for when all have been accepted: one may lack a commit
 /// that another one includes.
 void reader::collect(std::span<share const> shares, time_point before, duration send_before) {
-  wait_for_answers(before);
   duration held{};
+  wait_for_answers(before, [&](time_point now) {
+    for (share const& p : shares)
+      if (p.asked != selection::nothing) held = std::max(held, held_up(p.table, p.from, before, now));
+    return held;
+  });
   for (share const& p : shares)
     if (p.asked != selection::nothing) held = std::max(held, take_answers(p.table, p.from, before));
   end_exchange(before, held, send_before);

@@ -56,7 +56,8 @@ void fiber_endpoint::request(server_id to, std::size_t table, read_header const&
   read_ = read;
   std::uint32_t const number = add_question({&slot, to, static_cast<std::uint32_t>(table)});
   ++outstanding_;
-  slot.arrived = slot.admitted = now();
+  slot.arrived = time_point::max();  // still on its way
+  slot.admitted = time_point::min();
   sim::transit const t = run_.network_.send(station(), to, slot.request_bytes(), now(), link_draws_);
   run_.queue_.push_in_turn(t.delivered, {worker_fibers::event::request, self_.value(), to.value(),
                                  number});
@@ -98,7 +99,8 @@ void fiber_endpoint::request_cut(read_header const& read, cut_slot& slot) {
   read_ = read;
   cut_ = &slot;
   ++outstanding_;
-  slot.arrived = slot.admitted = now();
+  slot.arrived = time_point::max();  // still on its way
+  slot.admitted = time_point::min();
   run_.queue_.push(now() + run_.control_latency(),
                    {worker_fibers::event::ask_cut, self_.value(), 0, 0});
 }
