@@ -312,7 +312,7 @@ TEST_CASE("a gzip file whose later member was changed is reported", "[data]") {
 }
 
 TEST_CASE("zeros may follow the end of a gzip file, and nothing behind them", "[data]") {
-  std::size_t const zeros = GENERATE(1, 511, 300'000);
+  std::size_t const zeros = GENERATE(1U, 511U, 300'000U);
   std::string const padded = gzipped("1 1:1 2:2\n-1 3:4\n") + std::string(zeros, '\0');
   scratch_file const file(padded);
   CHECK(rd::read_libsvm(file.path()).size() == 2);
