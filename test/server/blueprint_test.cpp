@@ -173,9 +173,10 @@ TEST_CASE("blueprint: it says whether reads are synchronized, and whether the pa
   CHECK(blueprint_of(rb::adsp{}, 1, good).conducted());
 }
 
-TEST_CASE("blueprint: threads of a process do not share reads where updates count by when their worker has read") {
+TEST_CASE("blueprint: threads of a process do not share reads where it matters who has read, or when") {
   dense_doubles const good{.rows = 4};
   CHECK(blueprint_of(rb::ssp{}, 1, good).shares_reads());
+  CHECK_FALSE(blueprint_of(rb::easgd{}, 1, good).shares_reads());  // each worker has a copy of its own
   CHECK_FALSE(blueprint_of(rb::staleness_aware{}, 1, good).shares_reads());
   CHECK_FALSE(blueprint_of(rb::ssp{}, 1, good, rb::dense<double, rb::discount>{.rows = 4}).shares_reads());
 }
