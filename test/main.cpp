@@ -2,7 +2,7 @@
 // main() of every test program: Catch2's, plus
 //   --seed, --seeds, --faults  see seeds.hpp
 //   --from PATH                only the test cases of a folder or file under test/; under a sanitizer without those
-//                              tagged [numeric]
+//                              tagged [numeric], under the thread sanitizer without [unthreaded] as well
 // plus a line of totals for cmake/run_tests, appended to the file that RUBATO_TEST_TALLY names.
 #define CATCH_CONFIG_RUNNER
 #ifdef RUBATO_TEST_SANITIZED  // the sanitizer tells more of a crash than Catch2 does
@@ -35,21 +35,26 @@ Catch::TestCaseInfo const& info(Catch::TestCaseHandle const& test) {
 Catch::TestCaseInfo const& info(Catch::TestCase const& test) { return test; }
 #endif
 
-// Whether it is about the numbers that very many steps end at: under a sanitizer they take minutes, and others run
-// the same code.
-bool is_too_long(Catch::TestCaseInfo const& test) {
-#ifdef RUBATO_TEST_SANITIZED
-  return std::ranges::any_of(test.tags, [](auto const& tag) {
+[[maybe_unused]] bool is_tagged(Catch::TestCaseInfo const& test, std::string const& name) {
+  return std::ranges::any_of(test.tags, [&](auto const& tag) {
 #if CATCH_VERSION_MAJOR >= 3
-    return tag.original == "numeric";
+    return tag.original == name;
 #else
-    return tag == "numeric";
+    return tag == name;
 #endif
   });
-#else
-  (void)test;
-  return false;
+}
+
+// Whether it is about the numbers that very many steps end at: under a sanitizer they take minutes, and others run
+// the same code; or has one thread, of which the thread sanitizer has nothing to say.
+bool is_left_out([[maybe_unused]] Catch::TestCaseInfo const& test) {
+#ifdef RUBATO_TEST_SANITIZED
+  if (is_tagged(test, "numeric")) return true;
 #endif
+#ifdef RUBATO_TEST_THREAD_SANITIZED
+  if (is_tagged(test, "unthreaded")) return true;
+#endif
+  return false;
 }
 
 // A compiler may be given some sources with an absolute path and some with a relative one.
@@ -74,7 +79,7 @@ selection tests_from(std::string const& path, Catch::Session& session) {
     bool const inside = file == path || file.rfind(path + '/', 0) == 0;
     if (!inside) continue;
     all.is_empty = false;
-    if (info(test).isHidden() || is_too_long(info(test))) continue;
+    if (info(test).isHidden() || is_left_out(info(test))) continue;
     names += names.empty() ? "\"" : ",\"";
     for (char const letter : info(test).name) {
       if (letter == '\\' || letter == '"' || letter == ',' || letter == '[') names += '\\';

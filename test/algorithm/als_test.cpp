@@ -128,7 +128,7 @@ TEST_CASE("als: the same, bit for bit, with any number of workers, blocks, proto
 }
 
 TEST_CASE("als: every sweep makes the objective less, and a matrix of low rank without noise is found",
-          "[algorithm]") {
+          "[algorithm][unthreaded]") {
   auto const all = some_ratings(0);
   double before = 1e300;
   for (std::int64_t sweeps = 1; sweeps <= 8; ++sweeps) {
@@ -150,7 +150,7 @@ TEST_CASE("als: who has rated nothing, and what nobody has rated, stays zero; wo
   CHECK(f.items[0] != 0);
 }
 
-TEST_CASE("als: where lambda is lost beside the factors it finds the shortest that fit", "[algorithm]") {
+TEST_CASE("als: where lambda is lost beside the factors it finds the shortest that fit", "[algorithm][unthreaded]") {
   // One user, one item: of all x with x y = 3 it is y 3 / (y y), and then the other way round.
   rd::ratings const one(1, 1, {{.user = 0, .item = 0, .value = 3}});
   for (double const l2 : {1e-9, 1e-17, 1e-300}) {

@@ -301,7 +301,7 @@ TEST_CASE("lasso: asynchronous workers converge with a damping that is given, an
   check_residual(rows, got);
 }
 
-TEST_CASE("lasso: a round begins with the residual computed anew, from any w", "[algorithm]") {
+TEST_CASE("lasso: a round begins with the residual computed anew, from any w", "[algorithm][unthreaded]") {
   auto const rows = lasso_rows();
   doubles init(rows.features());
   for (std::size_t j = 0; j < init.size(); ++j) init[j] = 0.1 * static_cast<double>(j) - 2;

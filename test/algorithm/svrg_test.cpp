@@ -212,7 +212,7 @@ TEST_CASE("svrg: it comes near the optimum at a rate that does not fall, where S
   }
 }
 
-TEST_CASE("svrg: it trains a support vector machine") {
+TEST_CASE("svrg: it trains a support vector machine", "[unthreaded]") {
   auto const rows = rt::sparse_rows();
   rt::svm const model{.l2 = 0.05};
   auto const at = [&](std::vector<double> const& w) {

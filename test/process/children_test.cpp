@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "process/children.hpp"
+#include "seeds.hpp"
 
 using namespace rubato;
 
@@ -34,7 +35,7 @@ TEST_CASE("children: programs start while other threads take memory", "[process]
   std::filesystem::path deep = folder.path();
   for (int i = 0; i < 70; ++i) deep /= std::string(20, 'x');
   std::filesystem::create_directories(deep);
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < (test::sanitized() ? 30 : 100); ++i) {
     test::child one(deep / std::to_string(i), {"/bin/sh", "-c", "exit 7"}, {});
     INFO(one.state());
     REQUIRE(test::comes_true([&] { return one.has_ended(); }));

@@ -118,7 +118,8 @@ TEST_CASE("peers over TCP come to what they come to in one process, each of them
 TEST_CASE("peers over Unix-domain sockets, whose connections are cut again and again, lose nothing",
           "[process][peers]") {
   test::scratch const folder;
-  check_peers(over_unix_sockets(peers_plan("hop", {"--cuts", "yes"}), folder.path()), 200'000, 40);
+  check_peers(over_unix_sockets(peers_plan("hop", {"--cuts", "yes"}), folder.path()), 200'000,
+              test::sanitized() ? 15 : 40);
 }
 
 TEST_CASE("peers prove to each other who they are, by a token and certificates for their places", "[process][peers]") {

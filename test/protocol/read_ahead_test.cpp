@@ -24,6 +24,8 @@
 #include <rubato/storage/multi_version.hpp>
 #include <rubato/testing/conformance.hpp>
 
+#include "seeds.hpp"
+
 using namespace rubato;
 using Catch::Matchers::Contains;
 
@@ -73,6 +75,7 @@ TEST_CASE("copies are not renewed where each read asks for itself: refused with 
 }
 
 TEST_CASE("a protocol that renews copies conforms, and a policy of the user's, too") {
-  CHECK(testing::check_protocol(essp{.staleness = 2}).empty());
-  CHECK(testing::check_protocol(with(ssp{.staleness = 4}, behind{})).empty());
+  testing::search const how{.schedules = test::seed_count(200)};
+  CHECK(testing::check_protocol(essp{.staleness = 2}, how).empty());
+  CHECK(testing::check_protocol(with(ssp{.staleness = 4}, behind{}), how).empty());
 }

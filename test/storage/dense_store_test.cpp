@@ -16,6 +16,7 @@
 #include <rubato/core/random.hpp>
 #include <rubato/storage/concepts.hpp>
 
+#include "seeds.hpp"
 #include "storage/updates.hpp"
 
 using namespace rubato;
@@ -149,7 +150,7 @@ void check_folds_like_a_loop(std::uint64_t rows, std::size_t width, int parts = 
 }  // namespace
 
 TEMPLATE_TEST_CASE("dense_store: folding equals a sequential loop bit for bit, in the order given",
-                   "", float, double, std::int64_t) {
+                   "[unthreaded]", float, double, std::int64_t) {
   constexpr std::size_t n = chunk<TestType>;
   for (std::uint64_t const rows : {std::size_t{1}, std::size_t{2}, n - 1, n, n + 1, 2 * n + 3})
     check_folds_like_a_loop<TestType>(rows, 1);
@@ -158,7 +159,8 @@ TEMPLATE_TEST_CASE("dense_store: folding equals a sequential loop bit for bit, i
   check_folds_like_a_loop<TestType>(n / 3 + 1, 3);
 }
 
-TEST_CASE("dense_store: folding equals a sequential loop bit for bit, where neighbors share locks") {
+TEST_CASE("dense_store: folding equals a sequential loop bit for bit, where neighbors share locks",
+          "[unthreaded]") {
   constexpr std::size_t n = chunk<float>;
   constexpr int parts = 4;  // two are whole and two are keyed
   // Few, as many as a whole update locks at once, and more.
@@ -272,7 +274,7 @@ TEST_CASE("dense_store: concurrent folds of the same and of distinct chunks lose
 }
 
 TEST_CASE("dense_store: a reader may let go of a chunk while a fold looks whether there is one") {
-  constexpr int folds = 400'000;
+  int const folds = test::sanitized() ? 40'000 : 400'000;
   dense_store<std::int64_t> store({.rows = 16});
   std::atomic<bool> folding = true;
   std::jthread const reader([&] {

@@ -156,7 +156,8 @@ void compare(store_shape const& shape) {
 
 }  // namespace
 
-TEST_CASE("element_state: steps of dense, paged, ordered and sparse tables are those of each row by itself") {
+TEST_CASE("element_state: steps of dense, paged, ordered and sparse tables are those of each row by itself",
+          "[unthreaded]") {
   std::uint64_t const chunk = table_state::chunk_bytes(sizeof(double)) / sizeof(double);
   compare<dense_store<double>, mixes<false>>({.rows = chunk + 5});
   compare<dense_store<float>, mixes<true>>({.rows = 40, .width = 3});

@@ -306,7 +306,7 @@ void check_cuts(rules const& p, std::uint32_t threads) {
   std::atomic<std::int64_t> made = 0;
   in_processes(processes, [&](std::uint32_t rank) {
     cluster c{run.process(rank, threads), p, large_table, small_table, keyed_table};
-    cutter foe(c, 50);
+    cutter foe(c, test::sanitized() ? 20 : 50);
     c.run([&](auto& w) {
       marked_room seen(large);
       auto const step = ones(large);

@@ -15,6 +15,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -111,16 +112,16 @@ TEST_CASE("peers apart: each trajectory is that of a computation in one place, b
 
 TEST_CASE("peers apart: all_reduce keeps all peers alike, as in one process", "[tcp][peers]") {
   constexpr std::uint32_t peers = 3;
-  auto const [size, iterations] =  // of the large one chunks go in pieces
-      GENERATE(std::pair<std::size_t, std::int64_t>{1000, 9}, std::pair<std::size_t, std::int64_t>{1'100'000, 2},
-               std::pair<std::size_t, std::int64_t>{3 * 2 * 131'072 + 1, 2});  // peer 0 has a piece more than others
-  bool const background = GENERATE(false, true);
+  using training_of = std::tuple<std::size_t, std::int64_t, bool>;  // parameters, iterations, in the background
+  auto const [size, iterations, background] =  // of the large ones chunks go in pieces
+      GENERATE(training_of{1000, 9, false}, training_of{1000, 9, true}, training_of{1'100'000, 2, false},
+               training_of{3 * 2 * 131'072 + 1, 2, true});  // peer 0 has a piece more than others
   floats const initial = numbers(size);
   auto in_one = make_group(in_process{}, mixing_matrix::automatic(star(peers)), all_reduce{}, initial, with_momentum);
   in_one.run(training(iterations));
   in_groups(
       peers_apart(peers),
-      [&](tcp t) {  // the ring of all_reduce is not the graph
+      [&, background = background](tcp t) {  // the ring of all_reduce is not the graph
         t.background = background;
         return make_group(t, mixing_matrix::automatic(star(peers)), all_reduce{}, initial, with_momentum);
       },
