@@ -1,0 +1,198 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Stages of a task: who begins them, and which of them a loss stops.
+#include <rubato/transport/processes/process_control.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <rubato/protocol/asp.hpp>
+#include <rubato/wire/control.hpp>
+
+#include "transport/processes/process_control_bench.hpp"
+
+using namespace rubato;
+using namespace rubato::test::control;
+using Catch::Contains;
+
+TEST_CASE("process_control: a stage is what all processes want, and servers hear of it") {
+  bench b = gathered(1, 2);
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(nth_worker(w), wire::ready{1 - w, false, 0, true});
+  auto const told = b.told(nth_server(0));
+  REQUIRE_FALSE(told.empty());
+  CHECK(told.front() == "stage 1 changes tables");
+  b.carry_out_all();
+  b.ended(0, 0);  // the only worker; process 1 has none in this stage
+  b.carry_out_all();
+  b.finish(0);
+  for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(nth_worker(w)).back() == "over 1");
+}
+
+TEST_CASE("process_control: who wants another stage than the others goes") {
+  SECTION("and ends it for all") {
+    bench b = gathered(1, 2);
+    b.ready(0);
+    b.say(nth_worker(1), wire::ready{1, false, 0, true});
+    CHECK(b.control.is_over());
+    CHECK_THAT(b.control.failure(), Contains("it is at another stage than the others"));
+  }
+  SECTION("and the others go on") {
+    bench b = gathered(1, 2, net::on_loss::go_on);
+    b.ready(0);
+    b.say(nth_worker(1), wire::ready{1, false, 0, true});
+    CHECK_FALSE(b.control.is_over());
+    CHECK(b.told(nth_server(0)).front() == "expel 1.0");
+    b.carry_out_all();
+    b.ended(0, 0);
+    b.carry_out_all();
+    b.finish(0);
+    CHECK(b.told(nth_worker(0)).back() == "over 1");
+  }
+  SECTION("also if it comes late") {
+    bench b = running(1, 1);
+    CHECK(b.come().at.number == 1);
+    b.say(nth_worker(1), wire::ready{1, false, 0, true});
+    CHECK_FALSE(b.control.is_over());
+    CHECK_THAT(b.told(nth_worker(1)).back(), Contains("another stage"));
+  }
+}
+
+TEST_CASE("process_control: who is to have the tables of a stage says where, and all of the run hear it") {
+  bool const moves = GENERATE(true, false);
+  bench b({.workers = 2, .servers = 1, .moves_tables = {moves}}, asp{}, stand::running);
+  wire::tables_wanted const wanted{b.control.stage(), "here:1", 5};
+  if (!moves) {
+    CHECK_THAT(refusal_of([&] { b.say(nth_worker(0), wanted); }),
+               Contains("frame error") && Contains("send me the tables"));
+    return;
+  }
+  b.say(nth_worker(1), wanted);
+  for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(nth_worker(w)) == list{"send tables to here:1 5"});
+  b.say(nth_worker(1), wire::tables_wanted{stage_id{77}, "there", 5});  // too late
+  CHECK(b.told(nth_worker(0)).empty());
+  CHECK_THAT(refusal_of([&] { b.say(nth_server(0), wanted); }), Contains("frame error"));
+  b.ended(1, 1);
+  CHECK_THAT(refusal_of([&] { b.say(nth_worker(1), wanted); }), Contains("frame error"));
+}
+
+TEST_CASE("process_control: a stage that can be begun again stops when somebody is lost, and says who") {
+  auto const begin = [](bench& b, recovery what) {
+    for (std::uint32_t w = 0; w < 3; ++w)
+      b.say(nth_worker(w), wire::ready{.threads = w == 2 ? 0U : 1U, .step = 1, .workers = 2, .recover = what});
+    b.carry_out_all();
+    b.forget();
+  };
+  for (recovery const what : {recovery::none, recovery::keep, recovery::restore})
+    for (std::uint32_t const lost : {0U, 2U}) {  // process 2 has no workers in it
+      INFO("recovery " << static_cast<int>(what) << ", process " << lost << " is lost");
+      bench b = gathered(1, 3, net::on_loss::go_on);
+      begin(b, what);
+      b.lose(nth_worker(lost));
+      bool const stops = what != recovery::none && lost == 0;
+      auto const told = b.told(nth_worker(1));
+      CHECK(std::ranges::any_of(told, [](auto const& s) { return s.find("stop") != std::string::npos; }) == stops);
+      for (std::uint32_t w = 0; w < 2; ++w)
+        if (w != lost) b.ended(w, w);
+      b.carry_out_all();
+      b.finish(0);
+      CHECK(b.told(nth_worker(1)).back() == (lost == 0 ? "over 1 crashes 1, cut off" : "over 1 crashes 1"));
+      CHECK(b.lost_nodes == std::vector{lost});
+      CHECK_FALSE(b.control.is_over());
+    }
+}
+
+TEST_CASE("process_control: a stage whose lost process had ended its workers need not begin again") {
+  bench b = gathered(1, 2, net::on_loss::go_on);
+  for (std::uint32_t w = 0; w < 2; ++w)
+    b.say(nth_worker(w), wire::ready{.step = 1, .workers = 2, .recover = recovery::keep});
+  b.carry_out_all();
+  b.ended(0, 0);
+  b.carry_out_all();
+  b.forget();
+  b.lose(nth_worker(0));
+  CHECK(b.told(nth_worker(1)).empty());
+  b.ended(1, 1);
+  b.carry_out_all();
+  b.finish(0);
+  CHECK(b.told(nth_worker(1)) == list{"over 1 crashes 1"});
+  CHECK(b.lost_nodes == std::vector{0U});
+}
+
+TEST_CASE("process_control: nobody goes on without the process that keeps the tables after its stage") {
+  process_control::options const o{
+      .workers = 2, .servers = 1, .when_lost = net::on_loss::go_on, .moves_tables = {true}};
+  for (bool const keeps : {true, false})
+    for (int phase = 0; phase < 3; ++phase) {
+      INFO("keeps " << keeps << ", phase " << phase);
+      bench b(o, asp{}, stand::gathered);
+      for (std::uint32_t w = 0; w < 2; ++w)
+        b.say(
+            nth_worker(w),
+            wire::ready{.threads = 1 - w, .step = 1, .workers = 1, .keeper = keeps ? std::optional(0U) : std::nullopt});
+      b.carry_out_all();
+      b.ended(0, 0);
+      if (phase > 0) b.carry_out_all();
+      if (phase > 1) b.finish(0);
+      b.forget();
+      b.lose(nth_worker(0));
+      CHECK(b.control.is_over() == keeps);
+      if (keeps)
+        CHECK(b.told(nth_worker(1)) ==
+              list{"fatal: worker 0 (process 1) was lost: cut off, with the tables of its stage"});
+    }
+}
+
+TEST_CASE("process_control: a stage that had workers where somebody was lost before it is not begun, and says who") {
+  for (recovery const what : {recovery::none, recovery::keep, recovery::restore}) {
+    bench b = gathered(1, 3, net::on_loss::go_on);
+    b.lose(nth_worker(1));
+    b.say(nth_worker(0), wire::ready{.threads = 1, .step = 1, .workers = 2, .recover = what});
+    b.say(nth_worker(2), wire::ready{.threads = 0, .step = 1, .workers = 2, .recover = what});
+    CHECK(b.told(nth_server(0)) == list{"expel 1.0"});
+    for (std::uint32_t const w : {0U, 2U}) CHECK(b.told(nth_worker(w)) == list{"not begun"});
+    CHECK(b.lost_nodes == std::vector{1U});
+    // They know, and ask for another one.
+    for (std::uint32_t const w : {0U, 2U})
+      b.say(nth_worker(w), wire::ready{.threads = 1, .step = 2, .workers = 2, .recover = what});
+    CHECK(b.told(nth_worker(2)) == list{"begins 1 of 2: 1"});
+  }
+}
+
+TEST_CASE("process_control: a stage whose workers are not there, as is known, is not taken for run") {
+  bench b = gathered(1, 2, net::on_loss::go_on);
+  b.lose(nth_worker(1));
+  for (std::uint32_t step = 1; step < 3; ++step)
+    b.say(nth_worker(0), wire::ready{.threads = 1, .step = step, .workers = 2});
+  b.carry_out_all();
+  list const told = b.told(nth_worker(0));
+  REQUIRE(told.size() >= 2);
+  CHECK(told[0] == "not begun");
+  CHECK(std::ranges::any_of(told, [](auto const& s) { return s.starts_with("failed: a stage of 2 workers"); }));
+}
+
+TEST_CASE("process_control: who is at another step of a task goes; who is new does not decide") {
+  bench b = gathered(1, 2, net::on_loss::go_on);
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(nth_worker(w), wire::ready{1, false, 0, false, 1, 2});
+  b.carry_out_all();
+  for (std::uint32_t w = 0; w < 2; ++w) b.ended(w, w);
+  b.carry_out_all();
+  b.finish(0);
+  b.lose(nth_worker(0));
+  (void)b.come(0);
+  b.forget();
+  b.say(nth_worker(0), wire::ready{1, false, 0, false, 1, 2});  // from the start
+  b.say(nth_worker(1), wire::ready{1, false, 0, false, 2, 1});
+  CHECK_THAT(b.told(nth_worker(0)).back(), Contains("another stage"));
+  CHECK(b.told(nth_worker(1)).size() == 1);  // and it is in the run
+}
+
+TEST_CASE("process_control: a stage in which nobody has workers is over at once") {
+  bench b = gathered(1, 1);
+  b.ready(0, 0);
+  b.carry_out_all();
+  b.finish(0);
+  CHECK(b.told(nth_worker(0)).back() == "over 1");
+}
