@@ -189,7 +189,7 @@ namespace {
 
 using test::counting;
 
-constexpr std::int64_t clocks = 20;
+constexpr std::int64_t clocks_run = 20;
 
 /// Under BSP each read is of all commits of the clocks before, whatever way it has come.
 template <class Change>
@@ -202,7 +202,7 @@ void train(test::serving const& run, std::uint32_t workers, std::uint32_t thread
     std::int64_t const each = workers * threads;
     c.run([&](auto& w) {
       std::vector<std::int64_t> seen(shared_rows);
-      for (std::int64_t clock = 0; clock < clocks; ++clock) {
+      for (std::int64_t clock = 0; clock < clocks_run; ++clock) {
         w.pull(seen);
         test::expect(test::are_all(seen, clock * each), "a read is not of the commits of all clocks before");
         w.push(test::ones(shared_rows));
@@ -211,7 +211,7 @@ void train(test::serving const& run, std::uint32_t workers, std::uint32_t thread
       }
     });
     auto const& all = c.parameters();
-    test::expect(test::are_all(all, clocks * each), "a commit is missing, or counts twice");
+    test::expect(test::are_all(all, clocks_run * each), "a commit is missing, or counts twice");
   });
 }
 
