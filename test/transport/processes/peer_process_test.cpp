@@ -44,7 +44,7 @@ namespace {
 
 sgd const with_momentum{.rate = 0.1, .momentum = 0.9, .decay = 0.01};
 
-floats numbers(std::size_t size) {
+floats first_numbers(std::size_t size) {
   floats x(size);
   random_stream random(7);
   for (float& one : x) one = static_cast<float>(random.uniform()) - 0.5F;
@@ -100,7 +100,7 @@ void check_trajectories(graph const& on, peer_rules const& protocol, iteration_o
 TEST_CASE("peers apart: each trajectory is that of a computation in one place, bit for bit (HOP-3)",
           "[tcp][peers]") {
   auto const order = GENERATE(iteration_order::parallel, iteration_order::serial);
-  floats const initial = numbers(3000);
+  floats const initial = first_numbers(3000);
   SECTION("ring") { check_trajectories(ring(4), hop(order), order, initial); }
   SECTION("directed ring") { check_trajectories(directed_ring(3), hop(order), order, initial); }
   SECTION("complete, with tokens") { check_trajectories(complete(3), hop(order, token_queues{1}), order, initial); }
@@ -116,7 +116,7 @@ TEST_CASE("peers apart: all_reduce keeps all peers alike, as in one process", "[
   auto const [size, iterations, background] =  // of the large ones chunks go in pieces
       GENERATE(training_of{1000, 9, false}, training_of{1000, 9, true}, training_of{1'100'000, 2, false},
                training_of{3 * 2 * 131'072 + 1, 2, true});  // peer 0 has a piece more than others
-  floats const initial = numbers(size);
+  floats const initial = first_numbers(size);
   auto in_one = make_group(in_process{}, mixing_matrix::automatic(star(peers)), all_reduce{}, initial, with_momentum);
   in_one.run(training(iterations));
   in_groups(
@@ -147,7 +147,7 @@ TEST_CASE("peers apart: what comes in step counts as in one process, bit for bit
           "[tcp][peers]") {
   constexpr std::uint32_t peers = 4;
   peer_rules const protocol = GENERATE(peer_rules(push_sum{}), peer_rules(push_sum{.delay = 2}), peer_rules(prague{}));
-  floats const initial = numbers(1000);
+  floats const initial = first_numbers(1000);
   auto const mixing = mixing_matrix::push(directed_ring(peers));
   auto in_one = make_group(in_process{}, mixing, protocol, initial, with_momentum);
   in_one.run(training(9));
@@ -362,7 +362,7 @@ TEST_CASE("peers apart: cut links lose nothing", "[tcp][peers]") {
   bool const background = GENERATE(false, true);
   std::int64_t const iterations = test::sanitized() ? 20 : 60;
   auto const mixing = mixing_matrix::automatic(ring(3));
-  floats const initial = numbers(100'000);
+  floats const initial = first_numbers(100'000);
   auto const expected = test::in_one_place<float>(mixing, iteration_order::parallel, with_momentum,
                                                   states(3, initial), iterations);
   in_groups(
@@ -490,10 +490,10 @@ struct step_by_rates {
 
 TEST_CASE("peers apart: what they compare asks policies about peers and parameters that there are", "[tcp][peers]") {
   std::atomic<bool> asked_of_others = false;
-  step_by_rates const step{numbers(10)};
+  step_by_rates const step{first_numbers(10)};
   auto const protocol = hop(reduce_by_trust{{1, 2, 0.5}, &asked_of_others});
   in_groups(
-      peers_apart(3), [&](tcp const& t) { return peer_group{t, ring(3), protocol, step, numbers(10)}; },
+      peers_apart(3), [&](tcp const& t) { return peer_group{t, ring(3), protocol, step, first_numbers(10)}; },
       [](auto& group, std::uint32_t) { group.run(training(3)); });
   CHECK_FALSE(asked_of_others);
 }
