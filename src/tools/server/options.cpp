@@ -13,6 +13,7 @@
 #include "rubato/version.hpp"
 #include "src/tools/empty_values.hpp"
 #include "src/tools/server/host.hpp"
+#include "src/tools/server/place.hpp"
 #include "src/tools/whole_numbers.hpp"
 
 namespace rubato::server_tool {
@@ -51,7 +52,7 @@ void add_place(CLI::App& app, options& o, texts& t) {
   app.add_option("--rank", o.place.rank, "this server's number; the coordinator gives one if not set");
   app.add_option("--workers", o.place.workers, "worker processes that a run begins with")
       ->check(CLI::PositiveNumber);
-  app.add_option("--servers", o.place.servers, "server processes")->check(CLI::PositiveNumber);
+  app.add_option("--servers", o.place.servers, "server processes")->check(CLI::Range(1, 65536));
   app.add_option("--coordinator", t.coordinator, "its address: HOST:PORT or unix:PATH");
   app.add_option("--listen", t.listen,
                  "where this server listens; port 0 is any that is free [127.0.0.1:0, or beside the coordinator's "
@@ -180,16 +181,11 @@ void complete(net::tls_files& files) {
 }
 
 /// What launchers say. Files of TLS are left out where options name some: only with the others do they make sense.
-net::deployment place_in_environment(texts& t) {
+net::deployment place_around(CLI::App const& app, texts& t) {
   bool const has_tls = !t.tls.certificate.empty() || !t.tls.key.empty() || !t.tls.authority.empty();
   if (has_tls) complete(t.tls);
-  net::deployment place = net::deployment::from_environment([&](std::string_view name) -> std::optional<std::string> {
-    if (has_tls && name.starts_with("RUBATO_TLS_")) return std::nullopt;
-    char const* const value = std::getenv(std::string(name).c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  });
+  net::deployment place = place_in_environment(app);
   if (has_tls) place.keys.tls = t.tls;
-  if (place.as == net::role::worker) place.as = net::role::server;  // nobody said
   return place;
 }
 
@@ -263,11 +259,13 @@ constexpr char const* after_the_options =
     R"(Ends once all workers have left. Signals: SIGINT, SIGTERM and SIGHUP end it; SIGUSR1 and SIGUSR2, which launchers
 pass on to all processes, mean nothing to it.
 
-Environment, where the option is not given:
+Environment; the option beside a variable wins, whatever the variable says:
   RUBATO_ROLE             --role; without it a process's number says what it is, and this program is never a worker
   RANK                    --rank; else OMPI_COMM_WORLD_RANK, else SLURM_PROCID
   WORLD_SIZE              --workers; else OMPI_COMM_WORLD_SIZE, else SLURM_NTASKS. Without RUBATO_ROLE all processes,
-                          of which number 0 is the coordinator, the next are servers and all others workers
+                          of which number 0 is the coordinator, the next are servers and all others workers. These
+                          and their numbers count for nothing where they make it another than --role, --rank (of a
+                          server), --with-coordinator or --workers do, as those of an earlier run or another job would
   RUBATO_SERVERS          --servers [1]
   RUBATO_COORDINATOR      --coordinator; else MASTER_ADDR and MASTER_PORT [127.0.0.1 and 29500; under Slurm the
                           first of SLURM_JOB_NODELIST, else of SLURM_NODELIST]
@@ -311,7 +309,7 @@ std::optional<options> parse(int argc, char const* const* argv, int& exit_code) 
   texts t;
   CLI::App app{
       "Hosts tables over TCP for workers that only link the client, or coordinates a run.\n"
-      "What launchers say in RUBATO_… variables holds where an option is not given.\n"
+      "What launchers say in variables holds where an option is not given.\n"
       "A LIST has one value, or one for each table with commas between them, in the order in\n"
       "which the program gives its tables to the cluster: --storage dense,sparse --rows 1000,0.\n"
       "Tables with stores, partitions or merges of a program's own it hosts itself, when it is\n"
@@ -334,7 +332,7 @@ std::optional<options> parse(int argc, char const* const* argv, int& exit_code) 
   tools::check_whole_numbers(app);
   try {
     app.parse(argc, argv);
-    o.place = place_in_environment(t);
+    o.place = place_around(app, t);
     app.parse(argc, argv);  // once more, for what wins over the environment
   } catch (CLI::ParseError const& e) {
     exit_code = app.exit(e);
