@@ -14,6 +14,7 @@
 #include "rubato/net/impl/link.ipp"
 #include "rubato/net/impl/listener.ipp"
 #include "rubato/net/impl/log.ipp"
+#include "rubato/net/impl/name_look_up.ipp"
 #include "rubato/net/impl/network.ipp"
 #include "rubato/net/impl/opening.ipp"
 #include "rubato/net/impl/peer_identity.ipp"

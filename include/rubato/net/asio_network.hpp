@@ -10,7 +10,9 @@ namespace rubato::net {
 /// TCP and Unix-domain sockets, with TLS or without, by Boost.Asio.
 ///
 /// An address beyond loopback must be asked for, by `security::beyond_loopback`. A Unix-domain path that
-/// nobody listens on any more is taken over. Times are those of the steady clock.
+/// nobody listens on any more is taken over. Times are those of the steady clock. Names are looked up in threads that
+/// nobody waits for: where DNS does not answer, one may outlive the network by the seconds that the system takes. Only
+/// `reached` waits for the system, where a listener has all addresses, and `listen`, where it is given a name.
 class asio_network final : public network {
  public:
   asio_network();

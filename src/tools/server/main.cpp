@@ -121,7 +121,11 @@ void serve(options const& o, ending const& end) {
     coordinator.emplace([&, agreed = plan.agreement()](auto const& started) {
       rubato::server_tool::coordinate(o, started, coordinating, agreed);
     });
+  std::optional<ending::at_once> unwatched;
+  // Which of its numbers others reach, the system may tell late, where DNS does not answer. A socket's file would stay.
+  if (!o.place.listening().is_unix()) unwatched.emplace(end);
   rubato::server_tool::host host(o, std::move(plan));
+  unwatched.reset();
   std::optional<rubato::server_tool::metrics_page> page;
   if (o.metrics) page.emplace(*o.metrics, watched{&host.stats(), o.with_coordinator ? &coordinating : nullptr});
   fmt::print("listening on {}\n", host.bound().text());

@@ -14,6 +14,7 @@
 #include "rubato/net/impl/acceptor.hpp"
 #include "rubato/net/impl/exposed.hpp"
 #include "rubato/net/impl/make_connection.hpp"
+#include "rubato/net/impl/name_look_up.hpp"
 #include "rubato/net/impl/opening.hpp"
 #include "rubato/net/impl/over_asio.hpp"
 #include "rubato/net/impl/tls.hpp"
@@ -36,7 +37,6 @@ class attempt final : public std::enable_shared_from_this<attempt> {
         token_(keys.token),
         options_(options),
         done_(std::move(done)),
-        resolver_(context),
         socket_(context),
         timer_(context),
         until_(clock::now() + options.handshake) {}
@@ -72,7 +72,7 @@ class attempt final : public std::enable_shared_from_this<attempt> {
   connection_options options_;
   network::dialed done_;
   std::shared_ptr<tls_context const> tls_;
-  tcp::resolver resolver_;
+  std::optional<name_look_up> name_;
   socket_type socket_;
   asio::steady_timer timer_;
   clock::time_point until_;
@@ -91,13 +91,13 @@ void attempt::resolve() {
     endpoints_.emplace_back(tcp::endpoint(number, to_.port));
     try_next({});
   } else {
-    resolver_.async_resolve(
-        to_.host, std::to_string(to_.port),
-        [self = shared_from_this()](error_code const& error, tcp::resolver::results_type found) {
-          if (!error)
-            for (auto const& entry : found) self->endpoints_.emplace_back(entry.endpoint());
-          self->try_next(error);
-        });
+    name_.emplace(context_, numbers_of(to_),
+                  [weak = weak_from_this()](error_code const& error, name_look_up::results const& found) {
+                    auto const self = weak.lock();
+                    if (!self) return;
+                    for (auto const& entry : found) self->endpoints_.emplace_back(entry.endpoint());
+                    self->try_next(error);
+                  });
   }
 }
 
@@ -171,9 +171,9 @@ void attempt::finish(std::string const& reason, std::unique_ptr<connection> made
 void attempt::stop() noexcept {
   try {
     timer_.cancel();
-    resolver_.cancel();
-  } catch (...) {  // they will find nobody to tell
+  } catch (...) {  // it will find nobody to tell
   }
+  name_.reset();
   error_code ignored;
   socket_.close(ignored);
 }
