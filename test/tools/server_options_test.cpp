@@ -55,14 +55,17 @@ TEST_CASE("rubato-server's options are checked, and the message names them") {
   CHECK_THAT(complaint({}), StartsWith("--rows: a dense table needs 1 or more"));
   CHECK_THAT(complaint({"--rows", "7", "--staleness", "-1"}), StartsWith("--staleness: -1, expected"));
   CHECK_THAT(complaint({"--rows", "7", "--staleness", "3x"}), StartsWith("--staleness: 3x, expected"));
-  for (std::string const option : {"--silence", "--reconnect", "--patience"}) {
+  for (std::string const option :
+       {"--silence", "--reconnect", "--patience", "--check-period", "--epoch", "--probe-period", "--interval"}) {
     CHECK_THAT(complaint({"--rows", "7", option, "nan"}), StartsWith(option + ": nan, expected seconds"));
     CHECK_THAT(complaint({"--rows", "7", option, "1e300"}), StartsWith(option + ": 1e+300, expected seconds"));
   }
-  CHECK_THAT(complaint({"--rows", "7", "--lambda", "nan"}), StartsWith("--lambda: nan, expected a finite"));
-  CHECK_THAT(complaint({"--rows", "7", "--lambda", "-inf"}), StartsWith("--lambda: -inf, expected a finite"));
-  for (char const* option : {"--rows-max", "--bytes-max"}) {
-    for (char const* value : {"-1", "99999999999999999999"}) {
+  for (std::string const value : {"nan", "-inf", "inf", "-5", "0"})
+    CHECK(complaint({"--rows", "7", "--lambda", value}) ==
+          "--lambda: " + value + ", expected a finite number above 0");
+  CHECK_THAT(complaint({"--rows", "7", "--gamma", "nan"}), StartsWith("--gamma: nan, expected a number from 0 to 1"));
+  for (char const* option : {"--rows-max", "--bytes-max", "--servers"}) {
+    for (char const* value : {"-1", option == std::string("--servers") ? "65537" : "99999999999999999999"}) {
       std::array<char const*, 5> const words{"rubato-server", "--rows", "7", option, value};
       int exit_code = 0;
       CHECK_FALSE(server_tool::parse(static_cast<int>(words.size()), words.data(), exit_code));

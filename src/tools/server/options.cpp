@@ -21,10 +21,14 @@ namespace rubato::server_tool {
 namespace {
 
 /// As far as the environment's go.
-std::chrono::milliseconds milliseconds_of(char const* option, double s) {
+void check_seconds(char const* option, double s) {
   constexpr double most = 1e9;
   if (!(s <= most))  // nor what is not a number
     throw option_error(fmt::format("{}: {}, expected seconds up to {:.0f}", option, s, most));
+}
+
+std::chrono::milliseconds milliseconds_of(char const* option, double s) {
+  check_seconds(option, s);
   return std::chrono::milliseconds(std::llround(s * 1000));
 }
 
@@ -93,7 +97,7 @@ void add_protocol(CLI::App& app, options& o, texts& t) {
                              "fixed_ada_comm"}))
       ->capture_default_str();
   app.add_option("--staleness", t.staleness, "of ssp, con_sgd and dyn_sgd: clocks, or \"infinite\" [3]");
-  app.add_option("--lambda", o.lambda, "of con_sgd and adsp: what an update counts, if not 1/M");
+  app.add_option("--lambda", o.lambda, "of con_sgd and adsp: what an update counts, above 0, if not 1/M");
   app.add_option("--check-period", o.check_period, "of adsp: seconds in which a worker makes its quota of commits")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -189,6 +193,17 @@ net::deployment place_around(CLI::App const& app, texts& t) {
   return place;
 }
 
+/// Those that CLI11 takes: what is not a number is in none of its ranges, and outside none.
+void check_numbers(options const& o) {
+  if (o.lambda && !(*o.lambda > 0 && std::isfinite(*o.lambda)))
+    throw option_error(fmt::format("--lambda: {}, expected a finite number above 0", *o.lambda));
+  check_seconds("--check-period", o.check_period);
+  check_seconds("--epoch", o.epoch);
+  check_seconds("--probe-period", o.probe_period);
+  check_seconds("--interval", o.interval);
+  if (std::isnan(o.gamma)) throw option_error("--gamma: nan, expected a number from 0 to 1");
+}
+
 void interpret(options& o, texts const& t) {
   if (!t.role.empty())
     o.place.as = t.role == "coordinator" ? net::role::coordinator : net::role::server;
@@ -203,8 +218,7 @@ void interpret(options& o, texts const& t) {
   if (t.silence != 0) o.place.silence = milliseconds_of("--silence", t.silence);
   if (t.reconnect) o.place.reconnect = milliseconds_of("--reconnect", *t.reconnect);
   if (t.patience != 0) o.place.patience = milliseconds_of("--patience", t.patience);
-  if (o.lambda && !std::isfinite(*o.lambda))
-    throw option_error(fmt::format("--lambda: {}, expected a finite number", *o.lambda));
+  check_numbers(o);
   o.tables = tables_from(t.tables);
   if (t.log_format.empty()) return;
   o.place.logs = net::log_format_from(t.log_format);
