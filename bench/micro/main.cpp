@@ -1,6 +1,9 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // rubato-bench-micro, which is `rubato-bench micro`.
+#include <fmt/format.h>
+
 #include <cmath>
+#include <cstddef>
 #include <regex>
 #include <string>
 #include <vector>
@@ -28,7 +31,7 @@ void add_options(CLI::App& program, micro_options& o) {
   program.add_option("--min-time", o.min_time, "seconds per repetition")
       ->check(CLI::Range(0.0, 60.0))
       ->capture_default_str();
-  program.add_option("--filter", o.filter, "regular expression: only benchmarks whose name matches")
+  program.add_option("--filter", o.filter, "regular expression, up to 1000 characters: only benchmarks whose name matches")
       ->capture_default_str();
   // Measurements with two processes start this program as the other one.
   program.add_option("--serve", o.serve)->group("");
@@ -36,6 +39,9 @@ void add_options(CLI::App& program, micro_options& o) {
 
 void check(micro_options const& o) {
   if (std::isnan(o.min_time)) throw option_error("--min-time: must be from 0 to 60 seconds");
+  constexpr std::size_t longest = 1000;  // std::regex goes a call deeper by each character, and a stack has an end
+  if (o.filter.size() > longest)
+    throw option_error(fmt::format("--filter: has {} characters, expected at most {}", o.filter.size(), longest));
   try {
     std::regex const wanted(o.filter);
   } catch (std::regex_error const& e) {
