@@ -30,7 +30,8 @@ RUBATO_LOG_FORMAT and MASTER_ADDR are set here; what else rubato-launch was star
 unchanged, such as RUBATO_SILENCE, RUBATO_RECONNECT and RUBATO_PATIENCE (see rubato-server --help).
 
 Signals: SIGINT, SIGTERM, SIGHUP and SIGQUIT end the run, a second SIGINT at once; SIGUSR1 and SIGUSR2 are
-passed on.
+passed on. Where rubato-launch itself is killed (SIGKILL), the system kills its processes, but not those that they have
+started: a script as COMMAND had better end with exec ./train.
 
 Workers may take their time after a run, such as to save a model: once servers and the coordinator have ended
 well, those that are busy are waited for, up to --timeout, and those that stand still are ended after --grace.

@@ -68,7 +68,8 @@ class start_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A child in a process group of its own, which dies with this process.
+/// A child in a process group of its own, which dies with this process; where that is killed, what the child has
+/// started lives on.
 struct process {
   pid_t id = 0;
   file_handle output;  ///< what it writes to its standard output is read here
