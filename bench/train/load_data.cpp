@@ -37,13 +37,19 @@ std::optional<std::string> replaced(std::string text, std::string_view from, std
   return text.replace(at, from.size(), to);
 }
 
+/// Whether it is there; a name too long for the system, such as that of a file beside one whose own just fits, is not.
+bool is_there(fs::path const& file) {
+  std::error_code ignored;  // reading it will tell
+  return fs::exists(file, ignored);
+}
+
 /// The images that a path stands for, if it does.
 std::optional<fs::path> images_at(std::string const& path) {
   if (fs::path(path).filename().string().find("idx3") != std::string::npos) return path;
   std::error_code ignored;  // reading it will tell
   if (!fs::is_directory(path, ignored)) return std::nullopt;
   for (char const* const name : {"train-images-idx3-ubyte.gz", "train-images-idx3-ubyte"})
-    if (fs::exists(fs::path(path) / name)) return fs::path(path) / name;
+    if (is_there(fs::path(path) / name)) return fs::path(path) / name;
   throw data_error(path + ": a directory, expected MNIST's train-images-idx3-ubyte(.gz) in it",
                    errc::io);
 }
@@ -63,7 +69,7 @@ loaded_data load_images(fs::path const& images, data_source const& from, std::ui
   data::dataset const all = read_images(images, from.pool);
   fs::path test = from.test_file;
   if (auto const beside = replaced(images.filename().string(), "train", "t10k");
-      test.empty() && beside && fs::exists(images.parent_path() / *beside))
+      test.empty() && beside && is_there(images.parent_path() / *beside))
     test = images.parent_path() / *beside;
   if (test.empty()) return hold_out(all, std::move(name), from, seed);
   return {in_order(all, from.shards, seed), read_images(test, from.pool), std::move(name)};
@@ -78,7 +84,7 @@ loaded_data load_libsvm(data_source const& from, std::uint64_t seed) {
                                                  : data::label_kind::raw};
   data::dataset const all = data::read_libsvm(from.file, how);
   std::string test_file = from.test_file;
-  if (test_file.empty() && fs::exists(from.file + ".t")) test_file = from.file + ".t";
+  if (test_file.empty() && is_there(from.file + ".t")) test_file = from.file + ".t";
   if (test_file.empty()) return hold_out(all, std::move(name), from, seed);
   return {in_order(all, from.shards, seed), data::read_libsvm(test_file, how), std::move(name)};
 }

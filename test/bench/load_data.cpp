@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/reproduce/registry.hpp"
 #include "rubato/core/error.hpp"
 
 using namespace rubato;
@@ -98,6 +99,16 @@ TEST_CASE("LIBSVM labels are signs, classes or numbers, as the model needs") {
   CHECK(least(label_use::signs) == -1);
   CHECK(least(label_use::classes) == 0);
   CHECK(least(label_use::numbers) == 0);
+}
+
+TEST_CASE("beside a file whose name just fits there can be no held-out data") {
+  scratch_directory const at;
+  std::string const longest(254, 'd');  // with .t it is longer than the system takes
+  at.write(longest, "0 1:1\n1 1:2\n0 2:1\n1 2:2\n0 1:1\n");
+  loaded_data const data = load_data({.file = at.file(longest)}, 1);
+  CHECK(data.train.size() == 4);
+  CHECK(data.test.size() == 1);
+  CHECK_FALSE(reproduce_options{.data_dir = at.file(std::string(300, 'd'))}.data_file("url"));
 }
 
 TEST_CASE("images are found by their name or their directory, labels and test set beside them") {
