@@ -18,7 +18,11 @@ static_assert(jump_policy<no_jump>);
 
 /// A peer that is `trigger` or more iterations behind the slowest of those that it sends to goes
 /// forward by what it lags, at most `iterations_max`, at once. Both are 2 or more: by 1 every peer
-/// goes anyway. Source: 002 §5.
+/// goes anyway.
+///
+/// How far a peer can lag is bounded: along an edge that leads both ways by what `token_queues` allow,
+/// under `gather_newest` by its staleness + 1 too; along one that leads one way by more, the longer the
+/// way back (002 Table 1). Nobody ever jumps where `trigger` is above that. Source: 002 §5.
 struct bounded_jump {
   std::int64_t trigger = 2;  ///< how far behind its slowest out-neighbor a peer must be to jump
   std::int64_t iterations_max = 10;  ///< the most that it goes forward at once
