@@ -24,7 +24,7 @@ struct stage_report {
   /// the same once more if it may be.
   bool lost = false;
   time_point asked{};          ///< of the scheduler
-  time_point began{};  ///< when its first worker began
+  time_point began{};  ///< when its nodes became its own: tables are prepared, and then its first worker begins
   time_point ended{};  ///< when its last worker had ended
   run_report run;  ///< what its workers measured
 };
@@ -48,7 +48,7 @@ struct task_report {
   [[nodiscard]] duration elapsed() const {
     return stages.empty() ? duration::zero() : stages.back().ended - stages.front().began;
   }
-  /// What the task used: each worker from its stage's beginning to its end (004 §7).
+  /// What the task used: each worker's place, from its stage's beginning to its end (004 §7).
   [[nodiscard]] duration worker_time() const {
     duration sum{};
     for (stage_report const& s : stages) sum += (s.ended - s.began) * static_cast<std::int64_t>(workers_of(s.where));
