@@ -278,6 +278,10 @@ TEST_CASE("commit_rate: quotas and periods beyond all measure overflow nothing")
   fast.follow({.start = at(6s), .period = 1ns, .done = clock_index{0}, .commits = most},
               in_clock(0));
   CHECK(fast.due(in_clock(most - 2)).at == at(6s + 1ns));
+  commit_rate next = pace;  // by the order in force it has made more than can be counted
+  next.follow({.start = at(65s), .period = 60s, .done = clock_index{2}, .commits = 6, .rate = 2}, in_clock(3));
+  CHECK(goes_next(next.due(in_clock(3))));  // overdue: the second that the conductor has not heard of
+  CHECK(next.due(in_clock(4)).at == at(80s) - 1s);
 }
 
 TEST_CASE("commit_rate: a copy goes on by itself") {

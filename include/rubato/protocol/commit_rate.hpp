@@ -89,7 +89,8 @@ class commit_rate {
     double const periods = to_seconds(t - quota_.start) / to_seconds(quota_.period);
     double const of_quota = std::min(periods, 1.0) * static_cast<double>(quota_.commits);
     double const beyond = std::max(periods - 1, 0.0) * static_cast<double>(quota_.rate);
-    return quota_.done.value() + static_cast<std::int64_t>(of_quota + beyond + rounding);
+    constexpr double most = 0x1p62;  // more than a clock comes to, less than overflows
+    return quota_.done.value() + static_cast<std::int64_t>(std::clamp(of_quota + beyond + rounding, -most, most));
   }
 
   static constexpr double rounding = 1e-9;
