@@ -41,7 +41,8 @@ static_assert(heeding_admission<sampled_staleness>);
 /// pBSP). With a sample of all others it is SSP, bit for bit, with one of nobody no worker waits.
 ///
 /// Guarantee: a read at clock c reflects every update with a stamp ≤ c − s − 1 of the workers in its sample, and all of
-/// the reader's own. Source: Wang, Catterall, Mortier, "Probabilistic Synchronous Parallel", 2017.
+/// the reader's own. With a staleness of its own a read waits the longer for its sample, and for nobody else.
+/// Source: Wang, Catterall, Mortier, "Probabilistic Synchronous Parallel", 2017.
 struct psp {
   rubato::staleness staleness = 3;  ///< s, in clocks
   std::uint32_t sample = 1;         ///< β
