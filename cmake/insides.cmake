@@ -22,4 +22,4 @@ list(APPEND rubato_insides
   testing/actor testing/expectations testing/ledger testing/observed_peers testing/observed_run testing/observer
   testing/peer_observer testing/text
   worker/accumulator worker/argument_check worker/cached_part worker/pacer worker/process_cache worker/replica
-  worker/error_feedback worker/missing_rows worker/recent_fetch worker/row_cache worker/shared_state)
+  worker/error_feedback worker/missing_rows worker/recent_fetch worker/row_cache worker/rows_read worker/shared_state)

@@ -19,6 +19,7 @@
 #include "rubato/worker/pacer.hpp"
 #include "rubato/worker/pull_wish.hpp"
 #include "rubato/worker/replica.hpp"
+#include "rubato/worker/rows_read.hpp"
 
 namespace rubato::detail {
 
@@ -125,8 +126,8 @@ class reader {
     clock_index asked = clock_index::lowest();  ///< when rows were last asked for
     clock_index read = clock_index::lowest();   ///< when it was last read
     clock_index from = clock_index::highest();  ///< the oldest copy's server clock then
-    std::vector<std::uint64_t> rows{};          ///< read by key in that clock
-    std::vector<std::uint64_t> rows_before{};   ///< and in the one before in which it was
+    rows_read rows{};                           ///< by key, in that clock
+    rows_read rows_before{};                    ///< and in the one before in which it was read
   };
 
   [[nodiscard]] read_slot& slot(std::size_t table, server_id s) noexcept {

@@ -310,12 +310,12 @@ bool reader::finish_prefetch() {
 void reader::note_read(std::size_t table, key_list keys, clock_index from) {
   usage& u = use_[table];
   if (u.read != clock_) {
-    u.rows_before.swap(u.rows);
+    std::swap(u.rows_before, u.rows);
     u.rows.clear();
   }
   u.read = clock_;
   u.from = from;
-  u.rows.insert(u.rows.end(), keys.begin(), keys.end());
+  u.rows.add(keys);
   if (ahead_ == ahead::nothing && renewed_ != clock_) renew();
 }
 
@@ -340,13 +340,11 @@ void reader::renew(std::size_t table) {
     address_all(table);
     return start_prefetch(ahead::renewal, all);
   }
-  usage const& u = use_[table];
-  std::vector<std::uint64_t> keys = u.rows;
-  if (u.read == clock_) keys.insert(keys.end(), u.rows_before.begin(), u.rows_before.end());
-  std::ranges::sort(keys);
-  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  usage& u = use_[table];
+  rows_read keys = u.rows;
+  if (u.read == clock_) keys.add(u.rows_before.sorted());
   share& p = next_ahead(table, selection::rows);
-  p.rows.add_all(keys);
+  p.rows.add_all(keys.sorted());
   address_rows(table, p.rows);
   start_prefetch(ahead::renewal, p);
 }
