@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,9 +38,20 @@ namespace {
 
 filter_point point_at(std::int64_t clock) { return {clock_index{clock}, worker_id{0}}; }
 
-/// Row 5 never goes.
+/// Row 5 never goes, of one worker or of all.
 struct forgets_row {
-  [[nodiscard]] bool takes(filter_point, key row) const noexcept { return row.value() != 7 * 25; }
+  std::optional<worker_id> whose{};
+  [[nodiscard]] bool takes(filter_point at, key row) const noexcept {
+    return row.value() != 7 * 25 || (whose && at.worker != *whose);
+  }
+};
+struct sends_nan {
+  static constexpr std::size_t slots = 0;
+  worker_id whose;
+  template <std::floating_point T>
+  [[nodiscard]] T send(filter_point at, T, T& u) const noexcept {
+    return at.worker == whose ? std::numeric_limits<T>::quiet_NaN() : std::exchange(u, T(0));
+  }
 };
 struct sends_what_is_not_there {
   static constexpr std::size_t slots = 0;
@@ -193,6 +205,9 @@ TEST_CASE("check_filter finds nothing in the library's filters, and what is wron
   CHECK(testing::check_protocol(lag{}).empty());
   auto const first = [](testing::sentences const& all) { return all.empty() ? std::string() : all.front(); };
   CHECK_THAT(first(testing::check_filter(forgets_row{})), Catch::Matchers::Contains("row 175 goes with none of"));
+  CHECK_THAT(first(testing::check_filter(forgets_row{worker_id{3}})),
+             Catch::Matchers::Contains("none of 10000 commits of worker 3"));
+  CHECK_THAT(first(testing::check_filter(sends_nan{worker_id{3}})), Catch::Matchers::Contains("of worker 3 in float"));
   CHECK_THAT(first(testing::check_filter(sends_what_is_not_there{})),
              Catch::Matchers::Contains("of an element that was not pushed"));
   int calls = 0;

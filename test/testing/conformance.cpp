@@ -217,6 +217,9 @@ struct fickle_pace {
     return {.steps = 1 + ++asked % 2};
   }
 };
+struct pace_that_forgets_a_worker {
+  commit_due due(pace_point p) const noexcept { return {.steps = p.worker == worker_id{5} ? 0 : 1}; }
+};
 }  // namespace
 
 TEST_CASE("check_pace", "[testing]") {
@@ -224,6 +227,7 @@ TEST_CASE("check_pace", "[testing]") {
   CHECK(testing::check_pace(every{7}) == sentences{});
   CHECK(says(testing::check_pace(every{0}), "expected 1 or more"));
   CHECK(says(testing::check_pace(fickle_pace{}), "answers differently when asked twice"));
+  CHECK(says(testing::check_pace(pace_that_forgets_a_worker{}), "of worker 5 is due after 0 steps"));
 }
 
 namespace {

@@ -201,24 +201,35 @@ template <pace_conductor C>
   return found.take();
 }
 
-/// When to send: every commit is due after one step or more; without a conductor, at some time.
+namespace detail {
+
+/// What a pace answers to one worker.
+template <pace_policy P>
+void check_dues(findings& found, P const& p, worker_id who) {
+  for (clock_index const c : sample_clocks())
+    for (double const at : {0.0, 1e-3, 1.0, 1e6}) {
+      pace_point const point{.clock = c, .committed_at = time_point(seconds(at)), .worker = who};
+      commit_due const due = p.due(point);
+      commit_due const again = p.due(point);
+      auto const commit = text("the commit of clock ", c.value(), " of worker ", who.value());
+      found.expect(due.steps == again.steps && due.steps_max == again.steps_max && due.at == again.at,
+                   "due answers differently when asked twice about ", commit);
+      found.expect(due.steps >= 1, commit, " is due after ", due.steps, " steps, expected 1 or more");
+      found.expect(due.steps_max >= due.steps, commit, " is due after ", due.steps,
+                   " steps, but its worker pauses after ", due.steps_max);
+      found.expect(conducted_pace<P> || due.at != time_point::max(), commit,
+                   " is never due: its time is the end of all times");
+    }
+}
+
+}  // namespace detail
+
+/// When to send: every commit is due after one step or more; without a conductor, at some time. Asked for a hundred
+/// workers.
 template <pace_policy P>
 [[nodiscard]] sentences check_pace(P const& p) {
   detail::findings found;
-  for (clock_index const c : detail::sample_clocks())
-    for (double const at : {0.0, 1e-3, 1.0, 1e6}) {
-      pace_point const point{.clock = c, .committed_at = time_point(seconds(at))};
-      commit_due const due = p.due(point);
-      commit_due const again = p.due(point);
-      found.expect(due.steps == again.steps && due.steps_max == again.steps_max && due.at == again.at,
-                   "due answers differently when asked twice at clock ", c.value());
-      found.expect(due.steps >= 1, "the commit of clock ", c.value(), " is due after ", due.steps,
-                   " steps, expected 1 or more");
-      found.expect(due.steps_max >= due.steps, "the commit of clock ", c.value(), " is due after ",
-                   due.steps, " steps, but its worker pauses after ", due.steps_max);
-      found.expect(conducted_pace<P> || due.at != time_point::max(), "the commit of clock ",
-                   c.value(), " is never due: its time is the end of all times");
-    }
+  for (std::uint32_t w = 0; w < 100; ++w) detail::check_dues(found, p, worker_id{w});
   sentences all = found.take();
   if constexpr (conducted_pace<P>) {
     sentences const more = check_conductor(p.make_conductor());
@@ -228,7 +239,7 @@ template <pace_policy P>
 }
 
 /// What is sent: copies answer alike, every row goes sooner or later, sums and what is sent are finite, and without
-/// slots nothing is sent of an element that was not pushed.
+/// slots nothing is sent of an element that was not pushed. Asked for workers of several numbers.
 template <commit_filter P>
 [[nodiscard]] sentences check_filter(P const& p) {
   detail::findings found;

@@ -69,21 +69,22 @@ void check_elements(findings& found, element_rule const& rule, element_rule cons
 
 namespace {
 
-void check_rows(findings& found, filter_rule const& filter) {
+void check_rows(findings& found, filter_rule const& filter, worker_id who) {
   filter_rule const other(filter);
   std::vector<key> rows;
   for (std::uint64_t k = 0; k < 100; ++k) rows.push_back(key{k * k * 7});
   std::vector<std::uint8_t> taken(rows.size()), again(rows.size()), ever(rows.size());
   for (std::int64_t c = 0; c < 10'000; ++c) {
-    filter_point const at{clock_index{c}, worker_id{1}};
+    filter_point const at{clock_index{c}, who};
     filter.takes(at, rows, taken.data());
     other.takes(at, rows, again.data());
-    found.expect(taken == again, "takes answers differently at clock ", c, " when asked twice");
+    found.expect(taken == again, "takes answers differently at clock ", c, " of worker ", who.value(),
+                 " when asked twice");
     for (std::size_t i = 0; i < rows.size(); ++i) ever[i] |= taken[i];
   }
   for (std::size_t i = 0; i < rows.size(); ++i)
     found.expect(ever[i] != 0, "row ", rows[i].value(),
-                 " goes with none of 10000 commits: its updates would be carried for ever");
+                 " goes with none of 10000 commits of worker ", who.value(), ": its updates would be carried for ever");
 }
 
 /// What a filter does with an element, and keeps beside it.
@@ -112,33 +113,36 @@ struct filtered_element {
 };
 
 template <parameter T>
-void check_sent(findings& found, filter_rule const& filter, char const* type) {
+void check_sent(findings& found, filter_rule const& filter, worker_id who, char const* type) {
+  auto const whom = text(" of worker ", who.value(), " in ", type);
   filtered_element<T> one{filter}, other{filter};
   for (std::int64_t n = 0; n < 200; ++n) {
-    filter_point const at{clock_index{n}, worker_id{1}};
+    filter_point const at{clock_index{n}, who};
     T const w = static_cast<T>(n % 11 - 5) / T(4), pushed = static_cast<T>(n * 37 % 13 - 6) / T(7 + 90 * (n % 3));
     one.u += pushed;
     other.u += pushed;
     T const sent = one.send(at, w), again = other.send(at, w);
-    bool const finite = found.expect(std::isfinite(sent) && one.is_finite(), "at clock ", n, " in ", type,
+    bool const finite = found.expect(std::isfinite(sent) && one.is_finite(), "at clock ", n, whom,
                                      " what is sent, kept or summed is not finite, from updates below 1");
     bool const alike = found.expect(sent == again && one.u == other.u && one.slots == other.slots, "at clock ", n,
-                                    " in ", type, " a copy that was asked the same sends something else");
+                                    whom, " a copy that was asked the same sends something else");
     if (!finite || !alike) return;
   }
   if (filter.slots() != 0) return;
   filtered_element<T> still{filter};
-  found.expect(still.send({clock_index{3}, worker_id{1}}, T(0.5)) == 0 && still.u == 0, "in ", type,
+  found.expect(still.send({clock_index{3}, who}, T(0.5)) == 0 && still.u == 0, "at clock 3", whom,
                " something is sent or carried of an element that was not pushed");
 }
 
 }  // namespace
 
 void check_filter(findings& found, filter_rule const& filter) {
-  if (filter.by_row()) check_rows(found, filter);
-  if (!filter.by_element()) return;
-  check_sent<float>(found, filter, "float");
-  check_sent<double>(found, filter, "double");
+  for (std::uint32_t const w : {0U, 1U, 2U, 3U, 7U, 30U, 99U}) {
+    if (filter.by_row()) check_rows(found, filter, worker_id{w});
+    if (!filter.by_element()) continue;
+    check_sent<float>(found, filter, worker_id{w}, "float");
+    check_sent<double>(found, filter, worker_id{w}, "double");
+  }
 }
 
 void check_admission(findings& found, staleness bound, std::string const& whom,
