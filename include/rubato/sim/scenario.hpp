@@ -13,7 +13,8 @@
 
 namespace rubato::sim {
 
-/// `worker` stops for good, without a word, at `at` since the start of the run.
+/// `worker` stops for good, without a word, at `at` since the start of the run. Nothing happens to one that has ended
+/// by then, or has not joined yet.
 struct crash {
   worker_id worker{};  ///< the worker that is lost
   duration at{0};  ///< since the start of the run
