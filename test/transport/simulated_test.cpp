@@ -218,3 +218,14 @@ TEST_CASE("simulated: times that are added up to more than there is end at never
   CHECK(elapsed({.network = {.worker_link = {.latency = never}}, .joins = {{0ms}}}) == never);
   CHECK(elapsed({.crashes = {{.worker = rb::worker_id{0}, .at = 0ms}}, .detection_delay = never}) == 402us);
 }
+
+TEST_CASE("simulated: a placement has room on its machines") {
+  rb::simulated where{.workers = 3};
+  where.scenario.machine_of = {7, 4, 7};
+  CHECK(where.nodes() == std::vector<std::uint32_t>{1, 2});
+  CHECK(where.machines_of(std::vector<std::uint32_t>{1, 2}) == std::vector<std::uint32_t>{4, 7, 7});
+  using Catch::Matchers::Contains;
+  CHECK_THROWS_WITH(where.machines_of(std::vector<std::uint32_t>{2, 1}),
+                    Contains("2 workers on machine 4, expected at most 1"));
+  CHECK_THROWS_WITH(where.machines_of(std::vector<std::uint32_t>{1, 1, 1}), Contains("at most 2 machines"));
+}

@@ -54,7 +54,7 @@ struct simulated {
   /// The numbers, as nodes, of those of these machines that are any, ascending.
   [[nodiscard]] std::vector<std::uint32_t> nodes_of(std::span<std::uint32_t const> machines) const;
   /// By worker, the number of its machine, where nodes have so many workers.
-  /// @throws option_error when there are not so many nodes
+  /// @throws option_error when there are not so many nodes, or one has no room for so many
   [[nodiscard]] std::vector<std::uint32_t> machines_of(std::span<std::uint32_t const> placement) const;
 };
 

@@ -40,7 +40,13 @@ std::vector<std::uint32_t> simulated::machines_of(std::span<std::uint32_t const>
                        std::to_string(machines.size()) + " machines");
   std::vector<std::uint32_t> all;
   auto machine = machines.begin();
-  for (std::uint32_t const count : placement) all.insert(all.end(), count, (machine++)->first);
+  for (std::uint32_t const count : placement) {
+    auto const& [number, room] = *machine++;
+    if (count > room)
+      throw option_error("run: a placement with " + std::to_string(count) + " workers on machine " +
+                         std::to_string(number) + ", expected at most " + std::to_string(room));
+    all.insert(all.end(), count, number);
+  }
   return all;
 }
 
