@@ -90,6 +90,11 @@ struct whose_time_goes_back : endpoint_decorator {
   mutable int calls = 0;
 };
 
+struct that_does_not_pause : endpoint_decorator {
+  using endpoint_decorator::endpoint_decorator;
+  void pause(time_point) override {}
+};
+
 struct that_keeps_orders : endpoint_decorator {
   using endpoint_decorator::endpoint_decorator;
   [[nodiscard]] std::optional<conductor::order> take_order() override { return std::nullopt; }
@@ -198,6 +203,7 @@ TEST_CASE("check_transport catches an endpoint that does not do what it should",
   CHECK(says(check_with<that_reads_too_early>(), "bsp, schedule"));
   CHECK(says(check_with<that_mixes_up_answers>(), "of tables that were asked for together"));
   CHECK(says(check_with<whose_time_goes_back>(), "now() goes back"));
+  CHECK(says(check_with<that_does_not_pause>(), "until their commits were due went on before 12 times"));
   CHECK(says(check_with<that_keeps_orders>(), "orders of a conductor reached 0 workers of 3"));
   auto const untold = check_with<that_tells_no_conductor>();
   CHECK(says(untold, "a conductor hears of no commit"));

@@ -28,8 +28,8 @@ using opener = std::function<std::unique_ptr<runtime>(run_setup)>;
 /// A transport, as `cluster` uses it: that reads and commits keep the rules under protocols that wait, hold
 /// back, and read cuts; that each commit counts exactly once and in order, and what workers measured adds
 /// up, to no more time than the run has taken; that tables may be asked for together; that a body which throws ends the
-/// run for all, and `stop` does; that runs follow one another, workers join, time does not go back, a conductor's
-/// orders arrive, and it hears of commits and losses.
+/// run for all, and `stop` does; that runs follow one another, workers join, time does not go back, pauses last
+/// until they end, a conductor's orders arrive, and it hears of commits and losses.
 ///
 ///     for (auto const& sentence : testing::check_transport(my_transport{}, {.workers = 4})) fail(sentence);
 ///

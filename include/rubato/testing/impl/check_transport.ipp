@@ -56,6 +56,7 @@ class transport_checker {
     attempt("a body that throws", [&] { check_failure(); });
     attempt("stop", [&] { check_stop(); });
     attempt("add_worker", [&] { check_joiner(); });
+    attempt("a pace that pauses", [&] { check_pause(); });
     attempt("a conductor", [&] { check_conductor(); });
     attempt("a conductor that asks for the loss", [&] { check_sampled_loss(); });
     return found_.take();
@@ -231,6 +232,24 @@ class transport_checker {
     for (worker_metrics const& m : r.workers) commits += m.commits;
     found_.expect(c.parameters()[0] == static_cast<std::int64_t>(commits), "with a joiner the sum of all ",
                   "commits is ", c.parameters()[0], ", expected ", commits);
+  }
+
+  /// After each step the worker lets the time pass until its commit is due.
+  struct by_time {
+    [[nodiscard]] commit_due due(pace_point const& p) const noexcept {
+      return {.at = p.committed_at + std::chrono::milliseconds(5), .steps_max = 1};
+    }
+  };
+
+  void check_pause() {
+    auto c = counter(with(asp{}, by_time{}));
+    std::atomic<std::uint64_t> early = 0;
+    c.run([&](auto& w) {
+      for (int i = 0; i < 4; ++i)
+        if (!w.step()) ++early;
+    });
+    found_.expect(early == 0, "workers that were to pause until their commits were due went on before ", early.load(),
+                  " times");
   }
 
   /// What a conductor has heard.
