@@ -26,6 +26,7 @@
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/rules.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/protocol/visibility.hpp>
 #include <rubato/transport/processes/windowed_body.hpp>
 #include <rubato/transport/tcp.hpp>
 
@@ -254,6 +255,45 @@ TEST_CASE("tcp: stop() ends a run for all also where it has not begun yet", "[tc
     ++ended;
   });
   CHECK(held);
+}
+
+namespace {
+
+/// Process 0 asks for what never comes, since process 1 ends the run. Returns for how long its workers waited for that.
+duration waited_in_vain(rules const& p, std::uint32_t threads) {
+  serving const run(two_by_two(), p, {describe(counting{.rows = 8})});
+  std::atomic<std::uint32_t> asking = 0;
+  std::atomic<duration::rep> waited = 0;
+  in_processes(processes, [&](std::uint32_t rank) {
+    cluster c{run.process(rank, threads), p, counting{.rows = 8}};
+    c.run([&](auto& w) {
+      std::vector<std::int64_t> seen(8);
+      w.pull(seen);
+      if (rank == 1) {
+        while (asking < threads) std::this_thread::sleep_for(1ms);
+        std::this_thread::sleep_for(20ms);
+        return c.stop();
+      }
+      w.step();
+      duration const before = w.metrics().wait;
+      ++asking;
+      try {
+        w.pull(seen);
+      } catch (...) {
+        waited += (w.metrics().wait - before).count();
+        throw;
+      }
+    });
+  });
+  return duration(waited);
+}
+
+}  // namespace
+
+TEST_CASE("tcp: a worker waits for an answer that never comes", "[tcp]") {
+  CHECK(waited_in_vain(bsp{}, 1) > 0ns);
+  CHECK(waited_in_vain(bsp{}, 2) > 0ns);
+  CHECK(waited_in_vain(with(bsp{}, stable_cut{}), 1) > 0ns);
 }
 
 TEST_CASE("tcp: a process that gets no thread for a worker ends the run with that error", "[tcp]") {

@@ -127,7 +127,8 @@ void cached_part::forget(std::size_t reader) {
 void cached_part::request(std::unique_lock<std::mutex>& guard, std::size_t reader,
                           read_header const& read, read_slot& slot) {
   auto const by = std::make_shared<pending>(pending{reader, read, &slot, 1});
-  slot.arrived = slot.admitted = {};
+  slot.arrived = {};
+  slot.admitted = time_point::min();  // as long as no answer says when
   slot.shared = slot.by_process = true;
   slot.fetched = {};
   wishes open;

@@ -65,7 +65,8 @@ void process_endpoint::withdraw() {
 void process_endpoint::request(server_id s, std::size_t table, read_header const& read, read_slot& slot) {
   asking([&] {
     if (auto* const cache = run_.shared()) return cache->request(*reader_, s, table, read, slot);
-    slot.arrived = slot.admitted = now();
+    slot.arrived = now();
+    slot.admitted = time_point::min();  // as long as its server says nothing
     read_question& q = questions_.of(table, s);
     q.renew(read, slot, asked_);
     unasked_.push_back({s, &q});
@@ -79,7 +80,8 @@ void process_endpoint::start() {
 
 void process_endpoint::request_cut(read_header const& read, cut_slot& slot) {
   asking([&] {
-    slot.arrived = slot.admitted = time_point{};
+    slot.arrived = now();
+    slot.admitted = time_point::min();
     {
       std::lock_guard const mine(run_.links_->turns());
       cut_ = &slot;
