@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -210,33 +211,39 @@ void object_reader::convert(json const& value, std::string const& path, sim::dis
     fail(path + ".kind", "constant, uniform, exponential, lognormal or pareto");
 }
 
-/// Follows a parser into objects, to say where it stood when it failed.
+/// Follows a parser into objects, to say where it stood when it failed, and that no member is there twice.
 class followed_path {
  public:
+  explicit followed_path(std::string name) : name_(std::move(name)) {}
   bool operator()(int depth, json::parse_event_t event, json& parsed) {
     auto const open = static_cast<std::size_t>(depth);
     if (event == json::parse_event_t::key) {
       members_.resize(open);  // those of arrays have no name
       members_.back() = '.' + parsed.get<std::string>();
+      seen_.resize(open);
+      if (!seen_.back().insert(members_.back()).second) throw option_error(text() + " is there twice, expected once");
     } else if (event == json::parse_event_t::object_end) {
       members_.resize(open);
+      seen_.resize(open);
     }
     return true;
   }
-  [[nodiscard]] std::string text() const { return std::accumulate(members_.begin(), members_.end(), std::string()); }
+  [[nodiscard]] std::string text() const { return std::accumulate(members_.begin(), members_.end(), name_); }
 
  private:
+  std::string name_;
   std::vector<std::string> members_;
+  std::vector<std::set<std::string>> seen_;  ///< the members of each object that is open
 };
 
 json parse_document(std::string_view text, std::string const& name) {
-  followed_path path;
+  followed_path path(name);
   try {
     return json::parse(text, std::ref(path));
   } catch (json::parse_error const& e) {
     throw option_error(name + ": no valid JSON: " + e.what());
   } catch (json::out_of_range const&) {
-    throw option_error(name + path.text() + " has a number that is too large");
+    throw option_error(path.text() + " has a number that is too large");
   }
 }
 

@@ -131,6 +131,16 @@ TEST_CASE("a member of the wrong kind is rejected by its path") {
   CHECK_THAT(complaint(R"({"speed": )"), Contains("s.json: no valid JSON"));
 }
 
+TEST_CASE("a member of a scenario that is there twice is an error that names it") {
+  CHECK(complaint(R"({"seed": 1, "seed": 1})") == "s.json.seed is there twice, expected once");
+  CHECK(complaint(R"({"speed": {"slowness": [1, 2], "jitter": {"kind": "constant", "value": 1}, "slowness": []}})") ==
+        "s.json.speed.slowness is there twice, expected once");
+  CHECK(complaint(R"({"crashes": [{"at": 1}, {"worker": 1, "at": 1, "at": 2}]})") ==
+        "s.json.crashes.at is there twice, expected once");
+  CHECK(complaint(R"({"crashes": [{"worker": 0, "at": 1}, {"worker": 1, "at": 1}], "joins": [{"at": 1}],
+                      "network": {"worker_link": {"latency": 1}, "local_link": {"latency": 1}}})") == "");
+}
+
 TEST_CASE("a number that is too large for any is an error that names where it stands") {
   CHECK(complaint(R"({"speed": {"work_cost": 1e999}})") == "s.json.speed.work_cost has a number that is too large");
   CHECK(complaint(R"({"speed": {"jitter": {"kind": "constant", "value": 1}, "slowness": [1, -1e999]}})") ==
