@@ -83,6 +83,8 @@ bool recorder::take(double seconds, std::uint64_t updates, evaluation of_now) {
 std::vector<curve_point> recorder::finish(double seconds, std::uint64_t updates, double loss) {
   for (std::size_t i = 0; i < kept_.size(); ++i) curve_[i + 1].loss = kept_[i]();
   kept_.clear();
+  // In virtual time the last commits arrive after the last worker's end, and the run's time is up to that.
+  for (curve_point& p : curve_) p.seconds = std::min(p.seconds, seconds);
   if (curve_.back().updates < updates || curve_.size() == 1)
     curve_.push_back({.seconds = seconds,
                       .updates = updates,

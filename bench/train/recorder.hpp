@@ -92,7 +92,8 @@ class recorder {
     if (!due(seconds, updates)) return false;
     return take(seconds, updates, observe());
   }
-  /// The curve, closed with the objective at the end. Evaluates what has been kept.
+  /// The curve, closed with the objective at the end. Evaluates what has been kept. No point is later than the end,
+  /// which `seconds` says.
   [[nodiscard]] std::vector<curve_point> finish(double seconds, std::uint64_t updates, double loss);
 
  private:

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "bench/result/json.hpp"
@@ -200,6 +201,18 @@ TEST_CASE("BSP's loss falls once in a clock, and at its end") {
   for (curve_point const& p : r.curve) {
     if (p.updates % 6 != 0) CHECK(p.loss == last);
     last = p.loss;
+  }
+}
+
+TEST_CASE("a target that the last commits come to is reached as the run ends") {
+  std::string const asked = "--protocols bsp,asp --learning-rate 0.5 --clocks 5";
+  for (run_result const& r : run(small(asked))) {
+    std::string const last = fmt::format(" --target {:.17g}", r.final_loss);
+    run_result const again = run(small("--protocols " + r.protocol + " --learning-rate 0.5 --clocks 5" + last))[0];
+    REQUIRE(again.seconds_to_target);
+    CHECK(*again.seconds_to_target == again.seconds);
+    CHECK(std::ranges::is_sorted(r.curve, {}, &curve_point::seconds));
+    CHECK(r.curve.back().seconds == r.seconds);
   }
 }
 
