@@ -257,6 +257,25 @@ TEST_CASE("tcp: stop() ends a run for all also where it has not begun yet", "[tc
   CHECK(held);
 }
 
+TEST_CASE("tcp: who leaves by an exception after a run has failed, and has not just left", "[tcp]") {
+  serving const run(two_by_two(), asp{}, {describe(counting{.rows = 8})});
+  std::string said;
+  auto const step = [](auto& w) { w.step(); };
+  auto const play = [&](std::uint32_t rank) {
+    cluster c{run.process(rank, 1), asp{}, counting{.rows = 8}};
+    c.run(step);
+    if (rank == 1) throw std::out_of_range("after the run");
+    try {
+      c.run(step);
+    } catch (error const& e) {
+      said = e.what();
+    }
+  };
+  CHECK_THROWS_WITH(in_processes(processes, play), "after the run");
+  CHECK_THAT(said, Catch::Contains("worker 1 (process ") &&
+                       Catch::Contains(" was lost: it was left by an exception after a run"));
+}
+
 namespace {
 
 /// Process 0 asks for what never comes, since process 1 ends the run. Returns for how long its workers waited for that.

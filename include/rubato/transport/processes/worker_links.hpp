@@ -63,6 +63,8 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   /// Why. @pre `is_broken()`
   [[nodiscard]] breakdown const& why_broken() const noexcept { return *why_; }
 
+  /// The process is about to leave, by this failure.
+  void leave_by(std::string failure) { failure_ = std::move(failure); }
   /// Says something to the coordinator, unless the process is broken.
   void tell(wire::control_message const& message);
 
@@ -170,6 +172,7 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   std::atomic<bool> broken_ = false;
   std::optional<breakdown> why_;
   bool leaving_ = false;
+  std::string failure_;  ///< by which the process leaves
   coordinator_link coordinator_;
 
   std::mutex keeping_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -126,6 +127,8 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   bool loss_wanted_ = false;
   bool losses_end_ = false;
 
+  int exceptions_ = std::uncaught_exceptions();  ///< that were under way when it was made
+  bool ran_well_ = false;                    ///< the last run has ended, and not by an exception
   bool begun_ = false;                       ///< the run, here
   bool shares_ = false;
   std::uint32_t threads_here_ = 0;           ///< workers of this process that it begins with

@@ -156,8 +156,8 @@ void coordinator_link::send(std::shared_ptr<net::reliable_frame const> frame) {
   link_->flush();
 }
 
-void coordinator_link::take_leave(network_turn& turns) {
-  send(wire::farewell{});
+void coordinator_link::take_leave(network_turn& turns, std::string const& failure) {
+  send(wire::farewell{failure});
   // Over a slow line much may be before it. Of a coordinator that is gone nothing is waited for any more.
   auto const end = network_.now() + std::max(place_.patience, place_.silence + place_.reconnect);
   turns.wait([&] { return unacknowledged() == 0; }, end);

@@ -72,7 +72,7 @@ worker_links::~worker_links() {
   }
   end_keeper();
   leaving_ = true;
-  if (!broken_) coordinator_.take_leave(turn_);
+  if (!broken_) coordinator_.take_leave(turn_, failure_);
   for (auto& s : servers_) s->link.close();
   coordinator_.close();
 }

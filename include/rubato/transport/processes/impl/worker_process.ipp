@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <exception>
 #include <numeric>
 #include <utility>
 #include <variant>
@@ -54,6 +55,8 @@ worker_process::worker_process(tcp const& options, run_setup setup)
 
 worker_process::~worker_process() {
   for (auto const& p : participants_) p->detach();  // while there still are links
+  // A run that failed has told the others itself.
+  if (ran_well_ && std::uncaught_exceptions() > exceptions_) links_->leave_by("it was left by an exception after a run");
 }
 
 /// Waits until the servers have them.
@@ -67,6 +70,7 @@ void worker_process::send_initial_values() {
 
 run_report worker_process::run(run_request request) {
   life::begin();
+  ran_well_ = false;
   auto const kept_before = kept_;
   try {
     begin(in_single_machine_mode(std::move(request)));
@@ -89,6 +93,7 @@ run_report worker_process::run(run_request request) {
   if (links_->is_broken()) links_->why_broken().raise();
   run_report r = report();
   if (r.completed == completion::not_begun) kept_ = kept_before;
+  ran_well_ = true;
   return r;
 }
 
