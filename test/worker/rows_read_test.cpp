@@ -33,7 +33,7 @@ TEST_CASE("rows_read: each row is there once, in order", "[worker]") {
 }
 
 TEST_CASE("rows_read: what is kept does not grow by rows that are read again", "[worker]") {
-  std::uint64_t const rows = GENERATE(1, 5000);
+  std::uint64_t const rows = GENERATE(1U, 5000U);
   rows_read r;
   std::size_t most = 0;
   for (std::uint64_t i = 0; i < 100'000; ++i) {

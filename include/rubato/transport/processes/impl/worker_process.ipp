@@ -56,7 +56,8 @@ worker_process::worker_process(tcp const& options, run_setup setup)
 worker_process::~worker_process() {
   for (auto const& p : participants_) p->detach();  // while there still are links
   // A run that failed has told the others itself.
-  if (ran_well_ && std::uncaught_exceptions() > exceptions_) links_->leave_by("it was left by an exception after a run");
+  if (ran_well_ && std::uncaught_exceptions() > exceptions_)
+    links_->leave_by("it was left by an exception after a run");
 }
 
 /// Waits until the servers have them.
