@@ -157,13 +157,13 @@ TEST_CASE("a second signal ends the wait for a reader", "[tools][launch]") {
 
 TEST_CASE("processes wait for who reads, and nothing is lost", "[tools][launch]") {
   stalled_reader reader(GENERATE("pipe", "socket", "terminal"));
-  launched launch(shell("yes $RANK$RANK$RANK | head -n 500000; echo > $S/done.$RANK"),
+  launched launch(shell("yes $RANK$RANK$RANK | head -n 200000; echo > $S/done.$RANK"),
                   reader.end());
   reader.await_full();
   launch.await_standstill();
   CHECK(launch.file("done.0").empty());
   CHECK(launch.file("done.1").empty());
-  constexpr std::size_t all = 2 * 500000 * 15;
+  constexpr std::size_t all = 2 * 200000 * 15;
   REQUIRE(comes_true([&] { return reader.read().size() >= all; }));
   CHECK(launch.wait().exit_code == 0);
   auto const& text = reader.read();
