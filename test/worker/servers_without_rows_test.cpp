@@ -32,14 +32,14 @@ using namespace rubato;
 
 namespace {
 
-constexpr std::uint32_t servers = 4;
-constexpr std::uint64_t rows = 20;
-constexpr std::uint64_t clocks = 10;
+constexpr std::uint32_t all_servers = 4;
+constexpr std::uint64_t all_rows = 20;
+constexpr std::uint64_t all_clocks = 10;
 constexpr std::uint64_t workers = 3;
 
 /// Messages by server, of all workers.
 struct tally_by_server {
-  std::array<std::uint64_t, servers> commits{}, for_all{}, for_rows{}, for_nothing{};
+  std::array<std::uint64_t, all_servers> commits{}, for_all{}, for_rows{}, for_nothing{};
   std::mutex lock{};
 };
 
@@ -60,7 +60,7 @@ class counted_by_server : public endpoint_decorator {
   }
 
  private:
-  void count(std::array<std::uint64_t, servers>& of, server_id to) {
+  void count(std::array<std::uint64_t, all_servers>& of, server_id to) {
     std::lock_guard const guard(tally_.lock);
     ++of[to.index()];
   }
@@ -71,7 +71,7 @@ template <class T>
 using on_two = dense<T, merge_of_protocol, on_servers<>>;
 template <class T>
 on_two<T> table_on_two() {
-  return {.rows = rows, .partition = on_servers{{1, 3}}};
+  return {.rows = all_rows, .partition = on_servers{{1, 3}}};
 }
 
 /// Shows a commit once everybody has reached its clock: a worker's own may be held back when it reads.
@@ -90,11 +90,11 @@ void run(tally_by_server& t, use what, Transport const& where, rules const& prot
       where, [&t](endpoint& inner, worker_id) { return std::make_unique<counted_by_server>(inner, t); }};
   cluster c{inside, protocol, tables...};
   c.run([&](auto& worker) {
-    std::vector<double> w(rows);
-    for (std::uint64_t clock = 0; clock < clocks; ++clock) {
+    std::vector<double> w(all_rows);
+    for (std::uint64_t clock = 0; clock < all_clocks; ++clock) {
       if (what == use::prefetches) worker.prefetch();
       if (what != use::pushes_only) worker.pull(w);
-      worker.push(std::vector<double>(rows, 1.0));
+      worker.push(std::vector<double>(all_rows, 1.0));
       worker.step();
     }
   });
@@ -102,13 +102,13 @@ void run(tally_by_server& t, use what, Transport const& where, rules const& prot
 
 template <class F>
 void in_both(F f) {
-  f(simulated{.workers = workers, .servers = servers});
-  f(in_process{.workers = workers, .servers = servers});
+  f(simulated{.workers = workers, .servers = all_servers});
+  f(in_process{.workers = workers, .servers = all_servers});
 }
 
-using numbers = std::array<std::uint64_t, servers>;
-constexpr numbers none{};
-constexpr numbers all_commits{workers * clocks, workers * clocks, workers * clocks, workers * clocks};
+using by_server = std::array<std::uint64_t, all_servers>;
+constexpr by_server none{};
+constexpr by_server all_commits{workers * all_clocks, workers * all_clocks, workers * all_clocks, workers * all_clocks};
 
 }  // namespace
 
@@ -118,7 +118,7 @@ TEST_CASE("servers without rows: no pull of a whole table reaches them, every co
       in_both([&](auto const& where) {
         tally_by_server t;
         run(t, what, where, protocol, table_on_two<double>());
-        CHECK(t.for_all == numbers{0, workers * clocks, 0, workers * clocks});
+        CHECK(t.for_all == by_server{0, workers * all_clocks, 0, workers * all_clocks});
         CHECK(t.for_nothing == none);
         CHECK(t.for_rows == none);
         CHECK(t.commits == all_commits);
@@ -128,7 +128,7 @@ TEST_CASE("servers without rows: no pull of a whole table reaches them, every co
 TEST_CASE("servers without rows: with more servers than rows it is the same, whatever the partition") {
   tally_by_server t;
   decorated const inside{
-      simulated{.workers = 1, .servers = servers},
+      simulated{.workers = 1, .servers = all_servers},
       [&t](endpoint& inner, worker_id) { return std::make_unique<counted_by_server>(inner, t); }};
   cluster c{inside, asp{}, dense<double>{.rows = 1}};
   c.run([](auto& worker) {
@@ -150,12 +150,12 @@ TEST_CASE("servers without rows: under SSP they may be asked for the clock, by w
 }
 
 TEST_CASE("servers without rows: a copy of the whole table serves as long as if all servers had some") {
-  simulated const alone{.workers = 1, .servers = servers};
+  simulated const alone{.workers = 1, .servers = all_servers};
   tally_by_server all, two;
-  run(all, use::pulls, alone, ssp{.staleness = 2}, dense<double>{.rows = rows});
+  run(all, use::pulls, alone, ssp{.staleness = 2}, dense<double>{.rows = all_rows});
   run(two, use::pulls, alone, ssp{.staleness = 2}, table_on_two<double>());
-  CHECK(all.for_all[1] < clocks);
-  CHECK(two.for_all == numbers{0, all.for_all[1], 0, all.for_all[3]});
+  CHECK(all.for_all[1] < all_clocks);
+  CHECK(two.for_all == by_server{0, all.for_all[1], 0, all.for_all[3]});
 }
 
 TEST_CASE("servers without rows: pushes alone reach them with the clock only") {
@@ -164,7 +164,7 @@ TEST_CASE("servers without rows: pushes alone reach them with the clock only") {
     run(t, use::pushes_only, where, bsp{}, table_on_two<double>());
     CHECK(t.for_all == none);
     // Each worker is let into a clock by one server, of which it does not matter whether it has rows.
-    CHECK(t.for_nothing == numbers{clocks, clocks, clocks, 0});
+    CHECK(t.for_nothing == by_server{all_clocks, all_clocks, all_clocks, 0});
     CHECK(t.commits == all_commits);
   });
 }
@@ -191,7 +191,7 @@ TEST_CASE("servers without rows: of a table that keeps versions they hear who ha
     CHECK(t.for_all[0] != 0);
     tally_by_server plain;  // the store alone does not matter
     run(plain, use::pulls, where, asp{}, multi_version{table_on_two<double>()});
-    CHECK(plain.for_all == numbers{0, workers * clocks, 0, workers * clocks});
+    CHECK(plain.for_all == by_server{0, workers * all_clocks, 0, workers * all_clocks});
   });
 }
 
@@ -209,15 +209,15 @@ class agreeable final : public test::idle_endpoint {
 
 TEST_CASE("servers without rows: nobody keeps commits for a table that is only pushed to, beside it") {
   agreeable link;
-  blueprint const plan(ssp{.staleness = 3}, servers,
-                       {describe(table_on_two<double>()), describe(dense<double>{.rows = rows})});
+  blueprint const plan(ssp{.staleness = 3}, all_servers,
+                       {describe(table_on_two<double>()), describe(dense<double>{.rows = all_rows})});
   sender const self{};
   detail::argument_check const check(plan, 0, 0);
   pacer pace(plan.protocol().pace, self.worker);
   worker_metrics metrics;
   detail::reader reads(link, plan, 0, self, server_id{0}, check, pace, metrics);
   reads.start({});
-  std::vector<double> const delta(rows, 1.0);
+  std::vector<double> const delta(all_rows, 1.0);
   std::size_t kept = 0;
   for (int clock = 0; clock < 100; ++clock) {
     reads.prefetch_whole(0);
@@ -226,7 +226,7 @@ TEST_CASE("servers without rows: nobody keeps commits for a table that is only p
       reads.replica_of(table).push_whole(reinterpret_cast<std::byte const*>(delta.data()));
     reads.prepare_commit(false);
     for (std::size_t table : {0U, 1U})
-      for (std::uint32_t s = 0; s < servers; ++s)
+      for (std::uint32_t s = 0; s < all_servers; ++s)
         (void)reads.replica_of(table).commit(server_id{s}, reads.clock(), reads.keeps_commit(table), false);
     reads.next_clock();
     kept = std::max(kept, reads.replica_of(0).kept_commits());
@@ -236,10 +236,10 @@ TEST_CASE("servers without rows: nobody keeps commits for a table that is only p
 }
 
 TEST_CASE("servers without rows: a server that was asked for rows ages a copy, as with versions") {
-  blueprint const plan(asp{}, servers, {describe(table_on_two<double>())});
-  auto const r = make_replica(plan.table(0), servers, 0);
+  blueprint const plan(asp{}, all_servers, {describe(table_on_two<double>())});
+  auto const r = make_replica(plan.table(0), all_servers, 0);
   auto const usable_after = [&](selection of_others) {
-    for (std::uint32_t s = 0; s < servers; ++s) {
+    for (std::uint32_t s = 0; s < all_servers; ++s) {
       read_slot& slot = r->slot(server_id{s});
       slot.asked = s % 2 == 1 ? selection::all : of_others;
       slot.stamp = {.server_clock = clock_index{s % 2 == 1 ? 7 : 3}, .included = {}};
