@@ -127,8 +127,6 @@ void cached_part::forget(std::size_t reader) {
 void cached_part::request(std::unique_lock<std::mutex>& guard, std::size_t reader,
                           read_header const& read, read_slot& slot) {
   auto const by = std::make_shared<pending>(pending{reader, read, &slot, 1});
-  slot.arrived = {};
-  slot.admitted = time_point::min();  // as long as no answer says when
   slot.shared = slot.by_process = true;
   slot.fetched = {};
   wishes open;
@@ -347,6 +345,7 @@ void cached_part::answered(fetch& f, refusal why) {
 
 /// Of what a read waits for, the answer that was held for the longest says when.
 void cached_part::note_held(read_slot& to, read_slot const& answer) {
+  if (answer.admitted == time_point::min()) return;  // refused, before anybody said when
   if (answer.admitted - answer.arrived <= to.admitted - to.arrived) return;
   to.arrived = answer.arrived;
   to.admitted = answer.admitted;

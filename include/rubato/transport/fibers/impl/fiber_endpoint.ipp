@@ -52,7 +52,10 @@ void fiber_endpoint::post(server_id to, commit_message&& commit) {
 
 void fiber_endpoint::request(server_id to, std::size_t table, read_header const& read, read_slot& slot) {
   checkpoint();
-  if (auto* const cache = shared()) return cache->request(reader_, to, table, read, slot);
+  if (auto* const cache = shared()) {
+    slot.arrived = slot.admitted = {};  // on its way, as far as anybody knows before there is an answer
+    return cache->request(reader_, to, table, read, slot);
+  }
   read_ = read;
   std::uint32_t const number = add_question({&slot, to, static_cast<std::uint32_t>(table)});
   ++outstanding_;

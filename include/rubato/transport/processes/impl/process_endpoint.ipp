@@ -64,9 +64,12 @@ void process_endpoint::withdraw() {
 
 void process_endpoint::request(server_id s, std::size_t table, read_header const& read, read_slot& slot) {
   asking([&] {
-    if (auto* const cache = run_.shared()) return cache->request(*reader_, s, table, read, slot);
+    slot.admitted = time_point::min();  // as long as no server says when
+    if (auto* const cache = run_.shared()) {
+      slot.arrived = {};
+      return cache->request(*reader_, s, table, read, slot);
+    }
     slot.arrived = now();
-    slot.admitted = time_point::min();  // as long as its server says nothing
     read_question& q = questions_.of(table, s);
     q.renew(read, slot, asked_);
     unasked_.push_back({s, &q});
