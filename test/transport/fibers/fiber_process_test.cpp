@@ -154,3 +154,17 @@ TEST_CASE("simulator: what a process fetches does not overtake what its threads 
   });
   CHECK(std::ranges::count(seen, 1) == rows);
 }
+
+TEST_CASE("simulator: under ASP nobody has waited for what is on its way to a process as the run ends", "[simulated]") {
+  bool const one_process = GENERATE(true, false);
+  cluster c{three_workers(one_process), asp{}, dense_counts{.rows = rows}};
+  run_report const r = c.run([&](auto& w) {
+    std::vector<std::int64_t> values(rows);
+    if (w.rank() < 2) return w.pull(values);
+    w.step(5);
+    c.stop();
+  });
+  CHECK(r.workers[0].wait == 0ms);
+  CHECK(r.workers[1].wait == 0ms);
+  CHECK(r.workers[0].send == 5ms);
+}
