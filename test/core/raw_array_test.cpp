@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -46,6 +47,65 @@ TEST_CASE("raw_array: grows at its end, and keeps what is there") {
   CHECK(a.as<std::int32_t>()[1999] == 999);
   CHECK(a.bytes().data() == a.data());
   CHECK(a.bytes().size() == 8000);
+}
+
+namespace {
+
+/// Gives what it is asked for once; counts what is given back.
+class one_block final : public rubato::block_memory {
+ public:
+  [[nodiscard]] void* take(std::size_t bytes) noexcept override {
+    if (given != 0 || bytes > sizeof block) return nullptr;
+    given = bytes;
+    return block;
+  }
+  void give(void* at, std::size_t bytes) noexcept override {
+    if (at == block) returned += bytes;
+  }
+  alignas(64) std::byte block[256];
+  std::size_t given = 0;
+  std::size_t returned = 0;
+};
+
+}  // namespace
+
+TEST_CASE("raw_array: memory from elsewhere is used as long as there is some, and given back once") {
+  auto const memory = std::make_shared<one_block>();
+  {
+    raw_array a(memory);
+    CHECK(memory.use_count() == 2);
+    a.resize_bytes(64);
+    CHECK(a.data() == memory->block);
+    a.resize_bytes(16);
+    std::ranges::fill(a.as<std::int32_t>(), 7);
+    raw_array b = std::move(a);
+    CHECK(b.data() == memory->block);
+    CHECK(memory->returned == 0);
+    raw_array const copy = b;
+    CHECK(copy.data() != memory->block);
+    CHECK(values_of(copy) == ints(4, 7));
+    b.resize_bytes(128);  // there is no more
+    CHECK(b.data() != memory->block);
+    CHECK(ints(b.as<std::int32_t>().begin(), b.as<std::int32_t>().begin() + 4) == ints(4, 7));
+    CHECK(memory->returned == 64);
+    b = array_of({1});
+    CHECK(memory.use_count() == 1);
+  }
+  CHECK(memory->returned == 64);
+}
+
+TEST_CASE("raw_array: what is borrowed is given back by its last owner, and never copied") {
+  auto const memory = std::make_shared<one_block>();
+  ints const values{1, 2, 3};
+  {
+    raw_array a;
+    a = raw_array::borrowed(memory, std::as_bytes(std::span(values)).data(), 12);
+    raw_array const b = std::move(a);
+    CHECK(b.data() == std::as_bytes(std::span(values)).data());
+    CHECK(values_of(b) == values);
+    CHECK(memory.use_count() == 2);
+  }
+  CHECK(memory.use_count() == 1);
 }
 
 TEST_CASE("raw_array: a reserve is one allocation, and so is what is used again") {

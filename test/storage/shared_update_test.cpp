@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -49,6 +51,46 @@ TEST_CASE("update_pool: a buffer that nobody refers to is used again", "[storage
   b = {};
   update_buffer const d = pool.take();
   CHECK(&*d == second);
+}
+
+namespace {
+
+class counted_memory final : public block_memory {
+ public:
+  [[nodiscard]] void* take(std::size_t bytes) noexcept override {
+    there += bytes;
+    return ::operator new(bytes, std::align_val_t{64}, std::nothrow);
+  }
+  void give(void* at, std::size_t bytes) noexcept override {
+    there -= bytes;
+    ::operator delete(at, std::align_val_t{64});
+  }
+  std::size_t there = 0;
+};
+
+}  // namespace
+
+TEST_CASE("update_pool: buffers that are made from some time on have their values elsewhere",
+          "[storage][shared_update]") {
+  auto const memory = std::make_shared<counted_memory>();
+  {
+    auto pool = std::make_unique<update_pool>();
+    shared_update before = filled(*pool, 7, 1);
+    pool->use(memory);
+    shared_update const after = filled(*pool, 7, 2);
+    CHECK(memory->there == 28);
+    before = {};
+    shared_update again = filled(*pool, 7, 3);  // the one that was made before
+    CHECK(memory->there == 28);
+    shared_update const more = filled(*pool, 7, 4);
+    CHECK(memory->there == 56);
+    pool.reset();
+    again = {};
+    CHECK(std::ranges::count(after->values.as<std::int32_t>(), 2) == 7);
+    CHECK(memory->there == 56);
+  }
+  CHECK(memory->there == 0);
+  CHECK(memory.use_count() == 1);
 }
 
 TEST_CASE("update_pool: a keyed update comes back empty", "[storage][shared_update]") {

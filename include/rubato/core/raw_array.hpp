@@ -9,24 +9,52 @@
 #include <utility>
 
 #include "rubato/core/assert.hpp"
+#include "rubato/core/block_memory.hpp"
 #include "rubato/core/element.hpp"
 
 namespace rubato {
+
+namespace detail {
+
+/// Gives bytes back to where they came from.
+struct byte_giver {
+  block_memory* from = nullptr;  ///< none: the heap
+  std::size_t bytes = 0;
+  void operator()(std::byte* at) const noexcept {
+    if (from != nullptr) from->give(at, bytes);
+    else delete[] at;
+  }
+};
+
+}  // namespace detail
 
 /// An array of parameters whose type only those know who compute with them; all others move bytes.
 /// Grows like a vector, but that what is new is not initialised. Not synchronized.
 class raw_array {
  public:
   raw_array() = default;
+  /// Takes its memory from there, where that has some, and else from the heap.
+  explicit raw_array(std::shared_ptr<block_memory> from) noexcept : from_(std::move(from)) {}
+  /// These bytes, which `from` gets back, and which may be such as nobody may write.
+  [[nodiscard]] static raw_array borrowed(std::shared_ptr<block_memory> from, std::byte const* at, std::size_t bytes) {
+    raw_array all;
+    all.data_ = memory(const_cast<std::byte*>(at), {from.get(), bytes});
+    all.from_ = std::move(from);
+    all.size_ = all.capacity_ = bytes;
+    return all;
+  }
+  /// A copy is on the heap.
   raw_array(raw_array const& other) { append(other.bytes()); }
   raw_array(raw_array&& other) noexcept
-      : data_(std::move(other.data_)),
+      : from_(std::move(other.from_)),
+        data_(std::move(other.data_)),
         size_(std::exchange(other.size_, 0)),
         capacity_(std::exchange(other.capacity_, 0)) {}
   // Not one that takes a value: clang 14 never destroys that in `x = {}`.
   raw_array& operator=(raw_array const& other) { return *this = raw_array(other); }
   raw_array& operator=(raw_array&& other) noexcept {
     data_ = std::move(other.data_);
+    from_ = std::move(other.from_);  // after what came from there has been given back
     size_ = std::exchange(other.size_, 0);
     capacity_ = std::exchange(other.capacity_, 0);
     return *this;
@@ -74,14 +102,22 @@ class raw_array {
   }
 
  private:
+  using memory = std::unique_ptr<std::byte[], detail::byte_giver>;
+
+  [[nodiscard]] memory take(std::size_t bytes) const {
+    if (from_)
+      if (void* const at = from_->take(bytes)) return memory(static_cast<std::byte*>(at), {from_.get(), bytes});
+    return memory(std::make_unique_for_overwrite<std::byte[]>(bytes).release());
+  }
   void move_to(std::size_t capacity) {
-    auto larger = std::make_unique_for_overwrite<std::byte[]>(capacity);
+    memory larger = take(capacity);
     if (size_ != 0) std::memcpy(larger.get(), data(), size_);
     data_ = std::move(larger);
     capacity_ = capacity;
   }
 
-  std::unique_ptr<std::byte[]> data_;  // which new aligns for any of these types
+  std::shared_ptr<block_memory> from_;
+  memory data_;  // which new aligns for any of these types
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
 };

@@ -7,19 +7,10 @@
 #include <new>
 #include <utility>
 
+#include "rubato/core/block_memory.hpp"
 #include "rubato/core/element.hpp"
 
 namespace rubato {
-
-/// Memory for arrays from elsewhere than the heap, which outlives them.
-class block_memory {
- public:
-  virtual ~block_memory() = default;
-  /// So many bytes, at a multiple of 64; nullptr where there are no more. Any thread.
-  [[nodiscard]] virtual void* take(std::size_t bytes) noexcept = 0;
-  /// They are free again. Any thread.
-  virtual void give(void* at, std::size_t bytes) noexcept = 0;
-};
 
 /// A counted reference to an array of parameters.
 ///

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "rubato/core/block_memory.hpp"
 #include "rubato/storage/update.hpp"
 
 namespace rubato {
@@ -31,10 +32,12 @@ class update_shelf {
   void put(update_node* node) noexcept;
   /// There is no pool any more.
   void close() noexcept;
+  void use(std::shared_ptr<block_memory> memory) noexcept;
 
  private:
   static constexpr std::size_t spares = 64;
   std::mutex lock_;
+  std::shared_ptr<block_memory> memory_;
   std::vector<std::unique_ptr<update_node>> spare_;
   std::size_t away_ = 0;
   bool closed_ = false;
@@ -126,6 +129,8 @@ class update_pool {
 
   /// An update to be filled. One that was whole before still is, with values that mean nothing.
   [[nodiscard]] update_buffer take() const { return update_buffer(shelf_->take()); }
+  /// Values of buffers that are made from now on lie there, where it has room, and else on the heap.
+  void use(std::shared_ptr<block_memory> memory) const noexcept { shelf_->use(std::move(memory)); }
 
  private:
   std::shared_ptr<detail::update_shelf> shelf_;

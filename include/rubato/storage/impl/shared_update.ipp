@@ -13,6 +13,7 @@ update_node* update_shelf::take() {
   if (spare_.empty()) {
     n = std::make_unique<update_node>();
     n->home = this;
+    n->value.values = raw_array(memory_);
   } else {
     n = std::move(spare_.back());
     spare_.pop_back();
@@ -34,6 +35,11 @@ void update_shelf::put(update_node* node) noexcept {
     if (!closed_ && spare_.size() < spares) spare_.push_back(std::move(n));
   }
   if (last) delete this;
+}
+
+void update_shelf::use(std::shared_ptr<block_memory> memory) noexcept {
+  std::lock_guard const guard(lock_);
+  memory_ = std::move(memory);
 }
 
 void update_shelf::close() noexcept {
