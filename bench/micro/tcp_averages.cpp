@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// An average over loopback TCP of as many floats as there are parameters: by 2 workers and a server, each a process,
-// under BSP, through which pass twice the bytes that two peers exchange. This process is the first worker.
+// An average of as many floats as there are parameters: by 2 workers and a server, each a process, under BSP. Over
+// loopback TCP twice the bytes pass that two peers exchange; as is picked on one machine, they share memory. This
+// process is the first worker.
 #include "bench/micro/tcp_averages.hpp"
 
 #include <algorithm>
@@ -59,7 +60,7 @@ double run_worker(served_table const& t) {
   return seconds;
 }
 
-void bench_average(benchmark::State& state, std::uint64_t floats) {
+void bench_average(benchmark::State& state, std::uint64_t floats, bool over_tcp) {
   try {
     for (auto _ : state) {
       scratch_directory const meet;
@@ -67,7 +68,8 @@ void bench_average(benchmark::State& state, std::uint64_t floats) {
                            .rows = floats,
                            .width = 1,
                            .coordinator = meet.path() / "coordinator",
-                           .workers = averaging};
+                           .workers = averaging,
+                           .over_tcp = over_tcp};
       other_process server(t.words());
       std::vector<std::string> other_worker = t.words();
       other_worker.front() = "average";
@@ -88,9 +90,12 @@ void serve_average(std::vector<std::string> const& words) { (void)run_worker(ser
 std::vector<micro_row> register_tcp_averages() {
   std::vector<micro_row> rows;
   for (auto const& [size, floats] : sizes_of_averages()) {
-    std::string const name = "tcp average of " + size + " floats, 2 workers and a server";
-    benchmark::RegisterBenchmark(name.c_str(), bench_average, floats)->UseManualTime()->Iterations(1);
-    rows.push_back({name, "raw exchange of " + size + " floats, 2 processes", 0, "", ""});
+    for (bool const over_tcp : {true, false}) {
+      std::string const name =
+          (over_tcp ? "tcp" : "one machine:") + (" average of " + size + " floats, 2 workers and a server");
+      benchmark::RegisterBenchmark(name.c_str(), bench_average, floats, over_tcp)->UseManualTime()->Iterations(1);
+      rows.push_back({name, "raw exchange of " + size + " floats, 2 processes", 0, "", ""});
+    }
   }
   return rows;
 }
