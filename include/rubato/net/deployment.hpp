@@ -71,8 +71,8 @@ struct deployment {
   /// these begin to come.
   std::uint32_t breaks_max = 20;
   /// Whether processes on one machine share memory: workers of the same user that reach a server through a Unix-domain
-  /// socket read its dense tables where they lie. Where one end does not want to, or the system does not let it,
-  /// parameters come through the socket.
+  /// socket read its dense tables where they lie, and it reads whole updates of these where they lie. Where one end
+  /// does not want to, or the system does not let it, parameters and updates come through the socket.
   bool share_memory = true;
   /// Of a server: what one worker process may make it hold.
   server_limits limits{};

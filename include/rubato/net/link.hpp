@@ -44,6 +44,8 @@ class reliable_frame {
   [[nodiscard]] virtual std::span<std::byte const> meta() const = 0;
   /// Appends where the body lies; it stays there as long as the frame lives.
   virtual void gather(std::vector<std::span<std::byte const>>& body) const = 0;
+  /// Bytes that the other end reads elsewhere while this is kept: they are under way, too.
+  [[nodiscard]] virtual std::size_t lent() const { return 0; }
 };
 
 class link;

@@ -24,8 +24,8 @@ enum class kind : std::uint8_t {
   refused,                    ///< a read, or with ticket 0 a commit
   count,                      ///< how many commits have been counted? with a ticket
   counted,
-  memory,    ///< from a server, to a process on the same machine: where the chunks of its tables lie
-  mapped,    ///< that process can read them; sequence is the number of that memory
+  memory,    ///< to a process on the same machine: a server's, where chunks of tables lie; a worker's, for its updates
+  mapped,    ///< that process can read it; sequence is the number of that memory
   released,  ///< it has read an answer there; sequence is the answer's pin
   control = reliable_bit | first_user_kind,
   commit,
@@ -34,6 +34,7 @@ enum class kind : std::uint8_t {
   peer_message,  ///< the same between peers
   share,         ///< a peer's parameters, for the coordinator
   average,       ///< of all peers' parameters, from it
+  returned,      ///< from a server: numbers of commits whose values it has read where they lie, in the worker's memory
 };
 
 [[nodiscard]] constexpr std::uint8_t operator+(kind k) noexcept {
@@ -48,10 +49,13 @@ struct part_size {
   bool whole = false;
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;  ///< of the values
+  std::uint64_t place = 0;  ///< where these lie in the memory that the worker lends; 0: in the body
 
+  /// In the body.
+  [[nodiscard]] std::uint64_t sent() const noexcept { return place == 0 ? bytes : 0; }
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & whole & rows & bytes;
+    ar & whole & rows & bytes & place;
   }
 };
 
@@ -86,7 +90,7 @@ struct request_meta {
   }
 };
 
-/// Memory of a server's that others may look at: a file without a name, which `file` of `process` refers to.
+/// Memory that processes on the same machine may look at: a file without a name, which `file` of `process` refers to.
 struct memory_meta {
   std::uint64_t number = 0;
   std::uint32_t process = 0;

@@ -51,6 +51,8 @@ std::string prometheus_text(server_stats const& stats) {
   std::string text;
   auto const line = [&](auto const&... all) { add_line(text, all...); };
   line("commits_total", "counter", "Commits applied.", stats.commits);
+  line("commits_in_memory_total", "counter", "Of these, read in memory of processes on this machine.",
+       stats.commits_in_memory);
   line("refused_total", "counter", "Commits and reads that were not taken.", stats.refused);
   line("reads_total", "counter", "Reads answered.", stats.reads);
   line("reads_in_memory_total", "counter", "Of these, read by processes on this machine in this one's memory.",

@@ -126,12 +126,12 @@ class worker_peer final : public net::link_user {
     link_.send(h, wire::to_bytes(m), std::as_bytes(std::span(below)));
     link_.flush();
   }
-  /// A frame of nothing but its header.
-  void say(wire::kind kind, std::uint64_t sequence) {
+  /// A frame without a body.
+  void say(wire::kind kind, std::uint64_t sequence, std::span<std::byte const> meta = {}) {
     wire::frame_header h;
     h.kind = +kind;
     h.sequence = sequence;
-    link_.send(h, {});
+    link_.send(h, meta);
     link_.flush();
   }
   /// What no server understands.
@@ -141,8 +141,12 @@ class worker_peer final : public net::link_user {
     link_.send(h, {});
     link_.flush();
   }
-  void commit(commit_message&& m) {
-    link_.send(std::make_shared<detail::commit_frame const>(std::move(m)));
+  /// @param seen by the server
+  void commit(commit_message&& m, detail::update_memory const* seen = nullptr) {
+    send(std::make_shared<detail::commit_frame const>(std::move(m), std::span<table_blueprint const>{}, seen));
+  }
+  void send(std::shared_ptr<net::reliable_frame const> frame) {
+    link_.send(std::move(frame));
     link_.flush();
   }
   /// Row `row` is to be this.

@@ -76,6 +76,12 @@ class serving {
     for (auto const& s : servers_) all += s.process.stats().reads_in_memory;
     return all;
   }
+  /// Commits of which updates were read in the worker's memory.
+  [[nodiscard]] std::uint64_t commits_in_memory() const {
+    std::uint64_t all = 0;
+    for (auto const& s : servers_) all += s.process.stats().commits_in_memory;
+    return all;
+  }
   /// Reads of all kinds that the servers have answered.
   [[nodiscard]] std::uint64_t reads() const {
     std::uint64_t all = 0;

@@ -226,6 +226,7 @@ TEST_CASE("shared memory: workers read in it, beside others and through breaks, 
   train(run, workers, threads, table, [](tcp&) {});
   CHECK(run.reads_in_memory() > 0);
   CHECK(run.reads_in_memory() <= run.reads());
+  CHECK(run.commits_in_memory() > 0);
 }
 
 TEST_CASE("shared memory: it is used only where both ends want it, and rows can lie there", "[shm]") {
@@ -254,6 +255,7 @@ TEST_CASE("shared memory: it is used only where both ends want it, and rows can 
   }
   CHECK(run.reads() > 0);
   CHECK(run.reads_in_memory() == 0);
+  CHECK(run.commits_in_memory() == 0);
 }
 
 TEST_CASE("shared memory: what a codec writes comes through the socket, and takes no other table's room", "[shm]") {

@@ -85,13 +85,16 @@ class played_server final : detail::coordinator_user {
 
   /// Connections of worker processes so far.
   [[nodiscard]] int connections() const noexcept { return connections_; }
+  /// Of the frame that has come. For handlers.
+  [[nodiscard]] std::span<std::byte const> meta() const noexcept { return meta_; }
 
  private:
   struct guest final : net::frame_receiver {
     guest(played_server& server, std::unique_ptr<net::connection> fresh)
         : at(server), connection(std::move(fresh)) {}
-    void begin(wire::frame_header const& header, std::span<std::byte const>,
+    void begin(wire::frame_header const& header, std::span<std::byte const> meta,
                std::vector<std::span<std::byte>>& body) override {
+      at.meta_.assign(meta.begin(), meta.end());
       arriving.resize(static_cast<std::size_t>(header.length));
       body.emplace_back(arriving);
     }
@@ -122,6 +125,7 @@ class played_server final : detail::coordinator_user {
   void coordinator_absent(std::string const&) override {}
 
   handler on_frame_;
+  std::vector<std::byte> meta_;
   std::atomic<int> connections_ = 0;
   net::asio_network network_;
   std::vector<std::unique_ptr<guest>> guests_;

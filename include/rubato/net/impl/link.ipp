@@ -245,7 +245,7 @@ void link::send(std::shared_ptr<reliable_frame const> frame) {
   if (over_) return;
   pieces_.clear();
   frame->gather(pieces_);
-  std::size_t bytes = 0;
+  std::size_t bytes = frame->lent();
   for (auto const piece : pieces_) bytes += piece.size();
   kept_.push_back({frame, bytes});
   kept_bytes_ += bytes;

@@ -12,7 +12,7 @@
 
 namespace rubato::detail {
 
-/// A server's `chunk_arena`, as a worker process sees it: to be read only.
+/// Another process's `chunk_arena`, as this one sees it: to be read only.
 class arena_view {
  public:
   /// Looks at it by way of the system's list of files, which lets in who may look into that process: the same user. Of

@@ -32,9 +32,9 @@ static_assert(sizeof(arena_head) <= arena_head_size);
 /// Whether a limit is set on the addresses that this process may use: such memory takes many of them for what may come.
 [[nodiscard]] bool addresses_are_scarce() noexcept;
 
-/// Memory for a server's chunks that processes of the same user on this machine may look at, and not write: a file
-/// without a name, which no end can make shorter or longer, so that looking at it can never fail. It outlives its owner
-/// for as long as somebody looks at it.
+/// Memory for a server's chunks, or a worker's updates, that processes of the same user on this machine may look at, and
+/// not write: a file without a name, which no end can make shorter or longer, so that looking at it can never fail. It
+/// outlives its owner for as long as somebody looks at it.
 ///
 /// An answer *pins* the chunks that it consists of: they stay as they are until it is released, as the owner keeps a
 /// reference to them. Thread safety: memory may be taken and given by any thread, the rest is for one.
@@ -47,8 +47,10 @@ class chunk_arena final : public block_memory {
   };
 
   /// Room for `bytes` of chunks, and for older states of them while somebody reads these. Memory is used as it is
-  /// taken. Nothing where the system has no such files, or no room. @param key that nobody can guess
-  [[nodiscard]] static std::unique_ptr<chunk_arena> make(std::uint64_t bytes, wire::secret const& key);
+  /// taken. Nothing where the system has no such files, or no room. @param key that nobody can guess @param name for
+  /// those who look at what a process has mapped
+  [[nodiscard]] static std::unique_ptr<chunk_arena> make(std::uint64_t bytes, wire::secret const& key,
+                                                         char const* name = "rubato-tables");
   ~chunk_arena() override;
   chunk_arena(chunk_arena const&) = delete;
   chunk_arena& operator=(chunk_arena const&) = delete;

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "rubato/core/raw_array.hpp"
@@ -11,6 +13,8 @@
 #include "rubato/server/messages.hpp"
 #include "rubato/server/read_slot.hpp"
 #include "rubato/server/shard.hpp"
+#include "rubato/transport/processes/arena_view.hpp"
+#include "rubato/transport/processes/borrowed_commit.hpp"
 #include "rubato/transport/processes/windowed_body.hpp"
 #include "rubato/wire/messages.hpp"
 
@@ -52,6 +56,11 @@ class inbound_frames {
   /// Whether some have been refused for that.
   [[nodiscard]] bool was_not_finite() const noexcept { return was_not_finite_; }
 
+  /// The worker process of this session lends memory, of which updates say where in it they lie. Which of them are
+  /// needed no more `over` is told. Returns whether it can be seen; if not, `why` as a part of a sentence.
+  [[nodiscard]] bool see(wire::memory_meta const& lent, std::uint64_t session, std::shared_ptr<commits_over> over,
+                         std::string& why);
+
   // ---- commits
 
   /// `server` is where large updates are folded while they arrive. `takes`: it may take what this
@@ -63,12 +72,18 @@ class inbound_frames {
   /// @throws wire::frame_error when a row is named that this server does not hold
   [[nodiscard]] commit_message take_commit(shard& server);
   /// It has been dealt with.
-  void end_commit() noexcept { windows_.end(); }
+  void end_commit() noexcept {
+    windows_.end();
+    lent_folded_ = false;
+  }
   /// Why the commit that has arrived was not to be taken when it began; so it cannot be now, whatever
   /// has changed since: it is not here.
   [[nodiscard]] refusal refused() const noexcept { return refused_; }
   /// Whether some of a commit that has not been dealt with is folded.
-  [[nodiscard]] bool is_in_pieces() const noexcept { return windows_.any_used(); }
+  [[nodiscard]] bool is_in_pieces() const noexcept { return windows_.any_used() || lent_folded_; }
+  /// Bytes of the commit that is arriving, those that are lent with them; and these.
+  [[nodiscard]] std::uint64_t commit_bytes() const noexcept { return commit_bytes_; }
+  [[nodiscard]] std::uint64_t lent_bytes() const noexcept { return lent_bytes_; }
 
   // ---- requests
 
@@ -98,9 +113,12 @@ class inbound_frames {
   [[nodiscard]] std::uint64_t check(std::size_t table, wire::part_size const& p, coding const& by) const;
   void prepare(std::size_t table, wire::part_size const& p, bool coded, destinations& body);
   void decide(std::uint64_t sequence, shard const& server, bool takes);
+  void check_place(std::size_t table, wire::part_size const& p) const;
   void read_over(std::uint64_t bytes);
   void prepare_part(std::size_t table, wire::part_size const& p, shard const& server);
   void fold_window(shard& server);
+  void take_lent(shard& server);
+  void fold_lent(std::size_t table, std::span<std::byte const> values, shard& server);
   void fold_coded(shard& server, std::size_t table, std::size_t first, std::span<std::byte const> bytes, double weight);
   void decode(std::size_t table);
   void check_rows(std::size_t table, std::vector<std::uint64_t> const& rows, bool once) const;
@@ -117,6 +135,23 @@ class inbound_frames {
   std::uint64_t decided_ = 0;  ///< the number of the commit that `refused_` is about
   refusal refused_ = refusal::none;
   windowed_body windows_;
+  /// Memory of the worker process, once there is some.
+  struct seen_memory {
+    std::shared_ptr<arena_view const> view{};
+    std::uint64_t session = 0;
+    std::shared_ptr<commits_over> over{};
+  };
+  /// Values of a commit that lie there.
+  struct lent_values {
+    std::size_t table;
+    std::span<std::byte const> values;
+  };
+  seen_memory seen_;
+  std::vector<lent_values> lent_;
+  std::uint64_t number_ = 0;  ///< of the commit that is arriving
+  bool lent_folded_ = false;  ///< some of a commit that has not been dealt with
+  std::uint64_t commit_bytes_ = 0;
+  std::uint64_t lent_bytes_ = 0;
   std::vector<update_buffer> parts_;  ///< by table
   std::vector<raw_array> coded_;      ///< by table: values that a codec has written
   std::vector<std::byte> piece_;      ///< of such, as they are folded

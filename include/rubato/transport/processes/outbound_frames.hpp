@@ -16,6 +16,7 @@
 #include "rubato/storage/table_host.hpp"
 #include "rubato/storage/table_state.hpp"
 #include "rubato/storage/update.hpp"
+#include "rubato/transport/processes/update_memory.hpp"
 
 namespace rubato::detail {
 
@@ -78,19 +79,29 @@ class coded_body final : public net::body_source {
 /// A commit under way: kept until the server has it.
 class commit_frame final : public net::reliable_frame {
  public:
-  /// Parts are written as their tables say, and as they lie where there are none.
-  explicit commit_frame(commit_message&& m, std::span<table_blueprint const> tables = {});
+  /// Parts are written as their tables say, and as they lie where there are none. What lies in memory that the server
+  /// sees is not sent. @param seen outlives this
+  explicit commit_frame(commit_message&& m, std::span<table_blueprint const> tables = {},
+                        update_memory const* seen = nullptr);
 
   [[nodiscard]] wire::frame_header header() const override;
   [[nodiscard]] std::span<std::byte const> meta() const override { return meta_; }
   void gather(std::vector<std::span<std::byte const>>& body) const override;
+  [[nodiscard]] std::size_t lent() const override { return lent_; }
 
  private:
   [[nodiscard]] std::span<std::byte const> values_of(std::size_t part) const noexcept {
     return part < coded_.size() && !coded_[part].empty() ? coded_[part].bytes() : message_.parts[part]->values.bytes();
   }
 
+  /// In memory that the server sees; 0 where they are not.
+  [[nodiscard]] std::uint64_t place_of(std::span<std::byte const> values) const noexcept {
+    return seen_ != nullptr ? seen_->place_of(values) : 0;
+  }
+
   commit_message message_;
+  update_memory const* seen_;
+  std::size_t lent_ = 0;
   std::vector<raw_array> coded_;  ///< by part, of those that a codec writes; none where no table has one
   std::vector<std::byte> meta_;
 };

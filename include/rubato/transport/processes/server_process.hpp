@@ -96,6 +96,8 @@ class server_process final : coordinator_user {
   void begin(session& s, wire::frame_header const& header, std::span<std::byte const> meta,
              std::vector<std::span<std::byte>>& body);
   void end(session& s, wire::frame_header const& header);
+  void see_memory(session& s);
+  void return_commits();
   void lose(session& s, std::string const& reason, bool expected);
   void end_session(session& s);
   void forget_sessions();
@@ -185,6 +187,7 @@ class server_process final : coordinator_user {
   std::map<worker_id, waiting_reads> waiting_;
   std::vector<worker_id> released_;
   std::vector<session*> touched_;
+  std::shared_ptr<commits_over> over_there_ = std::make_shared<commits_over>();
   std::vector<std::byte> meta_;   ///< of the reply that is being sent
   std::vector<std::byte> coded_;  ///< its values
 

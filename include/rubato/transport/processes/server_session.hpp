@@ -32,6 +32,7 @@ struct server_session final : net::link_user {
   [[nodiscard]] std::uint64_t unread() const noexcept;
 
   server_process& server_;
+  std::uint64_t id;
   std::uint32_t process;
   std::uint32_t incarnation;
   net::link link;
@@ -44,6 +45,7 @@ struct server_session final : net::link_user {
   std::uint64_t since_weighed = 0;   ///< and at most so much more
   /// Bytes of answers that have been announced and are read from tables when their turn comes; shared with these.
   std::shared_ptr<std::uint64_t> to_come = std::make_shared<std::uint64_t>(0);
+  wire::memory_meta offered{};  ///< memory for its updates, as it has told of
   /// What it reads in this server's memory; nothing unless it has said, over this connection, that it can.
   std::optional<pinned_states> pinned;
   bool had_connection = false;

@@ -11,6 +11,7 @@ struct server_stats {
   using number = std::atomic<std::uint64_t>;
 
   number commits = 0;         ///< applied, since the process began
+  number commits_in_memory = 0;  ///< of these, with updates that were read where they lie, in the worker's memory
   number refused = 0;         ///< commits and reads that were not taken
   number reads = 0;           ///< answered
   number reads_in_memory = 0; ///< of these, answered where they lie, in memory that the reader can see

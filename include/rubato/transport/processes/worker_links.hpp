@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "rubato/transport/processes/coordinator_link.hpp"
 #include "rubato/transport/processes/network_turn.hpp"
 #include "rubato/transport/processes/question.hpp"
+#include "rubato/transport/processes/update_memory.hpp"
 #include "rubato/wire/control.hpp"
 #include "rubato/wire/messages.hpp"
 
@@ -68,6 +70,14 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   /// Says something to the coordinator, unless the process is broken.
   void tell(wire::control_message const& message);
 
+  /// From here on large updates of these tables lie where servers on this machine may look at them, if there are any
+  /// and memory is shared. @param workers of this process
+  void lend(blueprint const& plan, std::uint32_t workers);
+  /// Where this server finds updates; null where it does not look. Any thread.
+  [[nodiscard]] update_memory const* seen_by(server_id s) const noexcept {
+    return servers_[s.index()]->sees.load(std::memory_order_acquire) ? lent_.get() : nullptr;
+  }
+
   /// Sends a commit. Waits while too much is under way.
   void post(server_id s, std::shared_ptr<net::reliable_frame const> frame);
   /// Sends a frame that is to arrive before anything else happens, and waits until it has.
@@ -114,6 +124,13 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
     question* answering = nullptr;   ///< its answer is being written
     bool too_large = false;          ///< the answer that is arriving
     clock::time_point posted{};
+    /// What it reads in this process's memory, in the order of posting.
+    struct lent_frame {
+      std::uint64_t number;
+      std::shared_ptr<net::reliable_frame const> frame;
+    };
+    std::deque<lent_frame> lent;
+    std::uint64_t returned = 0;      ///< the number of one of them, as it arrives
     std::unique_ptr<arena_view> memory;  ///< of that server, if this process can see it
     wire::memory_meta offered{};         ///< as it has been told of
     std::uint64_t unwanted = 0;          ///< the pin of an answer that nobody waits for
@@ -121,6 +138,7 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
     int changed = 0;                     ///< answers in a row that changed before they had been read
     // For those who wait while another thread has the turn:
     std::atomic<bool> full = false;
+    std::atomic<bool> sees = false;  ///< it has said that it can read updates where they lie
     std::atomic<std::uint64_t> arrived = 0;  ///< frames of those that were posted
 
     /// `waits_for_sending`: nobody but those who post sends.
@@ -140,6 +158,8 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   void discard(wire::frame_header const& header, std::vector<std::span<std::byte>>& body);
   void answered(server& s, wire::frame_header const& header, refusal why);
   void see_memory(server& s);
+  void offer(server& s);
+  void take_back(server& s);
   void release_read(server& s);
   void give_up(errc code, std::string const& sentence);
 
@@ -164,6 +184,7 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   std::unique_ptr<net::network> network_;
   network_turn turn_{*network_};
   std::optional<wire::welcome> welcome_;
+  std::shared_ptr<update_memory> lent_;  ///< null where there is none
   std::vector<std::unique_ptr<server>> servers_;
   std::uint64_t tickets_ = 0;
   std::vector<std::byte> waste_;  ///< where answers go that nobody waits for any more

@@ -77,7 +77,7 @@ arena_view::~arena_view() {
 
 void arena_view::check_place(std::uint64_t offset, std::uint64_t bytes) const {
   if (offset >= arena_head_size && offset <= where_.bytes && bytes <= where_.bytes - offset) return;
-  throw wire::frame_error("an answer whose " + std::to_string(bytes) + " bytes lie at " + std::to_string(offset) +
+  throw wire::frame_error("values whose " + std::to_string(bytes) + " bytes lie at " + std::to_string(offset) +
                           " of a memory of " + std::to_string(where_.bytes));
 }
 

@@ -43,12 +43,12 @@ bool addresses_are_scarce() noexcept {
   return ::getrlimit(RLIMIT_AS, &most) != 0 || most.rlim_cur != RLIM_INFINITY;
 }
 
-std::unique_ptr<chunk_arena> chunk_arena::make(std::uint64_t bytes, wire::secret const& key) {
+std::unique_ptr<chunk_arena> chunk_arena::make(std::uint64_t bytes, wire::secret const& key, char const* name) {
   if (bytes > arena_size_max / (2 * states_of_a_chunk) - rounding_room) return nullptr;
   // Beside each chunk there is a line of its own, of a thousandth of it.
   std::uint64_t const size = arena_head_size + states_of_a_chunk * (bytes + bytes / 256) + rounding_room;
   if (!may_be_as_long(size) || addresses_are_scarce()) return nullptr;
-  int const file = ::memfd_create("rubato-tables", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  int const file = ::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return nullptr;
   void* memory = MAP_FAILED;
   if (::ftruncate(file, static_cast<off_t>(size)) == 0 && ::fallocate(file, 0, 0, arena_head_size) == 0)

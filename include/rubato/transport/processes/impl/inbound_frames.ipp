@@ -23,6 +23,14 @@ std::uint64_t inbound_frames::room() const noexcept {
   return all;
 }
 
+bool inbound_frames::see(wire::memory_meta const& lent, std::uint64_t session, std::shared_ptr<commits_over> over,
+                         std::string& why) {
+  if (seen_.view && seen_.view->where() != lent)
+    throw wire::frame_error("memory for updates in place of what was lent before");
+  if (!seen_.view) seen_ = {arena_view::open(lent, why), session, std::move(over)};
+  return seen_.view != nullptr;
+}
+
 // ---- commits
 
 void inbound_frames::begin_commit(wire::frame_header const& header, std::span<std::byte const> meta,
@@ -32,8 +40,15 @@ void inbound_frames::begin_commit(wire::frame_header const& header, std::span<st
     throw wire::frame_error("a commit of " + std::to_string(m.parts.size()) + " tables, expected " +
                             std::to_string(parts_.size()));
   std::uint64_t total = 0;
-  for (std::size_t i = 0; i < m.parts.size(); ++i) total += check(i, m.parts[i], plan_.table(i).updates());
+  lent_bytes_ = 0;
+  for (std::size_t i = 0; i < m.parts.size(); ++i) {
+    wire::part_size const& p = m.parts[i];
+    check_place(i, p);
+    total += check(i, p, plan_.table(i).updates());
+    lent_bytes_ += p.bytes - p.sent();
+  }
   expect_length(header, total);
+  commit_bytes_ = total + lent_bytes_;
   sender const from{worker_id{header.sender}, incarnation_id{header.incarnation}, m.stage};
   // What has been decided of it, or folded, would be another one's.
   if (decided_ == header.sequence && (commit_.from != from || commit_.stamp != m.stamp || commit_.version != m.version))
@@ -42,6 +57,8 @@ void inbound_frames::begin_commit(wire::frame_header const& header, std::span<st
   commit_.from = from;
   commit_.stamp = m.stamp;
   commit_.version = m.version;
+  lent_.clear();
+  number_ = header.sequence;
   windows_.begin(header.sequence);
   if (is_in_pieces()) RUBATO_RARE("a commit came again of which a part had been folded");
   decide(header.sequence, server, takes);
@@ -58,6 +75,7 @@ void inbound_frames::more(shard& server, destinations& body) {
 
 commit_message inbound_frames::take_commit(shard& server) {
   fold_window(server);
+  take_lent(server);
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     if (parts_[i]) {
       decode(i);
@@ -90,7 +108,13 @@ void inbound_frames::prepare_part(std::size_t table, wire::part_size const& p, s
   coding const& codec = plan_.table(table).updates();
   std::size_t const unit =
       codec ? codec.coded_piece() : table_state::chunk_bytes(plan_.table(table).row_bytes());
-  if (server.folds_runs(table) && p.whole && p.bytes > windowed_body::window_size &&
+  if (p.place != 0) {
+    lent_.push_back({table, {seen_.view->at(p.place), static_cast<std::size_t>(p.bytes)}});
+    if (p.whole && server.folds_runs(table)) {
+      parts_[table] = {};
+      return;
+    }
+  } else if (server.folds_runs(table) && p.whole && p.bytes > windowed_body::window_size &&
       unit <= windowed_body::window_size) {
     parts_[table] = {};
     coded_[table].clear();
@@ -112,6 +136,38 @@ void inbound_frames::fold_window(shard& server) {
     check_finite(table, bytes);
     server.fold_run(table, first / plan_.table(table).row_bytes(), bytes, weight);
   });
+}
+
+/// Once all of the commit is here. Values that are checked have to be this server's own, or they might change after
+/// that.
+void inbound_frames::take_lent(shard& server) {
+  if (lent_bytes_ == 0) return;
+  commits_over::commit const name{seen_.session, number_};
+  auto const all = std::make_shared<borrowed_commit>(seen_.over, name, seen_.view);
+  for (lent_values const& l : lent_) {
+    update_buffer const& part = parts_[l.table];
+    if (!part) fold_lent(l.table, l.values, server);
+    else if (finite_) std::ranges::copy(l.values, part->values.data());
+    else part->values = raw_array::borrowed(all, l.values.data(), l.values.size());
+  }
+}
+
+void inbound_frames::fold_lent(std::size_t table, std::span<std::byte const> values, shard& server) {
+  double const weight = server.weigh(table, commit_.from, commit_.stamp, commit_.version);
+  if (weight == 0) return;
+  std::size_t const row = plan_.table(table).row_bytes();
+  std::size_t const window = std::max(row, windowed_body::window_size - windowed_body::window_size % row);
+  for (std::size_t done = 0; done < values.size();) {
+    auto part = values.subspan(done, std::min(finite_ ? window : values.size(), values.size() - done));
+    if (finite_) {
+      piece_.assign(part.begin(), part.end());
+      part = piece_;
+      check_finite(table, part);
+    }
+    server.fold_run(table, done / row, part, weight);
+    lent_folded_ = true;
+    done += part.size();
+  }
 }
 
 /// Whole pieces, but for the last of all. @param first of the bytes, in the part
@@ -196,6 +252,7 @@ void inbound_frames::begin_values(wire::frame_header const& header, std::span<st
   auto const m = wire::from_bytes<wire::part_size>(meta);
   if (header.table >= parts_.size())
     throw wire::frame_error("values of table " + std::to_string(header.table) + ", which there is not");
+  if (m.place != 0) throw wire::frame_error("values that begin a table and are not in the body");
   expect_length(header, check(header.table, m, {}));
   prepare(header.table, m, false, body);
 }
@@ -218,7 +275,19 @@ std::uint64_t inbound_frames::rows_max(std::size_t table) const {
   return plan_.table(table).bounded() ? std::max<std::uint64_t>(most, 2 * rows_here(table)) : most;
 }
 
-/// The bytes of a part that fits its table.
+void inbound_frames::check_place(std::size_t table, wire::part_size const& p) const {
+  if (p.place == 0) return;
+  std::string const update = "an update of table " + std::to_string(table);
+  if (plan_.table(table).updates()) throw wire::frame_error(update + ", which has a codec, in memory that was lent");
+  if (!seen_.view) throw wire::frame_error(update + " in memory that this server does not see");
+  constexpr std::uint64_t alignment = 64;
+  if (p.place % alignment != 0)
+    throw wire::frame_error(update + " at " + std::to_string(p.place) + ", expected a multiple of " +
+                            std::to_string(alignment));
+  seen_.view->check_place(p.place, p.bytes);
+}
+
+/// The bytes in the body of a part that fits its table.
 std::uint64_t inbound_frames::check(std::size_t table, wire::part_size const& p, coding const& by) const {
   table_blueprint const& t = plan_.table(table);
   std::uint64_t const most = t.bounded() ? rows_here(table) : sparse_max_ / row_bytes(table);
@@ -228,18 +297,21 @@ std::uint64_t inbound_frames::check(std::size_t table, wire::part_size const& p,
                             std::to_string(p.rows) + " rows and " + std::to_string(p.bytes) +
                             " bytes of values, expected at most " + std::to_string(most) + " rows of " +
                             std::to_string(t.row_bytes()) + " bytes");
-  return p.rows * sizeof(std::uint64_t) + p.bytes;
+  return p.rows * sizeof(std::uint64_t) + p.sent();
 }
 
 void inbound_frames::prepare(std::size_t table, wire::part_size const& p, bool coded, destinations& body) {
   update_buffer& part = parts_[table];
-  part = plan_.table(table).pool().take();
+  bool const borrows = p.place != 0 && !finite_;
+  // What is borrowed nobody may write, as those do who take a buffer from a pool.
+  part = borrows ? update_buffer(update{}) : plan_.table(table).pool().take();
   part->whole = p.whole;
   part->rows.resize(static_cast<std::size_t>(p.rows));
+  body.push_back(wire::bytes_of(part->rows));
+  if (borrows) return;
   raw_array& values = coded ? coded_[table] : part->values;
   values.resize_bytes(static_cast<std::size_t>(p.bytes));
-  body.push_back(wire::bytes_of(part->rows));
-  body.push_back(values.bytes());
+  if (p.place == 0) body.push_back(values.bytes());
 }
 
 void inbound_frames::check_rows(std::size_t table, std::vector<std::uint64_t> const& rows,

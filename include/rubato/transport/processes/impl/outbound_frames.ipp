@@ -78,7 +78,8 @@ std::span<std::byte const> coded_body::next() {
   return coded_;
 }
 
-commit_frame::commit_frame(commit_message&& m, std::span<table_blueprint const> tables) : message_(std::move(m)) {
+commit_frame::commit_frame(commit_message&& m, std::span<table_blueprint const> tables, update_memory const* seen)
+    : message_(std::move(m)), seen_(seen) {
   wire::commit_meta meta{
       .stage = message_.from.stage, .stamp = message_.stamp, .version = message_.version, .parts = {}};
   for (std::size_t i = 0; i < message_.parts.size(); ++i) {
@@ -89,7 +90,10 @@ commit_frame::commit_frame(commit_message&& m, std::span<table_blueprint const> 
       coded_[i].resize_bytes(static_cast<std::size_t>(updates.bytes(u.values.size_bytes())));
       updates.encode(u.values.bytes(), coded_[i].bytes());
     }
-    meta.parts.push_back({u.whole, u.rows.size(), values_of(i).size()});
+    auto const values = values_of(i);
+    std::uint64_t const place = place_of(values);
+    if (place != 0) lent_ += values.size();
+    meta.parts.push_back({u.whole, u.rows.size(), values.size(), place});
   }
   meta_ = wire::to_bytes(meta);
 }
@@ -105,7 +109,7 @@ wire::frame_header commit_frame::header() const {
 void commit_frame::gather(std::vector<std::span<std::byte const>>& body) const {
   for (std::size_t i = 0; i < message_.parts.size(); ++i) {
     body.push_back(wire::bytes_of(message_.parts[i]->rows));
-    body.push_back(values_of(i));
+    if (place_of(values_of(i)) == 0) body.push_back(values_of(i));
   }
 }
 

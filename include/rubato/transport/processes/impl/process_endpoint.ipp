@@ -35,7 +35,8 @@ void process_endpoint::post(server_id s, commit_message&& m) {
   checkpoint();
   clock_index const next = m.stamp.next();
   if (auto* const cache = run_.shared()) cache->posting(*reader_, s, next);
-  run_.links_->post(s, std::make_shared<commit_frame const>(std::move(m), run_.plan().tables()));
+  run_.links_->post(
+      s, std::make_shared<commit_frame const>(std::move(m), run_.plan().tables(), run_.links_->seen_by(s)));
   if (auto* const cache = run_.shared()) cache->posted(*reader_, s, next);
 }
 

@@ -76,6 +76,7 @@ void server_process::poll() {
 
 server_session::server_session(server_process& server, net::hello const& said, std::string const& who)
     : server_(server),
+      id(said.session),
       process(said.number),
       incarnation(said.incarnation),
       link(*server.network_, *this, link_limits(server.place_), who),
@@ -159,6 +160,10 @@ void server_process::begin(session& s, wire::frame_header const& header, std::sp
     case wire::kind::request:
       return s.arriving.begin_request(header, meta, stage_, plan_.protocol(protocol_).admission.bound(), body);
     case wire::kind::values: return s.arriving.begin_values(header, meta, body);
+    case wire::kind::memory:
+      expect_length(header, 0);
+      s.offered = wire::from_bytes<wire::memory_meta>(meta);
+      return;
     case wire::kind::count:
     case wire::kind::mapped:
     case wire::kind::released: return expect_length(header, 0);
@@ -169,6 +174,7 @@ void server_process::begin(session& s, wire::frame_header const& header, std::sp
 }
 
 void server_process::end(session& s, wire::frame_header const& header) {
+  if (header.kind == +wire::kind::memory) return see_memory(s);
   if (header.kind == +wire::kind::mapped) return memory_.take_mapped(s.pinned, header.sequence);
   if (header.kind == +wire::kind::released) {
     if (s.pinned) s.pinned->release(header.sequence);
@@ -184,6 +190,31 @@ void server_process::end(session& s, wire::frame_header const& header) {
         throw wire::frame_error("values of rows came from a process that does not have the tables");
       return s.arriving.take_values(header.table, *shard_, stage_ == stage_id{});
     default: return count(s, header.sequence);
+  }
+}
+
+/// The worker process has told where its updates are to be found. Where they are not, they come as they do over a
+/// network.
+void server_process::see_memory(session& s) {
+  if (!place_.share_memory || !s.link.is_local()) return;
+  std::string why;
+  if (!s.arriving.see(s.offered, s.id, over_there_, why))
+    return net::log(net::log_level::info,
+                    s.link.who() + ": its memory cannot be shared (" + why + "), so updates come through the socket");
+  net::log(net::log_level::info, s.link.who() + ": its updates are read in memory that is shared");
+  wire::frame_header h;
+  h.kind = +wire::kind::mapped;
+  h.sequence = s.offered.number;
+  s.link.send(h, {});
+}
+
+/// With the answers that may have been waiting for the same: the worker may write there again.
+void server_process::return_commits() {
+  for (commits_over::commit const& c : over_there_->take()) {
+    auto const at = sessions_.find(c.session);
+    if (at == sessions_.end() || at->second->over) continue;
+    at->second->link.send_reliable(+wire::kind::returned, std::as_bytes(std::span(&c.number, 1)));
+    touched_.push_back(at->second.get());
   }
 }
 
@@ -249,13 +280,14 @@ void server_process::take_commit(session& s, wire::frame_header const& header) {
     return s.arriving.end_commit();
   }
   stats_.add(stats_.commits, 1);
-  stats_.add(stats_.bytes_received, header.length);
+  if (s.arriving.lent_bytes() != 0) stats_.add(stats_.commits_in_memory, 1);
+  stats_.add(stats_.bytes_received, s.arriving.commit_bytes());
   if (plan_.synchronized(protocol_)) coordinator_.send(wire::progress_note{stage_, from.worker, next});
   release();
   retry_early();
   report_when_over();
-  check_held(s, header.length);
-  s.since_weighed += header.length;
+  check_held(s, s.arriving.commit_bytes());
+  s.since_weighed += s.arriving.commit_bytes();
   s.arriving.end_commit();
 }
 

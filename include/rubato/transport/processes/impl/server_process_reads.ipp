@@ -166,6 +166,7 @@ void server_process::release() {
 }
 
 void server_process::flush() {
+  return_commits();
   for (session* s : touched_) s->link.flush();
   touched_.clear();
   stats_.set(stats_.reads_waiting, waiting_.size());

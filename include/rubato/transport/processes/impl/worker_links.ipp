@@ -71,6 +71,7 @@ worker_links::~worker_links() {
     background_->join();
   }
   end_keeper();
+  if (lent_) lent_->retire();
   leaving_ = true;
   if (!broken_) coordinator_.take_leave(turn_, failure_);
   for (auto& s : servers_) s->link.close();
@@ -146,6 +147,23 @@ void worker_links::keep_up() {
   }
 }
 
+void worker_links::lend(blueprint const& plan, std::uint32_t workers) {
+  std::lock_guard const mine(turn_);
+  if (!place_.share_memory || std::ranges::none_of(servers_, [](auto const& s) { return s->link.is_local(); })) return;
+  lent_ = update_memory::make(plan, workers, *network_);
+  if (!lent_) return;
+  for (table_blueprint const& t : plan.tables()) t.pool().use(lent_);
+  for (auto& s : servers_) offer(*s);
+}
+
+/// Over a connection that brings it to nobody else.
+void worker_links::offer(server& s) {
+  if (!lent_ || s.sees || !s.link.is_local()) return;
+  wire::frame_header h;
+  h.kind = +wire::kind::memory;
+  s.link.send(h, wire::to_bytes(lent_->where()));
+}
+
 void worker_links::tell(wire::control_message const& message) {
   std::lock_guard const mine(turn_);
   if (!broken_) coordinator_.send(message);  // who is lost has said so
@@ -161,6 +179,7 @@ void worker_links::post(server_id s, std::shared_ptr<net::reliable_frame const> 
     gathered = now - to.posted < rapid;
     to.posted = now;
     release_read(to);  // first: what was read need not be copied then for what this changes
+    if (frame->lent() != 0) to.lent.push_back({to.link.sent() + 1, frame});
     to.link.send(std::move(frame));
     if (gathered) unflushed_ = true;
     else to.link.flush();
@@ -303,6 +322,10 @@ void worker_links::begin(net::link& from, wire::frame_header const& header,
       expect_length(header, 0);
       s.offered = wire::from_bytes<wire::memory_meta>(meta);
       return;
+    case wire::kind::mapped: return expect_length(header, 0);
+    case wire::kind::returned:
+      expect_length(header, sizeof s.returned);
+      return body.push_back(std::as_writable_bytes(std::span(&s.returned, 1)));
     case wire::kind::refused:
       expect_length(header, 0);
       refused_ = wire::from_bytes<wire::refused_meta>(meta);
@@ -344,6 +367,11 @@ void worker_links::discard(wire::frame_header const& header,
 void worker_links::end(net::link& from, wire::frame_header const& header) {
   server& s = server_of(from);
   if (header.kind == +wire::kind::memory) return see_memory(s);
+  if (header.kind == +wire::kind::mapped) {
+    if (lent_ && header.sequence == lent_->where().number) s.sees.store(true, std::memory_order_release);
+    return;
+  }
+  if (header.kind == +wire::kind::returned) return take_back(s);
   if (header.kind != +wire::kind::refused)
     return answered(s, header,
                     std::exchange(s.too_large, false) ? refusal::size : refusal::none);
@@ -385,6 +413,14 @@ void worker_links::see_memory(server& s) {
   s.link.send(h, {});
 }
 
+/// The server needs a commit's values no more.
+void worker_links::take_back(server& s) {
+  auto const at = std::ranges::find(s.lent, s.returned, &server::lent_frame::number);
+  if (at == s.lent.end())
+    throw wire::frame_error("commit " + std::to_string(s.returned) + " was returned, and it has not been lent");
+  s.lent.erase(at);
+}
+
 /// That answers have been read.
 void worker_links::release_read(server& s) {
   wire::frame_header h;
@@ -406,6 +442,7 @@ void worker_links::broken(net::link& from, std::string const&) {
 
 void worker_links::resumed(net::link& from) {
   server& s = server_of(from);
+  offer(s);
   if (!s.asked.empty()) RUBATO_RARE("a question was asked again after a break");
   for (question const* q : s.asked) from.send(q->header, q->meta, q->body);
   s.note(!in_background_);

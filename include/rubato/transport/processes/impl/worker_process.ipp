@@ -48,6 +48,7 @@ worker_process::worker_process(tcp const& options, run_setup setup)
   changed_ = source_->make_condition();
   links_ = std::make_unique<worker_links>(static_cast<worker_links::user&>(*this), std::move(network), options_.place,
                                           plan().agreement(), options_.background);
+  links_->lend(plan(), options_.threads);
   if (options_.threads > 1) shared_.emplace(plan(), *links_, options_.sparse_max, [this] { return now(); });
   if (links_->welcome().sends_initial_values) send_initial_values();
   plan_.forget_initial_values();

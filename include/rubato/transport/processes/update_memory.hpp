@@ -1,0 +1,56 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rubato/core/block_memory.hpp"
+#include "rubato/net/network.hpp"
+#include "rubato/server/blueprint.hpp"
+#include "rubato/transport/processes/chunk_arena.hpp"
+#include "rubato/wire/messages.hpp"
+
+namespace rubato::detail {
+
+/// Memory of a worker process for large updates, at which servers on its machine may look: these are folded from where
+/// they lie, and do not pass through a socket. One that has been committed stays as it is until the server has
+/// returned it.
+///
+/// Only arrays as large as a whole update have room here. Rows that are pushed one by one lie on the heap, as arrays
+/// that grow would leave holes of many sizes.
+class update_memory final : public block_memory {
+ public:
+  /// What is smaller is as fast through a socket.
+  static constexpr std::size_t bytes_min = 64 * 1024;
+
+  /// For a process with so many workers. Nothing where no update is large, or the system gives no memory.
+  [[nodiscard]] static std::shared_ptr<update_memory> make(blueprint const& plan, std::uint32_t workers,
+                                                           net::network& network);
+  update_memory(std::unique_ptr<chunk_arena> arena, std::vector<std::size_t> sizes) noexcept
+      : arena_(std::move(arena)), sizes_(std::move(sizes)) {}
+
+  [[nodiscard]] void* take(std::size_t bytes) noexcept override;
+  void give(void* at, std::size_t bytes) noexcept override {
+    if (!retired_.load(std::memory_order_acquire)) arena_->give(at, bytes);
+  }
+  /// This process leaves: from here on nothing is written there, as a server may still hold back what was lent to it.
+  void retire() noexcept { retired_.store(true, std::memory_order_release); }
+
+  /// Where others find it.
+  [[nodiscard]] wire::memory_meta where() const { return arena_->where(); }
+  /// How far from its beginning values lie that are lent; 0 for others. Any thread.
+  [[nodiscard]] std::uint64_t place_of(std::span<std::byte const> values) const noexcept;
+  /// Bytes that updates take now: for observers.
+  [[nodiscard]] std::uint64_t used() const { return arena_->used(); }
+
+ private:
+  std::unique_ptr<chunk_arena> arena_;
+  std::atomic<bool> retired_ = false;
+  std::vector<std::size_t> sizes_;  ///< of whole updates, in ascending order
+};
+
+}  // namespace rubato::detail
