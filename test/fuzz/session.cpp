@@ -88,7 +88,19 @@ void append_repeated(bytes& to, std::uint64_t value, std::uint64_t size) {
   append(to, std::as_bytes(std::span(all)).first(static_cast<std::size_t>(size)));
 }
 
-/// Some rows of a table, or all, or sizes that no table has.
+/// What strangers lend, for as long as this program runs.
+detail::chunk_arena& lent_memory() {
+  static auto const arena = [] {
+    auto made = detail::chunk_arena::make(1 << 16, {7});
+    FUZZ_REQUIRE(made != nullptr);
+    void* const some = made->take(1 << 16);
+    std::fill_n(static_cast<std::uint32_t*>(some), (1 << 16) / sizeof(std::uint32_t), 0x3F80'0001U);  // a bit over 1
+    return made;
+  }();
+  return *arena;
+}
+
+/// Some rows of a table, or all, also such as are lent, or sizes that no table has.
 wire::part_size append_part(bytes& body, input& from, std::uint64_t rows, std::uint64_t width,
                             std::size_t element) {
   wire::part_size p;
@@ -97,6 +109,10 @@ wire::part_size append_part(bytes& body, input& from, std::uint64_t rows, std::u
   if (how == 2) {
     p.whole = true;
     p.bytes = rows * width * element;
+    if (from.below(4) == 3) {
+      p.place = from.below(8) == 7 ? from.number() : detail::arena_head_size + 64 * from.below(256);
+      return p;
+    }
   } else if (how == 3) {
     p = {from.flag(), from.number(), from.number()};
     append_pattern(body, from.byte(), 1);
@@ -270,6 +286,7 @@ class run {
       case 22: return next_stage();
       case 23: return mapped(s);
       case 24: return released(s);
+      case 25: return lend(s);
       default: return read_guarded();
     }
   }
@@ -403,6 +420,19 @@ class run {
   void mapped(worker_end& s) {
     frame f = make_frame(wire::kind::mapped, 1, s.self().incarnation);
     f.header.sequence = from_.below(4) == 3 ? from_.number() : memory_.number;
+    send(s, std::move(f));
+  }
+  /// It lends memory, most often such as there is.
+  void lend(worker_end& s) {
+    frame f = make_frame(wire::kind::memory, 1, s.self().incarnation);
+    auto where = lent_memory().where();
+    if (std::size_t const how = from_.below(16); how < 4) {
+      if (how == 0) where.file = static_cast<std::uint32_t>(from_.below(32));
+      if (how == 1) where.bytes = from_.number();
+      if (how == 2) where.process = static_cast<std::uint32_t>(from_.number());
+      if (how == 3) where.key[0] ^= 1;
+    }
+    f.meta = wire::to_bytes(where);
     send(s, std::move(f));
   }
   /// One of the first answers that were read there, or any.
