@@ -143,7 +143,8 @@ struct lending_process {
 
 TEST_CASE("lent updates: a worker leaves what it has lent as it is until that is returned", "[shm]") {
   borrowing_server at;
-  lending_process worker(at);
+  std::optional<lending_process> owner(std::in_place, at);
+  lending_process& worker = *owner;
   REQUIRE(worker.told);
   REQUIRE(comes_to_hold([&] { return worker.seen() != nullptr; }));
   CHECK(at.offers == 1);
@@ -177,7 +178,7 @@ TEST_CASE("lent updates: a worker leaves what it has lent as it is until that is
   }
   SECTION("also where it leaves before") {
     at.place = first_place;
-    worker.self.reset();
+    owner.reset();
     CHECK(is_as_it_was());
   }
 }
