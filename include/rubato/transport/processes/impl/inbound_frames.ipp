@@ -108,21 +108,18 @@ void inbound_frames::prepare_part(std::size_t table, wire::part_size const& p, s
   coding const& codec = plan_.table(table).updates();
   std::size_t const unit =
       codec ? codec.coded_piece() : table_state::chunk_bytes(plan_.table(table).row_bytes());
-  if (p.place != 0) {
-    lent_.push_back({table, {seen_.view->at(p.place), static_cast<std::size_t>(p.bytes)}});
-    if (p.whole && server.folds_runs(table)) {
-      parts_[table] = {};
-      return;
-    }
-  } else if (server.folds_runs(table) && p.whole && p.bytes > windowed_body::window_size &&
-      unit <= windowed_body::window_size) {
+  bool const lent = p.place != 0;
+  if (lent) lent_.push_back({table, {seen_.view->at(p.place), static_cast<std::size_t>(p.bytes)}});
+  bool const in_windows = !lent && p.bytes > windowed_body::window_size && unit <= windowed_body::window_size;
+  if (p.whole && server.folds_runs(table) && (lent || in_windows)) {
     parts_[table] = {};
     coded_[table].clear();
-    windows_.add({.room = {},
-                  .table = table,
-                  .bytes = static_cast<std::size_t>(p.bytes),
-                  .unit = unit,
-                  .weight = server.weigh(table, commit_.from, commit_.stamp, commit_.version)});
+    if (in_windows)
+      windows_.add({.room = {},
+                    .table = table,
+                    .bytes = static_cast<std::size_t>(p.bytes),
+                    .unit = unit,
+                    .weight = server.weigh(table, commit_.from, commit_.stamp, commit_.version)});
     return;
   }
   destinations room;
