@@ -552,7 +552,7 @@ TEST_CASE("peers apart: who comes when a run is under way is told so", "[tcp][pe
 TEST_CASE("peers apart: who is lost between runs is missing in the next, from which others go on or not",
           "[tcp][peers]") {
   silence_in_peers_log const quiet;
-  bool const has_backup = GENERATE(true, false);
+  bool const has_backup = GENERATE(true, false), throws = GENERATE(true, false);
   peer_rules const protocol =
       has_backup ? peer_rules(hop(gather_all_but{1}, token_queues{4})) : peer_rules(hop(token_queues{4}));
   peers_apart const run(3);
@@ -561,17 +561,19 @@ TEST_CASE("peers apart: who is lost between runs is missing in the next, from wh
       [&](tcp const& t, std::uint32_t rank) {
         auto group = make_group(t, ring(3), protocol);
         group.run(training(5));
+        if (rank == 1 && throws) throw std::out_of_range("after the run");
         if (rank == 1) return;  // it leaves
         for (int i = 0; i < 3; ++i) {
           auto const report = group.run(training(30));
           require_that(report.peers[rank].iterations == 30 && group.runtime().crashed(1), "it was another run");
         }
       });
-  CHECK(all[1].text() == "");
+  CHECK(all[1].text() == (throws ? "after the run" : ""));
   for (std::size_t const other : {0U, 2U}) {
     if (has_backup) CHECK(all[other].text() == "");
     else
       CHECK_THAT(all[other].text(),
-                 Contains("lost: ") && Contains("peer 1 is lost, and peer ") && Contains("has left"));
+                 Contains("lost: ") && Contains("peer 1 is lost, and peer ") &&
+                     Contains(throws ? "was lost: it was left by an exception after a run" : "has left"));
   }
 }

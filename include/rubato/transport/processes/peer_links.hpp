@@ -68,6 +68,8 @@ class peer_links final : coordinator_user {
   /// Why. @pre `is_broken()`
   [[nodiscard]] breakdown const& why_broken() const noexcept { return *why_; }
 
+  /// The process is about to leave, by this failure.
+  void leave_by(std::string failure) { failure_ = std::move(failure); }
   /// Says something to the coordinator, unless the process is broken.
   void tell(wire::control_message const& message);
   /// The same in one's turn.
@@ -166,6 +168,7 @@ class peer_links final : coordinator_user {
   std::atomic<bool> broken_ = false;
   std::optional<breakdown> why_;
   bool leaving_ = false;
+  std::string failure_;  ///< by which the process leaves
   net::doorkeeper door_;
   std::unique_ptr<net::listener> listener_;
   coordinator_link coordinator_;

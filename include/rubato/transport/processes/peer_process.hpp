@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -100,6 +101,8 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
   std::atomic<std::uint64_t> bytes_answered_ = 0;
 
   // in one's turn
+  int exceptions_ = std::uncaught_exceptions();  ///< that were under way when it was made
+  bool ran_well_ = false;  ///< the last run has ended, and not by an exception
   bool expecting_ = false;  ///< messages of the run under way, or of one that this process is ready for
   stage_id past_{0};        ///< the last run that is over
   update_buffer arriving_average_;

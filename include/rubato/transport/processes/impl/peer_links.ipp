@@ -70,7 +70,7 @@ peer_links::peer_links(user& of, std::unique_ptr<net::network> network, net::dep
 peer_links::~peer_links() {
   end_threads();
   leaving_ = true;
-  if (!broken_) coordinator_.take_leave(turn_);
+  if (!broken_) coordinator_.take_leave(turn_, failure_);
   for (neighbor& n : neighbors_) {
     if (n.to) n.to->close();
     if (n.from) n.from->close();

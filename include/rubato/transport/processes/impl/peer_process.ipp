@@ -133,6 +133,9 @@ peer_process::peer_process(tcp const& options, peer_setup setup, collective_make
   setup_.make_node = {};  // it refers to what may be gone soon
 }
 peer_process::~peer_process() {
+  // A run that failed has told the others itself.
+  if (ran_well_ && std::uncaught_exceptions() > exceptions_)
+    links_->leave_by("it was left by an exception after a run");
   std::lock_guard const mine(links_->turns());
   collective_.reset();
 }
@@ -141,6 +144,7 @@ peer_process::~peer_process() {
 
 peer_report peer_process::run(body_type body) {
   life::begin();
+  ran_well_ = false;
   try {
     begin(std::move(body));
     wait([this] { return begun_.load(std::memory_order_acquire); });
@@ -156,7 +160,9 @@ peer_report peer_process::run(body_type body) {
   see_it_through();
   life::end();
   if (!over_) links_->why_broken().raise();
-  return report();
+  peer_report r = report();
+  ran_well_ = true;
+  return r;
 }
 
 void peer_process::begin(body_type body) {
