@@ -39,6 +39,7 @@ struct coordinator_process::guest {
   std::optional<wire::registration> waits;  ///< with this, for a place whose process may come back
   std::optional<std::string> refused;       ///< why
   bool is_early = false;                    ///< it is there for the next run
+  bool is_late = false;                     ///< it did not say in time who it is
   wire::secret key{};                       ///< of its place
   std::vector<std::byte> arriving;
 };
@@ -165,8 +166,9 @@ void coordinator_process::forget_strangers() {
     if (was_away) g->came = moment;
     // Nor does the time count that a break takes, but not for ever: a link that does not come back ends by itself.
     if (was_away || !g->link.is_up()) g->since = moment;
-    bool const is_late = moment - g->since > in_time || moment - g->came > 10 * in_time;
-    if (!g->place && !g->waits && is_late)
+    bool const took_long = moment - g->since > in_time || moment - g->came > 10 * in_time;
+    g->is_late = !g->place && !g->waits && took_long;
+    if (g->is_late)
       g->link.refuse("this process did not say in time who it is");
     else if (g->link.unacknowledged_bytes() > untaken_max + 2 * control_.largest_frame())
       dismiss(*g, "it does not take what it is told");
@@ -177,8 +179,11 @@ void coordinator_process::forget_strangers() {
 /// more each time. Not from inside of a link.
 void coordinator_process::forget_dead() {
   std::erase_if(guests_, [this](auto const& entry) {
-    if (!entry.second->link.is_over()) return false;
-    if (entry.second->place) past_.remember(entry.first);  // others said nothing that they could say twice
+    guest const& g = *entry.second;
+    if (!g.link.is_over()) return false;
+    // Others said nothing that they could say twice. Who was late may not have heard so, as its connection was breaking,
+    // and would have as long again.
+    if (g.place || g.is_late) past_.remember(entry.first);
     return true;
   });
 }
