@@ -88,6 +88,12 @@ class serving {
     for (auto const& s : servers_) all += s.process.stats().reads;
     return all;
   }
+  /// Those that the protocol holds back now.
+  [[nodiscard]] std::uint64_t reads_waiting() const {
+    std::uint64_t all = 0;
+    for (auto const& s : servers_) all += s.process.stats().reads_waiting;
+    return all;
+  }
 
  private:
   static constexpr std::uint64_t sparse_max = std::uint64_t{1} << 30;
