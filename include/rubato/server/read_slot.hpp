@@ -54,6 +54,19 @@ struct read_slot {
   std::vector<read_stamp> row_stamps{};
   read_traffic fetched{};  ///< if `shared`: for what the process has asked in the reader's name
 
+  /// What a question counts as of which nobody has told anything yet.
+  enum class untold : std::uint8_t {
+    held_up,     ///< by the protocol, for as long as the reader waits for it
+    on_its_way,  ///< which is no wait
+  };
+  /// The reader's process answers it, from answers to what it asks itself, perhaps another time or in another's name:
+  /// when this was at a server is not known, but from those answers, of which the one that was held up for the longest
+  /// says when it was there and let go on.
+  void leave_to_process(untold until_then) noexcept {
+    arrived = {};  // before the reader waited
+    admitted = until_then == untold::held_up ? time_point::min() : arrived;
+  }
+
   /// Whether the reader knows more of the parameters after it.
   [[nodiscard]] bool gives_rows() const noexcept { return asked != selection::nothing || streamed; }
   [[nodiscard]] std::size_t request_bytes() const noexcept {

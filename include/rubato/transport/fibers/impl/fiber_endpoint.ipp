@@ -53,7 +53,7 @@ void fiber_endpoint::post(server_id to, commit_message&& commit) {
 void fiber_endpoint::request(server_id to, std::size_t table, read_header const& read, read_slot& slot) {
   checkpoint();
   if (auto* const cache = shared()) {
-    slot.arrived = slot.admitted = {};  // on its way, as far as anybody knows before there is an answer
+    slot.leave_to_process(read_slot::untold::on_its_way);
     return cache->request(reader_, to, table, read, slot);
   }
   read_ = read;

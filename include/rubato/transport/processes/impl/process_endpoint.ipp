@@ -65,12 +65,12 @@ void process_endpoint::withdraw() {
 
 void process_endpoint::request(server_id s, std::size_t table, read_header const& read, read_slot& slot) {
   asking([&] {
-    slot.admitted = time_point::min();  // as long as no server says when
     if (auto* const cache = run_.shared()) {
-      slot.arrived = {};
+      slot.leave_to_process(read_slot::untold::held_up);
       return cache->request(*reader_, s, table, read, slot);
     }
     slot.arrived = now();
+    slot.admitted = time_point::min();  // as long as the server does not say when
     read_question& q = questions_.of(table, s);
     q.renew(read, slot, asked_);
     unasked_.push_back({s, &q});

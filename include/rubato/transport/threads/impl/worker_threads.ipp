@@ -73,11 +73,11 @@ void thread_endpoint::post(server_id to, commit_message&& commit) {
 
 void thread_endpoint::request(server_id to, std::size_t table, read_header const& read, read_slot& slot) {
   checkpoint();
-  slot.arrived = slot.admitted = time_point::min();
   if (reader_) {
-    slot.arrived = {};
+    slot.leave_to_process(read_slot::untold::held_up);
     return run_.process_->cache().request(*reader_, to, table, read, slot);
   }
+  slot.arrived = slot.admitted = time_point::min();
   if (joins(to, read)) {  // what lets in the first lets in all
     slot.arrived = now();
     pending_.push_back({read, to, table, &slot});
