@@ -2,8 +2,10 @@
 // How rubato-server ends, and what does not end it.
 #ifdef RUBATO_SERVER_PROGRAM
 #include <catch2/catch.hpp>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +100,26 @@ TEST_CASE("signals for workers leave a server alone, and it still ends by those 
   server.send(asking);
   CHECK(server.wait() == 0);
   CHECK(server.errors().empty());
+}
+
+TEST_CASE("a server ends by the signal that comes before it listens, whatever it waits for there", "[process]") {
+  test::scratch const folder;
+  auto const file = [&](char const* name) { return (folder.path() / name).string(); };
+  REQUIRE(mkfifo(file("certificate").c_str(), 0600) == 0);
+  test::child server(folder.path() / "server",
+                     {RUBATO_SERVER_PROGRAM, "--rows", "10", "--coordinator", "127.0.0.1:9", "--tls-certificate",
+                      file("certificate"), "--tls-key", file("key"), "--tls-authority", file("authority")},
+                     {});
+  int silent = -1;  // once it reads there, and nothing comes
+  REQUIRE(test::comes_true([&] {
+    silent = open(file("certificate").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    return silent >= 0 || server.has_ended();
+  }));
+  CHECK(silent >= 0);
+  server.send(SIGTERM);
+  CHECK(server.wait() == 128 + SIGTERM);
+  CHECK(server.output().empty());
+  close(silent);
 }
 
 TEST_CASE("a server whose log cannot be written still says by its exit code how it ended",
