@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <future>
 #include <memory>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -71,19 +72,23 @@ TEST_CASE("a name's numbers are told from inside the context", "[net]") {
 
 TEST_CASE("that a name has no number, or could not be asked for, is told", "[net]") {
   asio::io_context context;
-  bool const throws = GENERATE(false, true);
+  enum class end { answered, no_files, no_memory };
+  auto const [how, expected] = GENERATE(Catch::Generators::table<end, boost::system::error_code>(
+      {{end::answered, asio::error::host_not_found},
+       {end::no_files, asio::error::no_descriptors},
+       {end::no_memory, asio::error::no_memory}}));
   boost::system::error_code told;
   name_look_up const one(
       context,
-      [throws](boost::system::error_code& error) {
+      [fate = how](boost::system::error_code& error) {
         error = asio::error::host_not_found;
-        if (throws) throw boost::system::system_error(asio::error::no_descriptors);
+        if (fate == end::no_files) throw boost::system::system_error(asio::error::no_descriptors);
+        if (fate == end::no_memory) throw std::bad_alloc();
         return name_look_up::results();
       },
       [&](auto const& error, auto const&) { told = error; });
   run_until_told(context);
-  if (throws) CHECK(told == asio::error::no_descriptors);
-  else CHECK(told == asio::error::host_not_found);
+  CHECK(told == expected);
 }
 
 TEST_CASE("nobody waits for a name that the system goes on looking for", "[net]") {

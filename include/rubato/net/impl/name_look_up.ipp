@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -30,8 +31,10 @@ name_look_up::results answer(name_look_up::asking const& ask, boost::system::err
     return ask(error);
   } catch (boost::system::system_error const& e) {  // no files
     error = e.code();
-    return {};
+  } catch (std::bad_alloc const&) {
+    error = boost::asio::error::no_memory;
   }
+  return {};
 }
 
 void ask_and_tell(name_look_up::asking const& ask, auto const& to) noexcept {
@@ -43,7 +46,7 @@ void ask_and_tell(name_look_up::asking const& ask, auto const& to) noexcept {
     boost::asio::post(*to->context, [to, error, found = std::move(found)] {
       if (auto const then = std::exchange(to->then, nullptr)) then(error, found);
     });
-  } catch (...) {  // no memory: who waits does so no longer than for anybody who does not answer
+  } catch (...) {  // no memory even to tell: who waits does so no longer than for anybody who does not answer
   }
 }
 
