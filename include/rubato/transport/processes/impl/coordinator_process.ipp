@@ -181,8 +181,8 @@ void coordinator_process::forget_dead() {
   std::erase_if(guests_, [this](auto const& entry) {
     guest const& g = *entry.second;
     if (!g.link.is_over()) return false;
-    // Others said nothing that they could say twice. Who was late may not have heard so, as its connection was breaking,
-    // and would have as long again.
+    // Others said nothing that they could say twice. Who was late may not have heard so, as its connection was
+    // breaking, and would have as long again.
     if (g.place || g.is_late) past_.remember(entry.first);
     return true;
   });
