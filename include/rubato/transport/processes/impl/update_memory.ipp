@@ -12,13 +12,15 @@ std::shared_ptr<update_memory> update_memory::make(blueprint const& plan, std::u
                                                    net::network& network) {
   std::vector<std::size_t> sizes;
   std::uint64_t of_a_commit = 0;
-  for (table_blueprint const& t : plan.tables())
-    for (std::uint32_t s = 0; t.bounded() && !t.updates() && s < plan.servers(); ++s) {
+  for (table_blueprint const& t : plan.tables()) {
+    if (!t.bounded() || t.updates()) continue;
+    for (std::uint32_t s = 0; s < plan.servers(); ++s) {
       std::uint64_t const bytes = t.where().rows_of(server_id{s}) * t.row_bytes();
       if (bytes < bytes_min) continue;
       of_a_commit += bytes;
       sizes.push_back(static_cast<std::size_t>(bytes));
     }
+  }
   if (sizes.empty()) return nullptr;
   std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
