@@ -93,6 +93,26 @@ TEST_CASE("update_pool: buffers that are made from some time on have their value
   CHECK(memory.use_count() == 1);
 }
 
+TEST_CASE("update_pool: buffers from before there was memory elsewhere, or any more of it, are the last choice",
+          "[storage][shared_update]") {
+  auto const memory = std::make_shared<counted_memory>();
+  update_pool const pool;
+  shared_update on_the_heap = filled(pool, 7, 1);
+  pool.use(memory);
+  shared_update there = filled(pool, 7, 2), too = filled(pool, 7, 3);
+  update const* const last = on_the_heap.get();
+  there = {};
+  on_the_heap = {};
+  too = {};
+  for (int i = 0; i < 3; ++i) {  // again and again
+    shared_update const first = filled(pool, 7, 4), second = filled(pool, 7, 5), third = filled(pool, 7, 6);
+    CHECK(first->values.is_elsewhere());
+    CHECK(second->values.is_elsewhere());
+    CHECK(third.get() == last);
+  }
+  CHECK(memory->there == 56);
+}
+
 TEST_CASE("update_pool: a keyed update comes back empty", "[storage][shared_update]") {
   update_pool const pool;
   {

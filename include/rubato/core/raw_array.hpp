@@ -63,6 +63,8 @@ class raw_array {
 
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return size_; }
+  /// Whether what it has lies in other memory than the heap.
+  [[nodiscard]] bool is_elsewhere() const noexcept { return data_.get_deleter().from != nullptr; }
   [[nodiscard]] std::byte* data() noexcept { return data_.get(); }
   [[nodiscard]] std::byte const* data() const noexcept { return data_.get(); }
   [[nodiscard]] std::span<std::byte> bytes() noexcept { return {data(), size_}; }

@@ -203,7 +203,7 @@ TEST_CASE("arena_view: what is not the memory that was told of is not looked at,
 
   auto other = where;
   other.key[3] ^= 1;
-  CHECK(objection_to(other) == "it is not what the server has told of");
+  CHECK(objection_to(other) == "it is not what has been told of");
   for (std::uint64_t const bytes : {std::uint64_t{0}, where.bytes - 1, where.bytes + 1, ~std::uint64_t{0}}) {
     other = where;
     other.bytes = bytes;

@@ -273,3 +273,26 @@ TEST_CASE("shared memory: what a codec writes comes through the socket, and take
   }
   CHECK(run.reads_in_memory() == 1);
 }
+
+TEST_CASE("shared memory: updates that a server would be long about are sent, unless it keeps them anyhow", "[shm]") {
+  constexpr std::size_t many = 9 * 1024 * 1024;  // 72 MiB of int64
+  bool const at_once = GENERATE(true, false);
+  rules const protocol = at_once ? rules(asp{}) : rules(bsp{});
+  counting const table{.rows = many};
+  test::serving const run({.workers = 1, .servers = 1}, protocol, {describe(table)});
+  auto const work = [&](auto protocol_here) {
+    cluster c{run.process(0, 1), protocol_here, table};
+    c.run([&](auto& w) {
+      std::vector<std::int64_t> seen(many);
+      for (int i = 0; i < 2; ++i) {
+        w.pull(seen);
+        w.push(test::ones(many));
+        w.step();
+      }
+    });
+    test::expect(test::are_all(c.parameters(), 2), "a commit is missing, or counts twice");
+  };
+  if (at_once) work(asp{});
+  else work(bsp{});
+  CHECK(run.commits_in_memory() == (at_once ? 0 : 2));
+}

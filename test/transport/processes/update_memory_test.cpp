@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include <rubato/net/asio_network.hpp>
 #include <rubato/protocol/asp.hpp>
+#include <rubato/storage/bfloat16.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/int8_blocks.hpp>
 #include <rubato/storage/sparse.hpp>
@@ -61,6 +63,46 @@ TEST_CASE("update_memory: each server has updates of its own size") {
   for (std::uint32_t s = 0; s < 2; ++s)
     CHECK(has_room(*memory, static_cast<std::size_t>(plan.table(0).where().rows_of(server_id{s})) * sizeof(float)));
   CHECK_FALSE(has_room(*memory, 50'001 * sizeof(float)));
+}
+
+TEST_CASE("update_memory: sizes that differ little share slots, and others do not") {
+  net::asio_network network;
+  blueprint const plan(asp{}, 3, {describe(big_dense{.rows = 100'001}), describe(big_dense{.rows = 200'000})});
+  auto const memory = update_memory::make(plan, 1, network);
+  REQUIRE(memory);
+  auto const bytes_of = [&](std::size_t table, std::uint32_t s) {
+    return static_cast<std::size_t>(plan.table(table).where().rows_of(server_id{s})) * sizeof(float);
+  };
+  std::vector<std::size_t> sizes{bytes_of(0, 0), bytes_of(0, 1), bytes_of(0, 2)};
+  std::ranges::sort(sizes);
+  REQUIRE(sizes.front() != sizes.back());
+  void* const at = memory->take(sizes.front());
+  REQUIRE(at != nullptr);
+  std::uint64_t const of_one = memory->used();
+  CHECK(of_one >= sizes.back());
+  CHECK(of_one < sizes.back() + sizes.back() / 8);
+  memory->give(at, sizes.front());
+  for (std::size_t const bytes : sizes) {
+    void* const again = memory->take(bytes);
+    CHECK(again == at);
+    memory->give(again, bytes);
+  }
+  void* const other = memory->take(bytes_of(1, 0));
+  CHECK(memory->used() >= bytes_of(1, 0));
+  memory->give(other, bytes_of(1, 0));
+  CHECK(memory->used() == 0);
+}
+
+TEST_CASE("update_memory: tables lend whose whole updates are large and come as they are") {
+  auto const lends = [](auto const& table) {
+    blueprint const plan(asp{}, 1, {describe(table)});
+    return update_memory::lends(plan.table(0), 1);
+  };
+  CHECK(lends(big_dense{.rows = 20'000}));
+  CHECK(lends(big_dense{.rows = 20'000, .codec = {.answers = bfloat16{}}}));
+  CHECK_FALSE(lends(big_dense{.rows = 20'000, .codec = {.updates = bfloat16{}}}));
+  CHECK_FALSE(lends(big_dense{.rows = 100}));
+  CHECK_FALSE(lends(sparse<float, sum>{}));
 }
 
 TEST_CASE("update_memory: there is none where no update is large") {
@@ -132,6 +174,28 @@ TEST_CASE("commit_frame: what the server sees is not in the body, but under way"
   for (auto const piece : body) size += piece.size();
   CHECK(size == (sees ? 0 : 80'000) + 8 + 4);
   CHECK(frame.lent() == (sees ? 80'000 : 0));
+}
+
+TEST_CASE("commit_frame: no more is lent than may be, and the rest is in the body") {
+  auto const memory = memory_of({describe(big_dense{.rows = 20'000})});
+  REQUIRE(memory);
+  std::size_t const most = GENERATE(79'999U, 80'000U, 159'999U, 160'000U);
+  commit_message m;
+  for (int i = 0; i < 2; ++i) {
+    update u{.whole = true, .rows = {}, .values = raw_array(memory)};
+    u.values.assign_zeros(80'000);
+    m.parts.push_back(shared_update(std::move(u)));
+  }
+  detail::commit_frame const frame(std::move(m), {}, memory.get(), most);
+  std::vector<std::span<std::byte const>> body;
+  frame.gather(body);
+  std::size_t size = 0;
+  for (auto const piece : body) size += piece.size();
+  CHECK(frame.lent() == most / 80'000 * 80'000);
+  CHECK(size == 160'000 - frame.lent());
+  auto const meta = wire::from_bytes<wire::commit_meta>(frame.meta());
+  CHECK((meta.parts.at(0).place != 0) == (most >= 80'000));
+  CHECK((meta.parts.at(1).place != 0) == (most >= 160'000));
 }
 
 TEST_CASE("borrowed_commit: it is over with the last of what refers to it, and keeps the memory until then") {

@@ -32,7 +32,10 @@ void update_shelf::put(update_node* node) noexcept {
   {
     std::lock_guard const guard(lock_);
     last = --away_ == 0 && closed_;
-    if (!closed_ && spare_.size() < spares) spare_.push_back(std::move(n));
+    // Those that were made when that memory had no room come last.
+    bool const is_last_choice = memory_ && !n->value.values.is_elsewhere();
+    if (!closed_ && spare_.size() < spares)
+      spare_.insert(is_last_choice ? spare_.begin() : spare_.end(), std::move(n));
   }
   if (last) delete this;
 }

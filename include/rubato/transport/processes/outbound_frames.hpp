@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -80,9 +81,10 @@ class coded_body final : public net::body_source {
 class commit_frame final : public net::reliable_frame {
  public:
   /// Parts are written as their tables say, and as they lie where there are none. What lies in memory that the server
-  /// sees is not sent. @param seen outlives this
+  /// sees is not sent, up to so many bytes. @param seen is asked once
   explicit commit_frame(commit_message&& m, std::span<table_blueprint const> tables = {},
-                        update_memory const* seen = nullptr);
+                        update_memory const* seen = nullptr,
+                        std::size_t lent_max = std::numeric_limits<std::size_t>::max());
 
   [[nodiscard]] wire::frame_header header() const override;
   [[nodiscard]] std::span<std::byte const> meta() const override { return meta_; }
@@ -94,14 +96,11 @@ class commit_frame final : public net::reliable_frame {
     return part < coded_.size() && !coded_[part].empty() ? coded_[part].bytes() : message_.parts[part]->values.bytes();
   }
 
-  /// In memory that the server sees; 0 where they are not.
-  [[nodiscard]] std::uint64_t place_of(std::span<std::byte const> values) const noexcept {
-    return seen_ != nullptr ? seen_->place_of(values) : 0;
-  }
+  [[nodiscard]] bool is_lent(std::size_t part) const noexcept { return part < lends_.size() && lends_[part]; }
 
   commit_message message_;
-  update_memory const* seen_;
-  std::size_t lent_ = 0;
+  std::vector<bool> lends_;  ///< by part, up to the last that is lent
+  std::size_t lent_ = 0;     ///< bytes
   std::vector<raw_array> coded_;  ///< by part, of those that a codec writes; none where no table has one
   std::vector<std::byte> meta_;
 };

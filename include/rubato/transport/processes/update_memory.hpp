@@ -20,22 +20,33 @@ namespace rubato::detail {
 /// they lie, and do not pass through a socket. One that has been committed stays as it is until the server has
 /// returned it.
 ///
-/// Only arrays as large as a whole update have room here. Rows that are pushed one by one lie on the heap, as arrays
-/// that grow would leave holes of many sizes.
+/// Only arrays about as large as a whole update have room here, as those that grow would leave holes of many sizes. Rows
+/// that are pushed one by one lie here where they are nearly as many, or in the buffer of what was whole.
 class update_memory final : public block_memory {
  public:
   /// What is smaller is as fast through a socket.
   static constexpr std::size_t bytes_min = 64 * 1024;
+  /// A server that folds commits as they come folds what is lent all at once, and hears nobody meanwhile: more of a commit
+  /// than this is sent to it. Some 10 to 50 ms.
+  static constexpr std::size_t folded_at_once_max = 64 * 1024 * 1024;
+
+  /// Arrays of so many bytes have slots of the greatest size.
+  struct size_class {
+    std::size_t least;
+    std::size_t most;
+  };
 
   /// For a process with so many workers. Nothing where no update is large, or the system gives no memory.
   [[nodiscard]] static std::shared_ptr<update_memory> make(blueprint const& plan, std::uint32_t workers,
                                                            net::network& network);
-  update_memory(std::unique_ptr<chunk_arena> arena, std::vector<std::size_t> sizes) noexcept
+  update_memory(std::unique_ptr<chunk_arena> arena, std::vector<size_class> sizes) noexcept
       : arena_(std::move(arena)), sizes_(std::move(sizes)) {}
+  /// Whether updates of this table have room, at so many servers.
+  [[nodiscard]] static bool lends(table_blueprint const& table, std::uint32_t servers);
 
   [[nodiscard]] void* take(std::size_t bytes) noexcept override;
   void give(void* at, std::size_t bytes) noexcept override {
-    if (!retired_.load(std::memory_order_acquire)) arena_->give(at, bytes);
+    if (!retired_.load(std::memory_order_acquire)) arena_->give(at, slot_of(bytes));
   }
   /// This process leaves: from here on nothing is written there, as a server may still hold back what was lent to it.
   void retire() noexcept { retired_.store(true, std::memory_order_release); }
@@ -48,9 +59,12 @@ class update_memory final : public block_memory {
   [[nodiscard]] std::uint64_t used() const { return arena_->used(); }
 
  private:
+  /// 0: there is none.
+  [[nodiscard]] std::size_t slot_of(std::size_t bytes) const noexcept;
+
   std::unique_ptr<chunk_arena> arena_;
   std::atomic<bool> retired_ = false;
-  std::vector<std::size_t> sizes_;  ///< of whole updates, in ascending order
+  std::vector<size_class> sizes_;  ///< in ascending order
 };
 
 }  // namespace rubato::detail

@@ -50,6 +50,7 @@ void accumulator::make_whole(bool keep) {
   std::size_t const bytes = static_cast<std::size_t>(rows_) * row_bytes_;
   update_buffer made = pool_.take();
   made->whole = true;
+  made->values.clear();  // or it might be copied to where there is room
   if (keep) made->values.assign_zeros(bytes);
   else made->values.resize_bytes(bytes);
   if (keep && current_) {

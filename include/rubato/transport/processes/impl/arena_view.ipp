@@ -67,7 +67,7 @@ std::unique_ptr<arena_view> arena_view::open(wire::memory_meta const& at, std::s
   void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_NORESERVE, file.number, 0);
   if (memory == MAP_FAILED) return why = std::strerror(errno), nullptr;
   std::unique_ptr<arena_view> view(new arena_view(at, static_cast<std::byte const*>(memory)));
-  if (view->head().key != at.key) return why = "it is not what the server has told of", nullptr;
+  if (view->head().key != at.key) return why = "it is not what has been told of", nullptr;
   return view;
 }
 

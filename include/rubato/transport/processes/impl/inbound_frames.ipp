@@ -161,8 +161,8 @@ void inbound_frames::fold_lent(std::size_t table, std::span<std::byte const> val
       part = piece_;
       check_finite(table, part);
     }
-    server.fold_run(table, done / row, part, weight);
     lent_folded_ = true;
+    server.fold_run(table, done / row, part, weight);
     done += part.size();
   }
 }

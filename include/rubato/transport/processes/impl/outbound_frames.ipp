@@ -78,8 +78,9 @@ std::span<std::byte const> coded_body::next() {
   return coded_;
 }
 
-commit_frame::commit_frame(commit_message&& m, std::span<table_blueprint const> tables, update_memory const* seen)
-    : message_(std::move(m)), seen_(seen) {
+commit_frame::commit_frame(commit_message&& m, std::span<table_blueprint const> tables, update_memory const* seen,
+                           std::size_t lent_max)
+    : message_(std::move(m)) {
   wire::commit_meta meta{
       .stage = message_.from.stage, .stamp = message_.stamp, .version = message_.version, .parts = {}};
   for (std::size_t i = 0; i < message_.parts.size(); ++i) {
@@ -91,8 +92,13 @@ commit_frame::commit_frame(commit_message&& m, std::span<table_blueprint const> 
       updates.encode(u.values.bytes(), coded_[i].bytes());
     }
     auto const values = values_of(i);
-    std::uint64_t const place = place_of(values);
-    if (place != 0) lent_ += values.size();
+    bool const may_lend = seen != nullptr && values.size() <= lent_max - lent_;
+    std::uint64_t const place = may_lend ? seen->place_of(values) : 0;
+    if (place != 0) {
+      lends_.resize(i + 1);
+      lends_[i] = true;
+      lent_ += values.size();
+    }
     meta.parts.push_back({u.whole, u.rows.size(), values.size(), place});
   }
   meta_ = wire::to_bytes(meta);
@@ -109,7 +115,7 @@ wire::frame_header commit_frame::header() const {
 void commit_frame::gather(std::vector<std::span<std::byte const>>& body) const {
   for (std::size_t i = 0; i < message_.parts.size(); ++i) {
     body.push_back(wire::bytes_of(message_.parts[i]->rows));
-    if (place_of(values_of(i)) == 0) body.push_back(values_of(i));
+    if (!is_lent(i)) body.push_back(values_of(i));
   }
 }
 

@@ -149,10 +149,12 @@ void worker_links::keep_up() {
 
 void worker_links::lend(blueprint const& plan, std::uint32_t workers) {
   std::lock_guard const mine(turn_);
-  if (!place_.share_memory || std::ranges::none_of(servers_, [](auto const& s) { return s->link.is_local(); })) return;
+  auto const is_near = [](std::string const& where) { return net::address::parse(where).is_unix(); };
+  if (!place_.share_memory || std::ranges::none_of(welcome_->servers, is_near)) return;
   lent_ = update_memory::make(plan, workers, *network_);
   if (!lent_) return;
-  for (table_blueprint const& t : plan.tables()) t.pool().use(lent_);
+  for (table_blueprint const& t : plan.tables())
+    if (update_memory::lends(t, plan.servers())) t.pool().use(lent_);
   for (auto& s : servers_) offer(*s);
 }
 
