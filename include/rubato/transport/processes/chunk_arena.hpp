@@ -32,9 +32,9 @@ static_assert(sizeof(arena_head) <= arena_head_size);
 /// Whether a limit is set on the addresses that this process may use: such memory takes many of them for what may come.
 [[nodiscard]] bool addresses_are_scarce() noexcept;
 
-/// Memory for a server's chunks, or a worker's updates, that processes of the same user on this machine may look at, and
-/// not write: a file without a name, which no end can make shorter or longer, so that looking at it can never fail. It
-/// outlives its owner for as long as somebody looks at it.
+/// Memory for a server's chunks, or a worker's updates, that processes of the same user on this machine may look at,
+/// and not write: a file without a name, which no end can make shorter or longer, so that looking at it can never fail.
+/// It outlives its owner for as long as somebody looks at it.
 ///
 /// An answer *pins* the chunks that it consists of: they stay as they are until it is released, as the owner keeps a
 /// reference to them. Thread safety: memory may be taken and given by any thread, the rest is for one.

@@ -20,14 +20,14 @@ namespace rubato::detail {
 /// they lie, and do not pass through a socket. One that has been committed stays as it is until the server has
 /// returned it.
 ///
-/// Only arrays about as large as a whole update have room here, as those that grow would leave holes of many sizes. Rows
-/// that are pushed one by one lie here where they are nearly as many, or in the buffer of what was whole.
+/// Only arrays about as large as a whole update have room here, as those that grow would leave holes of many sizes.
+/// Rows that are pushed one by one lie here where they are nearly as many, or in the buffer of what was whole.
 class update_memory final : public block_memory {
  public:
   /// What is smaller is as fast through a socket.
   static constexpr std::size_t bytes_min = 64 * 1024;
-  /// A server that folds commits as they come folds what is lent all at once, and hears nobody meanwhile: more of a commit
-  /// than this is sent to it. Some 10 to 50 ms.
+  /// A server that folds commits as they come folds what is lent all at once, and hears nobody meanwhile: more of a
+  /// commit than this is sent to it. Some 10 to 50 ms.
   static constexpr std::size_t folded_at_once_max = 64 * 1024 * 1024;
 
   /// Arrays of so many bytes have slots of the greatest size.
