@@ -149,8 +149,8 @@ void worker_links::keep_up() {
 
 void worker_links::lend(blueprint const& plan, std::uint32_t workers) {
   std::lock_guard const mine(turn_);
-  auto const is_near = [](std::string const& where) { return net::address::parse(where).is_unix(); };
-  if (!place_.share_memory || std::ranges::none_of(welcome_->servers, is_near)) return;
+  auto const is_on_this_machine = [](std::string const& where) { return net::address::parse(where).is_unix(); };
+  if (!place_.share_memory || std::ranges::none_of(welcome_->servers, is_on_this_machine)) return;
   lent_ = update_memory::make(plan, workers, *network_);
   if (!lent_) return;
   for (table_blueprint const& t : plan.tables())
