@@ -45,6 +45,35 @@ TEST_CASE("link: reliable and other frames arrive, and acknowledgements empty wh
   CHECK(l.at_listener.resumptions == 1);
 }
 
+namespace {
+
+/// Of which the other end reads a part elsewhere.
+class lending_frame final : public net::reliable_frame {
+ public:
+  [[nodiscard]] wire::frame_header header() const override { return header_of(reliable); }
+  [[nodiscard]] std::span<std::byte const> meta() const override { return {}; }
+  void gather(std::vector<std::span<std::byte const>>& body) const override { body.emplace_back(sent_); }
+  [[nodiscard]] std::size_t lent() const override { return 5000; }
+
+ private:
+  bytes sent_ = numbered(0, 10);
+};
+
+}  // namespace
+
+TEST_CASE("link: what the other end reads elsewhere is under way as long as its frame is") {
+  linked l;
+  l.dial();
+  REQUIRE(l.until([&] { return l.both_up(); }));
+  l.dialer->send(std::make_shared<lending_frame const>());
+  CHECK(l.dialer->unacknowledged_bytes() == 5010);
+  l.dialer->flush();
+  REQUIRE(l.until([&] { return l.dialer->unacknowledged() == 0; }));
+  CHECK(l.dialer->unacknowledged_bytes() == 0);
+  REQUIRE(l.at_listener.reliable_bodies.size() == 1);
+  CHECK(l.at_listener.reliable_bodies.front().size() == 10);
+}
+
 TEST_CASE("link: whenever and wherever it breaks, each reliable frame arrives once, in order") {
   for (std::uint64_t i = 0; i < seed_count(3); ++i) {
     std::uint64_t const seed = first_seed() + i;
