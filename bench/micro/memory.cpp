@@ -4,11 +4,13 @@
 #include <fmt/core.h>
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -74,6 +76,22 @@ void bench_push_commit(benchmark::State& state) {
     std::vector<float> const u(million, 1.0F);
     for (auto _ : s) {
       worker.push(u);
+      worker.commit();
+    }
+  });
+}
+
+/// What is pushed is written anew each time, as a gradient is: into a vector, or right into the update.
+void bench_written(benchmark::State& state, bool in_place) {
+  on_worker(state, asp{}, million, [in_place](benchmark::State& s, auto& worker) {
+    std::vector<float> u(million);
+    for (auto _ : s) {
+      if (in_place) {
+        worker.push_in_place([](std::span<float> delta) { std::ranges::fill(delta, 1.0F); });
+      } else {
+        std::ranges::fill(u, 1.0F);
+        worker.push(u);
+      }
       worker.commit();
     }
   });
@@ -192,12 +210,16 @@ std::vector<micro_row> register_memory() {
   RegisterBenchmark("pull 1M floats", bench_pull);
   RegisterBenchmark("push+commit 1M floats", bench_push_commit);
   RegisterBenchmark("push+commit 1M floats, replica kept", bench_push_commit_replica);
+  RegisterBenchmark("write, push, commit 1M floats", bench_written, false);
+  RegisterBenchmark("write in place, commit 1M floats", bench_written, true);
   std::vector<micro_row> rows = {
       {"memcpy 1M floats", "", 4e6, "B", ""},
       {"axpy 1M floats", "", 4e6, "B", ""},
       {"pull 1M floats", "memcpy 1M floats", 4e6, "B", "<= 1.5"},
       {"push+commit 1M floats", "axpy 1M floats", 4e6, "B", "<= 2.5"},
-      {"push+commit 1M floats, replica kept", "axpy 1M floats", 4e6, "B", "<= 4"}};
+      {"push+commit 1M floats, replica kept", "axpy 1M floats", 4e6, "B", "<= 4"},
+      {"write, push, commit 1M floats", "axpy 1M floats", 4e6, "B", ""},
+      {"write in place, commit 1M floats", "write, push, commit 1M floats", 4e6, "B", ""}};
   for (std::int64_t const megabytes : {2, 32}) {
     std::string const size = fmt::format("{} MB", megabytes);
     for (bool const ours : {false, true}) {

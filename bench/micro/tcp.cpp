@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -161,18 +162,24 @@ void bench_pull(benchmark::State& state, placement const& where, std::size_t byt
   on_worker(state, where, asp{}, n, 1, measure, over_tcp);
 }
 
+/// How a step's update comes to be.
+enum class written : std::uint8_t { before, each_time, in_place };
+
 /// A training step of a worker alone: pulls the whole table, pushes as much and commits. Timed until the server has
 /// added them all.
-void bench_steps(benchmark::State& state, placement const& where, std::size_t bytes, bool over_tcp) {
+void bench_steps(benchmark::State& state, placement const& where, std::size_t bytes, bool over_tcp, written how) {
   std::size_t const n = bytes / sizeof(float);
   constexpr int steps = 4;
   auto const measure = [&](auto& worker) {
     std::vector<float> row(1), w(n);
-    std::vector<float> const u(n, 1e-3F);
+    std::vector<float> u(n, 1e-3F);
+    auto const write = [](std::span<float> delta) { std::ranges::fill(delta, 1e-3F); };
     auto const step = [&] {
       for (int i = 0; i < steps; ++i) {
         worker.pull(w);
-        worker.push(u);
+        if (how == written::each_time) write(u);
+        if (how == written::in_place) worker.push_in_place(write);
+        else worker.push(u);
         worker.commit();
       }
       catch_up(worker, row);
@@ -302,8 +309,13 @@ class registration {
     std::string const over_tcp = is_there(pull) ? name_of(pull) : add(pull, "", rate, bench_pull, bytes, true);
     add("one machine: pull of " + size, over_tcp, counted(static_cast<double>(bytes), "B", bound), bench_pull, bytes,
         false);
-    std::string const step = add("tcp step of " + size, "", rate, bench_steps, bytes, true);
-    add("one machine: step of " + size, step, rate, bench_steps, bytes, false);
+    std::string const step = add("tcp step of " + size, "", rate, bench_steps, bytes, true, written::before);
+    add("one machine: step of " + size, step, rate, bench_steps, bytes, false, written::before);
+    for (bool const tcp : {true, false}) {
+      std::string const name = (tcp ? "tcp step of " : "one machine: step of ") + size;
+      std::string const anew = add(name + ", written", "", rate, bench_steps, bytes, tcp, written::each_time);
+      add(name + ", written in place", anew, rate, bench_steps, bytes, tcp, written::in_place);
+    }
   }
 
   void keys() {

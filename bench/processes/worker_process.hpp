@@ -41,7 +41,10 @@ class slowed_worker {
     worker_.pull(out);
     pulled_ = std::chrono::steady_clock::now();
   }
-  void push(std::span<float const> delta) { worker_.push(delta); }
+  template <class F>
+  void push_in_place(F const& write) {
+    worker_.push_in_place(write);
+  }
   bool step(double work) {
     slow_down(slowed_, pulled_);
     return worker_.step(work);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "bench/result/run_result.hpp"
@@ -54,8 +55,8 @@ template <class Worker, class GoOn, class Pulled, class Committed>
 void train(Worker& worker, training const& job, GoOn go_on, Pulled pulled, Committed committed) {
   mini_batches const batches(job, worker.rank());
   model::decayed_rate const rate{.sigma = job.learning_rate, .alpha = job.decay};
-  std::vector<float> w(job.work->parameters()), delta(job.work->parameters());
-  model::heavy_ball<float> momentum(job.momentum, job.momentum > 0 ? delta.size() : 0);
+  std::vector<float> w(job.work->parameters());
+  model::heavy_ball<float> momentum(job.momentum, job.momentum > 0 ? w.size() : 0);
   time_point const began = worker.now();
   std::int64_t const missed = worker.clock().value() * job.steps_per_commit;  // by one that joins later
   for (std::size_t step = 0; go_on(); ++step) {
@@ -65,9 +66,10 @@ void train(Worker& worker, training const& job, GoOn go_on, Pulled pulled, Commi
     if (job.watcher != nullptr) job.watcher->has_read(moment_of(worker, began));
     pulled(w);
     std::int64_t const passes = job.passes_after(missed + static_cast<std::int64_t>(step));
-    job.work->local_step(batch, rate(clock_index(passes)), w, delta);
-    if (job.momentum > 0) momentum.apply(delta);
-    worker.push(delta);
+    worker.push_in_place([&](std::span<float> delta) {
+      job.work->local_step(batch, rate(clock_index(passes)), w, delta);
+      if (job.momentum > 0) momentum.apply(delta);
+    });
     bool const commits = worker.step(static_cast<double>(batch.nonzeros()));
     if (job.watcher != nullptr) {
       job.watcher->worked(moment_of(worker, began));

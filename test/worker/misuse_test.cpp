@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -172,6 +173,7 @@ TEST_CASE("misuse: a handle that outlives its run refuses every call (stale_hand
     CHECK_THAT(refused(rb::errc::stale_handle, [&] { stashed->pull(w); }),
                Contains("worker 1") && Contains("after its run ended"));
     refused(rb::errc::stale_handle, [&] { stashed->pull(w, rb::staleness{0}); });
+    refused(rb::errc::stale_handle, [&] { stashed->push_in_place([](std::span<float>) { FAIL("written"); }); });
     refused(rb::errc::stale_handle, [&] { stashed->pull(key_list{1}, w); });
     refused(rb::errc::stale_handle, [&] { stashed->push(w); });
     refused(rb::errc::stale_handle, [&] { stashed->push(key_list{1}, w); });

@@ -61,7 +61,8 @@ std::size_t walk(Worker& worker, int actions) {
       case 0:
         buffer.resize(elements);
         draw();
-        worker.push(buffer);
+        if (random.below(2) == 0) worker.push(buffer);
+        else worker.push_in_place([&](std::span<double> delta) { std::ranges::copy(buffer, delta.begin()); });
         for (std::size_t e = 0; e < elements; ++e) pushed[e] += buffer[e];
         break;
       case 1:
@@ -107,13 +108,14 @@ void check_own_updates(Transport const& transport, P const& p, Table const& tabl
   CHECK(wrong == 0);
 }
 
-/// With rows on every server, and with a server that has none.
+/// With rows on every server, with a server that has none, and with one that has all.
 template <class Transport, rb::protocol P>
 void check_own_updates(Transport const& transport, P const& p) {
   using on_some = rb::dense<double, rb::merge_of_protocol, rb::on_servers<>>;
   check_own_updates(transport, p, rb::dense<double>{.rows = row_count, .width = row_width});
   check_own_updates(transport, p,
                     on_some{.rows = row_count, .width = row_width, .partition = rb::on_servers{{0, 2}}});
+  check_own_updates(transport, p, on_some{.rows = row_count, .width = row_width, .partition = rb::on_servers{{1}}});
 }
 
 template <rb::protocol P>

@@ -83,6 +83,14 @@ class batch_part {
     else
       table.push(keys(), delta);
   }
+  /// Adds what `write` writes into a span of as many values.
+  template <class Table, std::invocable<std::span<Real>> F>
+  void push_in_place(Table const& table, F const& write) const {
+    if (whole_) return table.push_in_place(write);
+    std::vector<Real> delta(size_);
+    write(std::span(delta));
+    table.push(keys(), delta);
+  }
 
  private:
   void renumber(double rows_mean, feature_rarity const& rarity) {

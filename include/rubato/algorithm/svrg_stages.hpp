@@ -54,7 +54,7 @@ class svrg_full_gradient {
         static_cast<Real>(static_cast<double>(mine.size()) / static_cast<double>(rows_.size()));
     if (how_ == exchange::whole) {
       std::vector<Real> const x = anchor(worker);
-      push_scaled(worker[table<2>], mine, share, x);
+      worker[table<2>].push_in_place([&](std::span<Real> gradient) { write_scaled(mine, share, x, gradient); });
       if (slice == 0) keep_anchor(worker, x);
     } else {
       data::compact_batch const local = data::compact(mine);
@@ -64,7 +64,8 @@ class svrg_full_gradient {
         std::ranges::transform(local.keys, here.begin(), [&](key k) { return x[k.index()]; });
         if (slice == 0) keep_anchor(worker, x);
       }
-      std::vector<Real> const gradient = scaled(local.rows, share, here);
+      std::vector<Real> gradient(here.size());
+      write_scaled(local.rows, share, here, gradient);
       worker[table<2>].push(local.keys, gradient);
     }
     worker.step(static_cast<double>(mine.nonzeros() + (how_ == exchange::whole ? rows_.features() : 0)));
@@ -99,18 +100,9 @@ class svrg_full_gradient {
     if (worker.rank() == 0) worker[table<4>].push(std::vector<std::int64_t>{1});
   }
 
-  [[nodiscard]] std::vector<Real> scaled(data::dataset_view rows, Real share,
-                                         std::vector<Real> const& x) const {
-    std::vector<Real> gradient(x.size());
+  void write_scaled(data::dataset_view rows, Real share, std::vector<Real> const& x, std::span<Real> gradient) const {
     loss_.gradient(rows, x, gradient);
     for (Real& g : gradient) g *= share;
-    return gradient;
-  }
-
-  template <class Table>
-  void push_scaled(Table const& table, data::dataset_view rows, Real share,
-                   std::vector<Real> const& x) const {
-    table.push(scaled(rows, share, x));
   }
 
   model::linear_model<Loss, Real> loss_;  ///< without the regulariser

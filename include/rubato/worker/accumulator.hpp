@@ -70,6 +70,15 @@ class accumulator {
     else pieces([to](std::size_t at, T const* from, std::size_t n) { detail::add_scaled(to + at, from, n, 1.0); });
   }
 
+  /// Room for values of all elements, which mean nothing yet: what they become may be `put`. @pre rows are bounded
+  [[nodiscard]] update_buffer room() const {
+    update_buffer made = pool_.take();
+    made->whole = true;
+    made->values.clear();  // or it might be copied to where there is room
+    made->values.resize_bytes(static_cast<std::size_t>(rows_) * row_bytes_);
+    return made;
+  }
+
   template <parameter T>
   void add_row(std::uint64_t row, T const* from) {
     std::size_t const width = row_bytes_ / sizeof(T);

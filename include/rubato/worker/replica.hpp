@@ -65,6 +65,11 @@ class replica {
 
   /// Adds to all rows, in the order of their keys. @pre the table holds every row
   virtual void push_whole(std::byte const* delta) = 0;
+  /// Room for values of all rows, in the order of their keys, which mean nothing yet. Where one server has them all and
+  /// nothing has been pushed before, it becomes the update. @pre the table holds every row
+  [[nodiscard]] update_buffer room();
+  /// Adds what has been written there.
+  virtual void push_whole(update_buffer written) = 0;
   /// Adds to the rows named; one that is named twice gets both.
   virtual void push_rows(std::span<std::uint64_t const> keys, std::byte const* delta) = 0;
 
@@ -220,6 +225,7 @@ class replica {
   bool pushed_ = false;     ///< since `take_pushed`
   bool filtered_ = false;
   bool answers_coded_;
+  update_buffer room_;  ///< from the last time, where it became no update
   recent_fetch recent_;  ///< rows that are not in `rows_`; only where that has no capacity
   row_cache<> rows_;
   detail::repeated_row repeated_;

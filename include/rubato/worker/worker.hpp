@@ -1,7 +1,9 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -81,6 +83,13 @@ class worker : public worker_core {
     requires(first::bounded)
   {
     (*this)[table<0>].push(delta);
+  }
+  /// Adds to the whole table what `write` writes, without a copy where that can be; see `worker_table`.
+  template <std::invocable<std::span<value_type<0>>> F>
+  void push_in_place(F&& write)
+    requires(first::bounded)
+  {
+    (*this)[table<0>].push_in_place(std::forward<F>(write));
   }
   /// Adds to the rows named by `keys`; one that is named twice gets both.
   template <key_range Keys>

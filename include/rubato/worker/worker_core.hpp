@@ -15,6 +15,7 @@
 #include "rubato/core/raw_array.hpp"
 #include "rubato/core/time.hpp"
 #include "rubato/metrics/worker_metrics.hpp"
+#include "rubato/storage/shared_update.hpp"
 #include "rubato/worker/pull_wish.hpp"
 
 namespace rubato {
@@ -144,6 +145,9 @@ class worker_core {
   void prefetch_rows(std::size_t table, key_list keys);
   /// Adds to every row.
   void push_whole(std::size_t table, std::byte const* delta, std::size_t elements);
+  /// Room to write what is added to every row, with values that mean nothing yet; and adds it.
+  [[nodiscard]] update_buffer room_for_push(std::size_t table);
+  void push_whole(std::size_t table, update_buffer written);
   /// Adds to some rows.
   void push_rows(std::size_t table, key_list keys, std::byte const* delta, std::size_t elements);
   /// Room for keys that are no numbers of 64 bits.

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -14,6 +15,7 @@
 #include "rubato/core/flat.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/core/table.hpp"
+#include "rubato/storage/shared_update.hpp"
 #include "rubato/storage/sparse_snapshot.hpp"
 #include "rubato/worker/pull_wish.hpp"
 #include "rubato/worker/worker_core.hpp"
@@ -111,6 +113,22 @@ class worker_table {
     requires bounded
   {
     worker_.push_whole(number_, bytes_of(delta), delta.size());
+  }
+  /// Adds what `write` writes: it is called once, with a span of rows × width elements by key whose values mean nothing
+  /// yet, and writes all of them. Seen as what `push` adds.
+  ///
+  ///     worker.push_in_place([&](std::span<float> delta) { gradient(w, batch, delta); });
+  ///
+  /// For large updates: where one server has the table and nothing has been pushed to it since the last commit, that
+  /// span is the update, which is sent, or folded, from there; else it costs as much as `push`. Nothing is pushed where
+  /// `write` throws. It may use the worker, and even commit: this is added after that.
+  template <std::invocable<std::span<T>> F>
+  void push_in_place(F&& write) const
+    requires bounded
+  {
+    update_buffer room = worker_.room_for_push(number_);
+    std::invoke(std::forward<F>(write), room->values.template as<T>());
+    worker_.push_whole(number_, std::move(room));
   }
   /// Adds to the rows named by `keys`; one that is named twice gets both. O(keys × width); quickest where it is the
   /// clock's first push, to keys none of which is named twice, and quicker still to those that were pulled last, in

@@ -47,12 +47,8 @@ void accumulator::begin(bool whole) {
 
 void accumulator::make_whole(bool keep) {
   if (current_ && current_->whole) return;
-  std::size_t const bytes = static_cast<std::size_t>(rows_) * row_bytes_;
-  update_buffer made = pool_.take();
-  made->whole = true;
-  made->values.clear();  // or it might be copied to where there is room
-  if (keep) made->values.assign_zeros(bytes);
-  else made->values.resize_bytes(bytes);
+  update_buffer made = room();
+  if (keep) made->values.assign_zeros(made->values.size_bytes());
   if (keep && current_) {
     std::byte const* from = current_->values.data();
     for (std::uint64_t const row : current_->rows) {

@@ -85,6 +85,14 @@ void replica::forget_committed(part& p, clock_index included) noexcept {
   p.committed.erase(p.committed.begin(), kept);
 }
 
+update_buffer replica::room() {
+  if (only_server_) return parts_[only_server_->index()].own.room();
+  update_buffer made = std::exchange(room_, {});
+  if (!made) made = update_buffer(update{});
+  made->values.resize_bytes(static_cast<std::size_t>(where_.rows().rows()) * row_bytes_);
+  return made;
+}
+
 bool replica::marks_allowed(freshness const& f) const {
   return std::ranges::all_of(parts_, [&](auto const& p) { return f.allows(p.mark); });
 }
@@ -140,6 +148,18 @@ class replica_of final : public replica {
       }
     });
     rows_.add_all(delta);
+  }
+
+  void push_whole(update_buffer written) override {
+    std::byte const* const bytes = written->values.data();
+    if (!only_server_ || !parts_[only_server_->index()].own.empty()) {
+      push_whole(bytes);
+      if (!only_server_) room_ = std::move(written);
+      return;
+    }
+    index_recent();
+    rows_.add_all(reinterpret_cast<T const*>(bytes));
+    parts_[only_server_->index()].own.put(std::move(written));
   }
 
   void push_rows(std::span<std::uint64_t const> keys, std::byte const* bytes) override {

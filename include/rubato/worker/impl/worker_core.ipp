@@ -73,6 +73,17 @@ struct worker_core::state {
     throw usage_error(errc::stale_handle,
                       "worker " + std::to_string(rank) + ": the handle was used after its run ended");
   }
+  /// To a whole table.
+  void begin_push(std::size_t table, std::byte const* delta, std::size_t elements) {
+    check_thread();
+    check_live();
+    check.whole("push", table, elements);
+    check.finite("push", table, delta, elements);
+    reads.enter(reads.bound());
+    ++metrics.pushes;
+    pushed = true;
+    note_push(table, work_of_whole(elements));
+  }
   void begin_clock(time_point now) {
     pushed = false;
     pace.begin(reads.clock(), now);
@@ -318,16 +329,19 @@ void worker_core::prefetch_rows(std::size_t table, key_list keys) {
 }
 
 void worker_core::push_whole(std::size_t table, std::byte const* delta, std::size_t elements) {
-  state& s = *state_;
-  s.check_thread();
-  s.check_live();
-  s.check.whole("push", table, elements);
-  s.check.finite("push", table, delta, elements);
-  s.reads.enter(s.reads.bound());
-  ++s.metrics.pushes;
-  s.pushed = true;
-  s.note_push(table, state::work_of_whole(elements));
-  s.reads.replica_of(table).push_whole(delta);
+  state_->begin_push(table, delta, elements);
+  state_->reads.replica_of(table).push_whole(delta);
+}
+
+update_buffer worker_core::room_for_push(std::size_t table) {
+  state_->check_thread();
+  state_->check_live();
+  return state_->reads.replica_of(table).room();
+}
+
+void worker_core::push_whole(std::size_t table, update_buffer written) {
+  state_->begin_push(table, written->values.data(), state_->plan.table(table).elements());
+  state_->reads.replica_of(table).push_whole(std::move(written));
 }
 
 void worker_core::push_rows(std::size_t table, key_list keys, std::byte const* delta,
