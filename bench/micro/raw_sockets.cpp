@@ -12,10 +12,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
+
+#include "rubato/net/busy_poll.hpp"
 
 namespace rubato::bench {
 namespace {
@@ -139,12 +143,27 @@ void raw_socket::write(std::span<std::byte const> bytes) const {
 }
 
 bool raw_socket::read(std::span<std::byte> bytes) const {
+  std::size_t got = look(bytes);
+  if (got == bytes.size()) return true;
   // One call for all: faster than one for each stretch that has come.
-  ssize_t const n = ::recv(fd_, bytes.data(), bytes.size(), MSG_WAITALL);
+  ssize_t const n = ::recv(fd_, bytes.data() + got, bytes.size() - got, MSG_WAITALL);
   require(n >= 0, "recv");
-  if (n != 0 && static_cast<std::size_t>(n) != bytes.size())
+  got += static_cast<std::size_t>(n);
+  if (got != 0 && got != bytes.size())
     throw std::runtime_error("the other process closed in the middle of a message");
-  return n != 0;
+  return got != 0;
+}
+
+std::size_t raw_socket::look(std::span<std::byte> bytes) const {
+  bool const takes = bytes.size() < small_message;  // of larger ones it would be a stretch
+  auto const until = std::chrono::steady_clock::now() + net::usual_busy_poll;
+  do {
+    ssize_t const n = ::recv(fd_, bytes.data(), takes ? bytes.size() : 1, MSG_DONTWAIT | (takes ? 0 : MSG_PEEK));
+    if (n >= 0) return takes ? static_cast<std::size_t>(n) : 0;
+    require(errno == EAGAIN, "recv");
+    std::this_thread::yield();
+  } while (std::chrono::steady_clock::now() < until);
+  return 0;
 }
 
 std::vector<std::string> raw_task::words() const {

@@ -33,6 +33,9 @@ class raw_socket {
   bool read(std::span<std::byte> bytes) const;
 
  private:
+  /// Looks for the first bytes for as long as the library does before it sleeps. Returns how many it has taken.
+  std::size_t look(std::span<std::byte> bytes) const;
+
   int fd_ = -1;
 };
 

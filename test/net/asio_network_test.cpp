@@ -22,8 +22,15 @@ using namespace rubato::test;
 using namespace std::chrono_literals;
 using clock_type = net::network::clock;
 
+namespace {
+
+/// How long a network looks before it sleeps: not at all, for as long as usually, and for longer than tests wait.
+std::chrono::microseconds looks_for() { return std::chrono::microseconds(GENERATE(0, 50, 1'000'000)); }
+
+}  // namespace
+
 TEST_CASE("a network without anything to do returns at the deadline", "[net]") {
-  net::asio_network network;
+  net::asio_network network(looks_for());
   for (int i = 0; i < 3; ++i) {
     auto const until = clock_type::now() + 5ms;
     network.run_one(until);
@@ -34,7 +41,7 @@ TEST_CASE("a network without anything to do returns at the deadline", "[net]") {
 }
 
 TEST_CASE("timers ring once, in the order of their times", "[net]") {
-  net::asio_network network;
+  net::asio_network network(looks_for());
   std::vector<int> rung;
   auto const now = clock_type::now();
   auto const second = network.at(now + 2ms, [&] { rung.push_back(2); });
@@ -94,7 +101,7 @@ TEST_CASE("what a handler throws passes through, and the network goes on", "[net
 }
 
 TEST_CASE("any thread may interrupt", "[net]") {
-  net::asio_network network;
+  net::asio_network network(looks_for());
   std::atomic<int> asked = 0;
   std::thread other([&] {
     for (int i = 0; i < 100; ++i) {

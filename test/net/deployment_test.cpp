@@ -220,6 +220,20 @@ TEST_CASE("memory is shared unless the environment says no", "[net][deployment]"
                     Catch::Contains("RUBATO_SHARE_MEMORY is 'no', but must be 0 or 1"));
 }
 
+TEST_CASE("for how long a process looks before it sleeps is told in microseconds", "[net][deployment]") {
+  CHECK(from({}).busy_poll == std::chrono::microseconds(50));
+  CHECK(from({{"RUBATO_BUSY_POLL", "0"}}).busy_poll == std::chrono::microseconds(0));
+  CHECK(from({{"RUBATO_BUSY_POLL", "200"}}).busy_poll == std::chrono::microseconds(200));
+  for (char const* const wrong : {"-1", "1000001", "50us", ""})
+    CHECK_THROWS_WITH(from({{"RUBATO_BUSY_POLL", wrong}}),
+                      Catch::Contains("RUBATO_BUSY_POLL is '") &&
+                          Catch::Contains("but must be microseconds from 0 to 1000000"));
+  deployment place = from({});
+  place.busy_poll = std::chrono::microseconds(-1);
+  CHECK_THROWS_WITH(place.check(),
+                    Catch::Contains("busy_poll, in microseconds, must be between 0 and 1000000, but is -1"));
+}
+
 TEST_CASE("the first host of a Slurm list", "[net][deployment]") {
   CHECK(first_host("node7") == "node7");
   CHECK(first_host("node[01-04,9]") == "node01");

@@ -153,6 +153,7 @@ struct that_keeps_its_listeners : net::network_decorator {
 
 TEST_CASE("check_network accepts sockets, and what stands around them", "[testing][net]") {
   CHECK(testing::check_network([] { return std::make_unique<net::asio_network>(); }) == sentences{});
+  CHECK(testing::check_network([] { return std::make_unique<net::asio_network>(0us); }) == sentences{});
   CHECK(check_sockets_with<net::network_decorator>() == sentences{});
   CHECK(check_sockets_with<dialing<faultless_connection>>() == sentences{});
 }

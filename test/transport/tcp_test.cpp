@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
+#include <rubato/net/asio_network.hpp>
 #include <rubato/net/log.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
@@ -36,6 +37,16 @@ TEST_CASE("tcp: bad options are refused before anything is started") {
   net::deployment place = place_at("/nowhere/coordinator");
   place.workers = 0;
   CHECK_THROWS_AS((cluster{tcp{.place = place}, ssp{}, dense<float>{.rows = 1}}), option_error);
+}
+
+TEST_CASE("tcp: a process looks before it sleeps for as long as its place says") {
+  tcp one{.place = place_at("/nowhere/coordinator")};
+  auto const looks_for = [&] { return dynamic_cast<net::asio_network&>(*one.make_network()).poll_for(); };
+  CHECK(looks_for() == net::usual_busy_poll);
+  one.place.busy_poll = 7us;
+  CHECK(looks_for() == 7us);
+  one.place.busy_poll = 0us;
+  CHECK(looks_for() == 0us);
 }
 
 TEST_CASE("tcp: a process writes its log as its place says") {

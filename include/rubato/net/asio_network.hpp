@@ -1,8 +1,10 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <chrono>
 #include <memory>
 
+#include "rubato/net/busy_poll.hpp"
 #include "rubato/net/network.hpp"
 
 namespace rubato::net {
@@ -15,7 +17,12 @@ namespace rubato::net {
 /// `reached` waits for the system, where a listener has all addresses, and `listen`, where it is given a name.
 class asio_network final : public network {
  public:
-  asio_network();
+  /// @param poll_for `run_one` looks for so long before it sleeps, giving way to who else wants the processor; see
+  ///   `busy_poll`. 0: it sleeps at once
+  explicit asio_network(std::chrono::microseconds poll_for);
+  asio_network() : asio_network(usual_busy_poll) {}
+  /// For how long it looks.
+  [[nodiscard]] std::chrono::microseconds poll_for() const noexcept;
   ~asio_network() override;
   asio_network(asio_network const&) = delete;
   asio_network& operator=(asio_network const&) = delete;

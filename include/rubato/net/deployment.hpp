@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "rubato/net/address.hpp"
+#include "rubato/net/busy_poll.hpp"
 #include "rubato/net/log_format.hpp"
 #include "rubato/net/security.hpp"
 #include "rubato/wire/role.hpp"
@@ -74,6 +75,9 @@ struct deployment {
   /// socket read its dense tables where they lie, and it reads whole updates of these where they lie. Where one end
   /// does not want to, or the system does not let it, parameters and updates come through the socket.
   bool share_memory = true;
+  /// How long this process, where it waits for others, looks for what comes before it sleeps; see `busy_poll`. 0: it
+  /// sleeps at once. Where processes of one machine have a core each, most answers come sooner than one could be woken.
+  std::chrono::microseconds busy_poll = usual_busy_poll;
   /// Of a server: what one worker process may make it hold.
   server_limits limits{};
   /// How long all of a start may take: until the coordinator answers, until all are there, and, from when one of
@@ -108,6 +112,7 @@ struct deployment {
   /// | `RUBATO_SILENCE`, `RUBATO_RECONNECT`, `RUBATO_PATIENCE` | seconds, fractions allowed |
   /// | `RUBATO_BREAKS_MAX` | breaks in a row that are of no use |
   /// | `RUBATO_SHARE_MEMORY` | `0`: see `share_memory` |
+  /// | `RUBATO_BUSY_POLL` | microseconds: see `busy_poll` |
   /// | `RUBATO_LOG_FORMAT` | `text`, `keyvalue` or `json` |
   /// | `RUBATO_CHECK_FINITE`, `RUBATO_ROWS_MAX`, `RUBATO_BYTES_MAX` | of servers: see `server_limits` |
   ///

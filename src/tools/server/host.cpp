@@ -52,11 +52,12 @@ blueprint blueprint_of(options const& o) {
 
 host::host(options const& o, blueprint plan)
     : plan_(std::move(plan)),
-      server_(std::make_unique<net::asio_network>(), plan_, plan_.agreement(), o.place, std::uint64_t{1} << 30) {}
+      server_(std::make_unique<net::asio_network>(o.place.busy_poll), plan_, plan_.agreement(), o.place,
+              std::uint64_t{1} << 30) {}
 
 void coordinate(options const& o, coordinator_started const& started, coordinator_stats& stats, std::string agreed) {
-  detail::coordinator_process process(std::make_unique<net::asio_network>(), o.place, std::vector{protocol_of(o)},
-                                      std::move(agreed));
+  detail::coordinator_process process(std::make_unique<net::asio_network>(o.place.busy_poll), o.place,
+                                      std::vector{protocol_of(o)}, std::move(agreed));
   process.count_in(stats);
   auto const until_over = started([&process] { process.stop(); });
   process.run();

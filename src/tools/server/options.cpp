@@ -298,6 +298,8 @@ Environment; the option beside a variable wins, whatever the variable says:
   RUBATO_ROWS_MAX, RUBATO_BYTES_MAX
                           --rows-max, --bytes-max [0: no limit]
   RUBATO_SHARE_MEMORY     0: workers on this machine are sent what they could read in this process's memory (no option)
+  RUBATO_BUSY_POLL        for how many microseconds this process looks for what comes before it sleeps, as long as it
+                          mostly comes that soon (no option) [50]
   RUBATO_LOG_FORMAT       --log-format [text]
 
 Exit code:

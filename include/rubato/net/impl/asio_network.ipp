@@ -5,9 +5,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -17,6 +20,7 @@
 #include <boost/asio/post.hpp>
 
 #include "rubato/core/error.hpp"
+#include "rubato/net/busy_poll.hpp"
 #include "rubato/net/impl/over_asio.hpp"
 #include "rubato/net/impl/stream_host.hpp"
 
@@ -51,10 +55,30 @@ struct asio_network::state {
       context.get_executor()};
   std::atomic<bool> interrupted = false;
   std::shared_ptr<stream_host> host = host_of(context);
+  busy_poll polls;
+
+  explicit state(std::chrono::microseconds poll_for) : polls(poll_for) {}
+
+  /// Looks for an event until then, once at least, and handles it; false: there was none.
+  bool look(clock::time_point until) {
+    do {
+      std::this_thread::yield();
+      if (context.poll_one() != 0) return true;
+    } while (clock::now() < until);
+    return false;
+  }
+  void sleep(clock::time_point deadline) {
+    if (deadline == clock::time_point::max()) context.run_one();
+    else context.run_one_until(deadline);
+  }
 };
 
-asio_network::asio_network() : state_(std::make_unique<state>()) {}
+asio_network::asio_network(std::chrono::microseconds poll_for) : state_(std::make_unique<state>(poll_for)) {}
 asio_network::~asio_network() = default;
+
+std::chrono::microseconds asio_network::poll_for() const noexcept {
+  return std::chrono::duration_cast<std::chrono::microseconds>(state_->polls.length());
+}
 
 std::shared_ptr<void> asio_network::dial(address const& to, security const& keys,
                                          connection_options const& options, dialed done) {
@@ -76,13 +100,14 @@ std::optional<address> asio_network::reached(address const& bound, address const
 }
 
 void asio_network::run_one(clock::time_point deadline) {
-  auto& context = state_->context;
-  if (deadline == clock::time_point::max())
-    context.run_one();
-  else if (deadline <= clock::now())
-    context.poll_one();  // run_one_until would handle nothing at all
-  else
-    context.run_one_until(deadline);
+  state& s = *state_;
+  if (s.polls.is_off() && deadline == clock::time_point::max()) return s.sleep(deadline);
+  if (s.context.poll_one() != 0) return;  // once at least: `run_one_until` would handle nothing after the deadline
+  clock::time_point const began = clock::now();
+  if (deadline <= began) return;
+  if (s.polls.pays() && s.look(std::min(deadline, began + s.polls.length()))) return s.polls.waited({});
+  s.sleep(deadline);
+  s.polls.waited(clock::now() - began);
 }
 
 void asio_network::poll() { state_->context.poll(); }

@@ -370,6 +370,9 @@ deployment deployment::from_environment(
   if (auto const given = set.get("RUBATO_ON_LOSS")) result.when_lost = what_a_loss_means(*given);
   if (auto const given = set.get("RUBATO_LOG_FORMAT")) result.logs = format_named(*given);
   if (auto const given = set.get("RUBATO_SHARE_MEMORY")) result.share_memory = given->yes();
+  if (auto const given = set.get("RUBATO_BUSY_POLL"))
+    result.busy_poll = std::chrono::microseconds(
+        given->number(0, static_cast<std::uint32_t>(longest_busy_poll.count()), "microseconds"));
   if (auto const given = set.get("RUBATO_PLACE_KEY")) result.place_key = given->value;
   set_times(result, set);
   set_limits(result.limits, set);
@@ -410,6 +413,7 @@ void deployment::check() const {
   require_at_least("reconnect", reconnect, 0);
   require_at_least("patience", patience, 1);
   require_between("breaks_max", breaks_max, 1, std::int64_t{processes_max});
+  require_between("busy_poll, in microseconds,", busy_poll.count(), 0, longest_busy_poll.count());
 }
 
 }  // namespace rubato::net

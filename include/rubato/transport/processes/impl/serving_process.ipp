@@ -81,7 +81,7 @@ tcp tcp::from_environment(std::uint32_t threads) {
 }
 
 std::unique_ptr<net::network> tcp::make_network() const {
-  return network ? network() : std::make_unique<net::asio_network>();
+  return network ? network() : std::make_unique<net::asio_network>(place.busy_poll);
 }
 
 void tcp::check() const {
