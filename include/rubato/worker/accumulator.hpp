@@ -71,13 +71,7 @@ class accumulator {
   }
 
   /// Room for values of all elements, which mean nothing yet: what they become may be `put`. @pre rows are bounded
-  [[nodiscard]] update_buffer room() const {
-    update_buffer made = pool_.take();
-    made->whole = true;
-    made->values.clear();  // or it might be copied to where there is room
-    made->values.resize_bytes(static_cast<std::size_t>(rows_) * row_bytes_);
-    return made;
-  }
+  [[nodiscard]] update_buffer room() const;
 
   template <parameter T>
   void add_row(std::uint64_t row, T const* from) {
@@ -194,12 +188,7 @@ class accumulator {
       throw;
     }
   }
-  [[nodiscard]] std::byte* new_rows(std::span<std::uint64_t const> rows) {
-    update& u = *current_;
-    u.values.reserve_bytes(u.values.size_bytes() + rows.size() * row_bytes_);  // first, as there may be no room
-    u.rows.insert(u.rows.end(), rows.begin(), rows.end());
-    return u.values.extend(rows.size() * row_bytes_);
-  }
+  [[nodiscard]] std::byte* new_rows(std::span<std::uint64_t const> rows);
   /// Spreads the keyed rows over a whole update; its other elements are zero where `keep` says that
   /// they will not all be overwritten.
   void make_whole(bool keep);

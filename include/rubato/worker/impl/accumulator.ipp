@@ -39,6 +39,21 @@ std::pair<std::byte*, bool> accumulator::row_of(std::uint64_t row) {
   }
 }
 
+update_buffer accumulator::room() const {
+  update_buffer made = pool_.take();
+  made->whole = true;
+  made->values.clear();  // or it might be copied to where there is room
+  made->values.resize_bytes(static_cast<std::size_t>(rows_) * row_bytes_);
+  return made;
+}
+
+std::byte* accumulator::new_rows(std::span<std::uint64_t const> rows) {
+  update& u = *current_;
+  u.values.reserve_bytes(u.values.size_bytes() + rows.size() * row_bytes_);  // first, as there may be no room
+  u.rows.insert(u.rows.end(), rows.begin(), rows.end());
+  return u.values.extend(rows.size() * row_bytes_);
+}
+
 void accumulator::begin(bool whole) {
   current_ = pool_.take();
   current_->whole = whole;
