@@ -24,8 +24,10 @@ using clock_type = net::network::clock;
 
 namespace {
 
-/// How long a network looks before it sleeps: not at all, for as long as usually, and for longer than tests wait.
-std::chrono::microseconds looks_for() { return std::chrono::microseconds(GENERATE(0, 50, 1'000'000)); }
+/// How long a network looks before it sleeps: not at all, for as long as usually, and for longer than a test may take.
+std::chrono::microseconds looks_for() {
+  return GENERATE(std::chrono::microseconds(0), net::usual_busy_poll, std::chrono::microseconds(1h));
+}
 
 }  // namespace
 
