@@ -19,7 +19,8 @@
 #include <thread>
 #include <utility>
 
-#include "rubato/net/busy_poll.hpp"
+#include "rubato/core/busy_poll.hpp"
+
 
 namespace rubato::bench {
 namespace {
@@ -156,7 +157,7 @@ bool raw_socket::read(std::span<std::byte> bytes) const {
 
 std::size_t raw_socket::look(std::span<std::byte> bytes) const {
   bool const takes = bytes.size() < small_message;  // of larger ones it would be a stretch
-  auto const until = std::chrono::steady_clock::now() + net::usual_busy_poll;
+  auto const until = std::chrono::steady_clock::now() + usual_busy_poll;
   do {
     ssize_t const n = ::recv(fd_, bytes.data(), takes ? bytes.size() : 1, MSG_DONTWAIT | (takes ? 0 : MSG_PEEK));
     if (n >= 0) return takes ? static_cast<std::size_t>(n) : 0;

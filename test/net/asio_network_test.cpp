@@ -26,7 +26,7 @@ namespace {
 
 /// How long a network looks before it sleeps: not at all, for as long as usually, and for longer than a test may take.
 std::chrono::microseconds looks_for() {
-  return GENERATE(std::chrono::microseconds(0), net::usual_busy_poll, std::chrono::microseconds(1h));
+  return GENERATE(std::chrono::microseconds(0), usual_busy_poll, std::chrono::microseconds(1h));
 }
 
 }  // namespace

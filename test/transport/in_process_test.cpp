@@ -32,10 +32,10 @@ using dense_counts = rb::dense<std::int64_t, rb::sum>;
 /// Workers push 1 to all rows of one table, and to two rows of another; both are checked in the
 /// end, and on the way what each one reads is checked against the protocol's promise.
 template <rb::protocol P>
-void count_in_threads(P p, std::int64_t s) {
+void count_in_threads(P p, std::int64_t s, std::chrono::microseconds busy_poll = rb::usual_busy_poll) {
   constexpr std::uint32_t workers = 4;
   constexpr std::int64_t clocks = 60;
-  rb::cluster cluster{rb::in_process{.workers = workers, .servers = 3}, p,
+  rb::cluster cluster{rb::in_process{.workers = workers, .servers = 3, .busy_poll = busy_poll}, p,
                       dense_counts{.rows = 20'000}, rb::sparse<std::int64_t, rb::sum>{}};
   std::atomic<int> wrong = 0;
   auto const report = cluster.run([&](auto& worker) {
@@ -76,6 +76,10 @@ TEST_CASE("in_process: strict SSP in threads, too (SSP-1, SSP-2)") {
   count_in_threads(with(rb::ssp{.staleness = 1}, rb::strict{}), 1);
 }
 
+TEST_CASE("in_process: it is the same whether who waits sleeps at once or looks for long") {
+  for (auto const busy_poll : {0us, rb::longest_busy_poll}) count_in_threads(rb::ssp{.staleness = 0}, 0, busy_poll);
+}
+
 TEST_CASE("in_process: ASP in threads loses no update") {
   count_in_threads(rb::asp{}, std::numeric_limits<std::int64_t>::max());
 }
@@ -110,6 +114,9 @@ TEST_CASE("in_process: options that cannot be meant are option_errors") {
   CHECK_THROWS_WITH(make({.workers = 0}), Contains("workers must be at least 1"));
   CHECK_THROWS_WITH(make({.servers = 0}), Contains("servers"));
   CHECK_THROWS_WITH(make({.slowness = {1.0, 0.5}}), Contains("slowness"));
+  CHECK_NOTHROW(make({.busy_poll = rb::longest_busy_poll}));
+  for (auto const wrong : {-1us, rb::longest_busy_poll + 1us})
+    CHECK_THROWS_WITH(make({.busy_poll = wrong}), Contains("busy_poll must be between 0 and 1000000 microseconds"));
   CHECK_THROWS_AS(make({.slowness = {std::numeric_limits<double>::quiet_NaN()}}), rb::option_error);
 }
 

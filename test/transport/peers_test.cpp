@@ -83,8 +83,8 @@ TEST_CASE(
   for (float& x : initial) x = static_cast<float>(random.normal());
   for (auto const order : {iteration_order::parallel, iteration_order::serial}) {
     check_trajectories(in_process{}, ring_based(8), order, 50, initial);
-    for (int round = 0; round < 4; ++round)
-      check_trajectories(in_process{}, ring_based(8), order, 50, {1, 2, -3});
+    for (auto const busy_poll : {usual_busy_poll, usual_busy_poll, 0us, longest_busy_poll})
+      check_trajectories(in_process{.busy_poll = busy_poll}, ring_based(8), order, 50, {1, 2, -3});
     check_trajectories(simulated{}, ring_based(8), order, 50, {1, 2, -3});
   }
 }

@@ -42,7 +42,7 @@ TEST_CASE("tcp: bad options are refused before anything is started") {
 TEST_CASE("tcp: a process looks before it sleeps for as long as its place says") {
   tcp one{.place = place_at("/nowhere/coordinator")};
   auto const looks_for = [&] { return dynamic_cast<net::asio_network&>(*one.make_network()).poll_for(); };
-  CHECK(looks_for() == net::usual_busy_poll);
+  CHECK(looks_for() == usual_busy_poll);
   one.place.busy_poll = 7us;
   CHECK(looks_for() == 7us);
   one.place.busy_poll = 0us;

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <memory>
 
-#include "rubato/net/busy_poll.hpp"
+#include "rubato/core/busy_poll.hpp"
 #include "rubato/net/network.hpp"
 
 namespace rubato::net {

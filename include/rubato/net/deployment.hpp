@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "rubato/core/busy_poll.hpp"
 #include "rubato/net/address.hpp"
-#include "rubato/net/busy_poll.hpp"
 #include "rubato/net/log_format.hpp"
 #include "rubato/net/security.hpp"
 #include "rubato/wire/role.hpp"

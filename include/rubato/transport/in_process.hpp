@@ -1,10 +1,12 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "rubato/core/busy_poll.hpp"
 #include "rubato/run/runtime.hpp"
 #include "rubato/transport/task_mode.hpp"
 
@@ -26,6 +28,8 @@ struct in_process {
   /// of 001 §3, as of threads over TCP. Not under partition synchronization. Servers are as near as the cache is here,
   /// so it is of use for what is to run in several processes, and for counting what that will ask for.
   bool process_cache = false;
+  /// How long a worker or peer that waits for others looks before it sleeps; see `busy_poll`. 0: it sleeps at once.
+  std::chrono::microseconds busy_poll = usual_busy_poll;
 
   using runtime_type = runtime;
   using peer_runtime_type = peer_runtime;

@@ -5,12 +5,10 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -19,8 +17,8 @@
 #include <boost/asio/ip/udp.hpp>
 #include <boost/asio/post.hpp>
 
+#include "rubato/core/busy_poll.hpp"
 #include "rubato/core/error.hpp"
-#include "rubato/net/busy_poll.hpp"
 #include "rubato/net/impl/over_asio.hpp"
 #include "rubato/net/impl/stream_host.hpp"
 
@@ -59,14 +57,6 @@ struct asio_network::state {
 
   explicit state(std::chrono::microseconds poll_for) : polls(poll_for) {}
 
-  /// Looks for an event until then, once at least, and handles it; false: there was none.
-  bool look(clock::time_point until) {
-    do {
-      std::this_thread::yield();
-      if (context.poll_one() != 0) return true;
-    } while (clock::now() < until);
-    return false;
-  }
   void sleep(clock::time_point deadline) {
     if (deadline == clock::time_point::max()) context.run_one();
     else context.run_one_until(deadline);
@@ -103,11 +93,8 @@ void asio_network::run_one(clock::time_point deadline) {
   state& s = *state_;
   if (s.polls.is_off() && deadline == clock::time_point::max()) return s.sleep(deadline);
   if (s.context.poll_one() != 0) return;  // once at least: `run_one_until` would handle nothing after the deadline
-  clock::time_point const began = clock::now();
-  if (deadline <= began) return;
-  if (s.polls.pays() && s.look(std::min(deadline, began + s.polls.length()))) return s.polls.waited({});
-  s.sleep(deadline);
-  s.polls.waited(clock::now() - began);
+  if (deadline != clock::time_point::max() && deadline <= clock::now()) return;
+  s.polls.wait([&s] { return s.context.poll_one() != 0; }, [&] { s.sleep(deadline); }, deadline);
 }
 
 void asio_network::poll() { state_->context.poll(); }

@@ -21,6 +21,7 @@ struct peer_mailbox {
   std::mutex lock;
   std::condition_variable awake;
   bool waiting = false;
+  std::atomic<bool> called = false;  ///< who waits can go on
   std::uint64_t bytes_answered = 0;  ///< by the node, in the threads of those that asked
 };
 
@@ -57,6 +58,7 @@ class peer_threads final : public peer_runtime, peer_run {
 
   mutable std::deque<peer_mailbox> boxes_;  // by node
   std::uint64_t seed_;
+  std::chrono::microseconds poll_for_;
   std::vector<slow_motion> slowed_;  // by rank
   std::vector<std::unique_ptr<peer_thread>> participants_;
   std::atomic<std::chrono::steady_clock::time_point> began_{};

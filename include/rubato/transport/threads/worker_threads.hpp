@@ -84,9 +84,10 @@ class thread_endpoint final : public endpoint {
   bool cut_pending_ = false;   ///< and was not granted at once
   bool cut_waits_ = false;     ///< nor since; under the lock of what grants cuts
   std::vector<worker_id> released_;
+  busy_poll polls_;
   std::mutex lock_;
   std::condition_variable awake_;
-  std::size_t released_count_ = 0;
+  std::atomic<std::size_t> released_count_ = 0;  ///< changed under the lock
   std::vector<conductor::order> orders_;  ///< have arrived
   std::atomic<bool> has_orders_ = false;
 };

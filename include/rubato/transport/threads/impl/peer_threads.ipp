@@ -18,19 +18,14 @@ namespace detail {
 class peer_threads::own_endpoint final : public peer_endpoint {
  public:
   own_endpoint(peer_threads& run, std::uint32_t rank)
-      : run_(run), rank_(rank), mine_(run.boxes_[rank]), idle_until_(run.now()) {}
+      : run_(run), rank_(rank), mine_(run.boxes_[rank]), idle_until_(run.now()), polls_(run.poll_for_) {}
 
   void post(worker_id to, peer_message&& m) override {
     checkpoint();
     run_.send(worker_id{rank_}, to, std::move(m));
   }
   void wait() override {
-    {
-      std::unique_lock guard(mine_.lock);
-      mine_.waiting = true;
-      mine_.awake.wait(guard, [&] { return run_.node(rank_).can_go_on() || run_.stopping(); });
-      mine_.waiting = false;
-    }
+    wait_for_messages();
     checkpoint();
     idle_until_ = now();
   }
@@ -54,6 +49,23 @@ class peer_threads::own_endpoint final : public peer_endpoint {
   }
 
  private:
+  void wait_for_messages() {
+    auto const is_over = [&] { return run_.node(rank_).can_go_on() || run_.stopping(); };
+    std::unique_lock guard(mine_.lock);
+    if (is_over()) return;
+    mine_.waiting = true;
+    guard.unlock();
+    polls_.wait([&] { return mine_.called.load(std::memory_order_acquire) || run_.stopping(); },
+                [&] {
+                  guard.lock();
+                  mine_.awake.wait(guard, is_over);
+                  guard.unlock();
+                });
+    guard.lock();
+    mine_.waiting = false;
+    mine_.called = false;
+  }
+
   void lock() override { mine_.lock.lock(); }
   void unlock() override { mine_.lock.unlock(); }
 
@@ -61,6 +73,7 @@ class peer_threads::own_endpoint final : public peer_endpoint {
   std::uint32_t rank_;
   peer_mailbox& mine_;
   time_point idle_until_;
+  busy_poll polls_;
 };
 
 struct peer_threads::peer_thread final : peer_participant {
@@ -74,6 +87,7 @@ peer_threads::peer_threads(in_process const& options, peer_setup setup)
     : peer_run(std::move(setup)),
       boxes_(count()),
       seed_(options.seed),
+      poll_for_(options.busy_poll),
       slowed_((options.check(), options.slowness.begin()), options.slowness.end()) {
   if (slowed_.size() > count())
     throw option_error("in_process: slowness has " + std::to_string(slowed_.size()) +
@@ -158,6 +172,7 @@ void peer_threads::deliver(worker_id from, worker_id to, peer_message&& m, outbo
                                      std::to_string(from.value()) + " breaks the protocol");
     for (auto const& [back, answer] : answers) at.bytes_answered += receiver.bytes(answer);
     wake = at.waiting && receiver.can_go_on();
+    if (wake) at.called.store(true, std::memory_order_release);
   }
   if (wake) at.awake.notify_one();
 }

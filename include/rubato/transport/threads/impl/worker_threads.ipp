@@ -35,7 +35,7 @@ struct worker_threads::worker_thread final : worker_participant {
 // ---- a worker's end
 
 thread_endpoint::thread_endpoint(worker_threads& run, worker_id self, double slowness)
-    : run_(run), self_(self), slowed_(slowness), idle_until_(run.now()) {}
+    : run_(run), self_(self), slowed_(slowness), idle_until_(run.now()), polls_(run.options_.busy_poll) {}
 
 time_point thread_endpoint::now() const { return run_.now(); }
 
@@ -130,10 +130,15 @@ void thread_endpoint::wait() {
   bool const cut_is_missing = std::exchange(cut_pending_, false);
   std::size_t const missing = std::exchange(tickets_, 0) + (cut_is_missing ? 1 : 0);
   if (missing == 0) return;
+  auto const is_over = [&] { return released_count_.load(std::memory_order_acquire) >= missing || run_.stopping(); };
+  if (!is_over())
+    polls_.wait(is_over, [&] {
+      std::unique_lock guard(lock_);
+      awake_.wait(guard, is_over);
+    });
   {
-    std::unique_lock guard(lock_);
-    awake_.wait(guard, [&] { return released_count_ >= missing || run_.stopping(); });
-    released_count_ -= std::min(released_count_, missing);
+    std::lock_guard const guard(lock_);
+    released_count_ -= std::min(released_count_.load(), missing);
   }
   checkpoint();
   if (cut_is_missing) cut_->admitted = now();
@@ -433,6 +438,9 @@ void in_process::check() const {
   for (double const f : slowness)
     if (!(f >= 1) || !std::isfinite(f))
       throw option_error("in_process: slowness must be finite and 1 or more, for each worker");
+  if (busy_poll < busy_poll.zero() || busy_poll > longest_busy_poll)
+    throw option_error("in_process: busy_poll must be between 0 and " + std::to_string(longest_busy_poll.count()) +
+                       " microseconds, but is " + std::to_string(busy_poll.count()));
 }
 
 std::unique_ptr<runtime> in_process::open(run_setup setup) const {
