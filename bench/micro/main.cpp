@@ -54,7 +54,7 @@ void run(micro_options const& o) {
   check(o);
   std::vector<micro_row> rows;
   for (auto&& part : {register_memory(), register_rows(), register_keys(), register_tables(), register_caches(),
-                      register_topics(), register_versions(), register_peers(), register_stages(),
+                      register_topics(), register_versions(), register_peers(), register_waits(), register_stages(),
                       register_simulator(), register_tcp(), register_tcp_peers(), register_tcp_averages(),
                       register_tcp_training()})
     rows.insert(rows.end(), part.begin(), part.end());

@@ -34,6 +34,7 @@ std::vector<micro_row> register_caches();     ///< of workers and processes
 std::vector<micro_row> register_topics();     ///< LDA, beside a plain sampler
 std::vector<micro_row> register_versions();   ///< tables that keep versions
 std::vector<micro_row> register_peers();      ///< peers without a server
+std::vector<micro_row> register_waits();      ///< threads that wait for each other
 std::vector<micro_row> register_stages();     ///< stages of a task
 std::vector<micro_row> register_simulator();  ///< events per second
 std::vector<micro_row> register_tcp();        ///< pulls and pushes over TCP, beside plain sockets

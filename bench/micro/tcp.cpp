@@ -191,16 +191,16 @@ void bench_steps(benchmark::State& state, placement const& where, std::size_t by
 }
 
 /// `count` times the whole table, a commit each. Timed from the first push until the server has
-/// added them all.
-void bench_push(benchmark::State& state, placement const& where, std::size_t bytes,
-                std::size_t count) {
+/// added them all. `in_place`: what is pushed has been computed where it is sent from, as a raw message has.
+void bench_push(benchmark::State& state, placement const& where, std::size_t bytes, std::size_t count, bool in_place) {
   std::size_t const n = bytes / sizeof(float);
   on_worker(state, where, asp{}, n, 1, [&](auto& worker) {
     std::vector<float> row(1);
     std::vector<float> const u(n, 1e-3F);
     auto const push = [&] {
       for (std::size_t i = 0; i < count; ++i) {
-        worker.push(u);
+        if (in_place) worker.push_in_place([](std::span<float> delta) { delta.front() = 1e-3F; });
+        else worker.push(u);
         worker.commit();
       }
       catch_up(worker, row);
@@ -299,7 +299,8 @@ class registration {
     add_once("raw push of " + size, "", rate, bench_raw_push, pushes, false);
     std::string const both =
         add_once("raw push of " + size + ", axpy", "", rate, bench_raw_push, pushes, true);
-    add_once("tcp push of " + size, both, aim, bench_push, bytes, count);
+    add_once("tcp push of " + size, both, aim, bench_push, bytes, count, false);
+    add_once("tcp push of " + size + ", in place", both, aim, bench_push, bytes, count, true);
   }
 
   /// Beside the same over loopback.
