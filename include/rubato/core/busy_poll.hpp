@@ -9,7 +9,7 @@ namespace rubato {
 
 /// Long enough for the answer of a process on another core, and short beside what else a process does between waits.
 inline constexpr std::chrono::microseconds usual_busy_poll{50};
-inline constexpr std::chrono::microseconds longest_busy_poll{1'000'000};
+inline constexpr std::chrono::microseconds longest_busy_poll{1'000'000};  ///< that settings may ask for
 
 /// For how long who waits looks again before it sleeps.
 ///
@@ -19,8 +19,8 @@ inline constexpr std::chrono::microseconds longest_busy_poll{1'000'000};
 /// Not synchronized.
 class busy_poll {
  public:
-  using clock = std::chrono::steady_clock;
-  using duration = clock::duration;
+  using clock = std::chrono::steady_clock;  ///< that waits are measured by
+  using duration = clock::duration;         ///< of a wait
 
   /// @param most looks for so long; 0: never
   explicit constexpr busy_poll(duration most) noexcept : most_(most) {}
@@ -36,9 +36,11 @@ class busy_poll {
     waited(clock::now() - began);
   }
 
+  /// Whether it never looks.
   [[nodiscard]] constexpr bool is_off() const noexcept { return most_ == duration::zero(); }
-  /// Whether it looks now, and for how long.
+  /// Whether the next wait begins with looking.
   [[nodiscard]] constexpr bool pays() const noexcept { return !is_off() && long_waits_ < long_waits_max; }
+  /// For how long it looks, where it does.
   [[nodiscard]] constexpr duration length() const noexcept { return most_; }
   /// A wait took so long, with the time in which a sleeper is woken.
   constexpr void waited(duration d) noexcept {

@@ -145,8 +145,9 @@ class worker_core {
   void prefetch_rows(std::size_t table, key_list keys);
   /// Adds to every row.
   void push_whole(std::size_t table, std::byte const* delta, std::size_t elements);
-  /// Room to write what is added to every row, with values that mean nothing yet; and adds it.
+  /// Room to write what is added to every row, with values that mean nothing yet.
   [[nodiscard]] update_buffer room_for_push(std::size_t table);
+  /// Adds to every row what has been written there.
   void push_whole(std::size_t table, update_buffer written);
   /// Adds to some rows.
   void push_rows(std::size_t table, key_list keys, std::byte const* delta, std::size_t elements);
