@@ -6,6 +6,37 @@
 using rubato::busy_poll;
 using namespace std::chrono_literals;
 
+namespace {
+
+/// Time that passes only where one gives way, so long each time.
+struct played_machine {
+  static inline std::chrono::steady_clock::time_point at{};
+  static inline std::chrono::steady_clock::duration gives_way_for{};
+
+  static std::chrono::steady_clock::time_point now() { return at; }
+  static void yield() { at += gives_way_for; }
+};
+
+/// Counts what becomes of waits of 50 us at most, on that machine.
+struct waiter {
+  explicit waiter(std::chrono::steady_clock::duration gives_way_for) { played_machine::gives_way_for = gives_way_for; }
+
+  /// It is over when it has been looked at so often; who sleeps is woken so much later.
+  void wait(int looks, std::chrono::steady_clock::duration sleeps = 1us) {
+    int seen = 0;
+    polls.wait([&] { return ++looked, ++seen == looks; },
+               [&] {
+                 ++slept;
+                 played_machine::at += sleeps;
+               });
+  }
+
+  rubato::basic_busy_poll<played_machine> polls{50us};
+  int looked = 0, slept = 0;
+};
+
+}  // namespace
+
 TEST_CASE("busy_poll: to look pays until four waits in a row were long, and again once one is short") {
   busy_poll polls(50us);
   for (int i = 0; i < 3; ++i) polls.waited(10ms);
@@ -23,36 +54,68 @@ TEST_CASE("busy_poll: to look pays until four waits in a row were long, and agai
   CHECK(polls.length() == 50us);
 }
 
-TEST_CASE("busy_poll: of no length it never does") {
+TEST_CASE("busy_poll: it looks for what comes, and sleeps when it has looked for long enough") {
+  waiter w(1us);
+  w.wait(3);
+  CHECK(w.looked == 3);
+  CHECK(w.slept == 0);
+  w.wait(51);
+  CHECK(w.looked == 3 + 50);
+  CHECK(w.slept == 1);
+  for (int i = 0; i < 4; ++i) w.wait(1000, 1ms);
+  CHECK(w.slept == 5);
+  w.wait(1, 1ms);  // at once, as waits are long
+  CHECK(w.looked == 3 + 5 * 50);
+  CHECK(w.slept == 6);
+  w.wait(1);
+  CHECK(w.slept == 7);
+  w.wait(1);  // again, since that one was short
+  CHECK(w.slept == 7);
+}
+
+TEST_CASE("busy_poll: it looks once at least, and not beyond the deadline") {
+  waiter w(1us);
+  for (auto const left : {-1ms, 0ms}) {
+    w.polls.wait([&] { return ++w.looked, false; }, [&] { ++w.slept; }, played_machine::now() + left);
+  }
+  CHECK(w.looked == 2);
+  w.polls.wait([&] { return ++w.looked, false; }, [&] { ++w.slept; }, played_machine::now() + 5us);
+  CHECK(w.looked == 2 + 5);
+  CHECK(w.slept == 3);
+}
+
+TEST_CASE("busy_poll: who loses the processor by giving way sleeps at once until that is made good") {
+  waiter w(3ms);  // as beside threads that only compute
+  w.wait(1);
+  CHECK(w.looked == 1);
+  CHECK(w.slept == 0);
+  for (int i = 0; i < 1500; ++i) w.wait(1);
+  CHECK(w.looked == 1);
+  CHECK(w.slept == 1500);
+  w.wait(1);
+  CHECK(w.looked == 2);
+  SECTION("also where it has not come meanwhile") {
+    for (int i = 0; i < 1500; ++i) w.wait(1);
+    w.wait(2);
+    CHECK(w.looked == 3);
+    CHECK(w.slept == 3001);
+  }
+  SECTION("and not where others soon give way, too") {
+    for (int i = 0; i < 1500; ++i) w.wait(1);
+    played_machine::gives_way_for = 499us;
+    for (int i = 0; i < 4; ++i) w.wait(1);  // long ones
+    CHECK(w.slept == 3000);
+  }
+}
+
+TEST_CASE("busy_poll: of no length it never looks") {
   busy_poll polls(0us);
   CHECK(polls.is_off());
   polls.waited(0us);
   CHECK_FALSE(polls.pays());
   CHECK_FALSE(busy_poll(1us).is_off());
-}
-
-TEST_CASE("busy_poll: it looks for what comes, and sleeps when it has looked for long enough") {
   int looked = 0, slept = 0;
-  auto const sleep = [&] { ++slept; };
-  busy_poll patient(1h);
-  patient.wait([&] { return ++looked == 3; }, sleep);
-  CHECK(looked == 3);
-  CHECK(slept == 0);
-  patient.wait([&] { return ++looked, false; }, sleep, busy_poll::clock::now() - 1s);  // once at least
-  CHECK(looked == 4);
-  CHECK(slept == 1);
-  busy_poll(1us).wait([] { return false; }, sleep);
-  CHECK(slept == 2);
-}
-
-TEST_CASE("busy_poll: it sleeps at once where it does not pay to look") {
-  int looked = 0, slept = 0;
-  auto const look = [&] { return ++looked != 0; };
-  auto const sleep = [&] { ++slept; };
-  busy_poll off(0us), tired(1us);
-  off.wait(look, sleep);
-  for (int i = 0; i < 4; ++i) tired.waited(1s);
-  tired.wait(look, sleep);
+  polls.wait([&] { return ++looked != 0; }, [&] { ++slept; });
   CHECK(looked == 0);
-  CHECK(slept == 2);
+  CHECK(slept == 1);
 }

@@ -116,7 +116,7 @@ TEST_CASE("in_process: options that cannot be meant are option_errors") {
   CHECK_THROWS_WITH(make({.slowness = {1.0, 0.5}}), Contains("slowness"));
   CHECK_NOTHROW(make({.busy_poll = rb::longest_busy_poll}));
   for (auto const wrong : {-1us, rb::longest_busy_poll + 1us})
-    CHECK_THROWS_WITH(make({.busy_poll = wrong}), Contains("busy_poll must be between 0 and 1000000 microseconds"));
+    CHECK_THROWS_WITH(make({.busy_poll = wrong}), Contains("busy_poll must be between 0 and 10000 microseconds"));
   CHECK_THROWS_AS(make({.slowness = {std::numeric_limits<double>::quiet_NaN()}}), rb::option_error);
 }
 

@@ -118,6 +118,18 @@ TEST_CASE("push_in_place: rows that have been read by key hold it, too") {
   });
 }
 
+TEST_CASE("push_in_place: with checks on who does not write everything is found out") {
+  (void)left_by(1, [](auto& worker) {
+    for (int clock = 0; clock < 2; ++clock) {
+      worker.push_in_place([](std::span<double> delta) {
+        CHECK(std::ranges::all_of(delta, [](double x) { return x != x; }));
+        std::ranges::fill(delta, 1);
+      });
+      worker.commit();
+    }
+  });
+}
+
 TEST_CASE("push_in_place: where one server has the table, it is sent from where it was written") {
   by_hand table(1);
   for (int clock = 0; clock < 3; ++clock) {
@@ -141,6 +153,7 @@ TEST_CASE("push_in_place: on several servers the room is used again") {
   by_hand table(2);
   std::byte const* const at = table.push_in_place({1, 2, 3, 4});
   CHECK(table.commit()->values.size_bytes() == 2 * sizeof(double));
+  std::vector<doubles> const would_take_what_is_free(8, doubles(four_rows));
   CHECK(table.push_in_place({1, 2, 3, 4}) == at);
 }
 

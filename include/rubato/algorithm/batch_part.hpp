@@ -83,13 +83,14 @@ class batch_part {
     else
       table.push(keys(), delta);
   }
-  /// Adds what `write` writes into a span of as many values.
+  /// Adds what `write` writes into a span of as many values: all of them. `room` is used where that cannot be the
+  /// update.
   template <class Table, std::invocable<std::span<Real>> F>
-  void push_in_place(Table const& table, F const& write) const {
+  void push_in_place(Table const& table, std::vector<Real>& room, F const& write) const {
     if (whole_) return table.push_in_place(write);
-    std::vector<Real> delta(size_);
-    write(std::span(delta));
-    table.push(keys(), delta);
+    room.resize(size_);
+    write(std::span(room));
+    table.push(keys(), room);
   }
 
  private:

@@ -69,14 +69,14 @@ class sgd_steps {
   template <class Worker>
   void operator()(Worker& worker, iteration_range todo) const {
     data::batch_range const batches = rows_.rows().batches(batch_);
-    std::vector<Real> w;
+    std::vector<Real> w, room;
     for (std::int64_t const i : todo) {
       batch_part<Real> const part(batches.at_step(static_cast<std::size_t>(first_ + i)), worker.rank(), worker.count(),
                                   how_, rarity_, detail::rows_mean(rows_.size(), batches.size()));
       part.pull(worker[table<0>], w);
       auto const share = static_cast<Real>(part.share());
       auto const rate = static_cast<Real>(-rate_);
-      part.push_in_place(worker[table<0>], [&](std::span<Real> step) {
+      part.push_in_place(worker[table<0>], room, [&](std::span<Real> step) {
         loss_.gradient(part.rows(), w, step);
         for (std::size_t j = 0; j < step.size(); ++j)
           step[j] = rate * (share * step[j] + part.weight(j) * l2_ * w[j]);

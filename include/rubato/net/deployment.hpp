@@ -77,6 +77,7 @@ struct deployment {
   bool share_memory = true;
   /// How long this process, where it waits for others, looks for what comes before it sleeps; see `busy_poll`. 0: it
   /// sleeps at once. Where processes of one machine have a core each, most answers come sooner than one could be woken.
+  /// Of several threads that wait, the one looks that serves the network.
   std::chrono::microseconds busy_poll = usual_busy_poll;
   /// Of a server: what one worker process may make it hold.
   server_limits limits{};

@@ -28,7 +28,8 @@ struct in_process {
   /// of 001 §3, as of threads over TCP. Not under partition synchronization. Servers are as near as the cache is here,
   /// so it is of use for what is to run in several processes, and for counting what that will ask for.
   bool process_cache = false;
-  /// How long a worker or peer that waits for others looks before it sleeps; see `busy_poll`. 0: it sleeps at once.
+  /// How long a worker or peer that waits for others looks before it sleeps; see `busy_poll`. 0: it sleeps at once, as
+  /// with `process_cache` it always does.
   std::chrono::microseconds busy_poll = usual_busy_poll;
 
   using runtime_type = runtime;

@@ -84,7 +84,7 @@ class worker : public worker_core {
   {
     (*this)[table<0>].push(delta);
   }
-  /// Adds to the whole table what `write` writes, without a copy where that can be; see `worker_table`.
+  /// Adds to the whole table what `write` writes, all of it, without a copy where that can be; see `worker_table`.
   template <std::invocable<std::span<value_type<0>>> F>
   void push_in_place(F&& write)
     requires(first::bounded)

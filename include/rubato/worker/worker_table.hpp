@@ -1,11 +1,13 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -119,15 +121,22 @@ class worker_table {
   ///
   ///     worker.push_in_place([&](std::span<float> delta) { gradient(w, batch, delta); });
   ///
-  /// For large updates: where one server has the table and nothing has been pushed to it since the last commit, that
-  /// span is the update, which is sent, or folded, from there; else it costs as much as `push`. Nothing is pushed where
-  /// `write` throws. It may use the worker, and even commit: this is added after that.
+  /// For large updates: where one server has the table, and nothing has been pushed to it since the last commit or was
+  /// left over by a filter, that span is the update, which is sent, or folded, from there. Else it costs as much as
+  /// `push`, and over several servers the worker keeps memory for the span. Nothing is pushed where `write` throws. It
+  /// may use the worker, and even commit: this is added after that. Builds with checks (RUBATO_CHECKS, or without
+  /// NDEBUG) fill the span before: with NaN, or the greatest integer.
   template <std::invocable<std::span<T>> F>
   void push_in_place(F&& write) const
     requires bounded
   {
     update_buffer room = worker_.room_for_push(number_);
-    std::invoke(std::forward<F>(write), room->values.template as<T>());
+    std::span<T> const values = room->values.template as<T>();
+#if defined(RUBATO_CHECKS) || !defined(NDEBUG)
+    using limits = std::numeric_limits<T>;
+    std::ranges::fill(values, limits::has_quiet_NaN ? limits::quiet_NaN() : limits::max());
+#endif
+    std::invoke(std::forward<F>(write), values);
     worker_.push_whole(number_, std::move(room));
   }
   /// Adds to the rows named by `keys`; one that is named twice gets both. O(keys × width); quickest where it is the
