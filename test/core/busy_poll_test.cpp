@@ -17,12 +17,15 @@ struct played_machine {
   static void yield() { at += gives_way_for; }
 };
 
-/// Counts what becomes of waits of 50 us at most, on that machine.
+/// Counts what becomes of waits on that machine.
 struct waiter {
-  explicit waiter(std::chrono::steady_clock::duration gives_way_for) { played_machine::gives_way_for = gives_way_for; }
+  using duration = std::chrono::steady_clock::duration;
+  explicit waiter(duration gives_way_for, duration most = 50us) : polls(most) {
+    played_machine::gives_way_for = gives_way_for;
+  }
 
   /// It is over when it has been looked at so often; who sleeps is woken so much later.
-  void wait(int looks, std::chrono::steady_clock::duration sleeps = 1us) {
+  void wait(int looks, duration sleeps = 1us) {
     int seen = 0;
     polls.wait([&] { return ++looked, ++seen == looks; },
                [&] {
@@ -31,7 +34,7 @@ struct waiter {
                });
   }
 
-  rubato::basic_busy_poll<played_machine> polls{50us};
+  rubato::basic_busy_poll<played_machine> polls;
   int looked = 0, slept = 0;
 };
 
@@ -106,6 +109,13 @@ TEST_CASE("busy_poll: who loses the processor by giving way sleeps at once until
     for (int i = 0; i < 4; ++i) w.wait(1);  // long ones
     CHECK(w.slept == 3000);
   }
+}
+
+TEST_CASE("busy_poll: who has lost the processor looks no further") {
+  waiter w(3ms, 10ms);
+  w.wait(2);
+  CHECK(w.looked == 1);
+  CHECK(w.slept == 1);
 }
 
 TEST_CASE("busy_poll: of no length it never looks") {
