@@ -21,7 +21,6 @@
 
 #include "rubato/core/busy_poll.hpp"
 
-
 namespace rubato::bench {
 namespace {
 
