@@ -87,28 +87,41 @@ TEST_CASE("busy_poll: it looks once at least, and not beyond the deadline") {
   CHECK(w.slept == 3);
 }
 
-TEST_CASE("busy_poll: who loses the processor by giving way sleeps at once until that is made good") {
+TEST_CASE("busy_poll: who loses the processor by giving way sleeps at once for longer and longer") {
   waiter w(3ms);  // as beside threads that only compute
-  w.wait(1);
-  CHECK(w.looked == 1);
-  CHECK(w.slept == 0);
-  for (int i = 0; i < 1500; ++i) w.wait(1);
-  CHECK(w.looked == 1);
-  CHECK(w.slept == 1500);
-  w.wait(1);
-  CHECK(w.looked == 2);
-  SECTION("also where it has not come meanwhile") {
-    for (int i = 0; i < 1500; ++i) w.wait(1);
-    w.wait(2);
-    CHECK(w.looked == 3);
-    CHECK(w.slept == 3001);
+  int slept = 0;
+  for (int const rest : {32, 64, 128, 256, 512, 1024, 2048, 4096, 4096}) {
+    int const looked = w.looked;
+    w.wait(1);
+    CHECK(w.looked == looked + 1);
+    for (int i = 0; i < rest; ++i) w.wait(1);
+    CHECK(w.looked == looked + 1);
+    CHECK(w.slept == (slept += rest));
   }
-  SECTION("and not where others soon give way, too") {
-    for (int i = 0; i < 1500; ++i) w.wait(1);
-    played_machine::gives_way_for = 499us;
-    for (int i = 0; i < 4; ++i) w.wait(1);  // long ones
-    CHECK(w.slept == 3000);
-  }
+}
+
+TEST_CASE("busy_poll: after 64 looks without a loss the next one counts half") {
+  waiter w(3ms);
+  auto const rest_after_a_loss = [&] {
+    played_machine::gives_way_for = 3ms;
+    w.wait(1);
+    played_machine::gives_way_for = 1us;
+    int const looked = w.looked;
+    int rest = 0;
+    for (; w.looked == looked; ++rest) w.wait(1);
+    return rest - 1;  // the last of them has looked
+  };
+  CHECK(rest_after_a_loss() == 32);
+  CHECK(rest_after_a_loss() == 64);
+  for (int i = 0; i < 62; ++i) w.wait(1);  // with the one above 63
+  CHECK(rest_after_a_loss() == 128);
+  for (int i = 0; i < 63; ++i) w.wait(1);
+  CHECK(rest_after_a_loss() == 128);
+  for (int i = 0; i < 63 + 3 * 64; ++i) w.wait(1);
+  CHECK(rest_after_a_loss() == 32);
+  played_machine::gives_way_for = 499us;  // no loss, or it would rest now
+  w.wait(1);
+  CHECK(rest_after_a_loss() == 64);
 }
 
 TEST_CASE("busy_poll: who has lost the processor looks no further") {

@@ -29,8 +29,8 @@ struct this_machine {
 /// is time to sleep at once, until one is short again; so what looking costs is a small part of long waits.
 ///
 /// Who looks gives way to who else wants the processor, and gets it back when these have waited or used their share: a
-/// thread that only computes keeps it for milliseconds, while a sleeper would have been woken at once. Such a loss is
-/// made good before the next look, so that it is at most 2 us a wait.
+/// thread that only computes keeps it for milliseconds, while a sleeper would have been woken at once. After such a loss
+/// 32 waits sleep at once, after the next one twice as many, and so on up to 4096; half as many after 64 looks without.
 /// Not synchronized. @tparam Machine gives the time, and gives way
 template <class Machine>
 class basic_busy_poll {
@@ -70,8 +70,20 @@ class basic_busy_poll {
   static constexpr int long_waits_max = 4;
   /// Whoever gives way for so long has lost the processor to somebody who computes.
   static constexpr duration lost = std::chrono::microseconds(500);
-  /// What looking may lose, of each wait.
-  static constexpr duration loss_of_a_wait = std::chrono::microseconds(2);
+  static constexpr int least_rest = 32;
+  static constexpr int longest_rest = 4096;
+  static constexpr int good_looks = 64;
+
+  void note_loss() noexcept {
+    rests_ = next_rest_;
+    next_rest_ = std::min(2 * next_rest_, longest_rest);
+    good_ = 0;
+  }
+  void note_good_look() noexcept {
+    if (++good_ < good_looks) return;
+    next_rest_ = std::max(next_rest_ / 2, least_rest);
+    good_ = 0;
+  }
 
   /// How long it took until it was done; nothing where it was not.
   template <class Done>
@@ -79,15 +91,21 @@ class basic_busy_poll {
     for (clock::time_point before = began;; before = Machine::now()) {
       Machine::yield();
       clock::time_point const now = Machine::now();
-      if (now - before >= lost) rests_ = (now - before) / loss_of_a_wait;
-      if (done()) return now - began;
-      if (rests_ != 0 || now >= until) return std::nullopt;
+      bool const has_lost = now - before >= lost;
+      if (has_lost) note_loss();
+      if (done()) {
+        if (!has_lost) note_good_look();
+        return now - began;
+      }
+      if (has_lost || now >= until) return std::nullopt;
     }
   }
 
   duration most_;
-  duration::rep rests_ = 0;  ///< waits that sleep at once
-  int long_waits_ = 0;       ///< in a row
+  int rests_ = 0;       ///< waits that sleep at once
+  int long_waits_ = 0;  ///< in a row
+  int next_rest_ = least_rest;
+  int good_ = 0;  ///< looks in a row, of those that count
 };
 
 /// The one of this machine.
