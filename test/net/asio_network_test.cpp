@@ -9,10 +9,12 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <rubato/net/asio_network.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ends.hpp"
@@ -142,4 +144,91 @@ TEST_CASE("within a machine no congestion control paces what is sent", "[net]") 
   auto const all = congestion_controls();
   CHECK(all.size() == before + 3);  // the one that listens as well
   CHECK(std::ranges::count(all, "reno") >= 3);
+}
+
+// Sockets are tried before the system tells of them (direct_reads).
+namespace {
+
+void say(net::connection& to) {
+  to.send({.kind = 1}, {});
+  to.flush();
+}
+
+/// Two ends that have said something to each other, each after the other, as often.
+struct talking_ends {
+  net::asio_network here;
+  net::asio_network there;
+  std::unique_ptr<net::listener> listener;
+  std::unique_ptr<net::connection> client, server;
+  recorder at_client, at_server;
+  std::shared_ptr<void> attempt;
+
+  explicit talking_ends(std::chrono::microseconds looks) : here(looks), there(looks) {
+    listener = there.listen(net::address::parse("127.0.0.1:0"), {}, {}, [this](auto c) {
+      server = std::move(c);
+      server->attach(at_server);
+    });
+    attempt = here.dial(listener->bound(), {}, {}, [this](auto c, std::string const&, bool) {
+      client = std::move(c);
+      client->attach(at_client);
+    });
+    REQUIRE(run([this] { return client && server; }));
+    at_server.on_end = [this] { say(*server); };
+  }
+  /// Both networks in turn.
+  template <class Condition>
+  bool run(Condition done) {
+    auto const end = clock_type::now() + patience;
+    while (!done() && clock_type::now() < end) {
+      here.run_one(clock_type::now());
+      there.run_one(clock_type::now());
+    }
+    return done();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what was read before the system told of it wakes nobody again", "[net]") {
+  talking_ends ends(looks_for());
+  for (std::size_t i = 1; i <= 40; ++i) {  // also when the system has its turn
+    say(*ends.client);
+    REQUIRE(ends.run([&] { return ends.at_client.ended == i; }));
+    auto const until = clock_type::now() + 1ms;
+    ends.here.run_one(until);
+    CHECK(clock_type::now() >= until);
+  }
+}
+
+TEST_CASE("who is always answered hears of timers and of who comes", "[net]") {
+  talking_ends ends(looks_for());
+  bool rung = false;
+  int came = 0;
+  auto const at_home = ends.here.listen(net::address::parse("127.0.0.1:0"), {}, {}, [&](auto) { ++came; });
+  raw_socket const guest(at_home->bound());  // and says nothing: the handshake waits
+  auto const timer = ends.here.at(clock_type::now(), [&] { rung = true; });
+  ends.at_client.on_end = [&] { say(*ends.client); };
+  say(*ends.client);
+  // Of the network alone that always has something to read.
+  std::size_t answers = 0;
+  while (!rung && answers < 1000) {
+    ends.there.run_one(clock_type::now());
+    std::size_t const before = ends.at_client.ended;
+    ends.here.run_one();
+    if (ends.at_client.ended != before) ++answers;
+  }
+  CHECK(rung);
+  CHECK(answers < 100);
+}
+
+TEST_CASE("a network goes while nobody has said who it is", "[net]") {
+  std::optional<raw_socket> guest;
+  auto network = std::make_unique<net::asio_network>();
+  auto listener = network->listen(net::address::parse("127.0.0.1:0"), {}, {}, [](auto) {});
+  guest.emplace(listener->bound());
+  network->run_one(clock_type::now() + 1ms);  // takes it, and waits for its first words
+  network->run_one(clock_type::now() + 1ms);
+  listener.reset();
+  network.reset();
+  CHECK(guest->has_ended());
 }

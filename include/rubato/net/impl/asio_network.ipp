@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include <boost/asio/execution_context.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -19,6 +20,7 @@
 
 #include "rubato/core/busy_poll.hpp"
 #include "rubato/core/error.hpp"
+#include "rubato/net/impl/direct_reads.hpp"
 #include "rubato/net/impl/over_asio.hpp"
 #include "rubato/net/impl/stream_host.hpp"
 
@@ -53,13 +55,19 @@ struct asio_network::state {
       context.get_executor()};
   std::atomic<bool> interrupted = false;
   std::shared_ptr<stream_host> host = host_of(context);
+  direct_reads& reads = boost::asio::use_service<direct_reads>(context);
   busy_poll polls;
+  unsigned turns = 0;
 
   explicit state(std::chrono::microseconds poll_for) : polls(poll_for) {}
 
+  /// Handles one thing that the system tells of, if there is any.
+  bool handle_one() { return context.poll_one() != 0 && !reads.was_vain(); }
   void sleep(clock::time_point deadline) {
-    if (deadline == clock::time_point::max()) context.run_one();
-    else context.run_one_until(deadline);
+    do {
+      if (deadline == clock::time_point::max()) context.run_one();
+      else if (context.run_one_until(deadline) == 0) return;
+    } while (reads.was_vain());
   }
 };
 
@@ -90,14 +98,21 @@ std::optional<address> asio_network::reached(address const& bound, address const
 }
 
 void asio_network::run_one(clock::time_point deadline) {
+  constexpr unsigned system_turn = 16;  // who is always answered at once has timers, too
   state& s = *state_;
-  if (s.polls.is_off() && deadline == clock::time_point::max()) return s.sleep(deadline);
-  if (s.context.poll_one() != 0) return;  // once at least: `run_one_until` would handle nothing after the deadline
-  if (deadline != clock::time_point::max() && deadline <= clock::now()) return;
-  s.polls.wait([&s] { return s.context.poll_one() != 0; }, [&] { s.sleep(deadline); }, deadline);
+  bool const is_systems = !s.reads.pays() || ++s.turns % system_turn == 0;
+  if (is_systems ? s.handle_one() : s.reads.read_one()) return;
+  if (deadline != clock::time_point::max() && deadline <= clock::now()) {
+    (void)s.handle_one();  // `run_one_until` would handle nothing after the deadline
+    return;
+  }
+  s.polls.wait([&s] { return s.reads.read_one() || s.handle_one(); }, [&] { s.sleep(deadline); }, deadline);
 }
 
-void asio_network::poll() { state_->context.poll(); }
+void asio_network::poll() {
+  state_->context.poll();
+  (void)state_->reads.was_vain();
+}
 
 void asio_network::interrupt() noexcept {
   // One that nobody has seen yet serves all callers.

@@ -14,42 +14,101 @@
 #include <utility>
 
 #include <boost/asio/error.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/post.hpp>
+
+#include "rubato/net/impl/direct_reads.hpp"
 
 namespace rubato::net {
 namespace {
 
 namespace asio = boost::asio;
 
-class plain final : public stream {
+// The socket of a plain stream. Operations under way keep it alive.
+class plain_socket final : public direct_reads::reader, public std::enable_shared_from_this<plain_socket> {
  public:
-  explicit plain(socket_type socket) : socket_(std::move(socket)) {}
-
-  void read(std::span<asio::mutable_buffer const> into, std::size_t sure,
-            std::shared_ptr<user> told) override {
-    sleep_until(sure);
-    // For one buffer Asio takes the cheaper system call.
-    if (into.size() == 1)
-      socket_.async_read_some(into[0], read_told{std::move(told)});
-    else
-      socket_.async_read_some(buffers_view(into), read_told{std::move(told)});
+  explicit plain_socket(socket_type socket)
+      : socket_(std::move(socket)), direct_(asio::use_service<direct_reads>(socket_.get_executor().context())) {
+    direct_.add(*this);
   }
-  std::size_t write(std::span<asio::const_buffer const> from, error_code& error) override {
+  plain_socket(plain_socket const&) = delete;
+  plain_socket& operator=(plain_socket const&) = delete;
+  ~plain_socket() override { direct_.remove(*this); }
+
+  void read(std::span<asio::mutable_buffer const> into, std::size_t sure, std::shared_ptr<stream::user> told) {
+    sleep_until(sure);
+    if (sure > 0 || !direct_.pays()) return read_by_system(into, sure > 0, std::move(told));
+    into_ = into[0];
+    told_ = std::move(told);
+    wait_to_read();
+  }
+  std::size_t write(std::span<asio::const_buffer const> from, error_code& error) {
     if (from.size() == 1) return socket_.write_some(from[0], error);
     return socket_.write_some(buffers_view(from), error);
   }
-  void when_writable(std::shared_ptr<user> told) override {
-    socket_.async_wait(socket_type::wait_write, [told = std::move(told)](error_code const& error) {
-      told->may_write(error);
-    });
+  void when_writable(std::shared_ptr<stream::user> told) {
+    socket_.async_wait(socket_type::wait_write,
+                       [told = std::move(told), wait = direct_reads::other(direct_)](error_code const& error) {
+                         told->may_write(error);
+                       });
   }
-  [[nodiscard]] std::uint64_t untold() const noexcept override {
+  [[nodiscard]] std::size_t available() const noexcept {
     error_code ignored;
     return socket_.available(ignored);
   }
-  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const override { return round_trip_of(socket_); }
-  void close() noexcept override { close_socket(socket_); }
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() { return round_trip_of(socket_); }
+  void close() noexcept {
+    told_ = nullptr;
+    close_socket(socket_);
+  }
+
+  bool try_to_read() override {
+    if (!told_) return false;
+    error_code error;
+    std::size_t const bytes = socket_.read_some(asio::buffer(into_), error);
+    if (error == asio::error::would_block) return false;
+    direct_.note_read(*this);
+    std::exchange(told_, nullptr)->was_read(error, bytes);
+    return true;
+  }
+  void forget_user() noexcept override { told_ = nullptr; }
 
  private:
+  /// A wait outlasts what is read without it, so that it is asked for seldom. Then the system tells of that in vain.
+  void wait_to_read() {
+    if (std::exchange(waiting_, true)) return;
+    socket_.async_wait(socket_type::wait_read, [self = shared_from_this()](error_code const& error) {
+      self->waiting_ = false;
+      self->may_read(error);
+    });
+  }
+  void may_read(error_code const& error) {
+    if (!told_) return direct_.note_vain();
+    if (error) return std::exchange(told_, nullptr)->was_read(error, 0);
+    if (try_to_read()) return;
+    direct_.note_vain();
+    wait_to_read();
+  }
+
+  /// Tries at once, and then whenever the system tells of more.
+  void read_by_system(std::span<asio::mutable_buffer const> into, bool in_body, std::shared_ptr<stream::user> told) {
+    read_told then{std::move(told)};
+    if (waiting_) {  // behind that Asio would not try
+      error_code error;
+      std::size_t const bytes =
+          into.size() == 1 ? socket_.read_some(into[0], error) : socket_.read_some(buffers_view(into), error);
+      if (error != asio::error::would_block)
+        return asio::post(socket_.get_executor(), [then = std::move(then), error, bytes] { then(error, bytes); });
+    }
+    std::optional<direct_reads::other> wait;
+    if (in_body) wait.emplace(direct_);
+    auto tell = [then = std::move(then), wait = std::move(wait)](error_code const& error, std::size_t bytes) {
+      then(error, bytes);
+    };
+    // For one buffer Asio takes the cheaper system call.
+    if (into.size() == 1) socket_.async_read_some(into[0], std::move(tell));
+    else socket_.async_read_some(buffers_view(into), std::move(tell));
+  }
   /// Being woken for every packet of a large body would cost more than to copy it.
   void sleep_until(std::size_t sure) {
     constexpr std::size_t large = 256 * 1024;
@@ -66,9 +125,35 @@ class plain final : public stream {
     socket_.set_option(asio::socket_base::receive_low_watermark(static_cast<int>(bytes)), ignored);
   }
 
-  mutable socket_type socket_;  // Asio gives the handle of one that may be changed
+  socket_type socket_;
+  direct_reads& direct_;
+  asio::mutable_buffer into_;
+  std::shared_ptr<stream::user> told_;  // of what comes next, where that is tried
+  bool waiting_ = false;                // for the system to tell of it
   std::size_t mark_ = 1;
   bool has_room_ = false;
+};
+
+class plain final : public stream {
+ public:
+  explicit plain(socket_type socket) : of_(std::make_shared<plain_socket>(std::move(socket))) {}
+  plain(plain const&) = delete;
+  plain& operator=(plain const&) = delete;
+  ~plain() override { of_->close(); }
+
+  void read(std::span<asio::mutable_buffer const> into, std::size_t sure, std::shared_ptr<user> told) override {
+    of_->read(into, sure, std::move(told));
+  }
+  std::size_t write(std::span<asio::const_buffer const> from, error_code& error) override {
+    return of_->write(from, error);
+  }
+  void when_writable(std::shared_ptr<user> told) override { of_->when_writable(std::move(told)); }
+  [[nodiscard]] std::uint64_t untold() const noexcept override { return of_->available(); }
+  [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() const override { return of_->round_trip(); }
+  void close() noexcept override { of_->close(); }
+
+ private:
+  std::shared_ptr<plain_socket> of_;
 };
 
 /// Both ends have the same address: that of the loopback network, or another one of this machine.

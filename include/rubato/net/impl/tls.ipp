@@ -17,6 +17,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/net/address.hpp"
+#include "rubato/net/impl/direct_reads.hpp"
 #include "rubato/net/impl/tls_context.hpp"
 
 namespace rubato::net {
@@ -68,6 +69,7 @@ class engine final : public std::enable_shared_from_this<engine> {
 
   std::shared_ptr<tls_context const> context_;
   socket_type socket_;
+  direct_reads::other not_read_directly_;
   handshake::role mine_;
   std::unique_ptr<SSL, free_ssl> ssl_;
   BIO* incoming_;  // belong to ssl_
@@ -89,6 +91,7 @@ engine::engine(std::shared_ptr<tls_context const> context, socket_type socket, h
                std::string const& host)
     : context_(std::move(context)),
       socket_(std::move(socket)),
+      not_read_directly_(asio::use_service<direct_reads>(socket_.get_executor().context())),
       mine_(mine),
       ssl_(SSL_new(context_->get())),
       incoming_(BIO_new(BIO_s_mem())),
