@@ -110,14 +110,6 @@ TEST_CASE("a socket that has had nothing 32 times is left to the system, until t
   CHECK(s.all.read_one());
 }
 
-TEST_CASE("what the system has told of in vain is asked once", "[net]") {
-  played_sockets s;
-  CHECK_FALSE(s.all.was_vain());
-  s.all.note_vain();
-  CHECK(s.all.was_vain());
-  CHECK_FALSE(s.all.was_vain());
-}
-
 TEST_CASE("a context that goes lets go whom it would have told", "[net]") {
   std::string tries;
   std::optional<played_reader> one;

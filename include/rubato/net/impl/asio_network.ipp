@@ -62,12 +62,10 @@ struct asio_network::state {
   explicit state(std::chrono::microseconds poll_for) : polls(poll_for) {}
 
   /// Handles one thing that the system tells of, if there is any.
-  bool handle_one() { return context.poll_one() != 0 && !reads.was_vain(); }
+  bool handle_one() { return context.poll_one() != 0; }
   void sleep(clock::time_point deadline) {
-    do {
-      if (deadline == clock::time_point::max()) context.run_one();
-      else if (context.run_one_until(deadline) == 0) return;
-    } while (reads.was_vain());
+    if (deadline == clock::time_point::max()) context.run_one();
+    else context.run_one_until(deadline);
   }
 };
 
@@ -109,10 +107,7 @@ void asio_network::run_one(clock::time_point deadline) {
   s.polls.wait([&s] { return s.reads.read_one() || s.handle_one(); }, [&] { s.sleep(deadline); }, deadline);
 }
 
-void asio_network::poll() {
-  state_->context.poll();
-  (void)state_->reads.was_vain();
-}
+void asio_network::poll() { state_->context.poll(); }
 
 void asio_network::interrupt() noexcept {
   // One that nobody has seen yet serves all callers.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #include <boost/asio/execution_context.hpp>
@@ -68,11 +67,6 @@ class direct_reads final : public boost::asio::execution_context::service {
   /// This one has been read, by whomever.
   void note_read(reader& r) noexcept { r.vain_tries_ = 0; }
 
-  /// The system has told of what had been read already.
-  void note_vain() noexcept { vain_ = true; }
-  /// Whether it has, since the last call.
-  [[nodiscard]] bool was_vain() noexcept { return std::exchange(vain_, false); }
-
  private:
   // A process's server and its coordinator. Of three, peers and all, an `all_reduce` of 256 KB took a tenth longer.
   static constexpr std::size_t most = 2;
@@ -89,7 +83,6 @@ class direct_reads final : public boost::asio::execution_context::service {
   std::vector<reader*> all_;
   std::size_t turn_ = 0;
   std::size_t others_ = 0;
-  bool vain_ = false;
 };
 
 }  // namespace rubato::net

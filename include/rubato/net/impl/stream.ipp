@@ -74,7 +74,7 @@ class plain_socket final : public direct_reads::reader, public std::enable_share
   void forget_user() noexcept override { told_ = nullptr; }
 
  private:
-  /// A wait outlasts what is read without it, so that it is asked for seldom. Then the system tells of that in vain.
+  /// A wait outlasts what is read without it: the system does not tell of that.
   void wait_to_read() {
     if (std::exchange(waiting_, true)) return;
     socket_.async_wait(socket_type::wait_read, [self = shared_from_this()](error_code const& error) {
@@ -83,11 +83,9 @@ class plain_socket final : public direct_reads::reader, public std::enable_share
     });
   }
   void may_read(error_code const& error) {
-    if (!told_) return direct_.note_vain();
+    if (!told_) return;
     if (error) return std::exchange(told_, nullptr)->was_read(error, 0);
-    if (try_to_read()) return;
-    direct_.note_vain();
-    wait_to_read();
+    if (!try_to_read()) wait_to_read();
   }
 
   /// Tries at once, and then whenever the system tells of more.
