@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/connect_pair.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
@@ -18,6 +21,8 @@
 #include <vector>
 
 #include "ends.hpp"
+#include "rubato/net/impl/direct_reads.hpp"
+#include "rubato/net/impl/stream.hpp"
 
 using namespace rubato;
 using namespace rubato::test;
@@ -200,6 +205,21 @@ TEST_CASE("what was read before the system told of it wakes nobody again", "[net
   }
 }
 
+TEST_CASE("who has waited for room to write is not told of it for ever", "[net]") {
+  talking_ends ends(looks_for());
+  auto const large = pattern(4 << 20);  // more than the system keeps
+  for (net::connection* const one : {ends.client.get(), ends.server.get()}) one->send({.kind = 2}, {}, large);
+  ends.at_server.on_end = [] {};
+  REQUIRE(ends.run([&] { return ends.at_client.ended == 1 && ends.at_server.ended == 1; }));
+  for (std::size_t i = 2; i <= 4; ++i) {
+    say(*ends.server);
+    REQUIRE(ends.run([&] { return ends.at_client.ended == i; }));
+    auto const until = clock_type::now() + 1ms;
+    ends.here.run_one(until);
+    CHECK(clock_type::now() >= until);
+  }
+}
+
 TEST_CASE("who is always answered hears of timers and of who comes", "[net]") {
   talking_ends ends(looks_for());
   bool rung = false;
@@ -231,4 +251,23 @@ TEST_CASE("a network goes while nobody has said who it is", "[net]") {
   listener.reset();
   network.reset();
   CHECK(guest->has_ended());
+}
+
+TEST_CASE("a stream that is closed does not count", "[net]") {
+  namespace local = boost::asio::local;
+  boost::asio::io_context context;
+  auto const& all = boost::asio::use_service<net::direct_reads>(context);
+  std::vector<local::stream_protocol::socket> others;
+  std::vector<std::unique_ptr<net::stream>> streams;
+  for (int i = 0; i < 3; ++i) {
+    local::stream_protocol::socket one(context);
+    local::connect_pair(one, others.emplace_back(context));
+    one.non_blocking(true);
+    streams.push_back(net::plain_stream(std::move(one)));
+  }
+  CHECK_FALSE(all.pays());
+  streams[1]->close();
+  CHECK(all.pays());
+  streams[0].reset();
+  CHECK(all.pays());
 }

@@ -96,7 +96,7 @@ std::optional<address> asio_network::reached(address const& bound, address const
 }
 
 void asio_network::run_one(clock::time_point deadline) {
-  constexpr unsigned system_turn = 16;  // who is always answered at once has timers, too
+  constexpr unsigned system_turn = 8;  // who is always answered at once has timers, too
   state& s = *state_;
   bool const is_systems = !s.reads.pays() || ++s.turns % system_turn == 0;
   if (is_systems ? s.handle_one() : s.reads.read_one()) return;

@@ -59,7 +59,6 @@ class attempt final : public std::enable_shared_from_this<attempt> {
   void resolve();
   void try_next(error_code const& last);
   void connected(error_code const& error);
-  void register_anew(error_code& error);
   void open();
   void finish(std::string const& reason, std::unique_ptr<connection> made = {},
               bool refused = false);
@@ -122,22 +121,13 @@ void attempt::connected(error_code const& error) {
   if (error) return try_next(error);
   if (is_connected_to_itself()) return try_next(asio::error::connection_refused);
   error_code unusable;
-  register_anew(unusable);
-  if (!unusable) prepare_socket(socket_, unusable);
+  prepare_socket(socket_, unusable);
   if (unusable) return try_next(unusable);
   try {
     open();
   } catch (std::exception const& e) {
     finish(e.what());
   }
-}
-
-// Who has waited for a connection is told for ever, beside all else, that there is room to write.
-void attempt::register_anew(error_code& error) {
-  auto const protocol = socket_.local_endpoint(error).protocol();
-  if (error) return;
-  auto const descriptor = socket_.release(error);
-  if (!error) socket_ = socket_type(context_, protocol, descriptor);
 }
 
 // Where nobody listens, the system may give this end the very port that it connects to: the other

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -47,10 +48,12 @@ class plain_socket final : public direct_reads::reader, public std::enable_share
     return socket_.write_some(buffers_view(from), error);
   }
   void when_writable(std::shared_ptr<stream::user> told) {
-    socket_.async_wait(socket_type::wait_write,
-                       [told = std::move(told), wait = direct_reads::other(direct_)](error_code const& error) {
-                         told->may_write(error);
-                       });
+    told_of_room_ = waits_for_room_ = true;
+    socket_.async_wait(socket_type::wait_write, [self = shared_from_this(), told = std::move(told),
+                                                 wait = direct_reads::other(direct_)](error_code const& error) {
+      self->waits_for_room_ = false;
+      told->may_write(error);
+    });
   }
   [[nodiscard]] std::size_t available() const noexcept {
     error_code ignored;
@@ -59,6 +62,7 @@ class plain_socket final : public direct_reads::reader, public std::enable_share
   [[nodiscard]] std::optional<std::chrono::microseconds> round_trip() { return round_trip_of(socket_); }
   void close() noexcept {
     told_ = nullptr;
+    direct_.remove(*this);
     close_socket(socket_);
   }
 
@@ -77,6 +81,7 @@ class plain_socket final : public direct_reads::reader, public std::enable_share
   /// A wait outlasts what is read without it: the system does not tell of that.
   void wait_to_read() {
     if (std::exchange(waiting_, true)) return;
+    if (told_of_room_ && !waits_for_room_) register_anew();  // nothing else is under way, which that would end
     socket_.async_wait(socket_type::wait_read, [self = shared_from_this()](error_code const& error) {
       self->waiting_ = false;
       self->may_read(error);
@@ -86,6 +91,20 @@ class plain_socket final : public direct_reads::reader, public std::enable_share
     if (!told_) return;
     if (error) return std::exchange(told_, nullptr)->was_read(error, 0);
     if (!try_to_read()) wait_to_read();
+  }
+
+  /// Who has waited for room to write, or to connect, is told of room for ever, whenever it asks for something. If this
+  /// fails, whoever waits is told of that.
+  void register_anew() {
+    told_of_room_ = false;
+    error_code error;
+    auto const protocol = socket_.local_endpoint(error).protocol();
+    if (error) return;
+    int const descriptor = socket_.release(error);
+    if (error) return;
+    socket_.assign(protocol, descriptor, error);
+    if (error) ::close(descriptor);
+    else socket_.non_blocking(true, error);
   }
 
   /// Tries at once, and then whenever the system tells of more.
@@ -128,6 +147,8 @@ class plain_socket final : public direct_reads::reader, public std::enable_share
   asio::mutable_buffer into_;
   std::shared_ptr<stream::user> told_;  // of what comes next, where that is tried
   bool waiting_ = false;                // for the system to tell of it
+  bool told_of_room_ = true;            // who has connected
+  bool waits_for_room_ = false;
   std::size_t mark_ = 1;
   bool has_room_ = false;
 };

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <optional>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
@@ -69,7 +70,7 @@ class engine final : public std::enable_shared_from_this<engine> {
 
   std::shared_ptr<tls_context const> context_;
   socket_type socket_;
-  direct_reads::other not_read_directly_;
+  std::optional<direct_reads::other> not_read_directly_;
   handshake::role mine_;
   std::unique_ptr<SSL, free_ssl> ssl_;
   BIO* incoming_;  // belong to ssl_
@@ -305,6 +306,7 @@ error_code engine::fail(std::string reason) {
 
 void engine::close() noexcept {
   if (!socket_.is_open()) return;
+  not_read_directly_.reset();
   try {
     ERR_clear_error();
     if (is_ready() && failure_.empty()) SSL_shutdown(ssl_.get());
