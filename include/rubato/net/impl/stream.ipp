@@ -81,11 +81,14 @@ class plain_socket final : public direct_reads::reader, public std::enable_share
   /// A wait outlasts what is read without it: the system does not tell of that.
   void wait_to_read() {
     if (std::exchange(waiting_, true)) return;
-    if (told_of_room_ && !waits_for_room_) register_anew();  // nothing else is under way, which that would end
-    socket_.async_wait(socket_type::wait_read, [self = shared_from_this()](error_code const& error) {
+    auto woken = [self = shared_from_this()](error_code const& error) {
       self->waiting_ = false;
       self->may_read(error);
-    });
+    };
+    if (told_of_room_ && !waits_for_room_)  // nothing else is under way, which that would end
+      if (auto const error = register_anew())
+        return asio::post(socket_.get_executor(), [woken = std::move(woken), error] { woken(error); });
+    socket_.async_wait(socket_type::wait_read, std::move(woken));
   }
   void may_read(error_code const& error) {
     if (!told_) return;
@@ -93,18 +96,18 @@ class plain_socket final : public direct_reads::reader, public std::enable_share
     if (!try_to_read()) wait_to_read();
   }
 
-  /// Who has waited for room to write, or to connect, is told of room for ever, whenever it asks for something. If this
-  /// fails, whoever waits is told of that.
-  void register_anew() {
+  /// Who has waited for room to write, or to connect, is told of room for ever, whenever it asks for something.
+  [[nodiscard]] error_code register_anew() {
     told_of_room_ = false;
     error_code error;
     auto const protocol = socket_.local_endpoint(error).protocol();
-    if (error) return;
+    if (error) return error;
     int const descriptor = socket_.release(error);
-    if (error) return;
+    if (error) return error;
     socket_.assign(protocol, descriptor, error);
     if (error) ::close(descriptor);
     else socket_.non_blocking(true, error);
+    return error;
   }
 
   /// Tries at once, and then whenever the system tells of more.
