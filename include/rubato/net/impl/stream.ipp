@@ -80,15 +80,16 @@ class plain_socket final : public direct_reads::reader, public std::enable_share
  private:
   /// A wait outlasts what is read without it: the system does not tell of that.
   void wait_to_read() {
-    if (std::exchange(waiting_, true)) return;
-    auto woken = [self = shared_from_this()](error_code const& error) {
-      self->waiting_ = false;
-      self->may_read(error);
-    };
+    if (waiting_) return;
     if (told_of_room_ && !waits_for_room_)  // nothing else is under way, which that would end
       if (auto const error = register_anew())
-        return asio::post(socket_.get_executor(), [woken = std::move(woken), error] { woken(error); });
-    socket_.async_wait(socket_type::wait_read, std::move(woken));
+        return asio::post(socket_.get_executor(),
+                          [told = std::exchange(told_, nullptr), error] { told->was_read(error, 0); });
+    waiting_ = true;
+    socket_.async_wait(socket_type::wait_read, [self = shared_from_this()](error_code const& error) {
+      self->waiting_ = false;
+      self->may_read(error);
+    });
   }
   void may_read(error_code const& error) {
     if (!told_) return;
