@@ -50,12 +50,11 @@ struct part_size {
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;  ///< of the values
   std::uint64_t place = 0;  ///< where these lie in the memory that the worker lends; 0: in the body
+  bool in_turns = false;    ///< a piece of each stretch of what lies there is in the body: see `lent_turns`
 
-  /// In the body.
-  [[nodiscard]] std::uint64_t sent() const noexcept { return place == 0 ? bytes : 0; }
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & whole & rows & bytes & place;
+    ar & whole & rows & bytes & place & in_turns;
   }
 };
 

@@ -37,7 +37,7 @@ constexpr std::size_t lent_rows = 2 * 8192 + 100;  // of 8 bytes: two chunks and
 class lender {
  public:
   lender(blueprint const& plan, test::serving_alone::worker_peer& as)
-      : memory(update_memory::make(plan, 2, network_)), peer(as) {
+      : tables_(plan.tables()), memory(update_memory::make(plan, 2, network_)), peer(as) {
     REQUIRE(memory != nullptr);
   }
 
@@ -56,6 +56,13 @@ class lender {
     all.resize_bytes(n * sizeof(T));
     std::ranges::fill(all.as<T>(), each);
     return all;
+  }
+  /// What is lent may go in turns.
+  void commit_in_turns(sender const& from, std::int64_t clock, raw_array values) {
+    commit_message m{.from = from, .stamp = clock_index{clock}, .version = version_index{clock}, .parts = {}};
+    m.parts.push_back(shared_update(update{.whole = true, .rows = {}, .values = std::move(values)}));
+    kept_.push_back(m.parts[0]);
+    peer.commit(std::move(m), memory.get(), tables_, 0);
   }
   void commit(sender const& from, std::int64_t clock, update u, bool lent = true) {
     commit_message m{.from = from, .stamp = clock_index{clock}, .version = version_index{clock}, .parts = {}};
@@ -88,6 +95,7 @@ class lender {
  private:
   net::asio_network network_;  // for random numbers
   std::vector<shared_update> kept_;  // longer than it would have to
+  std::span<table_blueprint const> tables_;
 
  public:
   std::shared_ptr<update_memory> memory;
@@ -261,6 +269,79 @@ TEST_CASE("lent updates: values of some rows may lie there, too", "[shm]") {
   CHECK((run.read(at_once ? 0 : 1) == expected));
 }
 
+// ---- in turns
+
+namespace {
+
+constexpr std::size_t rows_of_turns = 8 * 524'288 + 1000;  // of int64: eight stretches and a little
+
+struct run_in_turns : lending_run {
+  explicit run_in_turns(rules const& p) : lending_run(p, {describe(lent_counts{.rows = rows_of_turns})}) { offer(); }
+  void commit_threes() {
+    worker->commit_in_turns(self(), 0, worker->values<std::int64_t>(3, rows_of_turns));
+  }
+  [[nodiscard]] std::int64_t first_row() const {
+    return server().tables().host(0).chunk(0).as<std::int64_t>()[0];
+  }
+  /// Whether all rows are this, as a worker reads them at this clock.
+  [[nodiscard]] bool all_are(std::int64_t x, std::int64_t clock) {
+    auto const rows = read(clock);
+    CAPTURE(x, rows.front(), rows.back());
+    return std::ranges::count(rows, x) == static_cast<std::ptrdiff_t>(rows_of_turns) && rows.size() == rows_of_turns;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("lent updates: while a large one is folded others are heard", "[shm]") {
+  run_in_turns run(asp{});
+  run.commit_threes();
+  run.other->ask(run.to().identity(second_worker), clock_index{0});
+  REQUIRE(run.until([&] { return !run.other->answers().empty(); }));
+  CHECK(run.stats().commits == 0);
+  REQUIRE(run.until([&] { return run.worker->returned().size() == 1; }));
+  CHECK(run.stats().commits_in_memory == 1);
+  CHECK(run.stats().bytes_received == rows_of_turns * sizeof(std::int64_t));
+  CHECK(run.all_are(3, 0));
+}
+
+TEST_CASE("lent updates: a large one that breaks off among its turns comes again, and counts once", "[shm][loss]") {
+  test::log_capture const log;
+  run_in_turns run(asp{});
+  run.commit_threes();
+  REQUIRE(run.until([&] { return run.first_row() == 3; }));
+  REQUIRE(run.stats().commits == 0);
+  run.first().cut();
+  REQUIRE(run.until([&] { return run.worker->returned().size() == 1; }));
+  CHECK(run.stats().reconnects == 1);
+  CHECK(run.stats().commits == 1);
+  CHECK(run.all_are(3, 0));
+}
+
+TEST_CASE("lent updates: what is left of a large one whose process is lost among its turns is told", "[shm][loss]") {
+  test::log_capture const log;
+  run_in_turns run(asp{});
+  run.commit_threes();
+  REQUIRE(run.until([&] { return run.first_row() == 3; }));
+  run.to().lose(first_worker);
+  REQUIRE(run.until([&] { return !run.first().lost_for().empty(); }));
+  run.to().lose(second_worker);
+  run.to().end_stage();
+  REQUIRE(run.until([&] { return run.to().counted().has_value(); }));
+  CHECK(run.to().counted()->partly_folded == 1);
+  CHECK(run.to().counted()->commits == 0);
+}
+
+TEST_CASE("lent updates: one that comes in turns to a server that keeps it is kept as a whole", "[shm]") {
+  run_in_turns run(bsp{});
+  run.commit_threes();
+  REQUIRE(run.until([&] { return run.stats().commits == 1; }));
+  CHECK(run.first_row() == 0);
+  run.commit(*run.other, second_worker, clock_index{0});
+  REQUIRE(run.until([&] { return run.worker->returned().size() == 1; }));
+  CHECK(run.all_are(4, 1));
+}
+
 // ---- servers that check values
 
 namespace {
@@ -289,6 +370,18 @@ TEST_CASE("lent updates: values that are checked are found wherever they lie", "
   auto values = run.worker->values<float>(1, checked_rows);
   values.as<float>()[GENERATE(0U, checked_rows / 2, checked_rows - 1)] = std::numeric_limits<float>::quiet_NaN();
   run.worker->commit(run.self(), 0, std::move(values));
+  run.check_cut_off("an update of table 0 with NaN in it");
+  CHECK(run.stats().not_finite == 1);
+}
+
+TEST_CASE("lent updates: values that are checked are found in every turn", "[shm]") {
+  test::log_capture const log;
+  constexpr std::size_t rows = 3'000'000;
+  lending_run run(asp{}, {describe(dense<float, sum>{.rows = rows})}, {.check_finite = true});
+  run.offer();
+  auto values = run.worker->values<float>(1, rows);
+  values.as<float>()[GENERATE(100U, rows - 1)] = std::numeric_limits<float>::quiet_NaN();
+  run.worker->commit_in_turns(run.self(), 0, std::move(values));
   run.check_cut_off("an update of table 0 with NaN in it");
   CHECK(run.stats().not_finite == 1);
 }
@@ -338,6 +431,22 @@ TEST_CASE("lent updates: places where none can lie end the link, and nothing is 
   SECTION("off a line") { check(8192 + 4, size, "at 8196, expected a multiple of 64"); }
   SECTION("of another size than the table") { check(8192, size - 8, "expected at most"); }
   SECTION("of more than there is") { check(8192, size + 8, "expected at most"); }
+}
+
+TEST_CASE("lent updates: one that says it comes in turns and cannot ends the link", "[shm]") {
+  test::log_capture const log;
+  constexpr std::size_t long_row = 1024 * 1024 / 8 + 1;  // of int64: over a MiB
+  lending_run run(asp{}, {describe(lent_counts{.rows = 2, .width = long_row})});
+  run.offer();
+  auto const check = [&](wire::part_size part) {
+    part.in_turns = true;
+    run.first().send(std::make_shared<said_to_lie const>(run.self(), part));
+    run.check_cut_off("an update of table 0 in turns");
+  };
+  constexpr std::uint64_t row = long_row * 8;
+  SECTION("as its rows are long") { check({.whole = true, .bytes = 2 * row, .place = 8192}); }
+  SECTION("as it is of some rows") { check({.whole = false, .rows = 1, .bytes = row, .place = 8192}); }
+  SECTION("as it is in the body") { check({.whole = true, .bytes = 2 * row}); }
 }
 
 TEST_CASE("lent updates: one in memory that was never told of ends the link", "[shm]") {

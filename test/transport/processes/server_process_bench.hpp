@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -141,9 +142,11 @@ class worker_peer final : public net::link_user {
     link_.send(h, {});
     link_.flush();
   }
-  /// @param seen by the server
-  void commit(commit_message&& m, detail::update_memory const* seen = nullptr) {
-    send(std::make_shared<detail::commit_frame const>(std::move(m), std::span<table_blueprint const>{}, seen));
+  /// @param seen by the server @param at_once_max of whole updates there, so many bytes; more goes in turns
+  void commit(commit_message&& m, detail::update_memory const* seen = nullptr,
+              std::span<table_blueprint const> tables = {},
+              std::size_t at_once_max = std::numeric_limits<std::size_t>::max()) {
+    send(std::make_shared<detail::commit_frame const>(std::move(m), tables, seen, at_once_max));
   }
   void send(std::shared_ptr<net::reliable_frame const> frame) {
     link_.send(std::move(frame));

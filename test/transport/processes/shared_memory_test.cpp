@@ -5,7 +5,10 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -274,7 +277,7 @@ TEST_CASE("shared memory: what a codec writes comes through the socket, and take
   CHECK(run.reads_in_memory() == 1);
 }
 
-TEST_CASE("shared memory: updates that a server would be long about are sent, unless it keeps them anyhow", "[shm]") {
+TEST_CASE("shared memory: updates that a server is long about are read there, too", "[shm]") {
   constexpr std::size_t many = 9 * 1024 * 1024;  // 72 MiB of int64
   bool const at_once = GENERATE(true, false);
   rules const protocol = at_once ? rules(asp{}) : rules(bsp{});
@@ -294,5 +297,32 @@ TEST_CASE("shared memory: updates that a server would be long about are sent, un
   };
   if (at_once) work(asp{});
   else work(bsp{});
-  CHECK(run.commits_in_memory() == (at_once ? 0 : 2));
+  CHECK(run.commits_in_memory() == 2);
+}
+
+TEST_CASE("shared memory: while a large update is folded other workers are answered", "[shm]") {
+  constexpr std::size_t many = 5 * 1024 * 1024;  // 40 MiB of int64: ten turns
+  constexpr std::int64_t pushes = 5;
+  counting const table{.rows = many};
+  test::serving const run({.workers = 1, .servers = 1}, asp{}, {describe(table)});
+  std::atomic<int> answered_between = 0;
+  cluster c{run.process(0, 2), asp{}, table};
+  c.run([&](auto& w) {
+    if (w.rank() == 0) {
+      for (std::int64_t i = 0; i < pushes; ++i) {
+        w.push(test::ones(many));
+        w.step();
+      }
+      return;
+    }
+    std::array const ends{key{0}, key{many - 1}};
+    std::array<std::int64_t, 2> seen{};
+    while (seen[1] < pushes) {
+      w.pull(ends, seen);
+      if (seen[0] != seen[1]) ++answered_between;
+      w.step();
+    }
+  });
+  CHECK(run.commits_in_memory() == pushes);
+  CHECK(answered_between > 0);
 }

@@ -165,7 +165,7 @@ TEST_CASE("commit_frame: what the server sees is not in the body, but under way"
   auto const meta = wire::from_bytes<wire::commit_meta>(frame.meta());
   REQUIRE(meta.parts.size() == 2);
   CHECK(meta.parts[0].bytes == 80'000);
-  CHECK(meta.parts[0].sent() == (sees ? 0 : 80'000));
+  CHECK((meta.parts[0].place != 0) == sees);
   CHECK(meta.parts[0].place == (sees ? memory->place_of({values, 80'000}) : 0));
   CHECK(meta.parts[1].place == 0);
   std::vector<std::span<std::byte const>> body;
@@ -176,8 +176,10 @@ TEST_CASE("commit_frame: what the server sees is not in the body, but under way"
   CHECK(frame.lent() == (sees ? 80'000 : 0));
 }
 
-TEST_CASE("commit_frame: no more is lent than may be, and the rest is in the body") {
-  auto const memory = memory_of({describe(big_dense{.rows = 20'000})});
+TEST_CASE("commit_frame: no more is lent at once than may be, and of the rest a piece of each turn is in the body") {
+  table_description const table = describe(big_dense{.rows = 20'000});
+  blueprint const plan(asp{}, 1, {table, table});
+  auto const memory = memory_of({table});
   REQUIRE(memory);
   std::size_t const most = GENERATE(79'999U, 80'000U, 159'999U, 160'000U);
   commit_message m;
@@ -186,16 +188,20 @@ TEST_CASE("commit_frame: no more is lent than may be, and the rest is in the bod
     u.values.assign_zeros(80'000);
     m.parts.push_back(shared_update(std::move(u)));
   }
-  detail::commit_frame const frame(std::move(m), {}, memory.get(), most);
+  detail::commit_frame const frame(std::move(m), plan.tables(), memory.get(), most);
   std::vector<std::span<std::byte const>> body;
   frame.gather(body);
   std::size_t size = 0;
   for (auto const piece : body) size += piece.size();
-  CHECK(frame.lent() == most / 80'000 * 80'000);
-  CHECK(size == 160'000 - frame.lent());
+  std::size_t const in_turns = 2 - most / 80'000;
+  constexpr std::size_t piece = std::size_t{64} * 1024;
+  CHECK(size == in_turns * piece);
+  CHECK(frame.lent() == 160'000 - size);
   auto const meta = wire::from_bytes<wire::commit_meta>(frame.meta());
-  CHECK((meta.parts.at(0).place != 0) == (most >= 80'000));
-  CHECK((meta.parts.at(1).place != 0) == (most >= 160'000));
+  for (std::size_t i : {0U, 1U}) {
+    CHECK(meta.parts.at(i).place != 0);
+    CHECK(meta.parts.at(i).in_turns == (i >= 2 - in_turns));
+  }
 }
 
 TEST_CASE("borrowed_commit: it is over with the last of what refers to it, and keeps the memory until then") {

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "rubato/server/shard.hpp"
 #include "rubato/transport/processes/arena_view.hpp"
 #include "rubato/transport/processes/borrowed_commit.hpp"
+#include "rubato/transport/processes/lent_turns.hpp"
 #include "rubato/transport/processes/windowed_body.hpp"
 #include "rubato/wire/messages.hpp"
 
@@ -111,6 +113,7 @@ class inbound_frames {
   }
   [[nodiscard]] std::uint64_t rows_max(std::size_t table) const;
   [[nodiscard]] std::uint64_t check(std::size_t table, wire::part_size const& p, coding const& by) const;
+  [[nodiscard]] std::size_t sent(std::size_t table, wire::part_size const& p) const noexcept;
   void prepare(std::size_t table, wire::part_size const& p, bool coded, destinations& body);
   void decide(std::uint64_t sequence, shard const& server, bool takes);
   void check_place(std::size_t table, wire::part_size const& p) const;
@@ -118,7 +121,11 @@ class inbound_frames {
   void prepare_part(std::size_t table, wire::part_size const& p, shard const& server);
   void fold_window(shard& server);
   void take_lent(shard& server);
-  void fold_lent(std::size_t table, std::span<std::byte const> values, shard& server);
+  void fold_lent(std::size_t table, std::size_t first, std::span<std::byte const> values, double weight, shard& server);
+  [[nodiscard]] bool is_lent(std::size_t table) const noexcept {
+    return std::ranges::find(lent_, table, &lent_values::table) != lent_.end();
+  }
+  void fold_turn(std::size_t table, std::size_t first_in_body, double weight, shard& server);
   void fold_coded(shard& server, std::size_t table, std::size_t first, std::span<std::byte const> bytes, double weight);
   void decode(std::size_t table);
   void check_rows(std::size_t table, std::vector<std::uint64_t> const& rows, bool once) const;
@@ -145,6 +152,7 @@ class inbound_frames {
   struct lent_values {
     std::size_t table;
     std::span<std::byte const> values;
+    bool in_turns;
   };
   seen_memory seen_;
   std::vector<lent_values> lent_;

@@ -17,6 +17,7 @@
 #include "rubato/storage/table_host.hpp"
 #include "rubato/storage/table_state.hpp"
 #include "rubato/storage/update.hpp"
+#include "rubato/transport/processes/lent_turns.hpp"
 #include "rubato/transport/processes/update_memory.hpp"
 
 namespace rubato::detail {
@@ -81,10 +82,11 @@ class coded_body final : public net::body_source {
 class commit_frame final : public net::reliable_frame {
  public:
   /// Parts are written as their tables say, and as they lie where there are none. What lies in memory that the server
-  /// sees is not sent, up to so many bytes. @param seen is asked once
+  /// sees is not sent; of whole updates that are more than `at_once_max` bytes together some go in turns. @param seen is
+  /// asked once
   explicit commit_frame(commit_message&& m, std::span<table_blueprint const> tables = {},
                         update_memory const* seen = nullptr,
-                        std::size_t lent_max = std::numeric_limits<std::size_t>::max());
+                        std::size_t at_once_max = std::numeric_limits<std::size_t>::max());
 
   [[nodiscard]] wire::frame_header header() const override;
   [[nodiscard]] std::span<std::byte const> meta() const override { return meta_; }
@@ -96,11 +98,20 @@ class commit_frame final : public net::reliable_frame {
     return part < coded_.size() && !coded_[part].empty() ? coded_[part].bytes() : message_.parts[part]->values.bytes();
   }
 
-  [[nodiscard]] bool is_lent(std::size_t part) const noexcept { return part < lends_.size() && lends_[part]; }
+  [[nodiscard]] bool is_lent(std::size_t part) const noexcept { return part < lends_.size() && lends_[part].lent; }
+
+  struct lending {
+    bool lent = false;
+    std::size_t row_bytes = 0;  ///< where it goes in turns; 0: it does not
+  };
+  [[nodiscard]] lent_turns turns_of(std::size_t part) const noexcept {
+    return {values_of(part).size(), lends_[part].row_bytes};
+  }
+  void gather_pieces(std::size_t part, std::vector<std::span<std::byte const>>& body) const;
 
   commit_message message_;
-  std::vector<bool> lends_;  ///< by part, up to the last that is lent
-  std::size_t lent_ = 0;     ///< bytes
+  std::vector<lending> lends_;  ///< by part, up to the last that is lent
+  std::size_t lent_ = 0;        ///< bytes
   std::vector<raw_array> coded_;  ///< by part, of those that a codec writes; none where no table has one
   std::vector<std::byte> meta_;
 };

@@ -26,9 +26,9 @@ class update_memory final : public block_memory {
  public:
   /// What is smaller is as fast through a socket.
   static constexpr std::size_t bytes_min = 64 * 1024;
-  /// A server that folds commits as they come folds what is lent all at once, and hears nobody meanwhile: more of a
-  /// commit than this is sent to it. Some 10 to 50 ms.
-  static constexpr std::size_t folded_at_once_max = 64 * 1024 * 1024;
+  /// A server that folds commits as they come hears nobody while it folds what is lent: more of a commit than this goes
+  /// in turns. Some 2 to 10 ms.
+  static constexpr std::size_t folded_at_once_max = 16 * 1024 * 1024;
 
   /// Arrays of so many bytes have slots of the greatest size.
   struct size_class {

@@ -23,6 +23,7 @@ class windowed_body {
     std::size_t table = 0;
     std::size_t bytes = 0;  ///< through the window, in whole elements
     std::size_t unit = 1;   ///< windows end between units of so many bytes
+    std::size_t window = window_size;  ///< at most that, and at least a unit
     double weight = 0;      ///< what they count; 0: they are not used
   };
 
@@ -48,7 +49,7 @@ class windowed_body {
       if (!s.room.empty()) body.push_back(s.room);
       if (within_ == s.bytes) continue;
       if (!window_) window_ = std::make_unique_for_overwrite<std::byte[]>(window_size);
-      full_ = std::min(window_size - window_size % s.unit, s.bytes - within_);
+      full_ = std::min(s.window - s.window % s.unit, s.bytes - within_);
       body.emplace_back(window_.get(), full_);
       return;
     }

@@ -45,7 +45,7 @@ void inbound_frames::begin_commit(wire::frame_header const& header, std::span<st
     wire::part_size const& p = m.parts[i];
     check_place(i, p);
     total += check(i, p, plan_.table(i).updates());
-    lent_bytes_ += p.bytes - p.sent();
+    lent_bytes_ += p.bytes - sent(i, p);
   }
   expect_length(header, total);
   commit_bytes_ = total + lent_bytes_;
@@ -109,26 +109,26 @@ void inbound_frames::prepare_part(std::size_t table, wire::part_size const& p, s
   std::size_t const unit =
       codec ? codec.coded_piece() : table_state::chunk_bytes(plan_.table(table).row_bytes());
   bool const lent = p.place != 0;
-  if (lent) lent_.push_back({table, {seen_.view->at(p.place), static_cast<std::size_t>(p.bytes)}});
+  if (lent) lent_.push_back({table, {seen_.view->at(p.place), static_cast<std::size_t>(p.bytes)}, p.in_turns});
   bool const in_windows = !lent && p.bytes > windowed_body::window_size && unit <= windowed_body::window_size;
-  if (p.whole && server.folds_runs(table) && (lent || in_windows)) {
+  bool const in_runs = p.whole && server.folds_runs(table) && (lent || in_windows);
+  windowed_body::stretch through{.room = {}, .table = table, .bytes = sent(table, p), .unit = unit};
+  if (p.in_turns) through.window = unit;
+  if (in_runs) {
     parts_[table] = {};
     coded_[table].clear();
-    if (in_windows)
-      windows_.add({.room = {},
-                    .table = table,
-                    .bytes = static_cast<std::size_t>(p.bytes),
-                    .unit = unit,
-                    .weight = server.weigh(table, commit_.from, commit_.stamp, commit_.version)});
-    return;
+    if (through.bytes != 0) through.weight = server.weigh(table, commit_.from, commit_.stamp, commit_.version);
+    return windows_.add(through);
   }
   destinations room;
   prepare(table, p, static_cast<bool>(codec), room);
   for (auto const one : room) windows_.add({.room = one});
+  if (p.in_turns) windows_.add(through);  // the server wants all of it at once: these are read over
 }
 
 void inbound_frames::fold_window(shard& server) {
   windows_.take([&](std::size_t table, std::size_t first, std::span<std::byte const> bytes, double weight) {
+    if (is_lent(table)) return fold_turn(table, first, weight, server);
     if (plan_.table(table).updates()) return fold_coded(server, table, first, bytes, weight);
     check_finite(table, bytes);
     server.fold_run(table, first / plan_.table(table).row_bytes(), bytes, weight);
@@ -143,14 +143,17 @@ void inbound_frames::take_lent(shard& server) {
   auto const all = std::make_shared<borrowed_commit>(seen_.over, name, seen_.view);
   for (lent_values const& l : lent_) {
     update_buffer const& part = parts_[l.table];
-    if (!part) fold_lent(l.table, l.values, server);
-    else if (finite_) std::ranges::copy(l.values, part->values.data());
+    if (!part) {
+      if (l.in_turns) continue;  // it has been folded
+      fold_lent(l.table, 0, l.values, server.weigh(l.table, commit_.from, commit_.stamp, commit_.version), server);
+    } else if (finite_) std::ranges::copy(l.values, part->values.data());
     else part->values = raw_array::borrowed(all, l.values.data(), l.values.size());
   }
 }
 
-void inbound_frames::fold_lent(std::size_t table, std::span<std::byte const> values, shard& server) {
-  double const weight = server.weigh(table, commit_.from, commit_.stamp, commit_.version);
+/// @param first of the bytes, in the part
+void inbound_frames::fold_lent(std::size_t table, std::size_t first, std::span<std::byte const> values, double weight,
+                               shard& server) {
   if (weight == 0) return;
   std::size_t const row = plan_.table(table).row_bytes();
   std::size_t const window = std::max(row, windowed_body::window_size - windowed_body::window_size % row);
@@ -162,9 +165,17 @@ void inbound_frames::fold_lent(std::size_t table, std::span<std::byte const> val
       check_finite(table, part);
     }
     lent_folded_ = true;
-    server.fold_run(table, done / row, part, weight);
+    server.fold_run(table, (first + done) / row, part, weight);
     done += part.size();
   }
+}
+
+/// A piece of the body has come with the stretch that it begins.
+void inbound_frames::fold_turn(std::size_t table, std::size_t first_in_body, double weight, shard& server) {
+  auto const lent = std::ranges::find(lent_, table, &lent_values::table);
+  lent_turns const turns(lent->values.size(), plan_.table(table).row_bytes());
+  std::size_t const t = first_in_body / turns.piece();
+  fold_lent(table, turns.first(t), lent->values.subspan(turns.first(t), turns.size(t)), weight, server);
 }
 
 /// Whole pieces, but for the last of all. @param first of the bytes, in the part
@@ -273,8 +284,12 @@ std::uint64_t inbound_frames::rows_max(std::size_t table) const {
 }
 
 void inbound_frames::check_place(std::size_t table, wire::part_size const& p) const {
-  if (p.place == 0) return;
   std::string const update = "an update of table " + std::to_string(table);
+  bool const may_go_in_turns = p.place != 0 && p.whole && lent_turns::are_possible(plan_.table(table).row_bytes());
+  if (p.in_turns && !may_go_in_turns)
+    throw wire::frame_error(update + " in turns, expected a whole one that is lent, of rows of at most " +
+                            std::to_string(windowed_body::window_size) + " bytes");
+  if (p.place == 0) return;
   if (plan_.table(table).updates()) throw wire::frame_error(update + ", which has a codec, in memory that was lent");
   if (!seen_.view) throw wire::frame_error(update + " in memory that this server does not see");
   constexpr std::uint64_t alignment = 64;
@@ -282,6 +297,13 @@ void inbound_frames::check_place(std::size_t table, wire::part_size const& p) co
     throw wire::frame_error(update + " at " + std::to_string(p.place) + ", expected a multiple of " +
                             std::to_string(alignment));
   seen_.view->check_place(p.place, p.bytes);
+}
+
+/// The bytes of a part's values in the body.
+std::size_t inbound_frames::sent(std::size_t table, wire::part_size const& p) const noexcept {
+  auto const bytes = static_cast<std::size_t>(p.bytes);
+  if (p.place == 0) return bytes;
+  return p.in_turns ? lent_turns(bytes, plan_.table(table).row_bytes()).sent() : 0;
 }
 
 /// The bytes in the body of a part that fits its table.
@@ -294,7 +316,7 @@ std::uint64_t inbound_frames::check(std::size_t table, wire::part_size const& p,
                             std::to_string(p.rows) + " rows and " + std::to_string(p.bytes) +
                             " bytes of values, expected at most " + std::to_string(most) + " rows of " +
                             std::to_string(t.row_bytes()) + " bytes");
-  return p.rows * sizeof(std::uint64_t) + p.sent();
+  return p.rows * sizeof(std::uint64_t) + sent(table, p);
 }
 
 void inbound_frames::prepare(std::size_t table, wire::part_size const& p, bool coded, destinations& body) {

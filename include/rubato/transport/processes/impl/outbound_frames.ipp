@@ -79,7 +79,7 @@ std::span<std::byte const> coded_body::next() {
 }
 
 commit_frame::commit_frame(commit_message&& m, std::span<table_blueprint const> tables, update_memory const* seen,
-                           std::size_t lent_max)
+                           std::size_t at_once_max)
     : message_(std::move(m)) {
   wire::commit_meta meta{
       .stage = message_.from.stage, .stamp = message_.stamp, .version = message_.version, .parts = {}};
@@ -92,14 +92,17 @@ commit_frame::commit_frame(commit_message&& m, std::span<table_blueprint const> 
       updates.encode(u.values.bytes(), coded_[i].bytes());
     }
     auto const values = values_of(i);
-    bool const may_lend = seen != nullptr && values.size() <= lent_max - lent_;
-    std::uint64_t const place = may_lend ? seen->place_of(values) : 0;
+    std::uint64_t const place = seen != nullptr ? seen->place_of(values) : 0;
+    bool in_turns = false;
     if (place != 0) {
+      bool const may_wait = u.whole && i < tables.size() && lent_turns::are_possible(tables[i].row_bytes());
+      in_turns = may_wait && values.size() > at_once_max;
+      if (u.whole && !in_turns) at_once_max -= std::min(at_once_max, values.size());
       lends_.resize(i + 1);
-      lends_[i] = true;
-      lent_ += values.size();
+      lends_[i] = {true, in_turns ? tables[i].row_bytes() : 0};
+      lent_ += values.size() - (in_turns ? turns_of(i).sent() : 0);
     }
-    meta.parts.push_back({u.whole, u.rows.size(), values.size(), place});
+    meta.parts.push_back({u.whole, u.rows.size(), values.size(), place, in_turns});
   }
   meta_ = wire::to_bytes(meta);
 }
@@ -116,7 +119,14 @@ void commit_frame::gather(std::vector<std::span<std::byte const>>& body) const {
   for (std::size_t i = 0; i < message_.parts.size(); ++i) {
     body.push_back(wire::bytes_of(message_.parts[i]->rows));
     if (!is_lent(i)) body.push_back(values_of(i));
+    else if (lends_[i].row_bytes != 0) gather_pieces(i, body);
   }
+}
+
+void commit_frame::gather_pieces(std::size_t part, std::vector<std::span<std::byte const>>& body) const {
+  lent_turns const turns = turns_of(part);
+  for (std::size_t t = 0; t < turns.count(); ++t)
+    body.push_back(values_of(part).subspan(turns.first(t), turns.piece(t)));
 }
 
 values_frame::values_frame(std::uint16_t table, update values)
