@@ -111,7 +111,8 @@ wire::part_size append_part(bytes& body, input& from, std::uint64_t rows, std::u
     p.bytes = rows * width * element;
     if (from.below(4) == 3) {
       p.place = from.below(8) == 7 ? from.number() : detail::arena_head_size + 64 * from.below(256);
-      return p;
+      p.in_turns = from.flag();
+      if (!p.in_turns) return p;  // else all of so small a one is its first piece
     }
   } else if (how == 3) {
     p = {from.flag(), from.number(), from.number()};

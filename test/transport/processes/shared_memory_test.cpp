@@ -39,7 +39,8 @@ blueprint plan_of(rules const& p) { return {p, 1, {describe(test::counting{.rows
 /// A server that shares its memory, and a worker process that says what the test lets it say.
 struct sharing_run : test::serving_alone::played_run {
   explicit sharing_run(rules const& p)
-      : played_run(plan_of(p), net::server_limits{}, std::uint64_t{1} << 30, std::make_unique<net::asio_network>(), true) {
+      : played_run(plan_of(p), net::server_limits{}, std::uint64_t{1} << 30,
+                   std::make_unique<net::asio_network>(), true) {
     REQUIRE(until([&] { return !first().answers().empty(); }));
     auto const& told = first().answers().front();
     REQUIRE(told.header.kind == +wire::kind::memory);

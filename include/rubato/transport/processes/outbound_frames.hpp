@@ -82,8 +82,8 @@ class coded_body final : public net::body_source {
 class commit_frame final : public net::reliable_frame {
  public:
   /// Parts are written as their tables say, and as they lie where there are none. What lies in memory that the server
-  /// sees is not sent; of whole updates that are more than `at_once_max` bytes together some go in turns. @param seen is
-  /// asked once
+  /// sees is not sent; of whole updates that are more than `at_once_max` bytes together some go in turns.
+  /// @param seen is asked once
   explicit commit_frame(commit_message&& m, std::span<table_blueprint const> tables = {},
                         update_memory const* seen = nullptr,
                         std::size_t at_once_max = std::numeric_limits<std::size_t>::max());

@@ -39,8 +39,8 @@ void process_endpoint::post(server_id s, commit_message&& m) {
   auto const at_once_max = run_.plan().protocol(run_.protocol()).visibility.holds_back()
                             ? std::numeric_limits<std::size_t>::max()
                             : update_memory::folded_at_once_max;
-  run_.links_->post(
-      s, std::make_shared<commit_frame const>(std::move(m), run_.plan().tables(), run_.links_->seen_by(s), at_once_max));
+  run_.links_->post(s, std::make_shared<commit_frame const>(std::move(m), run_.plan().tables(),
+                                                            run_.links_->seen_by(s), at_once_max));
   if (auto* const cache = run_.shared()) cache->posted(*reader_, s, next);
 }
 
