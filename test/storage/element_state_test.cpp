@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <thread>
 #include <utility>
@@ -168,6 +169,30 @@ TEST_CASE("element_state: steps of dense, paged, ordered and sparse tables are t
   compare<sparse_store<double>, mixes<false>>({.width = 2});
   compare<sparse_store<float>, mixes<true>>({.width = 1});
   compare<ordered_store<double>, mixes<true>>({.width = 4});
+}
+
+TEST_CASE("element_state: a step's updates are added in their order, also where some list their rows") {
+  merge_rule const rule = mixes<false>{};
+  std::size_t const rows = table_state::chunk_bytes(sizeof(float)) / sizeof(float) + 2;
+  auto const made_of = [&](bool listed) {
+    auto const host = make_host<dense_store<float>>({.rows = rows});
+    std::vector<float> const much(rows, 3e8F), less(rows, -3e8F), some(rows, 3);
+    std::vector<std::uint64_t> keys;  // in no order
+    for (std::uint64_t i = 0; i < rows; ++i) keys.push_back((i * 5 + 1) % rows);
+    REQUIRE(rows % 5 != 0);
+    std::vector<update> const all = {whole(much), whole(less), listed ? keyed(keys, some) : whole(some)};
+    std::vector<weighted_part> parts;
+    for (update const& u : all) parts.push_back({&u, 1});
+    host->step(parts, {rule.elements(), worker_id{0}, 3});
+    std::vector<std::uint64_t> every(rows);
+    std::iota(every.begin(), every.end(), std::uint64_t{0});
+    std::vector<float> w(rows);
+    host->read(every, reinterpret_cast<std::byte*>(w.data()), {});
+    return w;
+  };
+  std::vector<float> const w = made_of(true);
+  CHECK((w == made_of(false)));
+  CHECK((w == std::vector<float>(rows, 3 + 3 * 0.125F)));
 }
 
 TEST_CASE("element_state: a server without rows has nothing to move, and one that is read still has none") {

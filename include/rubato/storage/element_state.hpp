@@ -150,7 +150,7 @@ class element_state {
   void step_all(Store& store, updates step, call const& c) {
     auto const row_bytes = shape_.width * sizeof(value_type);
     std::uint64_t const chunk = table_state::chunk_bytes(row_bytes) / row_bytes;
-    std::vector<value_type> const listed = sum_of_listed(step);
+    std::vector<listed_rows> lists = lists_of(step);
     std::vector<value_type*> slots(slots_.size());
     for (std::uint64_t first = 0; first < shape_.rows; first += chunk) {
       std::uint64_t const rows = std::min(chunk, shape_.rows - first);
@@ -159,39 +159,61 @@ class element_state {
       w_.resize(n);
       d_.resize(n);
       store.copy(first, rows, w_.data());
-      sum(step, listed, at, n);
+      sum(step, lists, first, rows);
       for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = slots_[i].data() + at;
       c.rule->step(c.at, {n, w_.data(), d_.data(), c.copy == nullptr ? nullptr : c.copy->data() + at, slots.data()});
       add(store, {.keyed = false, .first = first, .rows = {}, .values = d_});
     }
   }
 
-  /// Of the updates that list their rows, the weighted sum of all rows; nothing where there is none.
-  [[nodiscard]] std::vector<value_type> sum_of_listed(updates step) const {
-    std::vector<value_type> all;
-    for (auto const& u : step) {
-      if (!u.keyed || u.rows.empty()) continue;
-      all.resize(static_cast<std::size_t>(shape_.rows) * shape_.width);
-      value_type const* from = u.values.data();
-      for (std::uint64_t const row : u.rows) {
-        detail::add_row(all.data() + static_cast<std::size_t>(row) * shape_.width, from, shape_.width, u.weight);
-        from += shape_.width;
-      }
+  /// The rows that an update lists, in the order of chunks.
+  struct listed_rows {
+    std::vector<std::size_t> order{};  ///< places in the list
+    std::size_t next = 0;              ///< the first that no chunk has had
+  };
+
+  [[nodiscard]] static std::vector<listed_rows> lists_of(updates step) {
+    std::vector<listed_rows> all(step.size());
+    for (std::size_t i = 0; i < step.size(); ++i) {
+      auto const& rows = step[i].rows;
+      if (!step[i].keyed) continue;
+      all[i].order.resize(rows.size());
+      std::iota(all[i].order.begin(), all[i].order.end(), std::size_t{0});
+      if (!std::ranges::is_sorted(rows))
+        std::ranges::sort(all[i].order, {}, [&](std::size_t place) { return rows[place]; });
     }
     return all;
   }
 
-  /// d ← Σ weight·u of n elements from `at` on. @pre updates that list no rows are of all rows
-  void sum(updates step, std::vector<value_type> const& listed, std::size_t at, std::size_t n) {
-    bool begun = !listed.empty();
-    if (begun) std::copy_n(listed.data() + at, n, d_.data());
-    for (auto const& u : step) {
-      if (u.keyed) continue;
-      if (begun) detail::add_scaled(d_.data(), u.values.data() + at, n, u.weight);
-      else detail::set_scaled(d_.data(), u.values.data() + at, n, u.weight);
+  /// d ← Σ weight·u of so many rows, added in the order of the updates: the sum must not depend on which of them list
+  /// their rows. @pre updates that do not are of all rows
+  void sum(updates step, std::vector<listed_rows>& lists, std::uint64_t first, std::uint64_t rows) {
+    std::size_t const at = static_cast<std::size_t>(first) * shape_.width;
+    bool begun = false;
+    for (std::size_t i = 0; i < step.size(); ++i) {
+      auto const& u = step[i];
+      if (u.keyed) {
+        if (u.rows.empty()) continue;
+        if (!begun) std::ranges::fill(d_, value_type{});
+        add_listed(u, lists[i], first, rows);
+      } else if (begun) {
+        detail::add_scaled(d_.data(), u.values.data() + at, d_.size(), u.weight);
+      } else {
+        detail::set_scaled(d_.data(), u.values.data() + at, d_.size(), u.weight);
+      }
       begun = true;
     }
-    if (!begun) std::fill_n(d_.data(), n, value_type{});
+    if (!begun) std::ranges::fill(d_, value_type{});
+  }
+
+  void add_listed(weighted_update<value_type> const& u, listed_rows& list, std::uint64_t first, std::uint64_t rows) {
+    for (; list.next < list.order.size(); ++list.next) {
+      std::size_t const place = list.order[list.next];
+      std::uint64_t const row = u.rows[place] - first;
+      if (row >= rows) return;
+      detail::add_row(d_.data() + static_cast<std::size_t>(row) * shape_.width, u.values.data() + place * shape_.width,
+                      shape_.width, u.weight);
+    }
   }
 
   // ---- the rows that are listed; in a store without bounds, of a merge that is not lazy, all that have slots
