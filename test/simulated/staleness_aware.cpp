@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -101,7 +102,73 @@ std::size_t stale_commits(rules const& protocol, testing::schedule const& s) {
   return stale;
 }
 
+/// Requires the same of workers of different speeds whose commits are held back, each with a row of its own in the
+/// second table. `folds_seen(rows, worker)`: the folds that a read of these shows. Returns how many were staler than 1.
+template <class Visibility, class FoldsSeen>
+std::size_t stale_commits_held_back(Visibility visibility, std::uint64_t seed, FoldsSeen folds_seen) {
+  constexpr std::uint32_t workers = 4;
+  constexpr std::int64_t clocks = 8;
+  constexpr std::size_t rows = workers * static_cast<std::size_t>(clocks);
+  random_stream random(seed, 1);
+  simulated transport{.workers = workers, .servers = 1};
+  for (std::uint32_t w = 0; w < workers; ++w) transport.scenario.speed.slowness.push_back(1 + random.uniform() * 5);
+  staleness const bound{static_cast<std::int64_t>(random.below(4))};
+  auto const protocol = with(rules(staleness_aware{}), fetched<bounded_staleness>{{bound}}, visibility);
+  fold_log log;
+  cluster c{transport, protocol, dense<double>{.rows = rows}, dense<double, logged_sum>{.rows = workers, .merge = {&log}}};
+  std::map<commit_name, made> known;
+  c.run([&](auto& worker) {
+    log.running = true;
+    std::vector<double> folded(workers);
+    for (std::int64_t k = 0; k < clocks; ++k) {
+      worker[table<1>].pull(folded);
+      std::size_t const row = worker.rank() * static_cast<std::size_t>(clocks) + static_cast<std::size_t>(k);
+      known[{static_cast<std::uint32_t>(worker.rank()), k}] = {row, folds_seen(folded, worker.rank())};
+      std::vector<double> delta(rows), one(workers);
+      delta[row] = one[worker.rank()] = 1;
+      worker.push(delta);
+      worker[table<1>].push(one);
+      worker.step();
+    }
+  });
+  std::vector<double> const weights = c.template parameters<0>();
+  REQUIRE(log.commits.size() == rows);
+  std::size_t stale = 0;
+  for (std::size_t i = 0; i < log.commits.size(); ++i) {
+    auto const [row, folds] = known.at(log.commits[i]);
+    double const staleness = static_cast<double>(i) - folds;
+    INFO("worker " << log.commits[i].first << " at clock " << log.commits[i].second << ", staleness " << staleness);
+    REQUIRE(weights[row] == Approx(1 / std::max(1.0, staleness)).epsilon(1e-12));
+    stale += staleness > 1 ? 1 : 0;
+  }
+  return stale;
+}
+
+/// Commits wait until all workers have made theirs of the clock.
+struct whole_clocks {
+  static constexpr bool holds_back = true;
+  [[nodiscard]] constexpr clock_index horizon(fold_window const& w) const noexcept { return w.c_min; }
+};
+static_assert(visibility_policy<whole_clocks>);
+
 }  // namespace
+
+TEST_CASE("Staleness-aware rates: an update that is held back counts by the folds there are when it is folded",
+          "[simulated][rounds]") {
+  std::size_t strictly = 0, whole = 0;
+  for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
+    std::uint64_t const seed = test::first_seed() + i;
+    INFO(test::repeat_by(seed));
+    strictly += stale_commits_held_back(strict{}, seed, [](std::vector<double> const& rows, std::size_t) {
+      return std::accumulate(rows.begin(), rows.end(), 0.0);
+    });
+    // Of the own commits some are not folded; of the others' as many are as of one's own.
+    whole += stale_commits_held_back(whole_clocks{}, seed, [](std::vector<double> const& rows, std::size_t self) {
+      return static_cast<double>(rows.size()) * rows[self == 0 ? 1 : 0];
+    });
+  }
+  if (test::seed_count(200) >= 100) CHECK((strictly > 1000 && whole > 1000));
+}
 
 TEST_CASE("Staleness-aware rates: an update counts one over the folds since its worker read, whoever is waited for",
           "[simulated][rounds]") {

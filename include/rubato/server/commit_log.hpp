@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <utility>
@@ -18,6 +19,7 @@ namespace rubato {
 struct held_commit {
   commit_info info;  ///< as it was when the commit arrived
   commit_message message;
+  std::uint64_t computed_at = 0;  ///< the fold steps that there were when its worker read what it computed at
 };
 
 /// The commits that a shard has received and visibility holds back, in the order in which they will

@@ -85,8 +85,10 @@ void shard_control::hold(commit_message message) {
   version_index version{};
   if (versioned_) versions_.receive(message.from.worker, version = message.version);
   commit_info const at_arrival = info(message.from.worker, message.stamp, version);
-  take_renewal(members_[message.from.worker.index()]);
-  log_.add({at_arrival, std::move(message)});
+  member& m = members_[message.from.worker.index()];
+  std::uint64_t const computed_at = m.read_at;  // it may have read again by the fold
+  take_renewal(m);
+  log_.add({at_arrival, std::move(message), computed_at});
 }
 
 void shard_control::complete(sender const& from, clock_index stamp, double change) {
@@ -110,7 +112,10 @@ std::vector<shard_control::fold_group> shard_control::take_ready() {
     for (auto& [worker, waiting] : commits) {
       if (groups.empty() || !together || &commits.begin()->second == &waiting) groups.emplace_back();
       // Where reads overlay the log, a commit's worth is settled.
-      if (!synchronized()) waiting.info = info(worker, stamp, waiting.info.version);
+      if (!synchronized()) {
+        waiting.info = info(worker, stamp, waiting.info.version);
+        waiting.info.age = folds_ + groups.size() - 1 - waiting.computed_at;  // those before it are folded by then
+      }
       if (together) waiting.info.workers = static_cast<std::uint32_t>(commits.size());
       groups.back().commits.push_back(std::move(waiting));
     }
