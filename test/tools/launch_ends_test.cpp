@@ -55,6 +55,12 @@ TEST_CASE("a process that does not end is killed after the grace time", "[tools]
   CHECK_THAT(result.errors, Contains("was killed by signal 9"));
 }
 
+TEST_CASE("what is said only if asked for is no warning", "[tools][launch]") {
+  auto const result = run_shell("exit 0", {"--verbose", "--log-format", "json"});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.errors, Contains("\"level\":\"info\"") && !Contains("warning"));
+}
+
 TEST_CASE("who has ended is seen also where no signal says so", "[tools][launch]") {
   struct none_of_ends {  // as with whoever starts it: it is inherited
     sigset_t usual{};

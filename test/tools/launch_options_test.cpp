@@ -39,6 +39,11 @@ TEST_CASE("bad options of rubato-launch are refused", "[tools][launch]") {
        "--workers: \"-18446744073709551615\", expected a whole number from 0 to 2^64 - 1"},
       {{"-n", "1", "--timeout", "nan", "--", "true"},
        "--timeout must be from 0 to 100000000 seconds, but is nan"},
+      {{"-n", "1", "--timeout", "", "--", "true"}, "--timeout: is empty, expected a value"},
+      {{"-n", "1", "--grace", "", "--", "true"}, "--grace: is empty, expected a value"},
+      {{"-n", "1", "--server-command", "", "--", "true"}, "--server-command: is empty, expected a value"},
+      {{"-n", "1", "--server-command", "  ", "--", "true"},
+       "--server-command is blank, expected a program and its arguments"},
       {{"-n", "1", "--server-command", "a 'b", "--", "true"},
        "--server-command must close its ', but is: a 'b"},
   }));

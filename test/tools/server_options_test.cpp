@@ -53,6 +53,8 @@ TEST_CASE("rubato-server's options are checked, and the message names them") {
   CHECK(parsed({"--rows", "7", "--reconnect", "0"}).place.reconnect == std::chrono::milliseconds(0));
 
   CHECK_THAT(complaint({}), StartsWith("--rows: a dense table needs 1 or more"));
+  CHECK_THAT(complaint({"--rows", "7", "--workers", "0"}), StartsWith("--workers: \"0\", expected a number above 0"));
+  CHECK_THAT(complaint({"--rows", "7", "--epoch", "-1"}), StartsWith("--epoch: \"-1\", expected a number above 0"));
   CHECK_THAT(complaint({"--rows", "7", "--staleness", "-1"}), StartsWith("--staleness: -1, expected"));
   CHECK_THAT(complaint({"--rows", "7", "--staleness", "3x"}), StartsWith("--staleness: 3x, expected"));
   for (std::string const option :

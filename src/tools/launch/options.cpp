@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "src/tools/empty_values.hpp"
 #include "src/tools/whole_numbers.hpp"
 
 namespace rubato::launch {
@@ -42,7 +43,8 @@ Environment:
                   text, keyvalue or json, where --log-format is not given: how lines of rubato-launch are
                   written, and of Rubato in the processes, which are passed on behind their prefix, as are
                   the program's own (--no-prefix leaves it out)
-  TMPDIR          folder in which the coordinator's socket is put, and others beside it [/tmp]
+  TMPDIR          folder in which the coordinator's socket is put, and others beside it [/tmp, which is taken also
+                  where it is relative, or longer than the names of sockets may be: 59 characters]
 
 Exit code:
   0        every worker ended well; with go-on one at least, and the servers with it: a worker that was lost,
@@ -159,6 +161,7 @@ std::optional<options> parse(int argc, char const* const* argv, std::ostream& ou
   app.footer(after_the_options);
   app.allow_extras();
   add_options(app, given);
+  tools::refuse_empty_values(app);
   tools::check_whole_numbers(app);
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
@@ -172,6 +175,8 @@ std::optional<options> parse(int argc, char const* const* argv, std::ostream& ou
   if (dashes != end) result.command.assign(dashes + 1, end);
   require_command(result, app.remaining());
   result.server_command = words_of(given.server_command);
+  if (result.server_command.empty() && !given.server_command.empty())
+    throw option_error("--server-command is blank, expected a program and its arguments");
   if (result.server_command.empty()) result.server_command = result.command;
   return result;
 }

@@ -87,9 +87,10 @@ std::vector<std::string> inherited_environment() {
   return result;
 }
 
-std::string sentence_of(std::string_view sentence, net::log_format how) {
+std::string sentence_of(std::string_view sentence, net::log_format how,
+                        net::log_level level = net::log_level::warning) {
   if (how == net::log_format::text) return fmt::format("rubato-launch: {}\n", sentence);
-  return net::log_line(how, std::chrono::system_clock::now(), net::log_level::warning, "rubato-launch", sentence);
+  return net::log_line(how, std::chrono::system_clock::now(), level, "rubato-launch", sentence);
 }
 
 std::string in_seconds(std::chrono::milliseconds time) {
@@ -164,9 +165,9 @@ class supervisor {
   [[nodiscard]] bool helpers_left() const;
   void stop_watching_if_over();
 
-  void say(std::string_view sentence) {
+  void say(std::string_view sentence, net::log_level level = net::log_level::warning) {
     // Nobody is left to be told if this fails.
-    static_cast<void>(errors().add(sentence_of(sentence, options_.logs)));
+    static_cast<void>(errors().add(sentence_of(sentence, options_.logs, level)));
   }
   [[nodiscard]] outlet& errors() { return errors_ ? *errors_ : output_; }
   [[nodiscard]] outlet::user user_of(std::string const& name);
@@ -183,7 +184,7 @@ class supervisor {
   void run_out_of_time();
   void send_all(int signal);
   void say_if_verbose(std::string_view sentence) {
-    if (options_.verbose) say(sentence);
+    if (options_.verbose) say(sentence, net::log_level::info);
   }
 
   options const& options_;

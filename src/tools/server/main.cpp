@@ -74,9 +74,10 @@ class watch {
  public:
   watch(ending const& of, std::function<void()> stop)
       : waiter_([this, asked = of.asked(), stop = std::move(stop)] {
-          int which = SIGUSR1;
-          while (which == SIGUSR1 && !over_) sigwait(&asked, &which);
-          if (which != SIGUSR1) stop();
+          for (int which = SIGUSR1; !over_;) {
+            sigwait(&asked, &which);
+            if (which != SIGUSR1) stop();  // each time: it may have been stopping for other reasons
+          }
         }) {}
   ~watch() {
     over_ = true;

@@ -11,6 +11,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/version.hpp"
+#include "src/tools/above_zero.hpp"
 #include "src/tools/empty_values.hpp"
 #include "src/tools/server/host.hpp"
 #include "src/tools/server/place.hpp"
@@ -55,7 +56,7 @@ void add_place(CLI::App& app, options& o, texts& t) {
   app.add_flag("--with-coordinator", o.with_coordinator, "this server also coordinates the run");
   app.add_option("--rank", o.place.rank, "this server's number; the coordinator gives one if not set");
   app.add_option("--workers", o.place.workers, "worker processes that a run begins with")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::above_zero());
   app.add_option("--servers", o.place.servers, "server processes")->check(CLI::Range(1, 65536));
   app.add_option("--coordinator", t.coordinator, "its address: HOST:PORT or unix:PATH");
   app.add_option("--listen", t.listen,
@@ -72,15 +73,15 @@ void add_place(CLI::App& app, options& o, texts& t) {
       ->check(CLI::IsMember({"end", "go-on"}));
   app.add_option("--silence", t.silence,
                  "seconds after which a connection on which nothing is heard counts as broken [5]")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::above_zero());
   app.add_option("--reconnect", t.reconnect,
                  "seconds within which a broken connection may come back, or the process is lost [2]")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--breaks-max", o.place.breaks_max,
                  "connections to a process that may break in a row with nothing got through [20]")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::above_zero());
   app.add_option("--patience", t.patience, "seconds to wait for the other processes [60]")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::above_zero());
 }
 
 void add_limits(CLI::App& app, net::server_limits& l) {
@@ -99,23 +100,23 @@ void add_protocol(CLI::App& app, options& o, texts& t) {
   app.add_option("--staleness", t.staleness, "of ssp, con_sgd and dyn_sgd: clocks, or \"infinite\" [3]");
   app.add_option("--lambda", o.lambda, "of con_sgd and adsp: what an update counts, above 0, if not 1/M");
   app.add_option("--check-period", o.check_period, "of adsp: seconds in which a worker makes its quota of commits")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::above_zero())
       ->capture_default_str();
   app.add_option("--epoch", o.epoch, "of adsp: seconds from one search for the best rate to the next")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::above_zero())
       ->capture_default_str();
   app.add_option("--probe-period", o.probe_period, "of adsp: seconds for which the search tries a rate")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::above_zero())
       ->capture_default_str();
   app.add_option("--first-rate", o.first_rate, "of adsp: commits per check period to begin with")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::above_zero())
       ->capture_default_str();
   app.add_flag("!--no-search", o.search, "of adsp: keep the first rate");
   app.add_option("--first-steps", o.first_steps, "of ada_comm: local steps per commit to begin with")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::above_zero())
       ->capture_default_str();
   app.add_option("--interval", o.interval, "of ada_comm: seconds after which the period is looked at again")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::above_zero())
       ->capture_default_str();
   app.add_option("--gamma", o.gamma, "of ada_comm: what the period is multiplied by where the loss asks for no less")
       ->check(CLI::Range(0.0, 1.0))
