@@ -9,11 +9,20 @@
 #include <limits>
 #include <span>
 
+#include <rubato/protocol/adam.hpp>
+#include <rubato/protocol/async_diloco.hpp>
 #include <rubato/protocol/dc_asgd.hpp>
+#include <rubato/protocol/discount.hpp>
 #include <rubato/protocol/dssp.hpp>
+#include <rubato/protocol/easgd.hpp>
+#include <rubato/protocol/fed_avg.hpp>
 #include <rubato/protocol/gaia.hpp>
 #include <rubato/protocol/lag.hpp>
+#include <rubato/protocol/merge.hpp>
+#include <rubato/protocol/nesterov.hpp>
+#include <rubato/protocol/psp.hpp>
 #include <rubato/protocol/rules.hpp>
+#include <rubato/protocol/slow_mo.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/protocol/streaming_diloco.hpp>
 #include <rubato/protocol/vap.hpp>
@@ -67,6 +76,44 @@ TEST_CASE("options that no policy can mean are refused when its protocol is used
   CHECK_THROWS_WITH(rules(dc_asgd{.fold = {.rate = 0}}), Contains("compensation: rate is 0, expected"));
   CHECK_THROWS_WITH(rules(dc_asgd{.fold = {.rate = 1e-31}}), Contains("compensation: rate is 1e-31, expected"));
   CHECK_THROWS_AS(rules(dc_asgd{.fold = {.rate = infinite}}), option_error);
+}
+
+TEST_CASE("options of steps that would leave all bounds are refused, by name", "[protocol]") {
+  auto const refused = [](auto const& merge, char const* why) {
+    CHECK_THROWS_WITH(merge_rule(merge), Contains(why));
+  };
+  refused(momentum{.mu = 1}, "momentum: mu is 1, expected 0 or more, and below 1");
+  refused(momentum{.mu = -0.1}, "momentum: mu is -0.1");
+  refused(slow_momentum{.beta = 1}, "slow_momentum: beta is 1");
+  refused(slow_momentum{.alpha = infinite}, "slow_momentum: alpha is inf, expected a finite number");
+  refused(nesterov{.mu = 2}, "nesterov: mu is 2");
+  refused(nesterov{.rate = std::nan("")}, "nesterov: rate is");
+  refused(adam{.beta1 = 1}, "adam: beta1 is 1");
+  refused(yogi{.beta2 = -1}, "yogi: beta2 is -1");
+  refused(adagrad{.tau = 0}, "adagrad: tau is 0, expected above 0, finite");
+  refused(adam{.rate = -infinite}, "adam: rate is -inf");
+  refused(elastic{.alpha = 1}, "elastic: alpha is 1, expected above 0, and below 1");
+  refused(elastic{.alpha = 0}, "elastic: alpha is 0");
+  refused(elastic{.beta = 0}, "elastic: beta is 0");
+  refused(discount{.power = -2}, "discount: power is -2, expected 0 or more");
+  refused(discount{.offset = -1}, "discount: offset is -1, expected above -1");
+  refused(delayed_nesterov{.buffer = -1}, "delayed_nesterov: buffer is -1");
+  refused(delayed_nesterov{.buffer = 4, .activation = 0.3}, "delayed_nesterov: activation is 0.3, expected 0 to 1/N");
+  refused(delayed_nesterov{.mu = 1}, "delayed_nesterov: mu is 1");
+  CHECK_NOTHROW(merge_rule(momentum{.mu = 0}));
+  CHECK_NOTHROW(merge_rule(delayed_nesterov{.buffer = 4, .activation = 0.25}));
+  CHECK_NOTHROW(merge_rule(discount{.power = 0, .offset = -0.5}));
+}
+
+TEST_CASE("an admission that draws among the workers must be told how many there are", "[protocol]") {
+  CHECK_THROWS_WITH(rules(psp{}), Contains("of is 0, expected the number of workers that the run begins with"));
+  CHECK_THROWS_WITH(rules(fed_avg{}), Contains("sampled: of is 0"));
+  CHECK_THROWS_WITH(rules(fed_avg{.clients = 3, .of = 2}), Contains("sampled: count is 3, expected 1 or more"));
+  CHECK_THROWS_WITH(rules(fed_avg{.clients = 0, .of = 2}), Contains("sampled: count is 0"));
+  CHECK_THROWS_WITH(rules(dssp{.low = 9, .high = 2}), Contains("low is 9, expected at most high"));
+  CHECK(rules(psp{.of = 7}).admission.run_workers() == 7);
+  CHECK(rules(fed_avg{.clients = 2, .of = 5}).admission.run_workers() == 5);
+  CHECK(rules(ssp{}).admission.run_workers() == 0);
 }
 
 TEST_CASE("a policy's options are checked wherever it becomes a value", "[protocol]") {

@@ -38,7 +38,7 @@ static_assert(heeding_admission<next_one>);
 
 void push_at(lone_number& s, std::uint32_t w, int at) { s.push(w, 1, 0, time_point(seconds(at))); }
 
-rules chain() { return with(rules(psp{}), next_one{}); }
+rules chain() { return with(rules(psp{.of = 3}), next_one{}); }
 
 }  // namespace
 
@@ -220,8 +220,8 @@ TEST_CASE("waiting for some goes with commits that are seen at once only", "[ser
   auto const refused = [&](rules const& p) {
     CHECK_THROWS_WITH((test::lone_shard{p, table}), Catch::Contains("holds back what these have committed"));
   };
-  refused(with(rules(psp{}), strict{}));
-  refused(with(rules(psp{}), stable_cut{}));
-  refused(with(rules(psp{}), quorum{.count = 2}));
-  CHECK_FALSE(blueprint(psp{}, 1, {describe(table)}).shares_reads());
+  refused(with(rules(psp{.of = 3}), strict{}));
+  refused(with(rules(psp{.of = 3}), stable_cut{}));
+  refused(with(rules(psp{.of = 3}), quorum{.count = 2}));
+  CHECK_FALSE(blueprint(psp{.of = 3}, 1, {describe(table)}).shares_reads());
 }

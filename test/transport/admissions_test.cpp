@@ -98,3 +98,15 @@ TEST_CASE("who waits for some, or by value, goes on in every transport", "[threa
     CHECK(sum_over_tcp(p, number++) == all_together);
   }
 }
+
+TEMPLATE_TEST_CASE("a run that begins with other workers than its admission draws among is refused", "", in_process,
+                   simulated) {
+  auto const run_with = [](std::uint32_t workers) {
+    cluster c{TestType{.workers = workers}, psp{.staleness = 1, .sample = 2, .of = worker_count}, dense<double>{.rows = 2}};
+    c.run([](auto& worker) { worker.commit(); });
+  };
+  CHECK_NOTHROW(run_with(worker_count));
+  CHECK_THROWS_WITH(run_with(worker_count + 1),
+                    Catch::Contains("run: it begins with 5 workers, expected 4, of which psp draws some"));
+  CHECK_THROWS_AS(run_with(worker_count - 1), option_error);
+}

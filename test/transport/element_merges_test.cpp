@@ -53,7 +53,7 @@ std::vector<rules> all_of_them() {
 }
 
 std::vector<rules> those_by_rounds() {
-  return {k_sync{}, k_async{}, fed_avg{.steps = steps}, fed_buff{.k = 1, .steps = steps}, staleness_aware{}};
+  return {k_sync{}, k_async{}, fed_avg{.of = 1, .steps = steps}, fed_buff{.k = 1, .steps = steps}, staleness_aware{}};
 }
 
 std::vector<rules> those_with_filters() {

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <string>
+#include <string_view>
 
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/element_merge.hpp"
 
 namespace rubato {
@@ -19,8 +22,15 @@ struct adaptive {
   double rate = 0.1;    ///< η
   double beta1 = 0.9;   ///< β₁: what is left of m in each step
   double beta2 = 0.99;  ///< β₂: what is left of v
-  double tau = 1e-3;    ///< τ: how adaptive it is; less is more
+  double tau = 1e-3;    ///< τ, above 0: how adaptive it is; less is more
 
+  void check() const {
+    std::string const name(After::name);
+    detail::expect_finite(name + ": rate", rate);
+    detail::expect_share(name + ": beta1", beta1);
+    detail::expect_share(name + ": beta2", beta2);
+    detail::expect_option(tau > 0 && std::isfinite(tau), name + ": tau", tau, "above 0, finite");
+  }
   static constexpr std::size_t slots = 2;
   static constexpr bool lazy = true;
 
@@ -38,14 +48,17 @@ struct adaptive {
 
 namespace detail {
 struct after_adagrad {
+  static constexpr std::string_view name = "adagrad";
   template <class T>
   static T next(T v, T square, T) noexcept { return v + square; }
 };
 struct after_adam {
+  static constexpr std::string_view name = "adam";
   template <class T>
   static T next(T v, T square, T share) noexcept { return (1 - share) * v + share * square; }
 };
 struct after_yogi {
+  static constexpr std::string_view name = "yogi";
   template <class T>
   static T next(T v, T square, T share) noexcept { return v > square ? v - share * square : v + share * square; }
 };

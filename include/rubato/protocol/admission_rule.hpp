@@ -30,6 +30,7 @@ class admission_rule {
         heeds_some_(heeding_admission<P>),
         extends_(extending_admission<P>),
         limits_(limiting_admission<P>),
+        run_workers_(detail::run_workers_of(policy)),
         fingerprint_(detail::fingerprint_of(policy)),
         answers_(std::make_shared<model<P> const>(detail::checked(std::move(policy)))) {}
 
@@ -59,6 +60,8 @@ class admission_rule {
   [[nodiscard]] double limit(clock_index c) const noexcept { return answers_->limit(c); }
   /// Whether who is let in depends on more than clocks, so that nobody may read for another.
   [[nodiscard]] bool lets_in_one_by_one() const noexcept { return heeds_some_ || extends_ || limits_; }
+  /// How many workers a run must begin with; 0: any number.
+  [[nodiscard]] std::uint32_t run_workers() const noexcept { return run_workers_; }
   /// What the policy says of itself, see `fingerprinted_policy`.
   [[nodiscard]] std::optional<std::uint64_t> fingerprint() const noexcept { return fingerprint_; }
   /// One with a copy of the policy to itself: to ask it what is no part of a run.
@@ -127,6 +130,7 @@ class admission_rule {
   bool heeds_some_;
   bool extends_;
   bool limits_;
+  std::uint32_t run_workers_;
   std::optional<std::uint64_t> fingerprint_;
   std::shared_ptr<answers const> answers_;
 };

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "rubato/protocol/admission.hpp"
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/element_merge.hpp"
 #include "rubato/protocol/pace.hpp"
 #include "rubato/protocol/visibility.hpp"
@@ -23,6 +24,14 @@ struct delayed_nesterov {
   std::int64_t buffer = 0;  ///< N; 0: as many as there are workers
   double activation = 0;    ///< c, from 0 to 1/N
 
+  void check() const {
+    detail::expect_finite("delayed_nesterov: rate", rate);
+    detail::expect_share("delayed_nesterov: mu", mu);
+    detail::expect_option(buffer >= 0, "delayed_nesterov: buffer", buffer, "1 or more, or 0 for as many as workers");
+    double const most = buffer > 0 ? 1 / static_cast<double>(buffer) : 1;
+    detail::expect_option(activation >= 0 && activation <= most, "delayed_nesterov: activation", activation,
+                          "0 to 1/N");
+  }
   static constexpr std::size_t slots = 2;
 
   [[nodiscard]] constexpr double weight(commit_info const&) const noexcept { return 1.0; }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <concepts>
 #include <string>
 #include <string_view>
@@ -34,6 +35,15 @@ void expect_option(bool good, std::string_view option, Value value, std::string_
   auto const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
   throw option_error(std::string(option) + " is " + std::string(digits.data(), end) + ", expected " +
                      std::string(expected));
+}
+
+/// What is left of something in each step.
+inline void expect_share(std::string_view option, double value) {
+  expect_option(value >= 0 && value < 1, option, value, "0 or more, and below 1");
+}
+
+inline void expect_finite(std::string_view option, double value) {
+  expect_option(std::isfinite(value), option, value, "a finite number");
 }
 
 }  // namespace rubato::detail

@@ -29,7 +29,8 @@ namespace rubato {
 /// where the C library does: there, too, a fingerprint of the parameters helps.
 ///
 /// A policy of any kind may also have `p.check()`, const and without a result, which throws `option_error` for options
-/// that cannot be meant: it is called when its protocol is given to a cluster or becomes `rules`.
+/// that cannot be meant: it is called when its protocol is given to a cluster or becomes `rules`. An admission that
+/// draws among the workers may have `p.run_workers()`, how many there are: a run that begins with others is refused.
 template <class P>
 concept fingerprinted_policy = requires(P const p) {
   { p.fingerprint() } noexcept -> std::same_as<std::uint64_t>;
@@ -43,6 +44,13 @@ template <class P>
                 "a policy's fingerprint() must be a const noexcept member function that gives std::uint64_t");
   if constexpr (fingerprinted_policy<P>) return p.fingerprint();
   else return std::nullopt;
+}
+
+/// How many workers the policy is for, if it says so; else 0.
+template <class P>
+[[nodiscard]] constexpr std::uint32_t run_workers_of([[maybe_unused]] P const& p) noexcept {
+  if constexpr (requires { { p.run_workers() } noexcept -> std::same_as<std::uint32_t>; }) return p.run_workers();
+  else return 0;
 }
 
 template <class P>
@@ -129,8 +137,9 @@ struct commit_info {
   std::uint32_t workers;
   version_index version{};  ///< V(m): the version or round that the update belongs to; 0 where there are none
   /// How many fold steps this server has made since the worker read here what it computed at: with rounds, those since
-  /// the round that it computed at. Where threads of a process share reads, since it asked for itself, which may be
-  /// never again; they do not where a merge is `by_age`. Servers may differ.
+  /// the round that it computed at; under a synchronized visibility, as it was when the commit came. Where threads of a
+  /// process share reads, age counts from the worker's own last request, and so may grow without end: with a merge that
+  /// is `by_age` each reads for itself. Servers may differ.
   std::uint64_t age = 0;
 };
 

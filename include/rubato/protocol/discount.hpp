@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 
 namespace rubato {
@@ -16,9 +17,13 @@ namespace rubato {
 /// AISTATS 2022 (power ½, offset 1, averaged).
 struct discount {
   double power = 1;       ///< 0: all alike
-  double offset = 0;      ///< added to the age
+  double offset = 0;      ///< added to the age; above −1
   bool averaged = false;  ///< 1/K more, of a round of K
 
+  void check() const {
+    detail::expect_option(power >= 0 && std::isfinite(power), "discount: power", power, "0 or more, finite");
+    detail::expect_option(offset > -1 && std::isfinite(offset), "discount: offset", offset, "above -1, finite");
+  }
   static constexpr bool by_age = true;  ///< so that nobody reads for another
 
   [[nodiscard]] double weight(commit_info const& c) const noexcept {

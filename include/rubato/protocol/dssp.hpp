@@ -1,7 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <algorithm>
 #include <string_view>
 
 #include "rubato/protocol/concepts.hpp"
@@ -17,13 +16,13 @@ namespace rubato {
 ///
 /// Guarantee: that of SSP with s = `high`. Source: Zhao, An, Liu, Chen, "Dynamic Stale Synchronous Parallel Distributed
 /// Training for Deep Learning", ICDCS 2019, Algorithms 1 and 2, which do not keep to s_U where one extension follows
-/// another; here all together do. So who is always faster waits as long as under SSP, if at other times. Without that,
-/// and with waits for one commit of the slowest, it would hardly wait, nor be bounded, whatever intervals are.
+/// another; here all together stay within it. So a worker that is always faster waits as long in total as under SSP,
+/// if at other times; with the paper's it would hardly wait, and nothing would bound how far it is ahead.
 struct dssp {
   rubato::staleness low = 3;    ///< s_L
-  rubato::staleness high = 15;  ///< s_U, less than a million above s_L
+  rubato::staleness high = 15;  ///< s_U, at least s_L, and less than a million above it
 
-  [[nodiscard]] constexpr predicted_staleness admission() const noexcept { return {low, std::max(low, high)}; }
+  [[nodiscard]] constexpr predicted_staleness admission() const noexcept { return {low, high}; }
   [[nodiscard]] constexpr eager visibility() const noexcept { return {}; }
   [[nodiscard]] constexpr sum merge() const noexcept { return {}; }
   [[nodiscard]] constexpr every_step pace() const noexcept { return {}; }

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "rubato/protocol/admission.hpp"
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/element_merge.hpp"
 #include "rubato/protocol/pace.hpp"
 #include "rubato/protocol/visibility.hpp"
@@ -21,6 +23,10 @@ struct elastic {
   double beta = 0.9;               ///< β: α times the number of workers
   std::optional<double> alpha{};   ///< α, above 0 and below 1; none: β/M
 
+  void check() const {
+    detail::expect_option(beta > 0 && std::isfinite(beta), "elastic: beta", beta, "above 0, finite");
+    if (alpha) detail::expect_option(*alpha > 0 && *alpha < 1, "elastic: alpha", *alpha, "above 0, and below 1");
+  }
   static constexpr std::size_t slots = 0;
   static constexpr worker_copy copy = worker_copy::elastic;
 

@@ -20,7 +20,7 @@ namespace rubato {
 /// Decentralized Data", AISTATS 2017, Algorithm 1.
 struct fed_avg {
   std::uint32_t clients = 1;     ///< m: how many take part in a round
-  std::uint32_t of = 1;          ///< K: the workers of the run
+  std::uint32_t of = 0;          ///< K: the workers that the run begins with
   std::int64_t steps = 1;        ///< E passes, in local steps
   std::uint64_t seed = 1;        ///< of the draws
 

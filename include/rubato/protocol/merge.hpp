@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 
 namespace rubato {
@@ -42,6 +43,7 @@ struct momentum {
   double mu = 0.9;  ///< μ: what is left of the last step
   std::optional<double> eta{};  ///< η; none: 1/M
 
+  void check() const { detail::expect_share("momentum: mu", mu); }
   [[nodiscard]] constexpr double weight(commit_info const& c) const noexcept {
     return eta ? *eta : 1.0 / static_cast<double>(c.workers);
   }

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/element_merge.hpp"
 
 namespace rubato {
@@ -15,6 +16,10 @@ struct nesterov {
   double rate = 0.7;  ///< η
   double mu = 0.9;    ///< μ: what is left of m in each step
 
+  void check() const {
+    detail::expect_finite("nesterov: rate", rate);
+    detail::expect_share("nesterov: mu", mu);
+  }
   static constexpr std::size_t slots = 1;
 
   [[nodiscard]] constexpr double weight(commit_info const& c) const noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/heeding_admission.hpp"
 #include "rubato/protocol/merge.hpp"
 #include "rubato/protocol/pace.hpp"
@@ -20,9 +21,13 @@ namespace rubato {
 struct sampled_staleness : unbounded {
   staleness s;              ///< how many clocks the reader may be ahead of those in its sample
   std::uint32_t count = 1;  ///< β: the size of the sample
-  std::uint32_t of = 1;     ///< the workers of the run
+  std::uint32_t of = 0;     ///< the workers that the run begins with
   std::uint64_t seed = 1;   ///< of the draws
 
+  void check() const {
+    detail::expect_option(of >= 1, "sampled_staleness: of", of, "the number of workers that the run begins with");
+  }
+  [[nodiscard]] constexpr std::uint32_t run_workers() const noexcept { return of; }
   [[nodiscard]] constexpr clock_index need(clock_index c, staleness read) const noexcept {
     return c - std::min(read, s);
   }
@@ -46,7 +51,7 @@ static_assert(heeding_admission<sampled_staleness>);
 struct psp {
   rubato::staleness staleness = 3;  ///< s, in clocks
   std::uint32_t sample = 1;         ///< β
-  std::uint32_t of = 1;             ///< the workers of the run
+  std::uint32_t of = 0;             ///< M: the workers that the run begins with
   std::uint64_t seed = 1;           ///< of the draws
 
   [[nodiscard]] constexpr sampled_staleness admission() const noexcept { return {{}, staleness, sample, of, seed}; }

@@ -5,6 +5,7 @@
 
 #include "rubato/core/mix.hpp"
 #include "rubato/protocol/admission.hpp"
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/round_admission.hpp"
 
@@ -70,9 +71,14 @@ namespace detail {
 struct sampled : unbounded {
   static constexpr bool by_round = true;
   std::uint32_t count = 1;  ///< how many take part
-  std::uint32_t of = 1;     ///< the workers of the run; at least `count`
+  std::uint32_t of = 0;     ///< the workers that the run begins with; at least `count`
   std::uint64_t seed = 1;   ///< of the draws
 
+  void check() const {
+    detail::expect_option(of >= 1, "sampled: of", of, "the number of workers that the run begins with");
+    detail::expect_option(count >= 1 && count <= of, "sampled: count", count, "1 or more, and at most of");
+  }
+  [[nodiscard]] constexpr std::uint32_t run_workers() const noexcept { return of; }
   [[nodiscard]] constexpr bool takes_part(worker_id w, version_index round) const noexcept {
     if (count >= of) return true;
     std::uint64_t const drawn = detail::mix64(seed) ^ static_cast<std::uint64_t>(round.value());

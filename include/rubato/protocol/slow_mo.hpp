@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "rubato/protocol/admission.hpp"
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/pace.hpp"
 #include "rubato/protocol/visibility.hpp"
@@ -16,6 +17,10 @@ struct slow_momentum {
   double alpha = 1;   ///< α: the slow learning rate
   double beta = 0.5;  ///< β: what is left of v in each step
 
+  void check() const {
+    detail::expect_finite("slow_momentum: alpha", alpha);
+    detail::expect_share("slow_momentum: beta", beta);
+  }
   [[nodiscard]] constexpr double weight(commit_info const& c) const noexcept {
     return alpha / static_cast<double>(c.workers);
   }

@@ -60,7 +60,7 @@ template <protocol P>
   detail::findings runs;
   for (std::uint64_t i = 0, broken = 0; i < where.schedules && broken < 10; ++i) {
     std::uint64_t const seed = where.first_seed + i;
-    schedule s = random_schedule(seed);
+    schedule s = random_schedule(seed, {.workers = admission_rule(p.admission()).run_workers()});
     if constexpr (limiting_admission<admission_of<P>>) s.servers = 1;
     auto const violations = observed_run(p, s, r).violations;
     broken += violations.empty() ? 0 : 1;

@@ -47,6 +47,7 @@ struct schedule {
 /// What schedules may contain.
 struct schedule_limits {
   std::uint32_t workers_max = 12;  ///< that a run begins with
+  std::uint32_t workers = 0;  ///< so many and no others, where it is not 0
   std::int64_t clocks_max = 10;  ///< of each worker
   bool joins = true;  ///< workers come later
   bool leaves = true;  ///< workers end at different clocks

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "rubato/protocol/rules.hpp"
 #include "rubato/run/worker_run.hpp"
 
 namespace rubato {
@@ -15,7 +17,7 @@ worker_run::worker_run(run_setup setup, std::uint32_t servers)
       setup_(std::move(setup)),
       plan_(setup_.protocols, servers, std::move(setup_.tables), std::move(setup_.changes)) {}
 
-void worker_run::accept(run_request request) {
+void worker_run::accept(run_request request, std::uint32_t workers) {
   auto const refuse = [](std::string const& what) { throw option_error("run: " + what); };
   if (request.protocol >= plan_.protocols().size())
     refuse("there is no protocol " + std::to_string(request.protocol) + ", expected one below " +
@@ -23,6 +25,12 @@ void worker_run::accept(run_request request) {
   if (!request.placement.empty() &&
       std::ranges::all_of(request.placement, [](std::uint32_t n) { return n == 0; }))
     refuse("a placement needs at least one worker");
+  if (!request.placement.empty())
+    workers = std::reduce(request.placement.begin(), request.placement.end(), std::uint32_t{0});
+  rules const& p = plan_.protocol(request.protocol);
+  if (std::uint32_t const of = p.admission.run_workers(); of != 0 && of != workers)
+    refuse("it begins with " + std::to_string(workers) + " workers, expected " + std::to_string(of) + ", of which " +
+           p.name + " draws some (its `of`)");
   request_ = std::move(request);
 }
 

@@ -92,6 +92,7 @@ schedule random_schedule(std::uint64_t seed, schedule_limits const& limits) {
   schedule s;
   s.seed = seed;
   s.workers = 1 + static_cast<std::uint32_t>(random.below(limits.workers_max));
+  if (limits.workers != 0) s.workers = limits.workers;
   s.servers = detail::one_of(random, std::array<std::uint32_t, 4>{1, 2, 2, 7});
   s.commits_by_hand = random.chance(0.7);
   s.scenario.seed = seed;
