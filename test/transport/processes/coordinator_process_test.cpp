@@ -164,3 +164,15 @@ TEST_CASE("coordinator_link: a coordinator that has answered and goes is lost, a
   REQUIRE(test::run_until(network, [&] { return !left.lost_for().empty(); }));
   CHECK_THAT(left.lost_for(), !Contains("waited"));
 }
+
+TEST_CASE("coordinator: who is stopped does not wait long for those that have not heard all", "[tcp]") {
+  coordinated run(60s, asp{}, std::make_unique<net::asio_network>(), 1, {}, 60s);
+  net::asio_network deaf, network;
+  member const server(deaf, run.place(), net::role::server);
+  REQUIRE(test::run_until(deaf, [&] { return server.is_in(); }));
+  member const worker(network, run.place(), net::role::worker);  // of whom the server is to be told
+  REQUIRE(test::run_until(network, [&] { return worker.is_in(); }));
+  auto const began = std::chrono::steady_clock::now();
+  CHECK(run.links() == 2);
+  CHECK(std::chrono::steady_clock::now() - began < 30s);
+}

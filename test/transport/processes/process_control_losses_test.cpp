@@ -62,7 +62,7 @@ TEST_CASE("process_control: a worker lost while it joins never starts") {
     b.finish(0);
     b.finish(1);
     CHECK(b.control.is_over());
-    CHECK(b.told(nth_server(0)) == list{"shut down"});
+    CHECK(b.told(nth_server(0)) == list{"shut down: worker 0 (process 1) was lost: cut off"});
   }
 }
 
@@ -207,6 +207,27 @@ TEST_CASE("process_control: the last worker's restart keeps the run going") {
   b.carry_out_all();
   CHECK(b.control.is_running());
   CHECK(b.told(nth_worker(0)).back() == "starts 0 at 0");
+}
+
+TEST_CASE("process_control: a run of which nobody has come to the end has failed, also where it goes on after losses") {
+  bench b = running(1, 2, net::on_loss::go_on);
+  b.lose(nth_worker(0));
+  b.carry_out_all();
+  SECTION("as all are lost") {
+    b.lose(nth_worker(1));
+    b.carry_out_all();
+    b.finish(0);
+    CHECK(b.told(nth_server(0)).back() == "shut down: worker 1 (process 1) was lost: cut off");
+    CHECK(b.control.failure() == "worker 1 (process 1) was lost: cut off");
+  }
+  SECTION("but not where one is left") {
+    b.ended(1, 1);
+    b.carry_out_all();
+    b.finish(0);
+    b.say(nth_worker(1), wire::farewell{});
+    CHECK(b.told(nth_server(0)).back() == "shut down");
+    CHECK(b.control.failure().empty());
+  }
 }
 
 TEST_CASE("process_control: a server that is lost ends everything, in whatever phase") {

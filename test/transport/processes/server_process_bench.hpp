@@ -225,6 +225,8 @@ class played_coordinator final : public net::link_user {
     if (auto const o = orders_.lose(w)) order(*o);
   }
   void end_stage() { say(wire::end_stage{stage_}); }
+  /// In good order, and without an end of the run.
+  void leave() { link_.close(); }
   /// What the server has counted, once it has said so.
   [[nodiscard]] std::optional<shard_counters> const& counted() const noexcept { return counted_; }
   void shut_down() { say(wire::shut_down{}); }

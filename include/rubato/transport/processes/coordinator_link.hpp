@@ -94,6 +94,8 @@ class coordinator_link final : net::link_user {
   void send(std::shared_ptr<net::reliable_frame const> frame);
   void flush() { link_->flush(); }
   void close() noexcept;
+  /// Tells the coordinator why this process ends.
+  void refuse(std::string const& reason) noexcept;
   /// Says that this process has ended, well or by this failure, and waits until the coordinator has heard it, as long
   /// as that is there. For the last thread that uses the network.
   void take_leave(network_turn& turns, std::string const& failure = {});

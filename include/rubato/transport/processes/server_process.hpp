@@ -46,7 +46,8 @@ class server_process final : coordinator_user {
 
   /// Serves until all workers have left, or `stop` is called.
   /// @throws lost_error when the coordinator is lost, or ends the run because somebody else is; error
-  /// (errc::refused) when it does not let this server in
+  /// (errc::refused) when it does not let this server in; error where this server fails by itself, for want of memory
+  /// or as a store or merge throws, which ends the run for all
   void run();
   /// Makes `run` return. Any thread, and signal handlers' threads.
   void stop() noexcept;
@@ -61,6 +62,8 @@ class server_process final : coordinator_user {
 
   // ---- for observers
 
+  /// Why it has failed; empty if it has not.
+  [[nodiscard]] std::string failure() const { return failure_ ? failure_->sentence() : std::string(); }
   /// Calls `f(process, frames)` with what arrives of each worker process that is here.
   template <class F>
   void for_each_arriving(F f) const {
@@ -160,6 +163,8 @@ class server_process final : coordinator_user {
   void coordinator_absent(std::string const& sentence) override;
   void coordinator_refused(std::string const& reason) override;
   void fail(errc code, std::string sentence) { failure_.emplace(code, std::move(sentence)); }
+  template <class F>
+  void answering_for_itself(F f);
 
   blueprint const& plan_;
   lent_memory memory_;  ///< first: chunks of it may be under way as long as there is a network
@@ -175,6 +180,7 @@ class server_process final : coordinator_user {
   bool over_ = false;
   std::atomic<bool> stop_asked_ = false;
   std::optional<breakdown> failure_;
+  bool failed_itself_ = false;  ///< by no fault of others
   server_stats stats_;
 
   std::map<std::uint64_t, std::unique_ptr<session>> sessions_;

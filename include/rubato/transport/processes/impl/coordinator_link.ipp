@@ -129,6 +129,11 @@ void coordinator_link::come_again() {
   });
 }
 
+void coordinator_link::refuse(std::string const& reason) noexcept {
+  anew_.reset();
+  link_->refuse(reason);
+}
+
 void coordinator_link::close() noexcept {
   anew_.reset();
   link_->close();

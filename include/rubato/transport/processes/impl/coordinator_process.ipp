@@ -87,14 +87,16 @@ void coordinator_process::run() {
     forget_dead();
     count_all();
   }
-  // What was said last is to arrive before the links close.
-  auto const end = network_->now() + place_.reconnect;
+  // What was said last is to arrive before the links close. Who is asked to stop is to be gone soon.
+  bool const was_stopped = stop_asked_;
+  constexpr std::chrono::milliseconds soon{1000};
+  auto const end = network_->now() + (was_stopped ? std::min(place_.reconnect, soon) : place_.reconnect);
   auto const all_told = [&] {
     return std::ranges::all_of(guests_, [](auto const& entry) {
       return entry.second->link.is_over() || entry.second->link.unacknowledged() == 0;
     });
   };
-  while (!all_told() && network_->now() < end) {
+  while (!all_told() && network_->now() < end && stop_asked_ == was_stopped) {
     network_->run_one(end);
     send_away();
     forget_dead();

@@ -165,6 +165,7 @@ void process_control::begin_stage(time_point now) {
   began_ = ended_ = now;
   stopping_ = false;
   ended_by_.clear();
+  last_loss_.clear();
   someone_is_done_ = false;
   sampler_.reset();
   members_.clear();

@@ -65,6 +65,7 @@ void process_control::lose_process(std::uint32_t number, std::string const& reas
   bool const takes_part = std::exchange(p.takes_part, false);
   if (takes_part) {
     report_.crashes += 1;
+    last_loss_ = sentence;
     if (can_run_again()) note_lost(number);
     if (options_.when_lost == net::on_loss::end) {
       if (!stopping_) ended_by_ = sentence;
@@ -143,6 +144,7 @@ void process_control::close_when_left() {
   if (phase_ != phase::idle || over_ || !all_came || !is_left()) return;
   over_ = true;
   failure_ = ended_by_;
+  if (failure_.empty() && !someone_is_done_) failure_ = last_loss_;  // nobody has come to the end of it
   tell_workers(wire::stop_run{stage_, true, true, errc::refused,
                               "the run is over: those who took part in it have left"});
   tell_servers(wire::shut_down{failure_});

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <new>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -58,7 +60,8 @@ void server_process::run() {
   for (auto& [id, s] : sessions_)
     if (failure_) s->link.refuse(failure_->sentence());
     else s->link.close();
-  coordinator_.close();
+  if (failed_itself_) coordinator_.refuse(failure_->sentence());
+  else coordinator_.close();
   if (failure_) failure_->raise();
 }
 
@@ -70,6 +73,28 @@ void server_process::stop() noexcept {
 void server_process::poll() {
   network_->poll();
   forget_sessions();
+}
+
+/// For what is wrong with a frame its sender answers. If anything else fails, such as a disk, memory or the user's
+/// merge, some of a commit may be folded, and others be waiting for what was to follow: the run ends, for all.
+template <class F>
+void server_process::answering_for_itself(F f) {
+  auto const fails = [this](errc code, std::string const& why) {
+    fail(code, "server " + std::to_string(self_->value()) + ": " + why);
+    over_ = failed_itself_ = true;
+    throw error(code, failure_->sentence());
+  };
+  try {
+    f();
+  } catch (wire::frame_error const&) {
+    throw;
+  } catch (std::bad_alloc const&) {
+    fails(errc::io, "there is no memory left");
+  } catch (error const& e) {
+    fails(e.code(), e.what());
+  } catch (std::exception const& e) {
+    fails(errc::io, e.what());
+  }
 }
 
 // ---- worker processes
@@ -90,9 +115,11 @@ void server_session::begin(net::link&, wire::frame_header const& header, std::sp
 }
 void server_session::more(net::link&, wire::frame_header const&,
                           std::vector<std::span<std::byte>>& body) {
-  arriving.more(*server_.shard_, body);
+  server_.answering_for_itself([&] { arriving.more(*server_.shard_, body); });
 }
-void server_session::end(net::link&, wire::frame_header const& header) { server_.end(*this, header); }
+void server_session::end(net::link&, wire::frame_header const& header) {
+  server_.answering_for_itself([&] { server_.end(*this, header); });
+}
 std::uint64_t server_session::unread() const noexcept {
   std::uint64_t const all = link.unsent();
   return all - std::min(all, *to_come);
@@ -348,7 +375,7 @@ bool server_process::may_share_memory() const {
 }
 
 void server_process::told(wire::control_message const& said) {
-  std::visit([this](auto const& m) { this->on(m); }, said);
+  answering_for_itself([&] { std::visit([this](auto const& m) { this->on(m); }, said); });
 }
 
 template <class Other>
@@ -425,8 +452,10 @@ void server_process::report_when_over() {
 }
 
 void server_process::coordinator_lost(std::string const& reason, bool expected) {
+  if (!over_)
+    fail(errc::lost,
+         expected ? "the coordinator has left before the run was over" : "the coordinator was lost: " + reason);
   over_ = true;
-  if (!expected) fail(errc::lost, "the coordinator was lost: " + reason);
 }
 
 void server_process::coordinator_absent(std::string const& sentence) {

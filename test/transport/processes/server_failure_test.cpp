@@ -1,0 +1,77 @@
+// Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
+// Servers that fail by themselves, and not for what a worker has sent.
+#include <rubato/transport/processes/server_process.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <rubato/cluster/cluster.hpp>
+#include <rubato/protocol/asp.hpp>
+#include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/rules.hpp>
+#include <rubato/storage/dense.hpp>
+#include <rubato/transport/tcp.hpp>
+
+#include "transport/processes/server_process_bench.hpp"
+#include "transport/processes/serving.hpp"
+
+using namespace rubato;
+using Catch::Contains;
+
+namespace {
+
+/// Cannot say what some commits are worth.
+struct fails_at_clock {
+  std::int64_t clock = 3;
+  [[nodiscard]] double weight(commit_info const& c) const noexcept {
+    return c.stamp.value() == clock ? std::numeric_limits<double>::quiet_NaN() : 1.0;
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return 0xfa11; }
+};
+static_assert(merge_policy<fails_at_clock>);
+
+using failing_table = dense<double, fails_at_clock>;
+
+}  // namespace
+
+TEST_CASE("server: its own failure ends the run for all, and nobody is blamed for it", "[tcp][loss]") {
+  test::silence_in_log const silence;
+  constexpr std::uint32_t workers = 2;
+  failing_table const table{.rows = 4};
+  auto const run_under = [&](auto protocol) {
+    test::serving const run({.workers = workers, .servers = 1, .when_lost = net::on_loss::go_on}, protocol,
+                            {describe(table)});
+    std::vector<std::string> heard(workers);
+    test::in_processes(workers, [&](std::uint32_t rank) {
+      try {
+        cluster c{run.process(rank, 1), protocol, table};
+        c.run([&](auto& w) {
+          std::vector<double> seen(4);
+          for (;;) {
+            w.pull(seen);
+            if (rank == 0) w.push(std::vector<double>(4, 1));
+            w.step();
+          }
+        });
+      } catch (error const& e) {
+        heard[rank] = e.what();
+      }
+    });
+    for (std::string const& sentence : heard)
+      CHECK_THAT(sentence, Contains("server 0: table 0: its merge gives the weight nan to commit 3 of worker "));
+  };
+  SECTION("as commits come") { run_under(asp{}); }
+  SECTION("while one waits for the other") { run_under(bsp{}); }
+}
+
+TEST_CASE("server: a coordinator that leaves in the middle of a run has not ended it", "[tcp][loss]") {
+  test::log_capture const log;
+  test::serving_alone::played_run run(asp{}, 10);
+  run.to().leave();
+  REQUIRE(run.until([&] { return !run.server().failure().empty(); }));
+  CHECK(run.server().failure() == "the coordinator has left before the run was over");
+}
