@@ -1,8 +1,8 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-/// Everything but the network and tasks: all protocols and partitions, and all storage but `ordered` and `paged`, in
-/// process and simulated.
+/// All protocols and partitions, and all storage but `ordered` and `paged`, in process and simulated. What belongs to
+/// the network, tasks, data, models, algorithms, checks and protocols as values of peers has headers of its own.
 
 #include "rubato/cluster/cluster.hpp"
 #include "rubato/cluster/peer_group.hpp"

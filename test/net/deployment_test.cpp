@@ -390,7 +390,8 @@ TEST_CASE("what cannot be meant does not pass the check", "[net][deployment]") {
                     "deployment::rank must be between 0 and 1, but is 2");
   CHECK_THROWS_WITH(
       deployment{}.check(),
-      "deployment::coordinator must have a host and a port other than 0, but is ':0'");
+      "deployment::coordinator must have a host and a port other than 0, but is ':0'; from_environment() takes it from "
+      "what a launcher says");
   CHECK_THROWS_WITH((deployment{.coordinator = here, .silence = 0s}.check()),
                     "deployment::silence must be at least 1 ms, but is 0");
   CHECK_THROWS_WITH((deployment{.coordinator = here, .breaks_max = 0}.check()),

@@ -41,13 +41,15 @@ namespace rubato {
 /// Thread safety: one thread makes and runs it. During a run bodies may call `observe`, `spread`, `stop`
 /// and `now`, and in process any other thread as well.
 /// Memory: one block of parameters per peer, and one per update under way; neighbors share them.
-template <std::floating_point T, class Transport, class Protocol, local_step Step>
+template <class T, class Transport, class Protocol, class Step>
 class peer_group {
   static_assert(peer_transport<Transport>,
                 "peers need a transport with peer_runtime_type and open_peers(peer_setup): in_process, simulated, "
                 "tcp or mpi");
   static_assert(peer_protocol<Protocol>, "a decentralized protocol needs make_node(node_setup)");
-  static_assert(parameter<T>, "peers' parameters are of float or double");
+  static_assert(std::floating_point<T> && parameter<T>, "peers' parameters are of float or double");
+  static_assert(local_step<Step>,
+                "a peer's step needs start<T>(size), as the concept local_step says: plain_step, sgd, or your own");
 
  public:
   /// What the transport runs peers with, such as `simulated_peer_runtime`.

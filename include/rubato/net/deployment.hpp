@@ -65,10 +65,10 @@ struct deployment {
   std::chrono::milliseconds silence{5000};
   /// A process whose connection broke may come back within this time; then it is lost.
   std::chrono::milliseconds reconnect{2000};
-  /// How many connections to a process may break in a row before the frame that is to be acknowledged next has been,
-  /// or, where what came was no frame or not to its end, before one that is has come. Then sending it again does not
-  /// help, and the process is lost, with what the last one broke for. They are made at growing intervals, so that 20
-  /// take about four seconds. A worker that waits for parameters may wait through as many breaks as it likes before
+  /// How many connections to a process may break in a row without progress: without our next frame being acknowledged,
+  /// or, where what came was no frame or broke off, without a whole one arriving. Then sending it again does not
+  /// help, and the process is lost; the error says why the last one broke. They are made at growing intervals, so that
+  /// 20 take about four seconds. A worker that waits for parameters may wait through as many breaks as it likes before
   /// these begin to come.
   std::uint32_t breaks_max = 20;
   /// Whether processes on one machine share memory: workers of the same user that reach a server through a Unix-domain

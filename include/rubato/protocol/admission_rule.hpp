@@ -16,6 +16,15 @@
 
 namespace rubato {
 
+namespace detail {
+/// How many workers the policy is for, if it says so; else 0.
+template <class P>
+[[nodiscard]] constexpr std::uint32_t run_workers_of([[maybe_unused]] P const& p) noexcept {
+  if constexpr (requires { { p.run_workers() } noexcept -> std::same_as<std::uint32_t>; }) return p.run_workers();
+  else return 0;
+}
+}  // namespace detail
+
 /// An admission policy as a value. Copies share the policy. Called concurrently.
 class admission_rule {
  public:

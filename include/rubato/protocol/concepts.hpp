@@ -46,13 +46,6 @@ template <class P>
   else return std::nullopt;
 }
 
-/// How many workers the policy is for, if it says so; else 0.
-template <class P>
-[[nodiscard]] constexpr std::uint32_t run_workers_of([[maybe_unused]] P const& p) noexcept {
-  if constexpr (requires { { p.run_workers() } noexcept -> std::same_as<std::uint32_t>; }) return p.run_workers();
-  else return 0;
-}
-
 template <class P>
 concept admits_all_alike = requires(P const p, clock_index c, staleness s) {
   { p.need(c, s) } noexcept -> std::same_as<clock_index>;

@@ -37,7 +37,7 @@ struct peer_setup {
   void check_workers(std::uint32_t workers) const {
     if (workers != 1 && workers != count)
       throw option_error("peer_group: the graph has " + std::to_string(count) + " nodes, but workers is " +
-                         std::to_string(workers) + "; leave it out");
+                         std::to_string(workers) + ", expected as many, or leave workers out");
   }
 };
 

@@ -17,6 +17,7 @@
 #include "rubato/protocol/element_rule.hpp"
 #include "rubato/storage/arithmetic.hpp"
 #include "rubato/storage/concepts.hpp"
+#include "rubato/storage/listed_rows.hpp"
 #include "rubato/storage/table_host.hpp"
 #include "rubato/storage/table_state.hpp"
 
@@ -150,7 +151,8 @@ class element_state {
   void step_all(Store& store, updates step, call const& c) {
     auto const row_bytes = shape_.width * sizeof(value_type);
     std::uint64_t const chunk = table_state::chunk_bytes(row_bytes) / row_bytes;
-    std::vector<listed_rows> lists = lists_of(step);
+    std::vector<detail::listed_rows> lists;
+    for (auto const& u : step) lists.emplace_back(u.rows);
     std::vector<value_type*> slots(slots_.size());
     for (std::uint64_t first = 0; first < shape_.rows; first += chunk) {
       std::uint64_t const rows = std::min(chunk, shape_.rows - first);
@@ -166,28 +168,9 @@ class element_state {
     }
   }
 
-  /// The rows that an update lists, in the order of chunks.
-  struct listed_rows {
-    std::vector<std::size_t> order{};  ///< places in the list
-    std::size_t next = 0;              ///< the first that no chunk has had
-  };
-
-  [[nodiscard]] static std::vector<listed_rows> lists_of(updates step) {
-    std::vector<listed_rows> all(step.size());
-    for (std::size_t i = 0; i < step.size(); ++i) {
-      auto const& rows = step[i].rows;
-      if (!step[i].keyed) continue;
-      all[i].order.resize(rows.size());
-      std::iota(all[i].order.begin(), all[i].order.end(), std::size_t{0});
-      if (!std::ranges::is_sorted(rows))
-        std::ranges::sort(all[i].order, {}, [&](std::size_t place) { return rows[place]; });
-    }
-    return all;
-  }
-
   /// d ← Σ weight·u of so many rows, added in the order of the updates: the sum must not depend on which of them list
   /// their rows. @pre updates that do not are of all rows
-  void sum(updates step, std::vector<listed_rows>& lists, std::uint64_t first, std::uint64_t rows) {
+  void sum(updates step, std::vector<detail::listed_rows>& lists, std::uint64_t first, std::uint64_t rows) {
     std::size_t const at = static_cast<std::size_t>(first) * shape_.width;
     bool begun = false;
     for (std::size_t i = 0; i < step.size(); ++i) {
@@ -195,7 +178,10 @@ class element_state {
       if (u.keyed) {
         if (u.rows.empty()) continue;
         if (!begun) std::ranges::fill(d_, value_type{});
-        add_listed(u, lists[i], first, rows);
+        lists[i].for_each_below(first + rows, [&](std::uint64_t row, std::size_t place) {
+          detail::add_row(d_.data() + static_cast<std::size_t>(row - first) * shape_.width,
+                          u.values.data() + place * shape_.width, shape_.width, u.weight);
+        });
       } else if (begun) {
         detail::add_scaled(d_.data(), u.values.data() + at, d_.size(), u.weight);
       } else {
@@ -204,16 +190,6 @@ class element_state {
       begun = true;
     }
     if (!begun) std::ranges::fill(d_, value_type{});
-  }
-
-  void add_listed(weighted_update<value_type> const& u, listed_rows& list, std::uint64_t first, std::uint64_t rows) {
-    for (; list.next < list.order.size(); ++list.next) {
-      std::size_t const place = list.order[list.next];
-      std::uint64_t const row = u.rows[place] - first;
-      if (row >= rows) return;
-      detail::add_row(d_.data() + static_cast<std::size_t>(row) * shape_.width, u.values.data() + place * shape_.width,
-                      shape_.width, u.weight);
-    }
   }
 
   // ---- the rows that are listed; in a store without bounds, of a merge that is not lazy, all that have slots

@@ -69,9 +69,9 @@ struct stage_options {
   /// How often it is begun again, on the nodes that are left, when a node is lost that has workers of it: servers then
   /// make its tables what they were. It takes their memory once more where all of them change, until the next stage
   /// begins; a `paged` table's lies in memory as a whole. Tables in single-machine mode go back after each part of it.
-  /// Velocity begins at zero. A node that is lost between stages takes none of these. Over TCP with
-  /// `net::on_loss::go_on`: then with 0 the others go on without its workers, as in a `cluster`, and what those did
-  /// counts; a node that has the tables ends the task.
+  /// Velocity begins at zero. A node that is lost between stages uses up no restart. Over TCP restarts need
+  /// `net::on_loss::go_on`, under which a stage with 0 of them goes on without the lost workers, as in a `cluster`, and
+  /// what those did counts; where the lost node had the tables (`local`) the task ends.
   std::uint32_t restarts = 0;
   double priority = 0;                 ///< grows while it waits
   search_options search{};             ///< where the degree is automatic

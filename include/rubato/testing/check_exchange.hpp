@@ -8,6 +8,7 @@
 
 #include "rubato/peer/concepts.hpp"
 #include "rubato/peer/graph.hpp"
+#include "rubato/peer/topologies.hpp"
 #include "rubato/testing/findings.hpp"
 
 namespace rubato::testing {
@@ -16,7 +17,7 @@ namespace rubato::testing {
 /// senders, are each named once and in order; both ends agree on who sends; where it names partners, they are; and
 /// asked again it answers the same. Returns what is wrong. O(iterations · peers · what the schedule costs).
 template <exchange_schedule S>
-[[nodiscard]] sentences check_exchange(S const& s, graph const& g, std::int64_t iterations = 20) {
+[[nodiscard]] sentences check_exchange(S const& s, graph const& g = complete(8), std::int64_t iterations = 20) {
   detail::findings found;
   for (std::int64_t n = 0; n < iterations; ++n) {
     iteration_index const k{n};

@@ -21,7 +21,7 @@ struct network_check {
 /// A network as links use it: timers and the time, being interrupted, who is connected and who is not, that
 /// frames of all sizes arrive whole and in their order, from where they lie and to where they are wanted,
 /// and what each end hears when the other one closes. Two processes are played by two networks in this
-/// thread.
+/// thread. What it sends that must be refused is logged, as everywhere (`net::set_log`), and is no finding.
 ///
 ///     for (auto const& sentence : testing::check_network([] { return std::make_unique<mine>(); }))
 ///       fail(sentence);

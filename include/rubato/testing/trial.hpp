@@ -101,7 +101,7 @@ using trial_program = std::function<void(tcp const& transport, simulated_process
 
 /// Trials of so many seeds. Returns what the first that failed found, how to repeat it, and the end of its story.
 ///
-///     auto const found = testing::check_under_faults({.workers = 3, .servers = 2}, [](auto& transport, auto& me) {
+///     auto const found = testing::check_under_faults({.workers = 3, .servers = 2}, [&](auto& transport, auto& me) {
 ///       rubato::cluster cluster{transport, rubato::ssp{.staleness = 2}, rubato::dense<float>{.rows = 100, .init = w}};
 ///       cluster.run(body);
 ///     });

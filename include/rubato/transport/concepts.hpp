@@ -26,9 +26,9 @@ namespace rubato {
 /// is to be told; what is left is an `endpoint` for a worker, who waits and how, and what the time is.
 /// `transport/threads` is the shortest.
 ///
-/// A transport that wraps another is a `decorated` one, and needs an `endpoint_decorator` only
-/// ([examples/130](examples/130_a_transport_around_another.cpp)).
-/// `testing::check_transport` checks one. Models: `in_process`, `simulated`, `tcp`, `decorated`.
+/// A transport that wraps another is a `decorated` one, and needs an `endpoint_decorator` only, of
+/// `rubato/worker/endpoint.hpp` ([examples/130](examples/130_a_transport_around_another.cpp)).
+/// `testing::check_transport` checks one. Models: `in_process`, `simulated`, `tcp`, `mpi`, `decorated`.
 template <class T>
 concept transport = std::copyable<T> && std::derived_from<typename T::runtime_type, runtime> &&
                     requires(T const t, run_setup setup) {
@@ -57,7 +57,7 @@ concept peer_transport =
 /// | `T::tasks`    | constant, a `task_mode`: how several tasks share it |
 /// | `t.nodes()`   | how many workers each node has room for, as a vector: what a run's placement may ask for |
 ///
-/// Models: `in_process`, `simulated`, `tcp`, `decorated` around one of them.
+/// Models: `in_process`, `simulated`, `tcp`, `mpi`, `decorated` around one of them.
 template <class T>
 concept task_transport = transport<T> && requires(T const t) {
   { T::tasks } -> std::convertible_to<task_mode>;

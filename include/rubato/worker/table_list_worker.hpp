@@ -14,8 +14,10 @@ namespace rubato {
 /// What the training body holds where tables are chosen while the program runs, see `table_list`: a worker that is
 /// told with each table of what elements it is. What these handles do is said at `worker_table`.
 ///
-///     worker.dense<float>(i).pull(layer[i]);
-///     worker.sparse<std::int32_t>(last).push(words, counts);
+///     cluster.run([&](rubato::table_list_worker& worker) {  // or `auto&`, and `worker.template dense<float>(i)`
+///       worker.dense<float>(i).pull(layer[i]);
+///       worker.sparse<std::int32_t>(last).push(words, counts);
+///     });
 ///
 /// Thread safety: belongs to the thread (or fiber) that the body runs in.
 class table_list_worker : public worker_core {

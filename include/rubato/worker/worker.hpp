@@ -33,7 +33,8 @@ class worker : public worker_core {
 
   using worker_core::worker_core;
 
-  /// `worker[table<1>]`: that table's handle, a `worker_table`. Costs nothing; need not be kept.
+  /// `worker[table<1>]`: that table's handle, a `worker_table`. Costs nothing; need not be kept. What reads into a
+  /// `sparse_snapshot`, and `into`, are on the handle only.
   template <std::size_t I>
     requires(I < sizeof...(Tables))
   [[nodiscard]] auto operator[](table_tag<I>) noexcept {

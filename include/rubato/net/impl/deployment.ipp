@@ -340,9 +340,10 @@ void require_known(std::string_view member, address const& where) {
                                    "listens there",
                                    member, where.path));
   if (where.is_unix() || (!where.host.empty() && where.port != 0)) return;
+  bool const is_unset = where.host.empty() && where.port == 0;
   throw option_error(
-      fmt::format("deployment::{} must have a host and a port other than 0, but is '{}:{}'", member,
-                  where.host, where.port));
+      fmt::format("deployment::{} must have a host and a port other than 0, but is '{}:{}'{}", member, where.host,
+                  where.port, is_unset ? "; from_environment() takes it from what a launcher says" : ""));
 }
 
 void require_files(std::optional<tls_files> const& tls) {

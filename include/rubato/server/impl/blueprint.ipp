@@ -274,8 +274,8 @@ void table_blueprint::check(std::size_t number) const {
              std::to_string(d.rows));
   std::size_t const given = d.init.size() / size_of(d.element);
   if ((!d.bounded || given != 0) && given != rows * d.width)
-    refuse("init has " + std::to_string(given) + " values, expected " +
-           std::to_string(rows * d.width) + " (rows x width)");
+    refuse("init has " + std::to_string(given) + " values, expected " + std::to_string(rows * d.width) +
+           (d.bounded ? " (rows x width)" : " (width for each of the init_keys)"));
 }
 
 void table_blueprint::check_codec(std::size_t number) const {

@@ -38,10 +38,11 @@ void pacer::end_exchange() {
 
 void pacer::ask() {
   due_ = pace_.due(point_);
-  if (due_.steps < 1 || due_.steps_max < due_.steps)
-    throw option_error("pace: a commit is due after " + std::to_string(due_.steps) + " to " +
-                       std::to_string(due_.steps_max) +
-                       " steps, expected 1 or more, and no less at most than at least");
+  if (due_.steps < 1)
+    throw option_error("pace: a commit is due after " + std::to_string(due_.steps) + " steps, expected 1 or more");
+  if (due_.steps_max < due_.steps)
+    throw option_error("pace: a commit is due after at least " + std::to_string(due_.steps) + " steps and at most " +
+                       std::to_string(due_.steps_max) + ", expected no less");
 }
 
 void pacer::count_timeless(time_point t) {
