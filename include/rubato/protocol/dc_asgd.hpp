@@ -17,6 +17,8 @@ namespace rubato {
 /// Updates `u = −ηg` are corrected for what the parameters w have become since their worker read w_bak:
 /// `w ← w − η(g + λ·g²·(w − w_bak))`. An update of several local steps is taken for one of a gradient `−u/η`. Adaptive,
 /// the λ of an element is `λ/√(s + 10⁻⁷)`, where s is the mean of its g²: `s ← m·s + (1−m)·g²`.
+/// What a worker was told last is taken for what it has read: with a visibility that lets it read while commits of its
+/// are held back, as none of the library's does, their correction is of what it read later.
 /// Source: as `dc_asgd`.
 template <bool Adaptive>
 struct compensation {
