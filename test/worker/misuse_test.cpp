@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
+#include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/fed_buff.hpp>
 #include <rubato/protocol/k_async.hpp>
 #include <rubato/protocol/protocol.hpp>
@@ -186,6 +187,25 @@ TEST_CASE("misuse: a handle that outlives its run refuses every call (stale_hand
   using fibers = rb::cluster<rb::simulated, rb::ssp, table>;
   check(std::make_unique<threads>(rb::in_process{.workers = 2}, rb::ssp{}, table{.rows = 4}));
   check(std::make_unique<fibers>(rb::simulated{.workers = 2}, rb::ssp{}, table{.rows = 4}));
+}
+
+TEST_CASE("misuse: another worker's handle is refused in the simulator, too, where all bodies are in one thread") {
+  using cluster_type = rb::cluster<rb::simulated, rb::asp, rb::dense<float>>;
+  cluster_type cluster{rb::simulated{.workers = 2}, rb::asp{}, rb::dense<float>{.rows = 4}};
+  cluster_type::worker_type* other = nullptr;
+  cluster.run([&](auto& worker) {
+    floats const ones(4, 1);
+    if (worker.rank() == 0) {
+      other = &worker;
+      worker.step(1000);
+      return;
+    }
+    worker.step(1);
+    CHECK_THAT(refused(rb::errc::stale_handle, [&] { other->push(ones); }),
+               Contains("worker 0: its handle was used from another worker's body"));
+    refused(rb::errc::stale_handle, [&] { other->step(); });
+  });
+  CHECK(cluster.parameters() == floats(4));
 }
 
 TEST_CASE("misuse: a pace that wants a commit after no step at all is an option_error") {

@@ -61,6 +61,7 @@ class fiber_endpoint final : public endpoint {
   [[nodiscard]] worker_id station() const noexcept { return process_ == nullptr ? self_ : process_->station(); }
   [[nodiscard]] bool waits_for_answers() const noexcept { return outstanding_ != 0 || asked_.missing != 0; }
   void report(pace_report const& said);
+  [[noreturn]] void refuse_body() const;
   void sleep_until(time_point t);
 
   struct question {
@@ -89,6 +90,7 @@ class fiber_endpoint final : public endpoint {
   std::uint32_t outstanding_ = 0;
   bool waiting_ = false;
   bool dead_ = false;  ///< a body that swallows its death sends nothing more
+  sim::fiber_id fiber_ = 0;  ///< of its body
   fiber_process* process_ = nullptr;
   random_stream speed_draws_;
   read_header read_{};                   ///< of the last questions

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "rubato/core/error.hpp"
 #include "rubato/core/run_stopped.hpp"
 #include "rubato/transport/fibers/impl/worker_fiber.hpp"
 
@@ -37,6 +39,13 @@ time_point fiber_endpoint::now() const { return run_.now(); }
 
 void fiber_endpoint::checkpoint() {
   if (run_.stopping() || dead_) throw run_stopped{};
+  if (run_.fibers_->current().value_or(fiber_) != fiber_) refuse_body();
+}
+
+/// All bodies are in one thread, so that nobody else would notice.
+void fiber_endpoint::refuse_body() const {
+  throw usage_error(errc::stale_handle, "worker " + std::to_string(self_.value()) +
+                                            ": its handle was used from another worker's body; each uses its own");
 }
 
 void fiber_endpoint::post(server_id to, commit_message&& commit) {

@@ -25,7 +25,6 @@ struct worker_fibers::worker_fiber final : worker_participant {
     }
   }
 
-  sim::fiber_id fiber{};
   bool alive = true;                            ///< has neither ended nor crashed
   time_point crashed = time_point::max();
   fiber_endpoint link;

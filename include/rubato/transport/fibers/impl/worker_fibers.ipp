@@ -123,8 +123,8 @@ worker_fibers::worker_fiber& worker_fibers::make_participant() {
   worker_fiber& p = *participants_.back();
   p.count = count_;
   enter();
-  p.fiber = fibers_->spawn([this, &p] { live(p); });
-  footprints_.push_back({&p, p.handle().footprint(), p.handle().first_part(), p.fiber});
+  p.link.fiber_ = fibers_->spawn([this, &p] { live(p); });
+  footprints_.push_back({&p, p.handle().footprint(), p.handle().first_part(), p.link.fiber_});
   return p;
 }
 
@@ -229,8 +229,8 @@ void worker_fibers::handle(event const& e) {
 /// Lets a worker's fiber run until it waits or ends.
 void worker_fibers::go_on(worker_fiber& p) {
   if (!p.alive) return;
-  fibers_->resume(p.fiber);
-  if (fibers_->finished(p.fiber)) p.alive = false;
+  fibers_->resume(p.link.fiber_);
+  if (fibers_->finished(p.link.fiber_)) p.alive = false;
   // With the last worker the run is over; what is under way still arrives.
 }
 
@@ -280,7 +280,7 @@ void worker_fibers::detect(std::uint32_t w) {
 
 void worker_fibers::kill(worker_fiber& p) {
   p.link.dead_ = true;
-  fibers_->kill(p.fiber);
+  fibers_->kill(p.link.fiber_);
   p.alive = false;
   p.crashed = now();
   p.end();
@@ -296,7 +296,7 @@ void worker_fibers::end_all() {
     if (!p->alive) continue;
     p->alive = false;
     p->link.dead_ = true;
-    fibers_->kill(p->fiber);
+    fibers_->kill(p->link.fiber_);
     p->end();
     note_end(now());
   }
