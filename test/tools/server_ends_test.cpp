@@ -67,7 +67,9 @@ TEST_CASE("SIGTERM ends a server that waits for others, and nothing is left") {
   REQUIRE(poll(&ready, 1, 20'000) == 1);
   std::array<char, 200> said{};
   auto const n = read(out[0], said.data(), said.size());
-  CHECK(std::string(said.data(), static_cast<std::size_t>(n)).starts_with("listening on " + place + "."));
+  std::string const line(said.data(), static_cast<std::size_t>(n));
+  CHECK(line.starts_with("listening on " + place + "."));
+  CHECK(line.ends_with(", and coordinating on " + place + ", which workers are to know\n"));
   CHECK(access(place.c_str() + 5, F_OK) == 0);
   kill(child, SIGTERM);
   auto const deadline = std::chrono::steady_clock::now() + test::patience;

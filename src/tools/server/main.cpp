@@ -129,7 +129,9 @@ void serve(options const& o, ending const& end) {
   unwatched.reset();
   std::optional<rubato::server_tool::metrics_page> page;
   if (o.metrics) page.emplace(*o.metrics, watched{&host.stats(), o.with_coordinator ? &coordinating : nullptr});
-  fmt::print("listening on {}\n", host.bound().text());
+  fmt::print("listening on {}", host.bound().text());
+  if (o.with_coordinator) fmt::print(", and coordinating on {}, which workers are to know", o.place.coordinator.text());
+  fmt::print("\n");
   if (page) fmt::print("metrics on http://{}/metrics\n", page->bound().text());
   std::fflush(stdout);
   watch const signals(end, [&] { stop_both(coordinator ? &*coordinator : nullptr, host); });
