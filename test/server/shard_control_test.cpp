@@ -50,7 +50,7 @@ class bench {
     for (auto const& group : control.take_ready()) {
       std::string all;
       std::uint32_t m = 0;
-      for (auto const& [info, message] : group.commits) {
+      for (auto const& [info, message, computed_at] : group.commits) {
         CHECK(message.stamp == info.stamp);
         CHECK(message.from.worker == info.from);
         all += std::to_string(info.stamp.value()) + "/" + std::to_string(info.from.value()) + " ";
