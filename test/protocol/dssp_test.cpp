@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include <rubato/protocol/rules.hpp>
 #include <rubato/server/agreement.hpp>
 #include <rubato/testing/check_policies.hpp>
 
@@ -45,7 +46,7 @@ TEST_CASE("DSSP waits as SSP does with s_L, and promises what SSP does with s_U"
   CHECK(policy.bound() == staleness{14});
   CHECK(policy.need(clock_index{20}, policy.bound()) == clock_index{18});
   CHECK(policy.need(clock_index{20}, 1) == clock_index{19});
-  CHECK(dssp{.low = 5, .high = 3}.admission().bound() == staleness{5});
+  CHECK_THROWS_AS(rules(dssp{.low = 5, .high = 3}), option_error);
 }
 
 TEST_CASE("a prediction conforms, and who grants more than it may does not", "[protocol][dssp]") {

@@ -41,6 +41,7 @@ auto coordinator_that_calls(std::function<void()> stopped) {
 struct recording_server {
   std::string& events;
   void stop() noexcept { events += "server "; }
+  void expect_stop() noexcept { events += "soon "; }
 };
 
 }  // namespace
@@ -94,7 +95,7 @@ TEST_CASE("who ends a server and its coordinator ends the coordinator first, whi
     stop_both(&coordinator, server);
     coordinator.finish();
   }
-  CHECK(events == "coordinator server ");
+  CHECK(events == "soon coordinator server ");
   stop_both(nullptr, server);
-  CHECK(events == "coordinator server server ");
+  CHECK(events == "soon coordinator server soon server ");
 }

@@ -40,10 +40,10 @@ static_assert(merge_policy<scale>);
 
 /// `w_{t+1} = w_t + η·u + μ(w_t − w_{t−1})`; η is 1/M unless set, with M as `average` has it. Source: 003 Eq. 1.
 struct momentum {
-  double mu = 0.9;  ///< μ: what is left of the last step
+  double mu = 0.9;  ///< μ: what is left of the last step; with 1 all that has come is added anew in each
   std::optional<double> eta{};  ///< η; none: 1/M
 
-  void check() const { detail::expect_share("momentum: mu", mu); }
+  void check() const { detail::expect_option(mu >= 0 && mu <= 1, "momentum: mu", mu, "0 to 1"); }
   [[nodiscard]] constexpr double weight(commit_info const& c) const noexcept {
     return eta ? *eta : 1.0 / static_cast<double>(c.workers);
   }

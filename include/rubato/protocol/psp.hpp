@@ -27,6 +27,7 @@ struct sampled_staleness : unbounded {
   void check() const {
     detail::expect_option(of >= 1, "sampled_staleness: of", of, "the number of workers that the run begins with");
   }
+  /// See `fingerprinted_policy`.
   [[nodiscard]] constexpr std::uint32_t run_workers() const noexcept { return of; }
   [[nodiscard]] constexpr clock_index need(clock_index c, staleness read) const noexcept {
     return c - std::min(read, s);

@@ -78,6 +78,7 @@ struct sampled : unbounded {
     detail::expect_option(of >= 1, "sampled: of", of, "the number of workers that the run begins with");
     detail::expect_option(count >= 1 && count <= of, "sampled: count", count, "1 or more, and at most of");
   }
+  /// See `fingerprinted_policy`.
   [[nodiscard]] constexpr std::uint32_t run_workers() const noexcept { return of; }
   [[nodiscard]] constexpr bool takes_part(worker_id w, version_index round) const noexcept {
     if (count >= of) return true;

@@ -75,6 +75,7 @@ class companion {
 /// Ends a server and the coordinator in its process, if there is one.
 template <class Server>
 void stop_both(companion* coordinator, Server& server) {
+  server.expect_stop();
   if (coordinator != nullptr) coordinator->stop();  // first, or it would miss the server
   server.stop();
 }

@@ -29,6 +29,8 @@ class host {
   void run() { server_.run(); }
   /// Any thread.
   void stop() noexcept { server_.stop(); }
+  /// It is about to be, after the coordinator. Any thread.
+  void expect_stop() noexcept { server_.expect_stop(); }
   [[nodiscard]] server_stats const& stats() const noexcept { return server_.stats(); }
   [[nodiscard]] net::address bound() const { return server_.bound(); }
 

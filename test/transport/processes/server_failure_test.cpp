@@ -73,5 +73,5 @@ TEST_CASE("server: a coordinator that leaves in the middle of a run has not ende
   test::serving_alone::played_run run(asp{}, 10);
   run.to().leave();
   REQUIRE(run.until([&] { return !run.server().failure().empty(); }));
-  CHECK(run.server().failure() == "the coordinator has left before the run was over");
+  CHECK(run.server().failure() == "the coordinator was lost: it has left before the run was over");
 }

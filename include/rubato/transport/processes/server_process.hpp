@@ -51,6 +51,8 @@ class server_process final : coordinator_user {
   void run();
   /// Makes `run` return. Any thread, and signal handlers' threads.
   void stop() noexcept;
+  /// It is about to be stopped, and the coordinator may leave before it. Any thread.
+  void expect_stop() noexcept { stop_expected_ = true; }
   /// Handles what has happened, without waiting: for whoever drives it step by step.
   void poll();
   /// Where it listens.
@@ -178,7 +180,7 @@ class server_process final : coordinator_user {
   std::size_t protocol_ = 0;  ///< in force
   bool ending_ = false;
   bool over_ = false;
-  std::atomic<bool> stop_asked_ = false;
+  std::atomic<bool> stop_asked_ = false, stop_expected_ = false;
   std::optional<breakdown> failure_;
   bool failed_itself_ = false;  ///< by no fault of others
   server_stats stats_;

@@ -452,9 +452,9 @@ void server_process::report_when_over() {
 }
 
 void server_process::coordinator_lost(std::string const& reason, bool expected) {
-  if (!over_)
-    fail(errc::lost,
-         expected ? "the coordinator has left before the run was over" : "the coordinator was lost: " + reason);
+  bool const was_to_leave = over_ || (expected && stop_expected_);
+  if (!was_to_leave)
+    fail(errc::lost, "the coordinator was lost: " + (expected ? "it has left before the run was over" : reason));
   over_ = true;
 }
 
