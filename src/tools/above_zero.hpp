@@ -15,8 +15,8 @@ namespace rubato::tools {
             double value = 0;
             char const* const end = text.data() + text.size();
             auto const [stop, failure] = std::from_chars(text.data(), end, value);
-            if (failure == std::errc{} && stop == end && value > 0) return std::string();
-            return '"' + text + "\", expected a number above 0";
+            bool const is_number = failure == std::errc{} && stop == end;  // of what is none others tell
+            return is_number && value <= 0 ? '"' + text + "\", expected a number above 0" : std::string();
           },
           "above 0"};
 }
