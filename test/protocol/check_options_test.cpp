@@ -82,9 +82,9 @@ TEST_CASE("options of steps that would leave all bounds are refused, by name", "
   auto const refused = [](auto const& merge, char const* why) {
     CHECK_THROWS_WITH(merge_rule(merge), Contains(why));
   };
-  refused(momentum{.mu = 1.5}, "momentum: mu is 1.5, expected 0 to 1");
+  refused(momentum{.mu = 1.5}, "momentum: mu is 1.5, expected above -1, and at most 1");
   refused(momentum{.mu = std::nan("")}, "momentum: mu is");
-  refused(momentum{.mu = -0.1}, "momentum: mu is -0.1");
+  refused(momentum{.mu = -1}, "momentum: mu is -1");
   refused(slow_momentum{.beta = 1}, "slow_momentum: beta is 1");
   refused(slow_momentum{.alpha = infinite}, "slow_momentum: alpha is inf, expected a finite number");
   refused(nesterov{.mu = 2}, "nesterov: mu is 2");
@@ -101,7 +101,7 @@ TEST_CASE("options of steps that would leave all bounds are refused, by name", "
   refused(delayed_nesterov{.buffer = -1}, "delayed_nesterov: buffer is -1");
   refused(delayed_nesterov{.buffer = 4, .activation = 0.3}, "delayed_nesterov: activation is 0.3, expected 0 to 1/N");
   refused(delayed_nesterov{.mu = 1}, "delayed_nesterov: mu is 1");
-  for (double const mu : {0.0, 1.0}) CHECK_NOTHROW(merge_rule(momentum{.mu = mu}));
+  for (double const mu : {-0.5, 0.0, 1.0}) CHECK_NOTHROW(merge_rule(momentum{.mu = mu}));
   CHECK_NOTHROW(merge_rule(delayed_nesterov{.buffer = 4, .activation = 0.25}));
   CHECK_NOTHROW(merge_rule(discount{.power = 0, .offset = -0.5}));
 }

@@ -19,6 +19,9 @@
 #include <rubato/transport/simulated.hpp>
 #include <rubato/transport/tcp.hpp>
 
+#include "transport/processes/server_process_bench.hpp"
+#include "transport/processes/serving.hpp"
+
 using namespace rubato;
 using namespace std::chrono_literals;
 
@@ -102,11 +105,33 @@ TEST_CASE("who waits for some, or by value, goes on in every transport", "[threa
 TEMPLATE_TEST_CASE("a run that begins with other workers than its admission draws among is refused", "", in_process,
                    simulated) {
   auto const run_with = [](std::uint32_t workers) {
-    cluster c{TestType{.workers = workers}, psp{.staleness = 1, .sample = 2, .of = worker_count}, dense<double>{.rows = 2}};
+    psp const among_four{.staleness = 1, .sample = 2, .of = worker_count};
+    cluster c{TestType{.workers = workers}, among_four, dense<double>{.rows = 2}};
     c.run([](auto& worker) { worker.commit(); });
   };
   CHECK_NOTHROW(run_with(worker_count));
   CHECK_THROWS_WITH(run_with(worker_count + 1),
                     Catch::Contains("run: it begins with 5 workers, expected 4, of which psp draws some"));
   CHECK_THROWS_AS(run_with(worker_count - 1), option_error);
+}
+
+TEST_CASE("between processes of several threads an admission draws among all of these", "[tcp]") {
+  test::silence_in_log const silence;
+  dense<double> const table{.rows = 2};
+  psp const among_four{.of = 4};
+  std::uint32_t const threads = GENERATE(1U, 2U);
+  test::serving const run({.workers = 2, .servers = 1}, among_four, {describe(table)});
+  std::vector<std::string> refused(2);
+  test::in_processes(2, [&](std::uint32_t rank) {
+    try {
+      cluster c{run.process(rank, threads), among_four, table};
+      c.run([](auto& worker) { worker.commit(); });
+    } catch (option_error const& e) {
+      refused[rank] = e.what();
+    } catch (lost_error const&) {  // as the other was refused
+    }
+  });
+  std::string const sentence = refused[0].empty() ? refused[1] : refused[0];
+  if (threads == 2) CHECK(sentence.empty());
+  else CHECK_THAT(sentence, Catch::Contains("run: it begins with 2 workers, expected 4"));
 }

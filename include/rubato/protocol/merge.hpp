@@ -43,7 +43,7 @@ struct momentum {
   double mu = 0.9;  ///< μ: what is left of the last step; with 1 all that has come is added anew in each
   std::optional<double> eta{};  ///< η; none: 1/M
 
-  void check() const { detail::expect_option(mu >= 0 && mu <= 1, "momentum: mu", mu, "0 to 1"); }
+  void check() const { detail::expect_option(mu > -1 && mu <= 1, "momentum: mu", mu, "above -1, and at most 1"); }
   [[nodiscard]] constexpr double weight(commit_info const& c) const noexcept {
     return eta ? *eta : 1.0 / static_cast<double>(c.workers);
   }

@@ -65,8 +65,8 @@ class worker_run : protected life {
   [[nodiscard]] bool evaluates_loss() const noexcept { return request_.loss != nullptr; }
   /// Which of the plan's protocols the run follows.
   [[nodiscard]] std::size_t protocol() const noexcept { return request_.protocol; }
-  /// The next run is to be this, which begins with so many workers unless it places them. @throws option_error
-  void accept(run_request request, std::uint32_t workers);
+  /// The next run is to be this. @throws option_error
+  void accept(run_request request);
 
   run_setup setup_;
   blueprint plan_;
@@ -74,6 +74,7 @@ class worker_run : protected life {
 
  private:
   friend class worker_participant;
+  void check_workers(std::uint32_t count) const;
 };
 
 }  // namespace rubato

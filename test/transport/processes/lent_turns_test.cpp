@@ -38,7 +38,11 @@ TEST_CASE("lent_turns: of nothing there are none") {
   CHECK(lent_turns(0, 8).sent() == 0);
 }
 
-TEST_CASE("lent_turns: rows for which there is no room have none") {
-  CHECK(lent_turns::are_possible(1024 * 1024));
-  CHECK_FALSE(lent_turns::are_possible(1024 * 1024 + 1));
+TEST_CASE("lent_turns: rows for which there is no room have none, nor what is one piece") {
+  constexpr std::size_t longest = 1024 * 1024;
+  CHECK(lent_turns::are_possible(2 * longest, longest));
+  CHECK_FALSE(lent_turns::are_possible(2 * longest + 2, longest + 1));
+  CHECK_FALSE(lent_turns::are_possible(longest, longest));
+  CHECK_FALSE(lent_turns::are_possible(65'536, 8));
+  CHECK(lent_turns::are_possible(65'544, 8));
 }

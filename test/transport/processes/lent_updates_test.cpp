@@ -444,6 +444,13 @@ TEST_CASE("lent updates: one that says it comes in turns and cannot ends the lin
     run.check_cut_off("an update of table 0 in turns");
   };
   constexpr std::uint64_t row = long_row * 8;
+  SECTION("as it is one chunk") {
+    lending_run small(asp{}, {describe(lent_counts{.rows = 8192})});
+    small.offer();
+    wire::part_size const part{.whole = true, .bytes = 65'536, .place = 8192, .in_turns = true};
+    small.first().send(std::make_shared<said_to_lie const>(small.self(), part));
+    small.check_cut_off("an update of table 0 in turns");
+  }
   SECTION("as its rows are long") { check({.whole = true, .bytes = 2 * row, .place = 8192}); }
   SECTION("as it is of some rows") { check({.whole = false, .rows = 1, .bytes = row, .place = 8192}); }
   SECTION("as it is in the body") { check({.whole = true, .bytes = 2 * row}); }

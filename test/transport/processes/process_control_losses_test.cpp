@@ -220,6 +220,14 @@ TEST_CASE("process_control: a run of which nobody has come to the end has failed
     CHECK(b.told(nth_server(0)).back() == "shut down: worker 1 (process 1) was lost: cut off");
     CHECK(b.control.failure() == "worker 1 (process 1) was lost: cut off");
   }
+  SECTION("but not where one has come to its end, and is lost then") {
+    b.ended(1, 1);
+    b.carry_out_all();
+    b.finish(0);
+    b.lose(nth_worker(1));
+    CHECK(b.told(nth_server(0)).back() == "shut down");
+    CHECK(b.control.failure().empty());
+  }
   SECTION("but not where one is left") {
     b.ended(1, 1);
     b.carry_out_all();

@@ -41,19 +41,20 @@ using failing_table = dense<double, fails_at_clock>;
 TEST_CASE("server: its own failure ends the run for all, and nobody is blamed for it", "[tcp][loss]") {
   test::silence_in_log const silence;
   constexpr std::uint32_t workers = 2;
-  failing_table const table{.rows = 4};
-  auto const run_under = [&](auto protocol) {
-    test::serving const run({.workers = workers, .servers = 1, .when_lost = net::on_loss::go_on}, protocol,
-                            {describe(table)});
+  auto const run_under = [&](auto protocol, std::size_t rows, bool shares = true) {
+    failing_table const table{.rows = rows};
+    net::deployment const shape{
+        .workers = workers, .servers = 1, .when_lost = net::on_loss::go_on, .share_memory = shares};
+    test::serving const run(shape, protocol, {describe(table)});
     std::vector<std::string> heard(workers);
     test::in_processes(workers, [&](std::uint32_t rank) {
       try {
         cluster c{run.process(rank, 1), protocol, table};
         c.run([&](auto& w) {
-          std::vector<double> seen(4);
+          std::vector<double> seen(rows);
           for (;;) {
             w.pull(seen);
-            if (rank == 0) w.push(std::vector<double>(4, 1));
+            if (rank == 0) w.push(std::vector<double>(rows, 1));
             w.step();
           }
         });
@@ -64,8 +65,10 @@ TEST_CASE("server: its own failure ends the run for all, and nobody is blamed fo
     for (std::string const& sentence : heard)
       CHECK_THAT(sentence, Contains("server 0: table 0: its merge gives the weight nan to commit 3 of worker "));
   };
-  SECTION("as commits come") { run_under(asp{}); }
-  SECTION("while one waits for the other") { run_under(bsp{}); }
+  SECTION("as commits come") { run_under(asp{}, 4); }
+  SECTION("while one waits for the other") { run_under(bsp{}, 4); }
+  SECTION("as it folds a large one window by window") { run_under(asp{}, 300'000, false); }
+  SECTION("as it folds one that is lent turn by turn") { run_under(asp{}, 2'200'000); }
 }
 
 TEST_CASE("server: a coordinator that leaves in the middle of a run has not ended it", "[tcp][loss]") {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -17,7 +16,7 @@ worker_run::worker_run(run_setup setup, std::uint32_t servers)
       setup_(std::move(setup)),
       plan_(setup_.protocols, servers, std::move(setup_.tables), std::move(setup_.changes)) {}
 
-void worker_run::accept(run_request request, std::uint32_t workers) {
+void worker_run::accept(run_request request) {
   auto const refuse = [](std::string const& what) { throw option_error("run: " + what); };
   if (request.protocol >= plan_.protocols().size())
     refuse("there is no protocol " + std::to_string(request.protocol) + ", expected one below " +
@@ -25,13 +24,15 @@ void worker_run::accept(run_request request, std::uint32_t workers) {
   if (!request.placement.empty() &&
       std::ranges::all_of(request.placement, [](std::uint32_t n) { return n == 0; }))
     refuse("a placement needs at least one worker");
-  if (!request.placement.empty())
-    workers = std::reduce(request.placement.begin(), request.placement.end(), std::uint32_t{0});
-  rules const& p = plan_.protocol(request.protocol);
-  if (std::uint32_t const of = p.admission.run_workers(); of != 0 && of != workers)
-    refuse("it begins with " + std::to_string(workers) + " workers, expected " + std::to_string(of) + ", of which " +
-           p.name + " draws some (its `of`)");
   request_ = std::move(request);
+}
+
+/// Between processes, which may have several threads each, nobody knows before how many there are.
+void worker_run::check_workers(std::uint32_t count) const {
+  rules const& p = plan_.protocol(protocol());
+  if (std::uint32_t const of = p.admission.run_workers(); of != 0 && of != count)
+    throw option_error("run: it begins with " + std::to_string(count) + " workers, expected " + std::to_string(of) +
+                       ", of which " + p.name + " draws some (its `of`)");
 }
 
 void worker_participant::attach(endpoint& link, std::uint64_t seed, bool decorated) {
@@ -60,6 +61,7 @@ void worker_participant::detach() noexcept {
 }
 
 void worker_participant::live() {
+  run_.check_workers(count);
   handle_->start(start, count);
   run_.request_.body(*handle_);
   handle_->finish();

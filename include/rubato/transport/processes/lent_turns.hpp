@@ -18,9 +18,10 @@ class lent_turns {
   /// Some ms of folding in a turn, of which so few may find room in what a connection reads at a time.
   static constexpr std::size_t stretch_usual = 4 * 1024 * 1024;
 
-  /// Whether there is room for a piece, which is a row where these are long.
-  [[nodiscard]] static bool are_possible(std::size_t row_bytes) noexcept {
-    return table_state::chunk_bytes(row_bytes) <= windowed_body::window_size;
+  /// Whether there is room for a piece, which is a row where these are long, and something else than the first.
+  [[nodiscard]] static bool are_possible(std::size_t bytes, std::size_t row_bytes) noexcept {
+    std::size_t const piece = table_state::chunk_bytes(row_bytes);
+    return piece <= windowed_body::window_size && bytes > piece;
   }
 
   /// Of values of so many bytes, in whole rows.

@@ -238,7 +238,7 @@ class process_control final : public coordination, run_control::carrier {
   bool stopping_ = false;
   bool someone_is_done_ = false;  ///< with the last stage, and has left
   std::string ended_by_;          ///< the loss that ended the last stage
-  std::string last_loss_;         ///< of a process that took part in it
+  std::string last_loss_;         ///< of a process that took part in it, unless others have come to its end
   std::optional<std::uint32_t> sampler_;  ///< the process that has been asked for a loss
   time_point sample_due_{};               ///< for which moment
   bool over_ = false;

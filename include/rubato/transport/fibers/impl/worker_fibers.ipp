@@ -78,7 +78,7 @@ std::optional<std::vector<std::uint32_t>> worker_fibers::lost_before(run_request
 }
 
 void worker_fibers::begin(run_request request) {
-  accept(std::move(request), workers());
+  accept(std::move(request));
   participants_.clear();
   footprints_.clear();
   fibers_ = std::make_unique<sim::fiber_pool>(options_.stack_bytes);

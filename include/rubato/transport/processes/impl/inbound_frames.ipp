@@ -285,10 +285,12 @@ std::uint64_t inbound_frames::rows_max(std::size_t table) const {
 
 void inbound_frames::check_place(std::size_t table, wire::part_size const& p) const {
   std::string const update = "an update of table " + std::to_string(table);
-  bool const may_go_in_turns = p.place != 0 && p.whole && lent_turns::are_possible(plan_.table(table).row_bytes());
+  auto const bytes = static_cast<std::size_t>(p.bytes);
+  bool const may_go_in_turns =
+      p.place != 0 && p.whole && lent_turns::are_possible(bytes, plan_.table(table).row_bytes());
   if (p.in_turns && !may_go_in_turns)
-    throw wire::frame_error(update + " in turns, expected a whole one that is lent, of rows of at most " +
-                            std::to_string(windowed_body::window_size) + " bytes");
+    throw wire::frame_error(update + " in turns, expected a whole one that is lent, of more than a chunk, and of " +
+                            "rows of at most " + std::to_string(windowed_body::window_size) + " bytes");
   if (p.place == 0) return;
   if (plan_.table(table).updates()) throw wire::frame_error(update + ", which has a codec, in memory that was lent");
   if (!seen_.view) throw wire::frame_error(update + " in memory that this server does not see");

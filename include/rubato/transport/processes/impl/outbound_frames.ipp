@@ -95,8 +95,8 @@ commit_frame::commit_frame(commit_message&& m, std::span<table_blueprint const> 
     std::uint64_t const place = seen != nullptr ? seen->place_of(values) : 0;
     bool in_turns = false;
     if (place != 0) {
-      bool const may_wait = u.whole && i < tables.size() && lent_turns::are_possible(tables[i].row_bytes());
-      in_turns = may_wait && values.size() > at_once_max;
+      in_turns = u.whole && values.size() > at_once_max && i < tables.size() &&
+                 lent_turns::are_possible(values.size(), tables[i].row_bytes());
       if (u.whole && !in_turns) at_once_max -= std::min(at_once_max, values.size());
       lends_.resize(i + 1);
       lends_[i] = {true, in_turns ? tables[i].row_bytes() : 0};

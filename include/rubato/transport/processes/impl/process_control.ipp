@@ -359,6 +359,7 @@ void process_control::finish_stage(time_point now) {
     if (std::exchange(p.takes_part, false)) {
       p.ready = false;
       p.has_finished = true;
+      last_loss_.clear();  // somebody has come to the end
     }
   close_when_left();
   begin_when_ready(now);  // who came too late for this run is ready for the next

@@ -144,7 +144,7 @@ void process_control::close_when_left() {
   if (phase_ != phase::idle || over_ || !all_came || !is_left()) return;
   over_ = true;
   failure_ = ended_by_;
-  if (failure_.empty() && !someone_is_done_) failure_ = last_loss_;  // nobody has come to the end of it
+  if (failure_.empty()) failure_ = last_loss_;
   tell_workers(wire::stop_run{stage_, true, true, errc::refused,
                               "the run is over: those who took part in it have left"});
   tell_servers(wire::shut_down{failure_});

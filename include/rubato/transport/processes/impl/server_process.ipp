@@ -111,7 +111,7 @@ server_session::server_session(server_process& server, net::hello const& said, s
 
 void server_session::begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
                            std::vector<std::span<std::byte>>& body) {
-  server_.begin(*this, header, meta, body);
+  server_.answering_for_itself([&] { server_.begin(*this, header, meta, body); });
 }
 void server_session::more(net::link&, wire::frame_header const&,
                           std::vector<std::span<std::byte>>& body) {
@@ -360,9 +360,11 @@ void server_process::welcomed(wire::welcome const& w) {
     over_ = true;
     return fail(e.code(), e.what());
   }
-  if (may_share_memory()) memory_.make(*self_, *network_);
-  shard_ = std::make_unique<shard>(plan_, *self_, threading::single, memory_.arena());
-  memory_.settle();
+  answering_for_itself([&] {
+    if (may_share_memory()) memory_.make(*self_, *network_);
+    shard_ = std::make_unique<shard>(plan_, *self_, threading::single, memory_.arena());
+    memory_.settle();
+  });
   open_door();
   stats_.set(stats_.ready, 1);
   weigh_memory();

@@ -100,7 +100,7 @@ run_report worker_process::run(run_request request) {
 }
 
 void worker_process::begin(run_request request) {
-  accept(std::move(request), workers());
+  accept(std::move(request));
   auto const& placement = request_.placement;
   if (placement.size() > options_.place.workers)
     throw option_error("run: a placement on " + std::to_string(placement.size()) + " nodes, expected at most " +

@@ -254,7 +254,7 @@ void worker_threads::begin(run_request request) {
     std::lock_guard const guard(lock_);
     participants_.clear();
   }
-  accept(std::move(request), workers());
+  accept(std::move(request));
   count_ = options_.workers;
   if (!request_.placement.empty()) count_ = request_.placement.front();
   if (request_.placement.size() > 1)
