@@ -101,7 +101,7 @@ TEST_CASE("signals for workers leave a server alone, and it still ends by those 
   }
   server.send(asking);
   CHECK(server.wait() == 0);
-  CHECK(server.errors().empty());
+  CHECK(server.errors() == "");
 }
 
 TEST_CASE("a server ends by the signal that comes before it listens, whatever it waits for there", "[process]") {
