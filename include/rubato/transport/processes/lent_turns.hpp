@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <span>
 
 #include "rubato/storage/table_state.hpp"
 #include "rubato/transport/processes/windowed_body.hpp"
@@ -15,7 +13,7 @@ namespace rubato::detail {
 /// stretch the first chunk comes in the body, too; it says that the turn has come, and others are heard between two.
 class lent_turns {
  public:
-  /// Some ms of folding in a turn, of which so few may find room in what a connection reads at a time.
+  /// About 1 ms of folding. What a connection reads at a time may hold four pieces, and so a turn four stretches.
   static constexpr std::size_t stretch_usual = 4 * 1024 * 1024;
 
   /// Whether there is room for a piece, which is a row where these are long, and something else than the first.
