@@ -1,5 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-// Peers over loopback TCP, each a process, beside plain sockets between as many processes that move the same bytes.
+// Peers over loopback TCP, each a process, beside plain sockets between as many processes that move the same bytes; and
+// as is picked on one machine, where they share memory.
 // This process is peer 0; that of peer 1 coordinates, too.
 #include "bench/micro/tcp_peers.hpp"
 
@@ -54,13 +55,16 @@ struct one_of_ring {
   std::uint32_t rank = 0;
   std::string folder;
   std::size_t parameters = usual_parameters;
+  bool over_tcp = true;  ///< else what is picked by itself on one machine
 
   [[nodiscard]] std::vector<std::string> words(char const* role) const {
-    return {role, what, std::to_string(count), std::to_string(rank), folder, std::to_string(parameters)};
+    return {role,   what, std::to_string(count), std::to_string(rank), folder, std::to_string(parameters),
+            std::to_string(over_tcp)};
   }
   [[nodiscard]] static one_of_ring parse(std::vector<std::string> const& words) {
     return {words.at(1), static_cast<std::uint32_t>(std::stoul(words.at(2))),
-            static_cast<std::uint32_t>(std::stoul(words.at(3))), words.at(4), std::stoull(words.at(5))};
+            static_cast<std::uint32_t>(std::stoul(words.at(3))), words.at(4), std::stoull(words.at(5)),
+            words.at(6) == "1"};
   }
   /// Enough to take about a fifth of a second.
   [[nodiscard]] std::int64_t rounds() const noexcept {
@@ -88,7 +92,7 @@ auto group_of(one_of_ring const& one, net::role as) {
   t.place.workers = one.count;
   t.place.servers = 0;
   t.place.coordinator.path = one.folder + "/coordinator";
-  t.place.listen = net::address{.host = "127.0.0.1", .port = 0};
+  if (one.over_tcp) t.place.listen = net::address{.host = "127.0.0.1", .port = 0};
   t.place.patience = std::chrono::seconds(20);
   if (as == net::role::worker) t.place.rank = one.rank;
   return peer_group{t, ring(one.count), protocol_named(one.what), plain_step{}, std::vector<float>(one.parameters)};
@@ -111,11 +115,12 @@ double run_peer(one_of_ring const& one) {
   return seconds;
 }
 
-void bench_peers(benchmark::State& state, std::string const& protocol, std::uint32_t count, std::size_t parameters) {
+void bench_peers(benchmark::State& state, std::string const& protocol, std::uint32_t count, std::size_t parameters,
+                 bool over_tcp) {
   try {
     for (auto _ : state) {
       scratch_directory const meet;
-      one_of_ring const one{protocol, count, 0, meet.path().string(), parameters};
+      one_of_ring const one{protocol, count, 0, meet.path().string(), parameters, over_tcp};
       auto const others = start_others(one, "peer");
       state.SetIterationTime(run_peer(one));
       for (auto const& other : others) (void)other->wait();
@@ -235,14 +240,18 @@ std::vector<micro_row> register_tcp_peers() {
   };
   std::string const raw_ring = "raw step of 1M floats, ring of 4";
   add({raw_ring, "", 0, "", ""}, bench_ring_of_sockets, 4U, usual_parameters);
-  add({"tcp step of 1M floats, ring of 4", raw_ring, 0, "", "<= 1.3"}, bench_peers, std::string("hop"), 4U,
-      usual_parameters);
+  std::string const tcp_ring = "tcp step of 1M floats, ring of 4";
+  add({tcp_ring, raw_ring, 0, "", "<= 1.3"}, bench_peers, std::string("hop"), 4U, usual_parameters, true);
+  add({"one machine: step of 1M floats, ring of 4", tcp_ring, 0, "", ""}, bench_peers, std::string("hop"), 4U,
+      usual_parameters, false);
   // Two peers send each other half of the gradient, and half of the mean: all in all as much as here.
   for (auto const& [size, count] : sizes_of_averages()) {
     std::string const raw = "raw exchange of " + size + " floats, 2 processes";
     add({raw, "", 0, "", ""}, bench_ring_of_sockets, 2U, count);
-    add({"tcp all_reduce of " + size + " floats, 2 peers", raw, 0, "", ""}, bench_peers, std::string("all_reduce"), 2U,
-        count);
+    std::string const tcp = "tcp all_reduce of " + size + " floats, 2 peers";
+    add({tcp, raw, 0, "", ""}, bench_peers, std::string("all_reduce"), 2U, count, true);
+    add({"one machine: all_reduce of " + size + " floats, 2 peers", tcp, 0, "", ""}, bench_peers,
+        std::string("all_reduce"), 2U, count, false);
   }
   return rows;
 }

@@ -36,6 +36,7 @@ class wrapped_node : public peer_node {
   [[nodiscard]] peer_waits waits() const noexcept override { return inner_->waits(); }
 
   [[nodiscard]] std::uint64_t bytes(peer_message const& m) const noexcept override { return inner_->bytes(m); }
+  void use(std::shared_ptr<block_memory> const& memory) override { inner_->use(memory); }
   [[nodiscard]] bool sums() const noexcept override { return inner_->sums(); }
   [[nodiscard]] std::string agreement() const override { return inner_->agreement(); }
 

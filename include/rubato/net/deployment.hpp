@@ -72,8 +72,8 @@ struct deployment {
   /// these begin to come.
   std::uint32_t breaks_max = 20;
   /// Whether processes on one machine share memory: workers of the same user that reach a server through a Unix-domain
-  /// socket read its dense tables where they lie, and it reads whole updates of these where they lie. Where one end
-  /// does not want to, or the system does not let it, parameters and updates come through the socket.
+  /// socket read its dense tables where they lie, and it reads whole updates of these where they lie; peers read so what
+  /// others send them. Where one end does not want to, or the system does not let it, all comes through the socket.
   bool share_memory = true;
   /// How long this process, where it waits for others, looks for what comes before it sleeps; see `busy_poll`. 0: it
   /// sleeps at once. Where processes of one machine have a core each, most answers come sooner than one could be woken.

@@ -45,7 +45,7 @@ class hop_node final : public peer_node {
   [[nodiscard]] std::uint64_t bytes(peer_message const& m) const noexcept override {
     return sizeof m.kind + sizeof m.number + m.parameters->values.size_bytes();
   }
-
+  void use(std::shared_ptr<block_memory> const& memory) override { local_.use(memory); }
   [[nodiscard]] std::string agreement() const override;
 
   [[nodiscard]] hop_core const& core() const noexcept { return core_; }

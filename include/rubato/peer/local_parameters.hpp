@@ -26,6 +26,8 @@ class local_parameters {
   [[nodiscard]] element_type element() const noexcept { return element_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return size_ * size_of(element_); }
+  /// Parameters that are made from now on lie there, where it has room.
+  void use(std::shared_ptr<block_memory> memory);
   /// Whether these could be some peer's.
   [[nodiscard]] bool fits(shared_update const& x) const noexcept {
     return x->values.size_bytes() == size_bytes();

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "rubato/core/block_memory.hpp"
 #include "rubato/core/element.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/metrics/peer_report.hpp"
@@ -64,7 +65,8 @@ struct node_setup {
 /// | `parameters()`                 | what the gradient is to be computed at; unchanged until `step` |
 /// | `iteration()`, `ended()`, `counters()`, `waits()` | |
 ///
-/// `bytes(message)` is what a message carries, without framing.
+/// `bytes(message)` is what a message carries, without framing. A node that `use`s the memory it is given saves a copy
+/// of what it sends between processes.
 class peer_node {
  public:
   virtual ~peer_node() = default;
@@ -85,6 +87,9 @@ class peer_node {
   [[nodiscard]] virtual peer_waits waits() const noexcept = 0;
 
   [[nodiscard]] virtual std::uint64_t bytes(peer_message const& m) const noexcept = 0;
+  /// Other processes of this machine may look at that memory: parameters that are sent from there need not be copied
+  /// for them. For what is made from now on, where it has room; before a run, under the guard.
+  virtual void use(std::shared_ptr<block_memory> const& /*memory*/) {}
   /// Whether it uses `peer_endpoint::sum` where there is one.
   [[nodiscard]] virtual bool sums() const noexcept { return false; }
   /// What the peers of a run in several processes must agree on about the protocol, in words: the same at every node,

@@ -49,6 +49,7 @@ class push_node final : public peer_node {
   [[nodiscard]] std::uint64_t bytes(peer_message const& m) const noexcept override {
     return sizeof m.kind + sizeof m.number + m.parameters->values.size_bytes();
   }
+  void use(std::shared_ptr<block_memory> const& memory) override { local_.use(memory); }
   [[nodiscard]] std::string agreement() const override;
 
   /// w: this peer's part of the weight of all, which is their number, less what is under way. Under the guard.

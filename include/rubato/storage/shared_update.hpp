@@ -94,9 +94,11 @@ class shared_update {
   }
   ~shared_update() { detail::release(node_); }
 
-  /// Gives the update up to be written again where this is the only reference to it; else none, and nothing changes.
+  /// Gives the update up to be written again where this is the only reference to it, and its values are not another
+  /// process's; else none, and nothing changes.
   [[nodiscard]] update_buffer take_if_alone() noexcept {
-    bool const alone = node_ != nullptr && node_->references.load(std::memory_order_acquire) == 1;
+    bool const alone = node_ != nullptr && !node_->value.values.is_borrowed() &&
+                       node_->references.load(std::memory_order_acquire) == 1;
     return update_buffer(alone ? std::exchange(node_, nullptr) : nullptr);
   }
 

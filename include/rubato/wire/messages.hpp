@@ -24,7 +24,7 @@ enum class kind : std::uint8_t {
   refused,                    ///< a read, or with ticket 0 a commit
   count,                      ///< how many commits have been counted? with a ticket
   counted,
-  memory,    ///< to a process on the same machine: a server's, where chunks of tables lie; a worker's, for its updates
+  memory,    ///< to a process on the same machine: a server's, where chunks lie; another's, where lies what it sends
   mapped,    ///< that process can read it; sequence is the number of that memory
   released,  ///< it has read an answer there; sequence is the answer's pin
   control = reliable_bit | first_user_kind,
@@ -34,7 +34,7 @@ enum class kind : std::uint8_t {
   peer_message,  ///< the same between peers
   share,         ///< a peer's parameters, for the coordinator
   average,       ///< of all peers' parameters, from it
-  returned,      ///< from a server: numbers of commits whose values it has read where they lie, in the worker's memory
+  returned,      ///< the number of a commit, or of a message, whose values have been read where they lie
 };
 
 [[nodiscard]] constexpr std::uint8_t operator+(kind k) noexcept {
@@ -136,15 +136,17 @@ struct moved_rows_meta {
   }
 };
 
-/// The body holds parameters, if it is a message with any.
+/// The body holds parameters, if it is a message with any that are not lent.
 struct peer_meta {
   stage_id stage{};
   std::uint8_t kind = 0;
   std::int64_t number = 0;
+  std::uint64_t place = 0;  ///< where they lie in the memory that the sender lends; 0: in the body
+  std::uint64_t bytes = 0;  ///< of those that lie there
 
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & stage & kind & number;
+    ar & stage & kind & number & place & bytes;
   }
 };
 

@@ -86,6 +86,19 @@ TEST_CASE("peer frames: a message is sent from where its parameters are, and rec
   CHECK(std::ranges::equal(m.parameters->values.bytes(), x->values.bytes()));
 }
 
+TEST_CASE("peer frames: what is lent is not sent, and counts as under way") {
+  shared_update const x = parameters_of({1, -2, 3, 0.5F, 7});
+  detail::parameters_frame const lent(stage_id{3}, 2, {.kind = 1, .number = -9, .parameters = x}, 4096);
+  std::vector<std::span<std::byte const>> body;
+  lent.gather(body);
+  CHECK(body.empty());
+  CHECK(lent.lent() == 5 * sizeof(float));
+  auto const meta = wire::from_bytes<wire::peer_meta>(lent.meta());
+  CHECK(meta.place == 4096);
+  CHECK(meta.bytes == 5 * sizeof(float));
+  CHECK(detail::parameters_frame(stage_id{3}, 2, {.kind = 1, .number = -9, .parameters = x}).lent() == 0);
+}
+
 TEST_CASE("peer frames: a message without parameters comes without, after one with them, too") {
   detail::arriving_message arriving(five);
   (void)arrive(arriving, detail::parameters_frame(stage_id{1}, 0, {.kind = 0, .number = 0,

@@ -111,6 +111,11 @@ class played_peer final : detail::coordinator_user, net::link_user {
   void tell(wire::control_message const& m) { coordinator_.send(m); }
   /// Called with the link that the real peer has dialed.
   std::function<void(net::link&)> when_dialed{};
+  /// Called with each frame that has come over any link, what its meta was, and its body.
+  std::function<void(net::link&, wire::frame_header const&, std::span<std::byte const>, std::span<std::byte const>)>
+      when_heard{};
+  /// Called with a link of its own once that has a connection.
+  std::function<void(net::link&)> when_up{};
 
  private:
   void welcome(std::unique_ptr<net::connection> fresh, net::hello const& said) {
@@ -125,12 +130,18 @@ class played_peer final : detail::coordinator_user, net::link_user {
     if (dialed_ && when_dialed) std::exchange(when_dialed, {})(*dialed_);
   }
   // link_user
-  void begin(net::link&, wire::frame_header const& header, std::span<std::byte const>,
+  void begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
              std::vector<std::span<std::byte>>& body) override {
+    meta_.assign(meta.begin(), meta.end());
     arriving_.resize(static_cast<std::size_t>(header.length));
     if (!arriving_.empty()) body.emplace_back(arriving_);
   }
-  void end(net::link&, wire::frame_header const&) override {}
+  void end(net::link& from, wire::frame_header const& header) override {
+    if (when_heard) when_heard(from, header, meta_, arriving_);
+  }
+  void resumed(net::link& of) override {
+    if (when_up && &of != dialed_.get()) when_up(of);
+  }
   void lost(net::link&, std::string const& reason, bool) override { refused_ = reason; }
   // coordinator_user
   void welcomed(wire::welcome const&) override {
@@ -152,7 +163,7 @@ class played_peer final : detail::coordinator_user, net::link_user {
   script script_;
   wire::peers_begin begun_{};
   std::string refused_;
-  std::vector<std::byte> arriving_;
+  std::vector<std::byte> meta_, arriving_;
   net::asio_network network_;
   std::vector<std::unique_ptr<net::link>> links_;
   std::unique_ptr<net::link> dialed_;

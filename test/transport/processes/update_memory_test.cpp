@@ -1,6 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // Memory of a worker process's updates, and what a server has borrowed of it.
-#include <rubato/transport/processes/borrowed_commit.hpp>
+#include <rubato/transport/processes/borrowed_frame.hpp>
 #include <rubato/transport/processes/update_memory.hpp>
 
 #include <catch2/catch.hpp>
@@ -204,15 +204,15 @@ TEST_CASE("commit_frame: no more is lent at once than may be, and of the rest a 
   }
 }
 
-TEST_CASE("borrowed_commit: it is over with the last of what refers to it, and keeps the memory until then") {
+TEST_CASE("borrowed_frame: it is over with the last of what refers to it, and keeps the memory until then") {
   auto const memory = memory_of({describe(big_dense{.rows = 20'000})});
   REQUIRE(memory);
   std::string why;
   std::shared_ptr<detail::arena_view const> view = detail::arena_view::open(memory->where(), why);
   REQUIRE(view);
   std::weak_ptr<detail::arena_view const> const alive = view;
-  auto const over = std::make_shared<detail::commits_over>();
-  auto borrowed = std::make_shared<detail::borrowed_commit>(over, detail::commits_over::commit{5, 6}, view);
+  auto const over = std::make_shared<detail::frames_over>();
+  auto borrowed = std::make_shared<detail::borrowed_frame>(over, detail::frames_over::frame{5, 6}, view);
   std::byte const* const at = view->at(4096);
   view.reset();
   raw_array a = raw_array::borrowed(borrowed, at, 64), b = raw_array::borrowed(borrowed, at + 64, 64);

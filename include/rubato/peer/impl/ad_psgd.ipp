@@ -116,6 +116,7 @@ class ad_psgd_node final : public peer_node {
   [[nodiscard]] std::uint64_t bytes(peer_message const& m) const noexcept override {
     return sizeof m.kind + m.parameters->values.size_bytes();
   }
+  void use(std::shared_ptr<block_memory> const& memory) override { local_.use(memory); }
   [[nodiscard]] std::string agreement() const override { return "ad_psgd, seed " + std::to_string(seed_); }
 
  private:

@@ -93,6 +93,7 @@ class all_reduce_node final : public peer_node {
   [[nodiscard]] std::uint64_t bytes(peer_message const& m) const noexcept override {
     return sizeof m.kind + m.parameters->values.size_bytes();
   }
+  void use(std::shared_ptr<block_memory> const& memory) override { chunks_.use(memory); }
   [[nodiscard]] bool sums() const noexcept override { return true; }
   [[nodiscard]] std::string agreement() const override { return "all_reduce"; }
 
@@ -235,18 +236,21 @@ class all_reduce_node final : public peer_node {
     });
   }
 
-  /// Where nobody else has what came, the sum takes its place, which is warm.
+  /// Where nobody else has what came, and it may be written, the sum takes its place, which is warm.
   /// @param is_whole the sum is of all peers: then their mean
   [[nodiscard]] shared_update sum_of(std::span<std::byte const> own, shared_update others, bool is_whole) {
+    std::byte const* const came = others->values.data();
     update_buffer u = others.take_if_alone();
-    if (!u) u = copy_of(others->values.bytes());
+    if (!u) u = chunks_.take();
+    u->values.resize_bytes(own.size());
     with_element(local_.element(), [&]<class T>() {
       auto const* const mine = reinterpret_cast<T const*>(own.data());
+      auto const* const theirs = reinterpret_cast<T const*>(came);
       auto const to = u->values.as<T>();
       if (!is_whole)
-        for (std::size_t i = 0; i < to.size(); ++i) to[i] = mine[i] + to[i];
+        for (std::size_t i = 0; i < to.size(); ++i) to[i] = mine[i] + theirs[i];
       else
-        for (std::size_t i = 0; i < to.size(); ++i) to[i] = (mine[i] + to[i]) / static_cast<T>(count_);
+        for (std::size_t i = 0; i < to.size(); ++i) to[i] = (mine[i] + theirs[i]) / static_cast<T>(count_);
     });
     return u;
   }

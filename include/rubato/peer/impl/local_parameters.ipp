@@ -33,6 +33,12 @@ local_parameters::local_parameters(node_setup const& setup)
   restart();
 }
 
+/// What is elsewhere is not used again.
+void local_parameters::use(std::shared_ptr<block_memory> memory) {
+  pool_ = update_pool();
+  pool_.use(std::move(memory));
+}
+
 update_buffer local_parameters::fresh() const {
   update_buffer u = pool_.take();
   u->whole = true;

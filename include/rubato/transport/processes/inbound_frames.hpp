@@ -15,7 +15,7 @@
 #include "rubato/server/read_slot.hpp"
 #include "rubato/server/shard.hpp"
 #include "rubato/transport/processes/arena_view.hpp"
-#include "rubato/transport/processes/borrowed_commit.hpp"
+#include "rubato/transport/processes/borrowed_frame.hpp"
 #include "rubato/transport/processes/lent_turns.hpp"
 #include "rubato/transport/processes/windowed_body.hpp"
 #include "rubato/wire/messages.hpp"
@@ -60,7 +60,7 @@ class inbound_frames {
 
   /// The worker process of this session lends memory, of which updates say where in it they lie. Which of them are
   /// needed no more `over` is told. Returns whether it can be seen; if not, `why` as a part of a sentence.
-  [[nodiscard]] bool see(wire::memory_meta const& lent, std::uint64_t session, std::shared_ptr<commits_over> over,
+  [[nodiscard]] bool see(wire::memory_meta const& lent, std::uint64_t session, std::shared_ptr<frames_over> over,
                          std::string& why);
 
   // ---- commits
@@ -146,7 +146,7 @@ class inbound_frames {
   struct seen_memory {
     std::shared_ptr<arena_view const> view{};
     std::uint64_t session = 0;
-    std::shared_ptr<commits_over> over{};
+    std::shared_ptr<frames_over> over{};
   };
   /// Values of a commit that lie there.
   struct lent_values {

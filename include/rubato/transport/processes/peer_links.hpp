@@ -15,9 +15,12 @@
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
+#include "rubato/transport/processes/borrowed_frame.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
+#include "rubato/transport/processes/lent_messages.hpp"
 #include "rubato/transport/processes/network_turn.hpp"
 #include "rubato/transport/processes/peer_frames.hpp"
+#include "rubato/transport/processes/update_memory.hpp"
 #include "rubato/wire/control.hpp"
 
 namespace rubato::detail {
@@ -27,6 +30,7 @@ namespace rubato::detail {
 ///
 /// Who has something to send to another peer dials it, once; it answers over a link of its own. So messages are
 /// FIFO per pair of sender and receiver, and reliable: what had not arrived when a connection broke is sent again.
+/// Large parameters do not pass through a socket between peers on one machine: see `lent_messages`.
 /// A neighbor is lost when the coordinator says so, or when one of these links is: for a message that no peer
 /// sends, or since it does not come back, somewhat later than the coordinator would have noticed.
 ///
@@ -78,6 +82,8 @@ class peer_links final : coordinator_user {
 
   /// In one's turn: where the others are. From now on they are let in.
   void meet(std::vector<wire::peer_place> const& others);
+  /// At which neighbors on this machine look; null where there is none. It outlives this.
+  [[nodiscard]] std::shared_ptr<block_memory> memory() const noexcept { return memory_; }
   /// In one's turn: the coordinator says that this one is lost, and why.
   void drop(std::uint32_t rank, std::string const& sentence);
 
@@ -87,9 +93,19 @@ class peer_links final : coordinator_user {
     neighbor& other = neighbors_[to];
     {
       std::lock_guard const mine(turn_);
+      return_borrowed();
       send(other, stage, std::move(m));
     }
     if (other.is_full()) turn_.wait([&] { return is_broken() || !other.is_full() || stop(); });
+  }
+  /// Waits until it holds, or nothing will work any more.
+  template <class Done>
+  void wait(Done done) {
+    if (over_->any()) {
+      std::lock_guard const mine(turn_);
+      return_borrowed();
+    }
+    turn_.wait([&] { return done() || is_broken(); });
   }
   /// The same in one's turn, for an answer. @throws wire::frame_error when its receiver has too many that it does not
   /// take
@@ -108,7 +124,7 @@ class peer_links final : coordinator_user {
  private:
   /// Another peer: the link to it, and the one from it.
   struct neighbor final : net::link_user {
-    neighbor(peer_links& of, std::uint32_t r) : all(of), rank(r), arriving(of.shape_) {}
+    neighbor(peer_links& of, std::uint32_t r) : all(of), rank(r), arriving(of.shape_), shared(r, of.over_) {}
 
     void begin(net::link& from, wire::frame_header const& header, std::span<std::byte const> meta,
                std::vector<std::span<std::byte>>& body) override;
@@ -130,6 +146,9 @@ class peer_links final : coordinator_user {
     std::unique_ptr<net::link> from{};
     std::uint64_t session = 0;  ///< of the link from it
     arriving_message arriving;
+    lent_messages shared;
+    wire::memory_meta offered{};   ///< what it has told of
+    std::uint64_t returned = 0;    ///< a frame's number
     bool is_wanted = false;  ///< what is arriving
     bool is_large = false;   ///< the same
     bool is_lost = false;
@@ -143,6 +162,9 @@ class peer_links final : coordinator_user {
   void keep_up();
   void end_threads();
   void send(neighbor& other, stage_id stage, peer_message&& m);
+  [[nodiscard]] std::uint64_t place_of(shared_update& values);
+  void return_borrowed();
+  void lend();
   void dial(neighbor& other);
   void welcome(std::unique_ptr<net::connection> guest, net::hello const& said);
   [[nodiscard]] std::optional<std::string> objection(net::hello const& said, net::peer_identity const& to) const;
@@ -164,6 +186,9 @@ class peer_links final : coordinator_user {
   std::unique_ptr<net::network> network_;
   network_turn turn_{*network_};
   std::optional<wire::welcome> welcome_;
+  std::shared_ptr<frames_over> over_ = std::make_shared<frames_over>();
+  std::shared_ptr<update_memory> memory_;  ///< null where no neighbor would see it
+  update_pool copies_;                     ///< there, of what is elsewhere
   std::deque<neighbor> neighbors_;  ///< by rank, this peer itself among them
   std::atomic<bool> broken_ = false;
   std::optional<breakdown> why_;

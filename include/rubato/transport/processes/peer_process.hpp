@@ -65,7 +65,7 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
   [[nodiscard]] std::string why_lost() const;
   template <class Done>
   void wait(Done done) {
-    links_->turns().wait([&] { return done() || links_->is_broken(); });
+    links_->wait(std::move(done));
   }
 
   // life

@@ -195,7 +195,7 @@ class server_process final : coordinator_user {
   std::map<worker_id, waiting_reads> waiting_;
   std::vector<worker_id> released_;
   std::vector<session*> touched_;
-  std::shared_ptr<commits_over> over_there_ = std::make_shared<commits_over>();
+  std::shared_ptr<frames_over> over_there_ = std::make_shared<frames_over>();
   std::vector<std::byte> meta_;   ///< of the reply that is being sent
   std::vector<std::byte> coded_;  ///< its values
 

@@ -16,12 +16,12 @@
 
 namespace rubato::detail {
 
-/// Memory of a worker process for large updates, at which servers on its machine may look: these are folded from where
-/// they lie, and do not pass through a socket. One that has been committed stays as it is until the server has
-/// returned it.
+/// Memory of a process for large updates, at which others on its machine may look: a worker's, whose servers fold them
+/// from where they lie, or a peer's, whose neighbors average them so. They do not pass through a socket. One that has
+/// been sent stays as it is until who got it has returned it.
 ///
-/// Only arrays about as large as a whole update have room here, as those that grow would leave holes of many sizes.
-/// Rows that are pushed one by one lie here where they are nearly as many, or in the buffer of what was whole.
+/// At a worker only arrays about as large as a whole update have room here, as those that grow would leave holes of many
+/// sizes. Rows that are pushed one by one lie here where they are nearly as many, or in the buffer of what was whole.
 class update_memory final : public block_memory {
  public:
   /// What is smaller is as fast through a socket.
@@ -39,6 +39,9 @@ class update_memory final : public block_memory {
   /// For a process with so many workers. Nothing where no update is large, or the system gives no memory.
   [[nodiscard]] static std::shared_ptr<update_memory> make(blueprint const& plan, std::uint32_t workers,
                                                            net::network& network);
+  /// For a peer's parameters, which take so many bytes, and parts of them. Nothing where they are small, or the system
+  /// gives no memory.
+  [[nodiscard]] static std::shared_ptr<update_memory> make(std::size_t parameters, net::network& network);
   update_memory(std::unique_ptr<chunk_arena> arena, std::vector<size_class> sizes) noexcept
       : arena_(std::move(arena)), sizes_(std::move(sizes)) {}
   /// Whether updates of this table have room, at so many servers.
@@ -59,6 +62,8 @@ class update_memory final : public block_memory {
   [[nodiscard]] std::uint64_t used() const { return arena_->used(); }
 
  private:
+  [[nodiscard]] static std::shared_ptr<update_memory> make_of(std::uint64_t bytes, std::vector<size_class> sizes,
+                                                              net::network& network);
   /// 0: there is none.
   [[nodiscard]] std::size_t slot_of(std::size_t bytes) const noexcept;
 

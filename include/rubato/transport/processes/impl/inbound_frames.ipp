@@ -23,7 +23,7 @@ std::uint64_t inbound_frames::room() const noexcept {
   return all;
 }
 
-bool inbound_frames::see(wire::memory_meta const& lent, std::uint64_t session, std::shared_ptr<commits_over> over,
+bool inbound_frames::see(wire::memory_meta const& lent, std::uint64_t session, std::shared_ptr<frames_over> over,
                          std::string& why) {
   if (seen_.view && seen_.view->where() != lent)
     throw wire::frame_error("memory for updates in place of what was lent before");
@@ -139,8 +139,8 @@ void inbound_frames::fold_window(shard& server) {
 /// that.
 void inbound_frames::take_lent(shard& server) {
   if (lent_bytes_ == 0) return;
-  commits_over::commit const name{seen_.session, number_};
-  auto const all = std::make_shared<borrowed_commit>(seen_.over, name, seen_.view);
+  frames_over::frame const name{seen_.session, number_};
+  auto const all = std::make_shared<borrowed_frame>(seen_.over, name, seen_.view);
   for (lent_values const& l : lent_) {
     update_buffer const& part = parts_[l.table];
     if (!part) {

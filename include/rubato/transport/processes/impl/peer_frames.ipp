@@ -11,10 +11,12 @@ namespace rubato::detail {
 
 // ---- on their way out
 
-parameters_frame::parameters_frame(stage_id stage, std::uint32_t rank, peer_message m)
+parameters_frame::parameters_frame(stage_id stage, std::uint32_t rank, peer_message m, std::uint64_t place)
     : kind_(wire::kind::peer_message),
       rank_(rank),
-      meta_(wire::to_bytes(wire::peer_meta{stage, m.kind, m.number})),
+      is_lent_(place != 0),
+      meta_(wire::to_bytes(wire::peer_meta{stage, m.kind, m.number, place,
+                                           is_lent_ ? m.parameters->values.size_bytes() : 0})),
       parameters_(std::move(m.parameters)) {}
 
 parameters_frame::parameters_frame(wire::kind kind, stage_id stage, shared_update parameters)
@@ -28,25 +30,38 @@ wire::frame_header parameters_frame::header() const {
 }
 
 void parameters_frame::gather(std::vector<std::span<std::byte const>>& body) const {
-  body.push_back(parameters_->values.bytes());
+  if (!is_lent_) body.push_back(parameters_->values.bytes());
 }
 
 // ---- on their way in
 
-void arriving_message::begin(wire::frame_header const& header, std::span<std::byte const> meta) {
+void arriving_message::begin(wire::frame_header const& header, std::span<std::byte const> meta,
+                             arena_view const* lent) {
   drop();
   if (header.kind != +wire::kind::peer_message)
     throw wire::frame_error("a frame of kind " + std::to_string(header.kind) + ", which is not for a peer");
   meta_ = wire::from_bytes<wire::peer_meta>(meta);
-  if (header.length > shape_.bytes() || header.length % size_of(shape_.element) != 0)
-    throw wire::frame_error("a message between peers has " + std::to_string(header.length) +
+  std::uint64_t const bytes = is_lent() ? meta_.bytes : header.length;
+  if (bytes > shape_.bytes() || bytes % size_of(shape_.element) != 0)
+    throw wire::frame_error("a message between peers has " + std::to_string(bytes) +
                             " bytes of parameters, expected at most " + std::to_string(shape_.bytes()) +
                             ", and whole ones of " + to_string(shape_.element));
-  length_ = static_cast<std::size_t>(header.length);
+  if (is_lent()) check_place(header, lent);
+  length_ = static_cast<std::size_t>(bytes);
+}
+
+void arriving_message::check_place(wire::frame_header const& header, arena_view const* lent) const {
+  constexpr std::uint64_t alignment = 64;
+  if (lent == nullptr) throw wire::frame_error("parameters in memory that this process does not see");
+  if (header.length != 0) throw wire::frame_error("parameters in memory that was lent, and in the message");
+  if (meta_.place % alignment != 0)
+    throw wire::frame_error("parameters at " + std::to_string(meta_.place) + ", expected a multiple of " +
+                            std::to_string(alignment));
+  lent->check_place(meta_.place, meta_.bytes);
 }
 
 void arriving_message::receive(std::vector<std::span<std::byte>>& body) {
-  if (length_ == 0) return;
+  if (length_ == 0 || is_lent()) return;
   parameters_ = pool_.take();
   parameters_->whole = true;
   parameters_->values.resize_bytes(length_);
@@ -56,11 +71,14 @@ void arriving_message::receive(std::vector<std::span<std::byte>>& body) {
 void arriving_message::discard(std::vector<std::span<std::byte>>& body) {
   constexpr std::size_t piece = 256 * 1024;
   waste_.resize(std::min(std::max(waste_.size(), length_), piece));
-  for (std::size_t left = length_; left != 0; left -= body.back().size())
+  for (std::size_t left = is_lent() ? 0 : length_; left != 0; left -= body.back().size())
     body.emplace_back(waste_.data(), std::min(left, waste_.size()));
 }
 
-peer_message arriving_message::take() {
+peer_message arriving_message::take(std::uint64_t frame, lent_messages const* from) {
+  if (is_lent())
+    parameters_ = update_buffer(
+        update{.whole = true, .rows = {}, .values = from->borrow(frame, meta_.place, meta_.bytes)});
   peer_message m{.kind = meta_.kind, .number = meta_.number, .parameters = {}};
   if (parameters_) m.parameters = std::move(parameters_);
   return m;

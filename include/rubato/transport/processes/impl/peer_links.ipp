@@ -13,6 +13,7 @@
 #include "rubato/transport/processes/enrolments.hpp"
 #include "rubato/transport/processes/listening.hpp"
 #include "rubato/transport/processes/peer_links.hpp"
+#include "rubato/transport/processes/question.hpp"
 
 namespace rubato::detail {
 
@@ -69,6 +70,7 @@ peer_links::peer_links(user& of, std::unique_ptr<net::network> network, net::dep
 
 peer_links::~peer_links() {
   end_threads();
+  if (memory_) memory_->retire();
   leaving_ = true;
   if (!broken_) coordinator_.take_leave(turn_, failure_);
   for (neighbor& n : neighbors_) {
@@ -117,6 +119,7 @@ void peer_links::keep_up() {
     guard.unlock();
     if (turn_.try_lock()) {
       std::lock_guard const mine(turn_, std::adopt_lock);
+      return_borrowed();
       network_->poll();
     }
     if (!in_background_) turn_.attend([this] { return keeper_stops_ || large_arriving_ == 0; });
@@ -145,7 +148,18 @@ void peer_links::meet(std::vector<wire::peer_place> const& others) {
       throw wire::frame_error("the coordinator says where peer " + std::to_string(p.rank) + " is, which cannot be");
     neighbors_[p.rank].place = p;
   }
+  lend();
   door_.open();
+}
+
+/// Once it is known who might look.
+void peer_links::lend() {
+  auto const is_on_this_machine = [](neighbor const& n) {
+    return n.place && net::address::parse(n.place->listens).is_unix();
+  };
+  if (memory_ || !place_.share_memory || std::ranges::none_of(neighbors_, is_on_this_machine)) return;
+  memory_ = update_memory::make(shape_.bytes(), *network_);
+  if (memory_) copies_.use(memory_);
 }
 
 void peer_links::dial(neighbor& other) {
@@ -227,9 +241,38 @@ void peer_links::cut(std::uint32_t rank) {
 void peer_links::send(neighbor& other, stage_id stage, peer_message&& m) {
   if (other.is_lost || broken_) return;
   if (!other.to) dial(other);
-  other.to->send(std::make_shared<parameters_frame const>(stage, rank(), std::move(m)));
+  std::uint64_t const place = other.shared.is_seen() ? place_of(m.parameters) : 0;
+  if (place != 0) other.shared.lend(other.to->sent() + 1, m.parameters);
+  other.to->send(std::make_shared<parameters_frame const>(stage, rank(), std::move(m), place));
   other.to->flush();
   other.note();
+}
+
+/// Where in the memory that neighbors see these lie, or a copy in their place; 0 for those that are sent.
+std::uint64_t peer_links::place_of(shared_update& values) {
+  std::span<std::byte const> const all = values->values.bytes();
+  if (std::uint64_t const place = memory_->place_of(all); place != 0 || all.size() < update_memory::bytes_min)
+    return place;
+  update_buffer copy = copies_.take();
+  copy->whole = true;
+  copy->values.resize_bytes(all.size());
+  std::uint64_t const place = memory_->place_of(copy->values.bytes());
+  if (place == 0) return 0;
+  std::ranges::copy(all, copy->values.data());
+  values = std::move(copy);
+  return place;
+}
+
+/// What neighbors have lent and nobody here needs any more: they may write there again.
+void peer_links::return_borrowed() {
+  if (!over_->any()) return;
+  for (frames_over::frame const& f : over_->take()) {
+    neighbor& lender = neighbors_[static_cast<std::size_t>(f.session)];
+    net::link* const to = lender.to ? lender.to.get() : lender.from.get();
+    if (lender.is_lost || to->is_over()) continue;
+    to->send_reliable(+wire::kind::returned, std::as_bytes(std::span(&f.number, 1)));
+    to->flush();
+  }
 }
 
 void peer_links::answer(std::uint32_t to, stage_id stage, peer_message&& m) {
@@ -257,7 +300,10 @@ void peer_links::neighbor::note() noexcept {
   all.turn_.stir();
 }
 
-void peer_links::neighbor::resumed(net::link& up) { drained(up); }
+void peer_links::neighbor::resumed(net::link& up) {
+  if (&up == to.get()) shared.offer(all.memory_.get(), up);
+  drained(up);
+}
 
 void peer_links::neighbor::drained(net::link& of) {
   if (&of == to.get()) near.store(to->is_near(), std::memory_order_relaxed);
@@ -266,8 +312,19 @@ void peer_links::neighbor::drained(net::link& of) {
 
 void peer_links::neighbor::begin(net::link& link, wire::frame_header const& header, std::span<std::byte const> meta,
                                  std::vector<std::span<std::byte>>& body) {
+  switch (static_cast<wire::kind>(header.kind)) {
+    case wire::kind::memory:
+      expect_length(header, 0);
+      offered = wire::from_bytes<wire::memory_meta>(meta);
+      return;
+    case wire::kind::mapped: return expect_length(header, 0);
+    case wire::kind::returned:
+      expect_length(header, sizeof returned);
+      return body.push_back(std::as_writable_bytes(std::span(&returned, 1)));
+    default: break;
+  }
   if (&link != from.get()) throw wire::frame_error("a peer that was dialed sends something over that link");
-  arriving.begin(header, meta);
+  arriving.begin(header, meta, shared.view());
   is_wanted = all.user_.wants(arriving.stage());
   set_large(header.length > message_large);
   if (is_wanted) arriving.receive(body);
@@ -278,11 +335,22 @@ void peer_links::neighbor::set_large(bool now) noexcept {
   if (std::exchange(is_large, now) != now) all.large_arriving_ += now ? 1U : ~0U;
 }
 
-void peer_links::neighbor::end(net::link&, wire::frame_header const&) {
+void peer_links::neighbor::end(net::link& link, wire::frame_header const& header) {
+  switch (static_cast<wire::kind>(header.kind)) {
+    case wire::kind::memory:
+      if (all.place_.share_memory && link.is_local()) shared.see(offered, link);
+      return;
+    case wire::kind::mapped: return shared.take_mapped(all.memory_.get(), header.sequence);
+    case wire::kind::returned: return shared.take_back(returned);
+    default: break;
+  }
   set_large(false);
-  if (is_lost || !is_wanted || !all.user_.wants(arriving.stage())) return arriving.drop();
-  all.user_.arrived(rank, arriving.stage(), arriving.take());
-  all.turn_.stir();
+  bool const is_for_us = !is_lost && is_wanted && all.user_.wants(arriving.stage());
+  if (is_for_us) all.user_.arrived(rank, arriving.stage(), arriving.take(header.sequence, &shared));
+  else if (arriving.is_lent()) (void)arriving.take(header.sequence, &shared);
+  else arriving.drop();
+  all.return_borrowed();  // what took this one's place, or nobody wants
+  if (is_for_us) all.turn_.stir();
 }
 
 void peer_links::neighbor::broken(net::link& link, std::string const&) {

@@ -335,7 +335,12 @@ void peer_process::on(Other const&) {
 
 void peer_process::on(wire::peers_begin const& m) {
   if (!expecting_ || begun_) throw wire::frame_error("the coordinator begins a run that nobody here is ready for");
+  bool const had_memory = links_->memory() != nullptr;
   links_->meet(m.others);
+  if (auto const memory = links_->memory(); memory && !had_memory) {
+    std::lock_guard const guard(node_lock_);
+    own().use(memory);
+  }
   {
     std::lock_guard const guard(lock_);
     stage_ = m.stage;

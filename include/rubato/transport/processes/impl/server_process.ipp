@@ -237,7 +237,7 @@ void server_process::see_memory(session& s) {
 
 /// With the answers that may have been waiting for the same: the worker may write there again.
 void server_process::return_commits() {
-  for (commits_over::commit const& c : over_there_->take()) {
+  for (frames_over::frame const& c : over_there_->take()) {
     auto const at = sessions_.find(c.session);
     if (at == sessions_.end() || at->second->over) continue;
     at->second->link.send_reliable(+wire::kind::returned, std::as_bytes(std::span(&c.number, 1)));

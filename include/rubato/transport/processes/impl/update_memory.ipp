@@ -49,10 +49,24 @@ std::shared_ptr<update_memory> update_memory::make(blueprint const& plan, std::u
     }
   }
   if (sizes.empty()) return nullptr;
+  return make_of(of_a_commit * workers, classes_of(std::move(sizes)), network);
+}
+
+/// Several neighbors may each hold some of those that a peer has sent since: whole ones, and pieces on their way.
+std::shared_ptr<update_memory> update_memory::make(std::size_t parameters, net::network& network) {
+  constexpr std::uint64_t replicas = 4;  // of each of which the arena has room for several states
+  std::vector<size_class> sizes;
+  for (std::size_t least = bytes_min; least <= parameters; least = sizes.back().most + 1)
+    sizes.push_back({least, std::min(2 * least, parameters)});
+  return sizes.empty() ? nullptr : make_of(replicas * parameters, std::move(sizes), network);
+}
+
+std::shared_ptr<update_memory> update_memory::make_of(std::uint64_t bytes, std::vector<size_class> sizes,
+                                                      net::network& network) {
   wire::secret key{};
   network.random(std::as_writable_bytes(std::span(key)));
-  auto arena = chunk_arena::make(of_a_commit * workers, key, "rubato-updates");
-  return arena ? std::make_shared<update_memory>(std::move(arena), classes_of(std::move(sizes))) : nullptr;
+  auto arena = chunk_arena::make(bytes, key, "rubato-updates");
+  return arena ? std::make_shared<update_memory>(std::move(arena), std::move(sizes)) : nullptr;
 }
 
 std::size_t update_memory::slot_of(std::size_t bytes) const noexcept {

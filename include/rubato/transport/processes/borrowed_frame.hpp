@@ -14,13 +14,13 @@
 
 namespace rubato::detail {
 
-/// Commits of which a server has used values where they lie, in a worker process's memory, and needs them no more.
-/// Thread safety: any thread.
-class commits_over {
+/// Frames whose values have been used where they lie, in another process's memory, and are needed no more: commits at a
+/// server, messages at a peer. Thread safety: any thread.
+class frames_over {
  public:
-  struct commit {
-    std::uint64_t session;  ///< of the worker process
-    std::uint64_t number;   ///< of the frame
+  struct frame {
+    std::uint64_t session;  ///< of the other process; between peers its rank
+    std::uint64_t number;
   };
 
   /// Makes room for one, so that `add` needs none.
@@ -30,43 +30,47 @@ class commits_over {
     ++expected_;
   }
   /// @pre it is expected
-  void add(commit const& c) noexcept {
+  void add(frame const& f) noexcept {
     std::lock_guard const guard(lock_);
     --expected_;
-    all_.push_back(c);
+    all_.push_back(f);
+  }
+  [[nodiscard]] bool any() noexcept {
+    std::lock_guard const guard(lock_);
+    return !all_.empty();
   }
   /// Those since the last call.
-  [[nodiscard]] std::vector<commit> take() {
+  [[nodiscard]] std::vector<frame> take() {
     std::lock_guard const guard(lock_);
-    std::vector<commit> some(all_);
+    std::vector<frame> some(all_);
     all_.clear();
     return some;
   }
 
  private:
   std::mutex lock_;
-  std::vector<commit> all_;
+  std::vector<frame> all_;
   std::size_t expected_ = 0;
 };
 
-/// A commit of which values are used where they lie: for as long as any of them refers to it. Keeps that memory.
-class borrowed_commit final : public block_memory {
+/// A frame of which values are used where they lie: for as long as any of them refers to it. Keeps that memory.
+class borrowed_frame final : public block_memory {
  public:
-  borrowed_commit(std::shared_ptr<commits_over> over, commits_over::commit const& name,
-                  std::shared_ptr<arena_view const> memory)
+  borrowed_frame(std::shared_ptr<frames_over> over, frames_over::frame const& name,
+                 std::shared_ptr<arena_view const> memory)
       : over_(std::move(over)), name_(name), memory_(std::move(memory)) {
     over_->expect();
   }
-  borrowed_commit(borrowed_commit const&) = delete;
-  borrowed_commit& operator=(borrowed_commit const&) = delete;
-  ~borrowed_commit() override { over_->add(name_); }
+  borrowed_frame(borrowed_frame const&) = delete;
+  borrowed_frame& operator=(borrowed_frame const&) = delete;
+  ~borrowed_frame() override { over_->add(name_); }
 
   [[nodiscard]] void* take(std::size_t) noexcept override { return nullptr; }
   void give(void*, std::size_t) noexcept override {}
 
  private:
-  std::shared_ptr<commits_over> over_;
-  commits_over::commit name_;
+  std::shared_ptr<frames_over> over_;
+  frames_over::frame name_;
   std::shared_ptr<arena_view const> memory_;
 };
 
