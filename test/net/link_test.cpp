@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "failing_memory.hpp"
 #include "linked.hpp"
 #include "seeds.hpp"
 
@@ -265,6 +266,20 @@ TEST_CASE("link: who is refused is lost with the other's sentence, and does not 
   CHECK(l.at_dialer.expected_losses == 0);
   CHECK(l.at_dialer.breaks == 0);
   CHECK_FALSE(l.until([&] { return l.dialer->is_up(); }, 50ms));
+}
+
+TEST_CASE("link: it closes, and refuses, also where there is no memory left to say so") {
+  if (!test::memory_can_end()) return;
+  linked l;
+  l.connect();
+  bool const refuses = GENERATE(true, false);
+  std::string const reason(100, 'x');
+  for (std::size_t left = 0; left < 4; ++left) {
+    test::end_of_memory const ends(left);
+    if (refuses) l.other().refuse(reason);
+    else l.other().close();
+  }
+  CHECK(l.until([&] { return l.at_dialer.is_lost() || l.at_dialer.breaks != 0; }));
 }
 
 TEST_CASE("link: of a long refusal the beginning arrives") {

@@ -23,6 +23,7 @@
 
 #include "ends.hpp"
 #include "greeted.hpp"
+#include "no_more_files.hpp"
 
 using namespace rubato;
 using namespace rubato::test;
@@ -286,4 +287,22 @@ TEST_CASE("a Unix-domain socket's file", "[net]") {
     CHECK_THROWS_AS(ends.start_connect(to), option_error);
     CHECK_THROWS_WITH(ends.start_connect(to), Contains("at most 107 bytes, this has 205"));
   }
+}
+
+TEST_CASE("where no socket can be opened, to listen is an error that says where", "[net]") {
+  temporary_folder const folder;
+  net::asio_network network;
+  bool const is_unix = GENERATE(true, false);
+  net::address at{.host = "127.0.0.1", .port = 0};
+  if (is_unix) at = {.host = {}, .path = folder.file("door")};
+  std::string why;
+  {
+    no_more_files const limit;
+    try {
+      (void)network.listen(at, {}, {}, [](auto) {});
+    } catch (error const& e) {
+      why = e.what();
+    }
+  }
+  CHECK_THAT(why, Contains(at.text()) && Contains("open files"));
 }

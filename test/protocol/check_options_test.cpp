@@ -76,6 +76,8 @@ TEST_CASE("options that no policy can mean are refused when its protocol is used
   CHECK_THROWS_WITH(rules(dc_asgd{.fold = {.rate = 0}}), Contains("compensation: rate is 0, expected"));
   CHECK_THROWS_WITH(rules(dc_asgd{.fold = {.rate = 1e-31}}), Contains("compensation: rate is 1e-31, expected"));
   CHECK_THROWS_AS(rules(dc_asgd{.fold = {.rate = infinite}}), option_error);
+  CHECK_THROWS_WITH(rules(dc_asgd{.fold = {.lambda = std::nan("")}}), Contains("compensation: lambda is"));
+  CHECK_THROWS_WITH(merge_rule(compensate_adaptive{.forget = 2}), Contains("compensation: forget is 2, expected 0 or"));
 }
 
 TEST_CASE("options of steps that would leave all bounds are refused, by name", "[protocol]") {
@@ -85,6 +87,8 @@ TEST_CASE("options of steps that would leave all bounds are refused, by name", "
   refused(momentum{.mu = 1.5}, "momentum: mu is 1.5, expected above -1, and at most 1");
   refused(momentum{.mu = std::nan("")}, "momentum: mu is");
   refused(momentum{.mu = -1}, "momentum: mu is -1");
+  refused(momentum{.eta = infinite}, "momentum: eta is inf, expected a finite number");
+  refused(scale{.lambda = std::nan("")}, "scale: lambda is");
   refused(slow_momentum{.beta = 1}, "slow_momentum: beta is 1");
   refused(slow_momentum{.alpha = infinite}, "slow_momentum: alpha is inf, expected a finite number");
   refused(nesterov{.mu = 2}, "nesterov: mu is 2");

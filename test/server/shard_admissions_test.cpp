@@ -36,6 +36,12 @@ struct next_one : unbounded {
 };
 static_assert(heeding_admission<next_one>);
 
+/// It says of itself that it limits, too.
+struct next_one_with_a_limit : next_one {
+  static constexpr bool limits = true;
+  [[nodiscard]] double limit(clock_index) const noexcept { return 1; }
+};
+
 void push_at(lone_number& s, std::uint32_t w, int at) { s.push(w, 1, 0, time_point(seconds(at))); }
 
 rules chain() { return with(rules(psp{.of = 3}), next_one{}); }
@@ -53,6 +59,11 @@ TEST_CASE("a read waits for those that it heeds, and for nobody else", "[server]
   s.push(1, 1);
   CHECK(s.freed() == numbers{0});
   CHECK(s.read(1));
+}
+
+TEST_CASE("an admission that has more than one of what a server asks one of is refused", "[server][admissions]") {
+  CHECK_THROWS_WITH((test::lone_shard{with(rules(psp{.of = 3}), next_one_with_a_limit{}), dense<double>{.rows = 1}}),
+                    Catch::Contains("more than one of heeds(), extra() and limit()"));
 }
 
 TEST_CASE("who is gone is not waited for, and who comes is", "[server][admissions]") {

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include <rubato/core/error.hpp>
@@ -84,6 +85,19 @@ TEST_CASE("a round is over without those that are gone", "[server][rounds]") {
   CHECK(s.read(1));
   s.push(1, 5, 1);
   CHECK(s.value() == 8);
+}
+
+TEST_CASE("a commit of a round before the first, or far ahead, is none", "[server][rounds]") {
+  lone_number s(k_async{.k = 2}, 3);
+  s.server.inspect([&](shard_control const& c) {
+    auto const answer = [&](std::int64_t round) {
+      return c.check({worker_id{0}, {}, c.stage()}, clock_index{0}, version_index{round});
+    };
+    CHECK(answer(0) == refusal::none);
+    CHECK(answer(-1) == refusal::order);
+    CHECK(answer(std::numeric_limits<std::int64_t>::min()) == refusal::order);
+    CHECK(answer(std::numeric_limits<std::int64_t>::max()) == refusal::order);
+  });
 }
 
 TEST_CASE("K-async folds late updates, too, and FedBuff by how late they are", "[server][rounds]") {

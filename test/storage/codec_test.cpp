@@ -225,6 +225,12 @@ TEST_CASE("codec_rule: a value that may be copied, moved and given up, and none 
   CHECK(b.type() == typeid(named));
   b = codec_rule{};
   CHECK_FALSE(b);
+  codec_rule d = named{}, e = int8_blocks{};
+  d = std::move(e);
+  CHECK(d.type() == typeid(int8_blocks));
+  CHECK(e.type() == typeid(named));  // NOLINT: whatever it is, it is all of one
+  CHECK(e.fingerprint() == 42);
+  CHECK(e.bytes(3) == 6);
 }
 
 TEST_CASE("table_codec: a table names its codecs, and what cannot be is refused") {

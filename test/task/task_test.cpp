@@ -31,6 +31,7 @@
 #include <rubato/transport/simulated.hpp>
 #include <rubato/worker/endpoint.hpp>
 
+#include "no_more_threads.hpp"
 #include "seeds.hpp"
 #include "task/counting.hpp"
 
@@ -245,6 +246,17 @@ TEST_CASE("engine: tasks of threads run side by side as well", "[threads]") {
   auto const b = engine.submit(two);
   CHECK(a.wait().stages.size() == 1);
   CHECK(b.wait().stages.size() == 1);
+}
+
+TEST_CASE("engine: a task for which there is no thread may be submitted again", "[threads]") {
+  rb::engine engine{rb::in_process{.workers = 1}};
+  rb::task one{counts{.rows = 1}};
+  one.run(one.stage({.workers = 1}, [](auto& w) { w.step(); }));
+  {
+    rb::test::no_more_threads const limit;
+    CHECK_THROWS_WITH(engine.submit(one), Catch::StartsWith("a thread for task 0 cannot be started: "));
+  }
+  CHECK(engine.submit(one).wait().stages.size() == 1);
 }
 
 TEST_CASE("engine: a body that throws fails its task and those that depend on it, and no other", "[threads]") {

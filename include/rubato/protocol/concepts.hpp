@@ -93,7 +93,7 @@ struct fold_window {
 ///
 /// The horizon does not fall as `window.c_min` grows. To keep a reader from missing what admission
 /// promises (SSP-1) it is at least `window.c_min`. Called under the shard's control lock.
-/// Models: `eager`, `strict`. Source: 001 Eq. 2. In place of a horizon it may count, see `round_visibility`.
+/// Models: `eager`, `strict`, `stable_cut`. Source: 001 Eq. 2. In place of a horizon it may count, see `round_visibility`.
 template <class P>
 concept windowed_visibility = std::copyable<P> && requires(P const p, fold_window w) {
   { std::bool_constant<P::holds_back>{} };

@@ -27,7 +27,9 @@ struct compensation {
   double forget = 0.95;                 ///< m, of an adaptive one
 
   void check() const {
+    detail::expect_finite("compensation: lambda", lambda);
     detail::expect_option(rate > 1e-30 && std::isfinite(rate), "compensation: rate", rate, "above 1e-30, finite");
+    detail::expect_share("compensation: forget", forget);
   }
   static constexpr std::size_t slots = Adaptive;
   static constexpr bool lazy = true;

@@ -32,6 +32,9 @@ static_assert(merge_policy<average> && !exact_merge<average>);
 struct scale {
   std::optional<double> lambda{};  ///< λ; none: 1/M
 
+  void check() const {
+    if (lambda) detail::expect_finite("scale: lambda", *lambda);
+  }
   [[nodiscard]] constexpr double weight(commit_info const& c) const noexcept {
     return lambda ? *lambda : 1.0 / static_cast<double>(c.workers);
   }
@@ -43,7 +46,10 @@ struct momentum {
   double mu = 0.9;  ///< μ: what is left of the last step; with 1 all that has come is added anew in each
   std::optional<double> eta{};  ///< η; none: 1/M
 
-  void check() const { detail::expect_option(mu > -1 && mu <= 1, "momentum: mu", mu, "above -1, and at most 1"); }
+  void check() const {
+    detail::expect_option(mu > -1 && mu <= 1, "momentum: mu", mu, "above -1, and at most 1");
+    if (eta) detail::expect_finite("momentum: eta", *eta);
+  }
   [[nodiscard]] constexpr double weight(commit_info const& c) const noexcept {
     return eta ? *eta : 1.0 / static_cast<double>(c.workers);
   }

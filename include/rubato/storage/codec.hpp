@@ -62,9 +62,9 @@ class codec_rule {
       : fingerprint_(other.fingerprint_), type_(other.type_), calls_(std::exchange(other.calls_, nullptr)) {}
   codec_rule& operator=(codec_rule const& other) { return *this = codec_rule(other); }
   codec_rule& operator=(codec_rule&& other) noexcept {
+    std::swap(fingerprint_, other.fingerprint_);
+    std::swap(type_, other.type_);
     std::swap(calls_, other.calls_);
-    fingerprint_ = other.fingerprint_;
-    type_ = other.type_;
     return *this;
   }
   // A unique_ptr is none of a constant before C++23.

@@ -68,7 +68,7 @@ struct update_filter {
     return !(std::abs(static_cast<double>(x)) < limit());
   }
 
-  /// @throws option_error unless the threshold is finite and not negative
+  /// @throws option_error unless the threshold is finite and not negative, and `largest` a share
   void check() const {
     if (!std::isfinite(limit()) || limit() < 0)
       throw option_error("filter: threshold must be finite and 0 or more, but is " +

@@ -43,6 +43,8 @@ class task_core {
 
   /// Opens what its stages run on; once. What a task is submitted to calls it.
   void open(std::function<std::unique_ptr<runtime>(run_setup)> const& open_it);
+  /// Undoes that, where it could not be begun after all.
+  void close() noexcept { runtime_.reset(); }
   /// Whether it has been submitted, and its tables are there.
   [[nodiscard]] bool is_open() const noexcept { return runtime_ != nullptr; }
   /// @throws usage_error unless `is_open()`

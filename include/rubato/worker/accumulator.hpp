@@ -92,7 +92,7 @@ class accumulator {
   /// @pre `may_start`, or only this function has been called since
   template <parameter T>
   void append_row(std::uint64_t row, T const* from) {
-    if (!current_) begin(false);
+    if (!current_) begin();
     indexed_ = false;
     auto* const to = reinterpret_cast<T*>(new_row(row));
     for (std::size_t i = 0; i < row_bytes_ / sizeof(T); ++i) to[i] = T{} + from[i];
@@ -100,7 +100,7 @@ class accumulator {
   /// The same for many.
   template <parameter T>
   void append_rows(std::span<std::uint64_t const> rows, T const* from) {
-    if (!current_) begin(false);
+    if (!current_) begin();
     indexed_ = false;
     std::size_t const n = rows.size() * row_bytes_ / sizeof(T);
     auto* const to = reinterpret_cast<T*>(new_rows(rows));
@@ -176,7 +176,7 @@ class accumulator {
  private:
   /// Where a row's sum is, and whether there is none yet: it is pushed for the first time.
   std::pair<std::byte*, bool> row_of(std::uint64_t row);
-  void begin(bool whole);
+  void begin();
   /// Room for a row's values, behind the others'.
   [[nodiscard]] std::byte* new_row(std::uint64_t row) {
     update& u = *current_;

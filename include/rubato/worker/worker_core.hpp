@@ -43,8 +43,8 @@ struct worker_setup {
 /// wait. Pushes go into the replica at once and to the servers with the next commit. `step` ends a
 /// local step, and the protocol's pace decides whether it commits.
 /// Thread safety: belongs to the thread (or fiber) that the body runs in.
-/// Errors: usage_error for a handle in another thread's hands (calls for rows by key look at that in builds with
-/// checks only: RUBATO_CHECKS, or without NDEBUG), for a body that goes on pulling and pushing while virtual time
+/// Errors: usage_error for a handle in another thread's hands (calls for rows by key look at that only where the library
+/// was built with checks: RUBATO_CHECKS, or without NDEBUG), for a body that goes on pulling and pushing while virtual time
 /// stands still, and for one that returns after several rounds of both without a step or commit.
 class worker_core {
  public:

@@ -196,6 +196,10 @@ class played_coordinator final : public net::link_user {
   [[nodiscard]] stable_cuts& cuts() noexcept { return orders_.cuts(); }
   [[nodiscard]] bool has_started(worker_id w) const { return started_.contains(w); }
 
+  /// The number of the server whom it takes this one for.
+  void welcome(std::uint32_t number) {
+    say(wire::welcome{.process = number, .incarnation = 0, .workers = 1, .servers = {}});
+  }
   void begin_stage() {
     say(wire::welcome{.process = 0, .incarnation = 0, .workers = 1, .servers = {}});
     admit(first_worker.value());

@@ -126,10 +126,17 @@ TEST_CASE("server: what the protocol lets a worker send is kept, and no more", "
   test::log_capture const log;
   constexpr std::size_t rows = 8192;
   constexpr std::uint64_t held_max = 16;  // less than one commit
-  std::int64_t const staleness = GENERATE(3, 20);
+  auto const [staleness, is_anew] =
+      GENERATE(table<std::int64_t, bool>({{3, false}, {20, false}, {3, true}}));  // the process was lost, and came back
   played_run run(with(ssp{.staleness = staleness}, stable_cut{}), rows, held_max);
   run.to().join(second_worker);
   REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
+  if (is_anew) {
+    run.to().drop(second_worker);
+    run.settle();
+    run.to().join(second_worker);
+    run.settle();
+  }
   net::asio_network its_own;
   auto const ahead = run.connected(its_own, second_worker);
   auto const has = [&](std::uint64_t commits) {
@@ -457,4 +464,34 @@ TEST_CASE("server: values of rows are taken from a process that has the tables, 
   }
   CHECK_THAT(log.warnings(),
              Contains("worker process 1: values of rows came from a process that does not have the tables"));
+}
+
+TEST_CASE("server: a coordinator of more servers than there are here, and one that is ahead of itself, end it", "[tcp]") {
+  test::log_capture const log;
+  net::asio_network network;
+  test::temporary_folder const folder;
+  net::deployment place;
+  place.as = net::role::server;
+  place.rank = 0;
+  place.coordinator.path = folder.file("coordinator");
+  place.listen = {.host = {}, .path = folder.file("server")};
+  place.silence = long_silence;
+  blueprint const plan(std::vector<rules>{asp{}}, 2, {describe(counting{.rows = 4})}, {});
+  played_coordinator coordinator(network, place.coordinator, false);
+  detail::server_process server(std::make_unique<net::asio_network>(), plan, plan.agreement(), place, 1 << 20, 1 << 20);
+  auto const until = [&](auto condition) {
+    for (auto const end = net::network::clock::now() + 10s; !condition() && net::network::clock::now() < end;) {
+      server.poll();
+      network.run_one(net::network::clock::now() + 1ms);
+    }
+  };
+  until([&] { return coordinator.is_up(); });
+  SECTION("more servers") {
+    coordinator.welcome(2);
+    CHECK_THROWS_WITH(server.run(), Contains("gave this server number 2, but it is one of 2"));
+  }
+  SECTION("ahead of itself") {
+    coordinator.admit(0);
+    CHECK_THROWS_WITH(server.run(), Contains("before it gave this server its number"));
+  }
 }

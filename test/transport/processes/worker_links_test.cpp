@@ -326,6 +326,14 @@ TEST_CASE("worker_links: who is dialed is the coordinator, or a server of this n
                                                             {net::role::server, 0}});
 }
 
+TEST_CASE("worker_links: who was told of another number of servers than the coordinator says so", "[tcp]") {
+  test::log_capture const quiet;
+  played_cluster const run(1, [](net::connection&, wire::frame_header const&) {});
+  net::deployment place = run.place();
+  place.servers = 2;
+  CHECK_THROWS_WITH(process(place), Contains("has 1 servers, but this process was told of 2"));
+}
+
 TEST_CASE("worker_links: a server that ends since somebody else was lost is not said to be lost", "[tcp]") {
   played_cluster run(1, [&](net::connection& from, wire::frame_header const& header) {
     if (header.kind != +wire::kind::count) return;

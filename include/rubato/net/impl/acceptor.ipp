@@ -74,9 +74,10 @@ endpoint tcp_endpoint(asio::io_context& context, address const& at) {
 void bind_unix(acceptor_type& acceptor, asio::io_context& context, address const& at) {
   auto const where = unix_endpoint(at);
   take_over_stale_file(context, at, where);
-  acceptor.open(where.protocol());
-  close_on_exec(acceptor.native_handle());
   error_code error;
+  acceptor.open(where.protocol(), error);
+  require(error, at);
+  close_on_exec(acceptor.native_handle());
   acceptor.bind(where, error);
   require(error, at);
   // Nobody can connect before `listen`, so nobody can who may not.
@@ -90,7 +91,8 @@ void bind_tcp(acceptor_type& acceptor, asio::io_context& context, address const&
   require(error, at);
   close_on_exec(acceptor.native_handle());
   if (at.is_loopback()) send_unpaced(acceptor.native_handle());
-  acceptor.set_option(acceptor_type::reuse_address(true));
+  acceptor.set_option(acceptor_type::reuse_address(true), error);
+  require(error, at);
   acceptor.bind(where, error);
   require(error, at);
 }
@@ -143,7 +145,7 @@ path_lock::~path_lock() {
   ::close(file_);
 }
 
-acceptor_type listen_at(asio::io_context& context, address const& at) {
+acceptor_type listen_at(asio::io_context& context, address const& at) try {
   acceptor_type acceptor(context);
   if (at.is_unix())
     bind_unix(acceptor, context, at);
@@ -153,11 +155,15 @@ acceptor_type listen_at(asio::io_context& context, address const& at) {
   acceptor.listen(acceptor_type::max_listen_connections, error);
   require(error, at);
   return acceptor;
+} catch (boost::system::system_error const& e) {  // what the first socket needs beside it
+  throw_io(at, e.code().message());
 }
 
 address bound_address(acceptor_type const& acceptor, address const& asked) {
   if (asked.is_unix()) return asked;
-  auto const local = acceptor.local_endpoint();
+  error_code error;
+  auto const local = acceptor.local_endpoint(error);
+  require(error, asked);
   tcp::endpoint as_tcp;
   std::memcpy(as_tcp.data(), local.data(), local.size());
   address result = asked;

@@ -290,12 +290,18 @@ void link::flush() {
 }
 
 void link::close() noexcept {
-  if (connection_) connection_->send(own(goodbye_kind), {});
+  try {
+    if (connection_) connection_->send(own(goodbye_kind), {});
+  } catch (...) {  // there is no memory left: the other end sees that the connection ends
+  }
   shut();
 }
 
 void link::refuse(std::string const& reason) noexcept {
-  if (connection_) net::refuse(*connection_, reason);
+  try {
+    if (connection_) net::refuse(*connection_, reason);
+  } catch (...) {  // as above
+  }
   shut();  // without a goodbye, which would make it look well
 }
 

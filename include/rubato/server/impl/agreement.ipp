@@ -41,7 +41,8 @@ inline std::vector<std::int64_t> clocks_to_ask(std::int64_t dense_below) {
   std::vector<std::int64_t> clocks;
   for (std::int64_t c = 0; c < dense_below; ++c) clocks.push_back(c);
   for (std::int64_t power = std::max<std::int64_t>(dense_below, 2); power <= clock_asked_max; power *= 2)
-    clocks.insert(clocks.end(), {power, power + 1, power + power / 2});
+    for (std::int64_t const c : {power, power + 1, power + power / 2})
+      if (c <= clock_asked_max) clocks.push_back(c);
   return clocks;
 }
 

@@ -174,6 +174,9 @@ inline void check(rules const& p) {
     throw option_error(
         "protocol: its admission limits what others have not seen of what is folded as it comes, but its "
         "visibility holds commits back: use eager");
+  if (int{p.admission.heeds_some()} + int{p.admission.extends()} + int{p.admission.limits()} > 1)
+    throw option_error(
+        "protocol: its admission has more than one of heeds(), extra() and limit(), of which a server asks one");
   if (p.renews && (rounds || p.visibility.synchronized() || p.admission.lets_in_one_by_one()))
     throw option_error(std::string("protocol: it renews copies ahead of time, but its ") +
                        (p.admission.lets_in_one_by_one() ? "admission lets in" : "visibility grants") +

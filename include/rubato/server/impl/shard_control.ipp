@@ -57,7 +57,8 @@ refusal shard_control::check(sender const& from, clock_index stamp,
   if (refusal const r = check(from); r != refusal::none) return r;
   if (stamp != members_[from.worker.index()].received) return refusal::order;
   if (versioned_ && !versions_.accepts(from.worker, version)) return refusal::old_version;
-  if (by_rounds() && version.value() > rounds_.open().value() + rounds_ahead_max) return refusal::order;
+  bool const is_of_a_round = version.value() >= 0 && version.value() <= rounds_.open().value() + rounds_ahead_max;
+  if (by_rounds() && !is_of_a_round) return refusal::order;
   return refusal::none;
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "rubato/core/start_thread.hpp"
 #include "rubato/task/engine.hpp"
 #include "rubato/task/task_run.hpp"
 
@@ -86,9 +87,11 @@ class engine_of_threads final : public engine_core {
     task_id const id = id_of(tasks_.size());
     tasks_.emplace_back(t, after);
     try {
-      threads_.emplace_back([this, id] { drive(id); });
+      detail::start_thread_of([&] { return "task " + std::to_string(id.value()); },
+                              [&] { threads_.emplace_back([this, id] { drive(id); }); });
     } catch (...) {
       tasks_.pop_back();
+      t.close();
       throw;
     }
     t.at_end([this, id] {

@@ -37,7 +37,7 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   std::uint32_t add_worker() override;
   void stop() override;
   [[nodiscard]] time_point now() const override {
-    return time_point(links_->now() - began_);
+    return time_point(links_->now() - began_.load(std::memory_order_relaxed));
   }
   [[nodiscard]] std::uint32_t workers() const noexcept override { return options_.place.workers; }
   void read_whole(std::size_t table, std::byte* out) const override;
@@ -106,7 +106,7 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   void end_loss_thread();
 
   tcp options_;
-  worker_links::clock::time_point began_{};
+  std::atomic<worker_links::clock::time_point> began_{};
   std::vector<std::unique_ptr<running_thread>> threads_;
   std::unique_ptr<running_thread> loss_thread_;
   std::set<std::string> reasons_;  ///< reports point to them

@@ -70,6 +70,8 @@ class thread_endpoint final : public endpoint {
     std::size_t table;
     read_slot* slot;
   };
+  void ask(server_id to, std::size_t table, read_header const& read, read_slot& slot);
+  void await_releases(std::size_t missing);
   [[nodiscard]] bool joins(server_id s, read_header const& read) const noexcept;
 
   worker_threads& run_;
@@ -77,6 +79,7 @@ class thread_endpoint final : public endpoint {
   slow_motion slowed_;
   time_point idle_until_;
   std::vector<waiting> pending_;
+  std::vector<waiting> reading_;  ///< have been released
   std::size_t tickets_ = 0;    ///< at servers: of the first of those that wait there
   inquiry asked_;              ///< of the process, where it shares what it fetches
   std::optional<std::size_t> reader_;  ///< of its cache, from its start on
@@ -102,7 +105,7 @@ class worker_threads final : public runtime, worker_run, run_control::carrier {
   std::uint32_t add_worker() override;
   void stop() override { life::stop(); }
   [[nodiscard]] time_point now() const override {
-    return time_point(std::chrono::steady_clock::now() - began_);
+    return time_point(std::chrono::steady_clock::now() - began_.load(std::memory_order_relaxed));
   }
   [[nodiscard]] std::uint32_t workers() const noexcept override { return options_.workers; }
   void read_whole(std::size_t table, std::byte* out) const override { servers_.read_whole(table, out); }
@@ -149,7 +152,7 @@ class worker_threads final : public runtime, worker_run, run_control::carrier {
   std::unique_ptr<thread_process> process_;  ///< of the run under way, where workers share what they fetch
   stage_id stage_{};
   std::uint32_t count_ = 0;  ///< workers that the run began with
-  std::chrono::steady_clock::time_point began_{};
+  std::atomic<std::chrono::steady_clock::time_point> began_{};
 
   std::mutex controlling_;  ///< what follows
   run_control control_;

@@ -20,7 +20,7 @@ committed_update accumulator::take_indexed(clock_index stamp) {
 }
 
 std::pair<std::byte*, bool> accumulator::row_of(std::uint64_t row) {
-  if (!current_) begin(false);
+  if (!current_) begin();
   if (!indexed_) index();
   update& u = *current_;
   if (u.whole) return {u.values.data() + static_cast<std::size_t>(row) * row_bytes_, false};
@@ -54,10 +54,10 @@ std::byte* accumulator::new_rows(std::span<std::uint64_t const> rows) {
   return u.values.extend(rows.size() * row_bytes_);
 }
 
-void accumulator::begin(bool whole) {
+void accumulator::begin() {
   current_ = pool_.take();
-  current_->whole = whole;
-  if (!whole) current_->values.clear();
+  current_->whole = false;
+  current_->values.clear();
 }
 
 void accumulator::make_whole(bool keep) {

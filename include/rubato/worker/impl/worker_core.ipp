@@ -289,8 +289,8 @@ void worker_core::pull_touched(std::size_t table, std::vector<std::uint64_t>& ke
                                std::optional<staleness> s) {
   state_->check_thread();
   state_->check_live();
-  state_->note_read(table, state::work_of_whole(values.size_bytes()), state::round_of_whole);
   state_->reads.pull_touched(table, keys, values, s);
+  state_->note_read(table, state::work_of_whole(values.size_bytes() / sizeof(float)), state::round_of_whole);
 }
 
 void worker_core::pull_rows(std::size_t table, key_list keys, std::byte* out, std::size_t elements,

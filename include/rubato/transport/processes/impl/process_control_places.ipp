@@ -138,16 +138,16 @@ process_control::enrolment process_control::enroll_worker(wire::registration con
   if (p.here)
     refuse("worker " + std::to_string(number) + " is here already, as process " +
            std::to_string(p.pid));
-  std::uint32_t const life = fresh ? 0 : p.incarnation + 1;
+  std::uint32_t const incarnation = fresh ? 0 : p.incarnation + 1;
   auto workers = std::move(p.workers);
-  p = {.incarnation = life,
+  p = {.incarnation = incarnation,
        .here = true,
        .pid = r.pid,
        .life = r.life,
        .workers = std::move(workers),
        .secret = secret};
-  tell_servers(wire::admission{number, life, secret});
-  return {worker_place(number), life};
+  tell_servers(wire::admission{number, incarnation, secret});
+  return {worker_place(number), incarnation};
 }
 
 /// Who was lost before the first run is replaced. Later a number below `options::workers` is kept for who comes with it

@@ -124,7 +124,7 @@ void process_endpoint::wait() {
 void process_endpoint::pause(time_point until) {
   constexpr duration as_good_as_never = std::chrono::hours(24 * 365 * 100);
   run_.links_->turns().wait([this] { return run_.stopping(); },
-                            run_.began_ + std::min(until.since_start(), as_good_as_never));
+                            run_.began_.load(std::memory_order_relaxed) + std::min(until.since_start(), as_good_as_never));
   checkpoint();
 }
 

@@ -355,6 +355,9 @@ void server_process::refuse(session& s, sender const& whom, std::uint64_t ticket
 void server_process::welcomed(wire::welcome const& w) {
   self_ = server_id{w.process};
   try {
+    if (w.process >= plan_.servers())
+      throw option_error("the coordinator gave this server number " + std::to_string(w.process) + ", but it is one of " +
+                         std::to_string(plan_.servers()) + ": all are to be told of the same number of servers");
     plan_.check_memory(self_);
   } catch (option_error const& e) {
     over_ = true;
@@ -377,6 +380,7 @@ bool server_process::may_share_memory() const {
 }
 
 void server_process::told(wire::control_message const& said) {
+  if (!shard_) throw wire::frame_error("the coordinator said something before it gave this server its number");
   answering_for_itself([&] { std::visit([this](auto const& m) { this->on(m); }, said); });
 }
 
@@ -397,9 +401,15 @@ void server_process::on(wire::begin_stage const& m) {
   recount_rows(m);
 }
 
+/// Once, however often the process has been started anew.
+void server_process::note_worker(std::uint32_t process, worker_id w) {
+  std::vector<worker_id>& there = workers_of_[process];
+  if (std::ranges::find(there, w) == there.end()) there.push_back(w);
+}
+
 void server_process::on(wire::server_order const& m) {
   released_.clear();
-  if (m.order.what == membership_order::kind::enlist) workers_of_[m.process].push_back(m.order.worker);
+  if (m.order.what == membership_order::kind::enlist) note_worker(m.process, m.order.worker);
   wire::order_done done{m.order, shard_->order(m.order, released_)};
   coordinator_.send(std::move(done));
   release();

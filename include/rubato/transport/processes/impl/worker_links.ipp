@@ -96,6 +96,10 @@ void worker_links::await_welcome() {
     throw lost_error("the coordinator at " + place_.coordinator.text() +
                      " did not have all servers within " +
                      std::to_string(place_.patience.count() / 1000) + " s");
+  if (welcome_->servers.size() != place_.servers)
+    throw option_error("the coordinator at " + place_.coordinator.text() + " has " +
+                       std::to_string(welcome_->servers.size()) + " servers, but this process was told of " +
+                       std::to_string(place_.servers) + ": all are to be told of the same number");
 }
 
 void worker_links::connect_to_servers() {

@@ -77,6 +77,16 @@ void thread_endpoint::request(server_id to, std::size_t table, read_header const
     slot.leave_to_process(read_slot::untold::held_up);
     return run_.process_->cache().request(*reader_, to, table, read, slot);
   }
+  try {
+    ask(to, table, read, slot);
+  } catch (...) {  // what was asked before comes all the same, and may not count for what is asked next
+    await_releases(std::exchange(tickets_, 0));
+    pending_.clear();
+    throw;
+  }
+}
+
+void thread_endpoint::ask(server_id to, std::size_t table, read_header const& read, read_slot& slot) {
   slot.arrived = slot.admitted = time_point::min();
   if (joins(to, read)) {  // what lets in the first lets in all
     slot.arrived = now();
@@ -130,24 +140,28 @@ void thread_endpoint::wait() {
   bool const cut_is_missing = std::exchange(cut_pending_, false);
   std::size_t const missing = std::exchange(tickets_, 0) + (cut_is_missing ? 1 : 0);
   if (missing == 0) return;
+  await_releases(missing);
+  checkpoint();
+  if (cut_is_missing) cut_->admitted = now();
+  std::swap(pending_, reading_);
+  pending_.clear();  // also if one of them fails
+  for (waiting const& w : reading_) {
+    w.slot->admitted = now();
+    run_.servers_.server(w.server).read_released(w.table, w.read, *w.slot);
+  }
+  idle_until_ = now();
+}
+
+/// Or until the run is being stopped.
+void thread_endpoint::await_releases(std::size_t missing) {
   auto const is_over = [&] { return released_count_.load(std::memory_order_acquire) >= missing || run_.stopping(); };
   if (!is_over())
     polls_.wait(is_over, [&] {
       std::unique_lock guard(lock_);
       awake_.wait(guard, is_over);
     });
-  {
-    std::lock_guard const guard(lock_);
-    released_count_ -= std::min(released_count_.load(), missing);
-  }
-  checkpoint();
-  if (cut_is_missing) cut_->admitted = now();
-  for (waiting const& w : pending_) {
-    w.slot->admitted = now();
-    run_.servers_.server(w.server).read_released(w.table, w.read, *w.slot);
-  }
-  pending_.clear();
-  idle_until_ = now();
+  std::lock_guard const guard(lock_);
+  released_count_ -= std::min(released_count_.load(), missing);
 }
 
 void thread_endpoint::wait_for_process() {
@@ -264,7 +278,7 @@ void worker_threads::begin(run_request request) {
   stage_ = stage_id{stage_.value() + 1};
   servers_.begin_stage(stage_, protocol(), request_.changes_tables);
   control_.begin(stage_, protocol());
-  began_ = std::chrono::steady_clock::now();
+  began_.store(std::chrono::steady_clock::now(), std::memory_order_relaxed);
   std::unique_ptr<thread_process> shared;
   if (options_.process_cache && plan().shares_reads(protocol()))
     shared = std::make_unique<thread_process>(plan(), protocol(), servers_, [this] { return now(); });
@@ -426,7 +440,7 @@ void worker_threads::wait_until(std::condition_variable& sleep, std::unique_lock
                                 time_point deadline, Until until) const {
   constexpr duration as_good_as_never = std::chrono::hours(24 * 365 * 100);
   if (deadline.since_start() > as_good_as_never) sleep.wait(guard, until);
-  else sleep.wait_until(guard, began_ + deadline.since_start(), until);
+  else sleep.wait_until(guard, began_.load(std::memory_order_relaxed) + deadline.since_start(), until);
 }
 
 }  // namespace rubato::detail
