@@ -170,7 +170,8 @@ class cluster : public detail::cluster_base<typename Transport::runtime_type> {
   /// worker whose body returns leaves the run; what it had pushed and not committed is committed
   /// first. When a body throws, the run ends for all and the exception is rethrown. One body serves
   /// all workers, in process concurrently: what it captures and changes it must guard. Handles are
-  /// of use until the next run begins.
+  /// of use until the next run begins. Over TCP a process that comes later, or is started again, takes part from the run
+  /// on that is under way: of those before it `run` returns at once, and the report says `completion::not_begun`.
   template <class Body>
   run_report run(Body body) {
     return runtime_->run({.body = [&body](worker_core& w) { body(static_cast<worker_type&>(w)); }});

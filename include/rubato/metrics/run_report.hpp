@@ -16,7 +16,7 @@ namespace rubato {
 enum class completion : std::uint8_t {
   whole,  ///< all workers have ended by themselves
   cut_off,    ///< a node was lost before its workers had ended
-  not_begun,  ///< a node that was to have workers is not there any more
+  not_begun,  ///< a node that was to have workers is not there any more; or it was over before this process came
 };
 
 /// What a run measured, over all workers that took part in it.

@@ -62,9 +62,10 @@ struct ready {
   std::uint32_t workers = 0;  ///< that the run is to have in all processes; 0: as many as there are
   recovery recover = recovery::none;
   std::optional<std::uint32_t> keeper{};  ///< the process that has the tables when it is over
+  std::uint32_t run = 0;  ///< of a cluster: which of its runs it is, from 1
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & threads & has_loss & protocol & changes_tables & step & workers & recover & keeper;
+    ar & threads & has_loss & protocol & changes_tables & step & workers & recover & keeper & run;
   }
 };
 /// Tables that another process has, in single-machine mode, are to be sent to this one.

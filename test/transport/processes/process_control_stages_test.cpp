@@ -196,3 +196,69 @@ TEST_CASE("process_control: a stage in which nobody has workers is over at once"
   b.finish(0);
   CHECK(b.told(nth_worker(0)).back() == "over 1");
 }
+
+TEST_CASE("process_control: who comes to a cluster later is passed over in runs that are over, and joins the next") {
+  bench b = gathered(1, 2, net::on_loss::go_on);
+  auto const ready = [&](std::uint32_t w, std::uint32_t run) { b.say(nth_worker(w), wire::ready{.run = run}); };
+  auto const end = [&](std::uint32_t w, std::uint32_t number) {
+    b.ended(w, number);
+    b.carry_out_all();
+  };
+  for (std::uint32_t w = 0; w < 2; ++w) ready(w, 1);
+  b.carry_out_all();
+  end(0, 0);
+  end(1, 1);
+  b.finish(0);
+  b.lose(nth_worker(1));
+  bool const run_is_under_way = GENERATE(true, false);
+  if (run_is_under_way) ready(0, 2);
+  b.carry_out_all();
+  (void)b.come(1);
+  b.forget();
+  ready(1, 1);
+  if (!run_is_under_way) {
+    CHECK(b.told(nth_worker(1)).empty());
+    ready(0, 2);
+    CHECK(b.told(nth_worker(0)) == list{"begins 2 of 1: 0"});
+  }
+  CHECK(b.told(nth_worker(1)) == list{"not begun"});
+  ready(1, 2);
+  CHECK(b.told(nth_worker(1)).size() == 1);
+  b.carry_out_all();
+  end(0, 0);
+  end(1, 1);
+  b.finish(0);
+  CHECK(b.told(nth_worker(1)).back() == "over 2");
+}
+
+TEST_CASE("process_control: nobody waits in the next run for who is new and does not get ready, or misses who goes") {
+  bench b = running(1, 1, GENERATE(net::on_loss::end, net::on_loss::go_on));
+  (void)b.come();
+  b.ended(0, 0);
+  b.carry_out_all();
+  b.finish(0);
+  b.forget();
+  b.ready(0);
+  CHECK(b.told(nth_worker(0)) == list{"begins 2 of 1: 0"});
+  CHECK(b.told(nth_worker(1)).empty());
+  b.carry_out_all();
+  SECTION("it joins late") {
+    b.ready(1);
+    CHECK(b.told(nth_worker(1)) == list{"begins 2 of 1: 1"});
+  }
+  SECTION("it goes") {
+    b.lose(nth_worker(1));
+    CHECK_FALSE(b.control.is_over());
+    CHECK(b.control.is_running());
+  }
+  SECTION("it wants another stage, between two") {
+    b.ended(0, 0);
+    b.carry_out_all();
+    b.finish(0);
+    b.say(nth_worker(1), wire::ready{.changes_tables = true});
+    b.forget();
+    b.ready(0);
+    CHECK_THAT(b.told(nth_worker(1)).back(), Contains("another stage"));
+    CHECK(b.control.is_running());
+  }
+}

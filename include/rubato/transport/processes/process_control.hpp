@@ -165,6 +165,8 @@ class process_control final : public coordination, run_control::carrier {
   void begin_when_ready(time_point now);
   [[nodiscard]] bool lacks_workers() const noexcept;
   void put_off();
+  void pass_over_those_behind();
+  [[nodiscard]] bool is_new(std::uint32_t number) const;
   void begin_stage(time_point now);
   [[nodiscard]] std::optional<std::uint32_t> find_stray() const;
   void dismiss(std::uint32_t number, errc code, std::string const& sentence, parting how, time_point now);

@@ -74,6 +74,7 @@ void process_control::on(place from, wire::ready const& m, time_point now) {
 /// again, once every server has let its earlier life go.
 void process_control::join_late(time_point now) {
   if (phase_ != phase::running || stopping_) return;
+  pass_over_those_behind();
   while (auto const stray = find_stray())  // it came too late for its stage
     dismiss(*stray, errc::refused, elsewhere, parting::done, now);
   if (phase_ != phase::running) return;
@@ -97,23 +98,25 @@ void process_control::join_late(time_point now) {
 void process_control::begin_when_ready(time_point now) {
   if (phase_ != phase::idle || over_ || !is_complete()) return;
   if (stage_ == stage_id{} && is_anybody_cut_off()) return;
-  bool any = false;
-  for (auto const& [number, p] : processes_) {
-    if (p.here && !p.ready) return;
-    any = any || p.here;
-  }
-  if (!any) return;
+  // Once there has been a stage nobody waits for who is new, and has yet to get ready: it joins late.
+  auto const holds_up = [this](auto const& entry) {
+    return entry.second.here && !entry.second.ready && (stage_ == stage_id{} || entry.second.has_finished);
+  };
+  if (std::ranges::any_of(processes_, holds_up)) return;
+  if (std::ranges::none_of(processes_, [](auto const& entry) { return entry.second.ready; })) return;
   // Who has been started anew does not say what the others are to do.
   auto chosen = std::ranges::find_if(processes_, [](auto const& entry) {
     return entry.second.here && entry.second.has_finished;
   });
   if (chosen == processes_.end())
-    chosen = std::ranges::find_if(processes_, [](auto const& entry) { return entry.second.here; });
+    chosen = std::ranges::find_if(processes_, [](auto const& entry) { return entry.second.ready; });
   wanted_ = chosen->second.wants;
-  if (auto const stray = find_stray()) return dismiss(*stray, errc::refused, elsewhere, parting::failed, now);
+  pass_over_those_behind();
+  if (auto const stray = find_stray())
+    return dismiss(*stray, errc::refused, elsewhere, is_new(*stray) ? parting::done : parting::failed, now);
   begun_with_ = 0;
   for (auto const& [number, p] : processes_)
-    if (p.here) begun_with_ += p.threads;
+    if (p.ready) begun_with_ += p.threads;
   // Those who are not there any more would have had the others.
   if (lacks_workers() && has_lost_more() && options_.when_lost == net::on_loss::go_on) return put_off();
   begin_stage(now);
@@ -131,10 +134,28 @@ void process_control::put_off() {
   said.lost_nodes = known_lost_;
   said.completed = completion::not_begun;
   for (auto& [number, p] : processes_) {
-    if (!p.here) continue;
+    if (!p.ready) continue;
     p.ready = false;
     tell(worker_place(number), said);
   }
+}
+
+/// Of a cluster who has come later is at a run that the others are done with: it goes on to the next one, without them.
+void process_control::pass_over_those_behind() {
+  wire::run_over said;
+  said.stage = stage_;
+  said.completed = completion::not_begun;
+  for (auto& [number, p] : processes_) {
+    if (!p.ready || p.takes_part || p.wants.run == 0 || p.wants.run >= wanted_.run) continue;
+    RUBATO_RARE("a worker process comes to a run that is over");
+    p.ready = false;
+    tell(worker_place(number), said);
+  }
+}
+
+/// Whether others have been in a stage, and it has not.
+bool process_control::is_new(std::uint32_t number) const {
+  return stage_ != stage_id{} && !processes_.at(number).has_finished;
 }
 
 /// All run the same stages one after the other. Who is at another one would train by other rules than the
@@ -143,8 +164,8 @@ std::optional<std::uint32_t> process_control::find_stray() const {
   for (auto const& [number, p] : processes_)
     if (p.here && p.ready &&
         (p.wants.protocol != wanted_.protocol || p.wants.changes_tables != wanted_.changes_tables ||
-         p.wants.recover != wanted_.recover || p.wants.step != wanted_.step || p.wants.workers != wanted_.workers ||
-         p.wants.keeper != wanted_.keeper))
+         p.wants.recover != wanted_.recover || p.wants.step != wanted_.step || p.wants.run != wanted_.run ||
+         p.wants.workers != wanted_.workers || p.wants.keeper != wanted_.keeper))
       return number;
   return std::nullopt;
 }
@@ -181,7 +202,7 @@ void process_control::begin_stage(time_point now) {
     p.takes_part = false;
   }
   for (auto& [number, p] : processes_) {
-    if (!p.here) continue;
+    if (!p.ready) continue;
     p.workers = new_workers(number, p.threads);
     admit(number, p.workers, now);
   }

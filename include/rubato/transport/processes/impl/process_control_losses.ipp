@@ -81,8 +81,8 @@ void process_control::lose_process(std::uint32_t number, std::string const& reas
   // After the orders, so that servers drop by those whom they concern.
   tell_servers(wire::expel{number, p.incarnation});
   bool const another_may_come = stage_ == stage_id{} && how == parting::gone;
-  if (!takes_part && !another_may_come && how != parting::done && options_.when_lost == net::on_loss::end)
-    return fail(sentence);
+  bool const is_missed = !takes_part && !another_may_come && !is_new(number) && how != parting::done;
+  if (is_missed && options_.when_lost == net::on_loss::end) return fail(sentence);
   if (stage_ == stage_id{}) gone_[worker_place(number)] = sentence;
   p.is_done = how == parting::done;
   end_when_over();

@@ -84,7 +84,8 @@ run_report worker_process::run(run_request request) {
                              .step = request_.step,
                              .workers = std::accumulate(placement.begin(), placement.end(), 0U),
                              .recover = request_.recover,
-                             .keeper = kept_ && kept_->in_debt ? std::optional(kept_->node) : std::nullopt});
+                             .keeper = kept_ && kept_->in_debt ? std::optional(kept_->node) : std::nullopt,
+                             .run = request_.step == 0 ? ++runs_ : 0});
     drive();
   } catch (...) {
     fail(std::current_exception());
