@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <rubato/rubato.hpp>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,12 @@ namespace rb = rubato;
 
 using model = rb::sparse_snapshot<float>;
 
-/// As many numbers as were written, or an error.
+/// All that was written, or an error: a file that was cut has no end.
 void save(model const& m, std::ostream& to) {
   to.exceptions(std::ios::badbit | std::ios::failbit);
   to << m.keys.size() << '\n';
   for (std::size_t i = 0; i < m.keys.size(); ++i) to << m.keys[i] << ' ' << std::hexfloat << m.values[i] << '\n';
+  to << "end\n" << std::flush;
 }
 model load(std::istream& from) {
   from.exceptions(std::ios::badbit | std::ios::failbit);
@@ -29,6 +31,9 @@ model load(std::istream& from) {
     m.keys.push_back(key);
     m.values.push_back(std::stof(value));
   }
+  std::string end;
+  from >> end;
+  if (end != "end" || from.get() != '\n') throw std::runtime_error("the model ends too early");
   return m;
 }
 

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include <rubato/partition/by_function.hpp>
 #include <rubato/partition/hash.hpp>
 #include <rubato/partition/range.hpp>
 #include <rubato/partition/range_hash.hpp>
@@ -63,4 +65,21 @@ TEST_CASE("partition_rule: a policy's own state goes with it, and copies share i
   copy = hash{};
   rule.servers_of({&k, 1}, {10, 3}, &server);
   CHECK(server == 2);
+}
+
+TEST_CASE("by_function: a lambda that has captured something is a partition like any other") {
+  std::vector<std::uint32_t> const places{2, 0, 1};
+  auto const by = [](std::vector<std::uint32_t> of) {
+    return by_function([of = std::move(of)](key k, table_shape) { return server_id{of[k.value() % of.size()]}; });
+  };
+  auto a = by(places);
+  static_assert(partition_policy<decltype(a)>);
+  auto const b = a;
+  auto c = by({0});
+  c = b;
+  check_answers_as(c, {500, 3}, {0, 1, 2, 3});
+  CHECK(c.server_of(key{0}, {500, 3}) == server_id{2});
+  c = by({1});
+  CHECK(c.server_of(key{0}, {500, 3}) == server_id{1});
+  CHECK(a.server_of(key{1}, {500, 3}) == server_id{0});
 }

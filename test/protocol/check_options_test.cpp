@@ -9,6 +9,10 @@
 #include <limits>
 #include <span>
 
+#include <rubato/core/error.hpp>
+#include <rubato/partition/partition_rule.hpp>
+#include <rubato/peer/hop.hpp>
+#include <rubato/peer/hop_rules.hpp>
 #include <rubato/protocol/adam.hpp>
 #include <rubato/protocol/async_diloco.hpp>
 #include <rubato/protocol/dc_asgd.hpp>
@@ -78,6 +82,32 @@ TEST_CASE("options that no policy can mean are refused when its protocol is used
   CHECK_THROWS_AS(rules(dc_asgd{.fold = {.rate = infinite}}), option_error);
   CHECK_THROWS_WITH(rules(dc_asgd{.fold = {.lambda = std::nan("")}}), Contains("compensation: lambda is"));
   CHECK_THROWS_WITH(merge_rule(compensate_adaptive{.forget = 2}), Contains("compensation: forget is 2, expected 0 or"));
+}
+
+namespace {
+/// Its bound cannot be one, and it says so first.
+struct bounded_below {
+  std::int64_t s = -1;
+  void check() const { detail::expect_option(s >= 0, "bounded_below: s", s, "0 or more"); }
+  [[nodiscard]] staleness bound() const noexcept { return staleness{s}; }
+  [[nodiscard]] clock_index need(clock_index c, staleness) const noexcept { return c; }
+  [[nodiscard]] clock_index cache_need(clock_index c, staleness) const noexcept { return c; }
+};
+/// So with a partition, and parts of Hop.
+struct nowhere {
+  void check() const { throw option_error("nowhere: it has no server"); }
+  [[nodiscard]] server_id server_of(key, table_shape) const { return {}; }
+};
+struct gather_nobody : gather_all {
+  void check() const { throw option_error("gather_nobody: it gathers from nobody"); }
+};
+}  // namespace
+
+TEST_CASE("options are checked before a policy is asked anything, of whatever kind it is", "[protocol]") {
+  CHECK_THROWS_WITH(admission_rule(bounded_below{}), Contains("bounded_below: s is -1, expected 0 or more"));
+  CHECK_NOTHROW(admission_rule(bounded_below{.s = 0}));
+  CHECK_THROWS_WITH(partition_rule(nowhere{}), Contains("nowhere: it has no server"));
+  CHECK_THROWS_WITH(hop_rules(hop(gather_nobody{})), Contains("it gathers from nobody"));
 }
 
 TEST_CASE("options of steps that would leave all bounds are refused, by name", "[protocol]") {

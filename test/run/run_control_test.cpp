@@ -292,6 +292,9 @@ TEST_CASE("run_control: the conductor hears of everybody, and its orders go to t
 TEST_CASE("run_control: the conductor is called when its time has come, and not before") {
   events e;
   bench b(with(rules(asp{}), audible{&e}));
+  for (std::uint32_t w = 0; w < 2; ++w) b.join(w);
+  e.seen.clear();
+  (void)b.out.told();
   CHECK(b.control.next_tick() == second(2));
   CHECK(b.control.next_sample() == second(3));
   b.control.tick(second(1));
@@ -300,6 +303,18 @@ TEST_CASE("run_control: the conductor is called when its time has come, and not 
   CHECK(e.seen == list{"tick"});
   CHECK(b.out.told() == list{"command 0 4", "command 1 4"});
   CHECK(b.control.next_tick() == second(4));
+}
+
+TEST_CASE("run_control: a conductor orders workers that there have been, and nobody else") {
+  events e;
+  bench b(with(rules(asp{}), audible{&e}));
+  b.join(0);
+  CHECK_THROWS_WITH(b.control.tick(second(2)), Catch::Contains("orders worker 1 to do something, expected one of 1"));
+  b.join(1);
+  b.control.leave(worker_id{1}, at(1), second(3));
+  CHECK_NOTHROW(b.control.tick(second(4)));
+  b.control.begin(stage_id{2});
+  CHECK_THROWS_AS(b.control.tick(second(6)), option_error);
 }
 
 TEST_CASE("run_control: when the run is over there is no conductor") {

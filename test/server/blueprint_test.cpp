@@ -225,6 +225,13 @@ TEST_CASE("blueprint: each server is given its part of the initial values, whate
   CHECK(whole == start);
 }
 
+TEST_CASE("blueprint: initial values name each row once") {
+  rb::key const keys[] = {rb::key{7}, rb::key{9}, rb::key{7}};
+  doubles const values = {1, 2, 3};
+  CHECK_THROWS_WITH(blueprint_of(rb::asp{}, 2, sparse_doubles{.init_keys = keys, .init = values}),
+                    Contains("table 0") && Contains("init_keys holds 7 twice"));
+}
+
 TEST_CASE("blueprint: initial values of touched rows go to the servers of their keys") {
   rb::key const keys[] = {rb::key{7}, rb::key{1'000'000'007}, rb::key{8}};
   doubles const values = {1, 2, 3, 4, 5, 6};

@@ -26,6 +26,12 @@ using test::numbers;
 
 namespace {
 
+/// Nobody is drawn for any but the first round.
+struct first_round_only : unbounded {
+  static constexpr bool by_round = true;
+  [[nodiscard]] bool takes_part(worker_id, version_index round) const noexcept { return round.value() < 1; }
+};
+
 /// Worker 2 sits out every other round.
 struct even_rounds_of_two : unbounded {
   static constexpr bool by_round = true;
@@ -169,6 +175,16 @@ TEST_CASE("an update's age is the number of folds since its worker has read", "[
   CHECK(s.read(1));
   s.push(1, 6, 0);
   CHECK(s.value() == 11);
+}
+
+TEST_CASE("an admission by which nobody takes part any more is an error, and no end of rounds", "[server][rounds]") {
+  lone_number s(with(rules(fed_avg{.clients = 1, .of = 2}), first_round_only{}), 2);
+  for (std::uint32_t w = 0; w < 2; ++w) CHECK(s.read(w));
+  std::vector<worker_id> released;
+  CHECK_THROWS_WITH(
+      s.server.commit({.from = {worker_id{0}, {}, stage_id{1}}, .stamp = {}, .version = {}, .parts = {{}}, .arrived = {}},
+                      released),
+      Catch::Contains("none of the workers takes part in any of 65536 rounds from round 1 on"));
 }
 
 TEST_CASE("rounds go with what knows them only", "[server][rounds]") {

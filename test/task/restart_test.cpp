@@ -10,11 +10,17 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <rubato/core/error.hpp>
 #include <rubato/core/random.hpp>
+#include <rubato/protocol/adam.hpp>
 #include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/merge.hpp>
+#include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/rules.hpp>
+#include <rubato/protocol/slow_mo.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/paged.hpp>
@@ -103,6 +109,39 @@ TEST_CASE("restart: a stage whose node is lost is begun again elsewhere, as if i
   CHECK(stormy.stages[1].ended == calm.submitted + middle + 10ms);  // when it is noticed
   CHECK(stormy.stages[2].stage == 1);
   for (std::size_t i = 2; i < 4; ++i) CHECK(stormy.stages[i].where[2] == 0);
+}
+
+TEST_CASE("restart: what merges keep of the tables is as it was, too") {
+  auto const merge = GENERATE(rb::merge_rule(rb::momentum{.mu = 0.9}), rb::merge_rule(rb::adam{}),
+                              rb::merge_rule(rb::slow_momentum{}));
+  auto const after = [&](std::vector<rb::sim::machine_loss> losses, rb::task_report& r) {
+    rb::engine engine{on_machines(4, std::move(losses))};
+    rb::task t{rb::dense<float>{.rows = 8}, rb::sparse<float>{.rows = 1000}};
+    rb::rules p = rb::bsp{};
+    p.merge = merge;
+    auto const s = t.stage({.workers = 3, .protocol = p, .iterations = 5, .restarts = 1},
+                           [](auto& w, rb::iteration_range todo) {
+                             for (auto const i : todo) {
+                               std::vector<float> x(8);
+                               w.pull(x);
+                               for (float& one : x) one = 0.1F * static_cast<float>(i % 3) - one / 5;
+                               w.push(x);
+                               std::vector<rb::key> const key{rb::key{static_cast<std::uint64_t>(i) % 4 * 7}};
+                               w[rb::table<1>].push(key, std::vector<float>{x[0]});
+                               w.step();
+                             }
+                           });
+    t.repeat(2, s);
+    r = engine.submit(t).wait();
+    return std::pair(t.parameters<0>(), t.parameters<1>().values);
+  };
+  rb::task_report calm, stormy;
+  auto const expected = after({}, calm);
+  REQUIRE(calm.stages.size() == 2);
+  rb::duration const middle = (calm.stages[1].began - calm.submitted) + calm.stages[1].run.elapsed / 2;
+  std::size_t const where = calm.stages[1].where[2] != 0 ? 2 : 0;
+  CHECK(after({{.machine = static_cast<std::uint32_t>(where), .at = middle}}, stormy) == expected);
+  CHECK(stormy.stages.size() == 3);
 }
 
 TEST_CASE("restart: a machine that is lost between stages, or has none, is not used any more") {

@@ -17,11 +17,13 @@ namespace rubato {
 /// A partition as a value. Copies share the policy. Called concurrently.
 class partition_rule {
  public:
-  /// Any policy converts.
+  /// Any policy converts. @throws what its `check()` does, if it has one
   template <class P>
     requires(!std::same_as<P, partition_rule> && partition_policy<P>)
-  partition_rule(P policy)  // NOLINT: policies are meant to convert
-      : answers_(std::make_shared<model<P> const>(std::move(policy))) {}
+  partition_rule(P policy) {  // NOLINT: policies are meant to convert
+    if constexpr (requires { std::as_const(policy).check(); }) std::as_const(policy).check();
+    answers_ = std::make_shared<model<P> const>(std::move(policy));
+  }
 
   /// The numbers of the servers of the rows with these keys. @pre `out` has as many places
   void servers_of(std::span<std::uint64_t const> keys, table_shape shape, std::uint32_t* out) const {

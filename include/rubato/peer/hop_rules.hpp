@@ -15,9 +15,13 @@ namespace rubato {
 /// share the parts. Called concurrently.
 class hop_rules {
  public:
+  /// @throws what a `check()` of its gather, reduce or gap does; of a jump see `check_jump`
   template <class P>
     requires(!std::same_as<P, hop_rules> && hop_protocol<P>)
   hop_rules(P const& p) {  // NOLINT: protocols are meant to convert
+    check_part(p.gather());
+    check_part(p.reduce());
+    check_part(p.gap());
     using parts = model<decltype(p.gather()), decltype(p.reduce()), decltype(p.jump())>;
     kept = decltype(p.gather())::kept;
     bounds_gap = decltype(p.gather())::bounds_gap;
@@ -52,6 +56,10 @@ class hop_rules {
   [[nodiscard]] bool needs_lead() const noexcept { return by_iteration() && !gap_max && !acks; }
 
  private:
+  template <class Part>
+  static void check_part([[maybe_unused]] Part const& part) {
+    if constexpr (requires { part.check(); }) part.check();
+  }
   struct answers {
     virtual ~answers() = default;
     [[nodiscard]] virtual std::size_t needed(std::size_t n) const noexcept = 0;
@@ -72,9 +80,7 @@ class hop_rules {
       if constexpr (Jump::jumps) return jump_part.jump(lag);
       return 1;
     }
-    void check_jump() const override {
-      if constexpr (requires { jump_part.check(); }) jump_part.check();
-    }
+    void check_jump() const override { check_part(jump_part); }
     Gather gather;
     Reduce reduce;
     Jump jump_part;

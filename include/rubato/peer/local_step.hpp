@@ -44,7 +44,10 @@ namespace detail {
 template <std::floating_point T, local_step S>
 class peer_step_of final : public peer_step {
  public:
-  explicit peer_step_of(S step) : step_(std::move(step)) {}
+  /// @throws what its `check()` does, if it has one
+  explicit peer_step_of(S step) : step_(std::move(step)) {
+    if constexpr (requires { std::as_const(step_).check(); }) std::as_const(step_).check();
+  }
   void start(std::size_t size) override { state_.emplace(step_.template start<T>(size)); }
   void apply(std::size_t first, std::size_t count, std::byte const* x, std::byte const* gradient,
              std::byte* to) override {

@@ -32,7 +32,7 @@ class admission_rule {
   template <class P>
     requires(!std::same_as<P, admission_rule> && admission_policy<P>)
   admission_rule(P policy)  // NOLINT: policies are meant to convert
-      : bound_(policy.bound()),
+      : bound_((detail::check_options(policy), policy.bound())),
         asks_who_(detail::admits_by_worker<P>),
         by_round_(round_admission<P>),
         samples_(sampling_admission<P>),
@@ -41,7 +41,7 @@ class admission_rule {
         limits_(limiting_admission<P>),
         run_workers_(detail::run_workers_of(policy)),
         fingerprint_(detail::fingerprint_of(policy)),
-        answers_(std::make_shared<model<P> const>(detail::checked(std::move(policy)))) {}
+        answers_(std::make_shared<model<P> const>(std::move(policy))) {}
 
   [[nodiscard]] staleness bound() const noexcept { return bound_; }
   /// Whether answers depend on the worker.

@@ -44,8 +44,9 @@ class visibility_rule {
         synchronized_(synchronized_visibility<P>),
         fingerprint_(detail::fingerprint_of(policy)),
         type_(&typeid(P)) {
+    detail::check_options(policy);
     if constexpr (round_visibility<P>) rounds_ = {policy.round_size(), P::late};
-    answers_ = std::make_shared<model<P> const>(detail::checked(std::move(policy)));
+    answers_ = std::make_shared<model<P> const>(std::move(policy));
   }
 
   /// Whether commits are folded round by round; then `horizon` is not asked.
@@ -102,11 +103,12 @@ class merge_rule {
         versioned_(versioned_merge<P>),
         fingerprint_(detail::fingerprint_of(policy)),
         type_(&typeid(P)) {
+    detail::check_options(policy);
     if constexpr (velocity_merge<P>) decay_ = policy.decay();
     if constexpr (requires { { P::keeps_sum } -> std::convertible_to<bool>; }) keeps_sum_ = P::keeps_sum;
     else keeps_sum_ = decay_ == 1.0;
     if constexpr (requires { { P::by_age } -> std::convertible_to<bool>; }) by_age_ = P::by_age;
-    answers_ = std::make_shared<model<P> const>(detail::checked(std::move(policy)));
+    answers_ = std::make_shared<model<P> const>(std::move(policy));
     elements_ = answers_->elements();
   }
 

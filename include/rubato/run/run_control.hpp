@@ -103,6 +103,7 @@ class run_control {
   rules const* rules_;  ///< in force
   carrier& out_;
   coordinator members_;
+  std::uint32_t workers_ = 0;  ///< that have ever been in the run
   std::unique_ptr<conductor> conductor_;
   std::map<worker_id, waiting_cut> waiting_cuts_;
 };

@@ -67,6 +67,8 @@ class worker_run : protected life {
   [[nodiscard]] std::size_t protocol() const noexcept { return request_.protocol; }
   /// The next run is to be this. @throws option_error
   void accept(run_request request);
+  /// Which run it is of its task, or else of the runs that there have been: from 1, and the same in all processes.
+  [[nodiscard]] std::uint32_t run_number() const noexcept { return request_.step != 0 ? request_.step : runs_; }
 
   run_setup setup_;
   blueprint plan_;
@@ -75,6 +77,8 @@ class worker_run : protected life {
  private:
   friend class worker_participant;
   void check_workers(std::uint32_t count) const;
+
+  std::uint32_t runs_ = 0;
 };
 
 }  // namespace rubato

@@ -151,7 +151,12 @@ class shard {
   mutable std::condition_variable_any folded_;  ///< nobody folds any more
   std::size_t versions_peak_ = 0;
   std::vector<std::unique_ptr<table_host>> hosts_;
-  std::vector<table_state> kept_;  ///< by table: as it was when the stage began, if that can run again
+  /// A table, and what its merge keeps beside it.
+  struct kept_table {
+    table_state rows{};
+    std::shared_ptr<void const> beside{};
+  };
+  std::vector<kept_table> kept_;  ///< by table: as it was when the stage began, if that can run again
 };
 
 }  // namespace rubato

@@ -203,7 +203,7 @@ class shard_control {
   static void take_renewal(member& m) noexcept;
   void retire(worker_id w);
   [[nodiscard]] clock_index horizon_at(clock_index c_min) const noexcept {
-    return visibility_.horizon({.c_min = c_min, .bound = admission_.bound()});
+    return std::max(c_min, visibility_.horizon({.c_min = c_min, .bound = admission_.bound()}));
   }
   // Of rounds.
   static constexpr std::int64_t rounds_ahead_max = 1 << 16;

@@ -32,6 +32,7 @@ inline constexpr bool moves_elements = std::floating_point<typename Store::value
 struct no_element_state {
   explicit no_element_state(store_shape const&) {}
   void forget(worker_id) {}
+  void become(no_element_state const&) {}
   [[nodiscard]] std::size_t bytes() const { return 0; }
 };
 }  // namespace detail
@@ -47,6 +48,17 @@ class element_state {
   using updates = std::span<weighted_update<value_type> const>;
 
   explicit element_state(store_shape const& s) : shape_(s), serial_(s.threads) {}
+
+  /// It becomes as the other is. Nobody else may use either meanwhile.
+  void become(element_state const& other) {
+    kept_by_ = other.kept_by_;
+    number_ = other.number_;
+    slots_ = other.slots_;
+    copies_ = other.copies_;
+    rows_ = other.rows_;
+    index_ = other.index_;
+    scratch_ = other.scratch_;  // of as many slots
+  }
 
   /// One step of these updates, in their order.
   void step(Store& store, updates step, element_step const& how) {

@@ -9,10 +9,12 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "rubato/core/assert.hpp"
+#include "rubato/core/error.hpp"
 #include "rubato/core/optional_mutex.hpp"
 #include "rubato/storage/concepts.hpp"
 #include "rubato/storage/element_state.hpp"
@@ -42,6 +44,16 @@ class store_host : public table_host {
     auto fresh = std::make_unique<contents>(shape_, options_);
     guard const alone(*this);
     rows_.swap(fresh);
+  }
+  [[nodiscard]] std::shared_ptr<void const> keep_beside() const override {
+    auto kept = std::make_shared<beside_rows>(shape_);
+    guard const alone(*this);
+    kept->become(*rows_);
+    return kept;
+  }
+  void restore_beside(std::shared_ptr<void const> const& kept) override {
+    guard const alone(*this);
+    rows_->become(*static_cast<beside_rows const*>(kept.get()));
   }
   void assign(update const& values) override { rows_->store.assign(values.as<value_type>()); }
   void assign_run(std::uint64_t first, std::span<std::byte const> bytes) override {
@@ -143,12 +155,19 @@ class store_host : public table_host {
   static constexpr bool versioned = versioned_store<Store>;
   static constexpr bool moves_elements = detail::moves_elements<Store>;
 
-  struct contents {
-    contents(store_shape const& s, Options const& options) : store(make_store(s, options)), velocity(s), elements(s) {}
-    Store store;
-    // For merges that have them; take no memory without.
+  /// For merges that have them; take no memory without.
+  struct beside_rows {
+    explicit beside_rows(store_shape const& s) : velocity(s), elements(s) {}
+    void become(beside_rows const& other) {
+      velocity.become(other.velocity);
+      elements.become(other.elements);
+    }
     rubato::velocity<Store> velocity;
     [[no_unique_address]] std::conditional_t<moves_elements, element_state<Store>, detail::no_element_state> elements;
+  };
+  struct contents : beside_rows {
+    contents(store_shape const& s, Options const& options) : beside_rows(s), store(make_store(s, options)) {}
+    Store store;
   };
 
   static Store make_store(store_shape const& s, [[maybe_unused]] Options const& options) {
@@ -256,6 +275,9 @@ class store_host : public table_host {
       guard const alone(*this);
       if constexpr (!bounded) rows_->store.collect(keys, values);
     }
+    if (values.size() != keys.size() * shape_.width)
+      throw error(errc::io, "a store's collect gave " + std::to_string(values.size()) + " values of " +
+                                std::to_string(keys.size()) + " rows of " + std::to_string(shape_.width));
     std::vector<std::size_t> order(keys.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::sort(order, {}, [&](std::size_t i) { return keys[i]; });

@@ -53,6 +53,10 @@ class table_host {
   virtual void assign_run(std::uint64_t first, std::span<std::byte const> values) = 0;
   /// All rows are zero again, as if it were new. Between runs; nobody may read meanwhile.
   virtual void clear() = 0;
+  /// A copy of what merges keep beside the rows, such as a velocity; null where a host keeps nothing. Between runs.
+  [[nodiscard]] virtual std::shared_ptr<void const> keep_beside() const { return nullptr; }
+  /// It is as it was then. @param kept what `keep_beside` of the same host has given
+  virtual void restore_beside(std::shared_ptr<void const> const& /*kept*/) {}
   /// Folds updates in their order; as one step of a velocity where a decay is given.
   virtual void fold(std::span<weighted_part const> step, std::optional<double> decay) = 0;
   /// Folds updates as one step of a merge that moves elements. @pre the table's merge may be one, see `element_merge`

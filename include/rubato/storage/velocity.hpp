@@ -37,6 +37,13 @@ class velocity {
     store.fold(std::span<weighted_update<value_type> const>(&moved, 1));
   }
 
+  /// It becomes as the other is. Nobody else may use either meanwhile.
+  void become(velocity const& other) {
+    values_ = other.values_;
+    rows_ = other.rows_;
+    slots_ = other.slots_;
+  }
+
   [[nodiscard]] std::size_t bytes() const {
     std::lock_guard const guard(serial_);
     return values_.capacity() * sizeof(value_type) + rows_.capacity() * sizeof(std::uint64_t);

@@ -68,8 +68,8 @@ struct stage_options {
   std::optional<single_machine> local{};  ///< all workers on one node, which has the tables meanwhile
   /// How often it is begun again, on the nodes that are left, when a node is lost that has workers of it: servers then
   /// make its tables what they were. It takes their memory once more where all of them change, until the next stage
-  /// begins; a `paged` table's lies in memory as a whole. Tables in single-machine mode go back after each part of it.
-  /// Velocity begins at zero. A node that is lost between stages uses up no restart. Over TCP restarts need
+  /// begins, and that of what their merges keep, such as velocity; a `paged` table's lies in memory as a whole. Tables in
+  /// single-machine mode go back after each part of it. A node that is lost between stages uses up no restart. Over TCP restarts need
   /// `net::on_loss::go_on`, under which a stage with 0 of them goes on without the lost workers, as in a `cluster`, and
   /// what those did counts; where the lost node had the tables (`local`) the task ends.
   std::uint32_t restarts = 0;

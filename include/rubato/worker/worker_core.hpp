@@ -69,7 +69,8 @@ class worker_core {
   [[nodiscard]] std::int64_t steps_since_commit() const noexcept;
   /// Time since the run began, wall or virtual.
   [[nodiscard]] time_point now() const;
-  /// This worker's own stream: the same numbers for the same seed, whatever the schedule.
+  /// This worker's own stream: the same numbers for the same seed and number of the run, or of the stage of a task,
+  /// whatever the schedule.
   [[nodiscard]] random_stream& random() noexcept;
   /// What it has measured so far in this run.
   [[nodiscard]] worker_metrics const& metrics() const noexcept;

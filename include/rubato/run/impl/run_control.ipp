@@ -1,6 +1,10 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
+#include <string>
+
+#include "rubato/core/error.hpp"
 #include "rubato/run/run_control.hpp"
 
 namespace rubato {
@@ -17,12 +21,14 @@ void run_control::begin(stage_id stage, std::size_t protocol) {
   rules_ = &protocols_[protocol];
   members_.begin_stage(stage, synchronized());
   waiting_cuts_.clear();
+  workers_ = 0;
   conductor_ = rules_->pace.make_conductor();
 }
 
 // ---- membership
 
 void run_control::join(worker_id w, incarnation_id incarnation) {
+  workers_ = std::max(workers_, w.value() + 1);
   out_.order(members_.join(w, incarnation));
 }
 
@@ -126,7 +132,12 @@ std::span<pace_change const> run_control::changes() const {
 }
 
 void run_control::command(conductor::orders const& orders) {
-  for (auto const& [to, order] : orders) out_.command(to, order);
+  for (auto const& [to, order] : orders) {
+    if (to.value() >= workers_)
+      throw option_error("pace: its conductor orders worker " + std::to_string(to.value()) +
+                         " to do something, expected one of " + std::to_string(workers_) + ", numbered from 0");
+    out_.command(to, order);
+  }
 }
 
 }  // namespace rubato

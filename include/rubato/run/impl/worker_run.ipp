@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rubato/core/error.hpp"
+#include "rubato/core/random.hpp"
 #include "rubato/protocol/rules.hpp"
 #include "rubato/run/worker_run.hpp"
 
@@ -25,7 +26,15 @@ void worker_run::accept(run_request request) {
       std::ranges::all_of(request.placement, [](std::uint32_t n) { return n == 0; }))
     refuse("a placement needs at least one worker");
   request_ = std::move(request);
+  ++runs_;
 }
+
+namespace {
+/// In each run workers draw other numbers; in the first those of the seed itself.
+std::uint64_t seed_of_run(std::uint64_t seed, std::uint32_t number) noexcept {
+  return number <= 1 ? seed : random_stream(seed, number, ~std::uint64_t{0})();
+}
+}  // namespace
 
 /// Between processes, which may have several threads each, nobody knows before how many there are.
 void worker_run::check_workers(std::uint32_t count) const {
@@ -48,7 +57,8 @@ void worker_participant::attach(endpoint& link, std::uint64_t seed, bool decorat
       outermost = outer.get();
       wrapped_.push_back(std::move(outer));
     }
-    handle_ = run_.setup_.make_worker({*outermost, run_.plan_, self_, self_.worker.value(), seed, run_.protocol()});
+    handle_ = run_.setup_.make_worker({*outermost, run_.plan_, self_, self_.worker.value(),
+                                       seed_of_run(seed, run_.run_number()), run_.protocol()});
   } catch (...) {
     detach();
     throw;

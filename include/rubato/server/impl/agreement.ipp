@@ -79,6 +79,22 @@ inline void add_weights(digest& d, merge_rule const& m, std::int64_t apart_max) 
       }
 }
 
+/// And by whom it is of, which few go by.
+inline void add_weights_of_workers(digest& d, merge_rule const& m) {
+  for (std::uint32_t from = 0; from < 1024; from = from < 32 ? from + 1 : 2 * from)
+    for (std::int64_t const stamp : {0, 1, 7}) {
+      commit_info const c{.from = worker_id{from},
+                          .stamp = clock_index{stamp},
+                          .c_min = clock_index{stamp},
+                          .c_max = clock_index{stamp},
+                          .workers = 1024,
+                          .version = version_index{stamp},
+                          .age = 1};
+      d.add(m.weight(c));
+      if (m.versioned()) d.add(m.map(c));
+    }
+}
+
 inline void add_versions(digest& d, merge_rule const& m) {
   for (std::uint32_t const updates : {1U, 2U, 3U, 8U, 30U, 1000U})
     for (std::int64_t const version : {0, 1, 10, 1000, 1 << 20}) {
@@ -229,6 +245,7 @@ std::uint64_t fingerprint(merge_rule const& m, staleness bound) {
   d.add(m.decay());
   // Who stands at c_min + s has one commit more under way.
   detail::add_weights(d, copy, std::min(bound.clocks(), 2 * detail::clock_asked_max - 1) + 1);
+  detail::add_weights_of_workers(d, copy);
   if (m.versioned()) detail::add_versions(d, copy);
   if (auto const* const e = copy.elements()) detail::add_steps(d, *e);
   return d.value();

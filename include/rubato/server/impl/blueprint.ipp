@@ -275,6 +275,10 @@ void table_blueprint::check(std::size_t number) const {
     if (!where_.contains(k))
       refuse("init_keys holds " + std::to_string(k.value()) + ", expected keys below " +
              std::to_string(d.rows));
+  std::vector<key> sorted(d.init_keys.begin(), d.init_keys.end());
+  std::ranges::sort(sorted);
+  if (auto const twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
+    refuse("init_keys holds " + std::to_string(twice->value()) + " twice, expected each key once");
   std::size_t const given = d.init.size() / size_of(d.element);
   if ((!d.bounded || given != 0) && given != rows * d.width)
     refuse("init has " + std::to_string(given) + " values, expected " + std::to_string(rows * d.width) +

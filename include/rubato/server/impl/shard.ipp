@@ -46,13 +46,18 @@ void shard::change_tables(table_changes const& c) {
 /// back to, also if it is asked to.
 void shard::recover(recovery what) {
   if (what == recovery::restore && kept_.size() == hosts_.size()) {
-    for (std::size_t i = 0; i < hosts_.size(); ++i)
-      restore_table(*hosts_[i], kept_[i], plan_.table(i).bounded(), plan_.table(i).row_bytes());
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+      restore_table(*hosts_[i], kept_[i].rows, plan_.table(i).bounded(), plan_.table(i).row_bytes());
+      if (kept_[i].beside) hosts_[i]->restore_beside(kept_[i].beside);
+    }
     return;
   }
   kept_.clear();
   if (what == recovery::none) return;
-  for (auto const& h : hosts_) h->snapshot(kept_.emplace_back(), {});
+  for (auto const& h : hosts_) {
+    h->snapshot(kept_.emplace_back().rows, {});
+    kept_.back().beside = h->keep_beside();
+  }
 }
 
 /// By the rules of the stage that ends.

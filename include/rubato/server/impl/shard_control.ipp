@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 
 #include "rubato/core/assert.hpp"
+#include "rubato/core/error.hpp"
 #include "rubato/core/rare.hpp"
 #include "rubato/server/shard_control.hpp"
 
@@ -205,11 +207,17 @@ bool shard_control::round_is_over() const noexcept {
 std::vector<shard_control::fold_group> shard_control::take_rounds() {
   round_rule const& rule = *visibility_.rounds();
   std::vector<fold_group> groups;
+  std::int64_t without_any = 0;  // in a row
   while (round_is_over()) {
     if (progress_.live() == 0) rounds_.skip_empty();
     version_index const round = rounds_.open();
     auto commits = rounds_.end_round(rule.size, rule.late == late_commit::fold, counters_.late);
     count_awaited();
+    if (!commits.empty()) without_any = 0;
+    else if (++without_any > rounds_ahead_max)
+      throw option_error("protocol: by its admission none of the workers takes part in any of " +
+                         std::to_string(rounds_ahead_max) + " rounds from round " +
+                         std::to_string(round.value() - rounds_ahead_max) + " on, expected that each does again and again");
     if (commits.empty()) continue;
     ++counters_.rounds;
     for (held_commit& c : commits) {

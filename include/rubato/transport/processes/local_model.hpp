@@ -29,7 +29,7 @@ class local_model {
   };
 
   /// @param setup of the task @param threads the most workers that a stage may have
-  local_model(run_setup const& setup, std::uint32_t threads, std::uint64_t seed);
+  local_model(run_setup const& setup, std::uint32_t threads, std::uint64_t seed, std::uint64_t sparse_max);
 
   /// Runs a stage, with tables that come from their home and, unless it `keeps_tables`, go back to it; `keep`: with
   /// those of the last stage. Of a run that is stopped all goes back. What was here is worth nothing when it throws.
@@ -70,10 +70,12 @@ class local_model {
   void give_changed(std::size_t i);
   void give_whole(runtime& here, std::size_t i);
   void give_touched(runtime& here, std::size_t i);
+  [[nodiscard]] std::size_t touched_at_a_time(std::size_t i) const noexcept;
 
   run_setup setup_;
   std::uint32_t threads_;
   std::uint64_t seed_;
+  std::uint64_t sparse_max_;  ///< see `tcp`
   std::vector<table> tables_;
   home const* home_ = nullptr;  ///< of the stage under way
   std::size_t protocol_ = 0;    ///< of the last one

@@ -155,6 +155,7 @@ class server_process final : coordinator_user {
   void on(Other const&);
   void on(wire::begin_stage const& m);
   void on(wire::server_order const& m);
+  class own_body;
   void note_worker(std::uint32_t process, worker_id w);
   void on(wire::cut_mark const& m);
   void on(wire::admission const& m);

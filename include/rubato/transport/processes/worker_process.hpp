@@ -106,7 +106,6 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   void end_loss_thread();
 
   tcp options_;
-  std::uint32_t runs_ = 0;  ///< of a cluster: for how many this process has been ready
   std::atomic<worker_links::clock::time_point> began_{};
   std::vector<std::unique_ptr<running_thread>> threads_;
   std::unique_ptr<running_thread> loss_thread_;

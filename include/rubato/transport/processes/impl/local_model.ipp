@@ -15,11 +15,6 @@
 
 namespace rubato::detail {
 
-namespace {
-/// Rows of a table that is not bounded: servers take no more than `tcp::sparse_max` bytes in one message.
-constexpr std::size_t touched_at_a_time = 4096;
-}  // namespace
-
 bool moves_tables(run_setup const& setup) {
   return std::ranges::any_of(setup.changes, [](table_changes const& c) { return c.moved.has_value(); });
 }
@@ -30,8 +25,8 @@ run_setup beside_local_models(run_setup setup) {
   return setup;
 }
 
-local_model::local_model(run_setup const& setup, std::uint32_t threads, std::uint64_t seed)
-    : setup_(setup), threads_(threads), seed_(seed), tables_(setup_.tables.size()) {
+local_model::local_model(run_setup const& setup, std::uint32_t threads, std::uint64_t seed, std::uint64_t sparse_max)
+    : setup_(setup), threads_(threads), seed_(seed), sparse_max_(sparse_max), tables_(setup_.tables.size()) {
   setup_.changes.clear();  // servers see to them
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     table_description& d = setup_.tables[i];
@@ -195,12 +190,20 @@ void local_model::hand_over_chunks(runtime& here, std::size_t i, std::function<v
   });
 }
 
+/// Rows of a table that is not bounded, of which servers take no more in one message.
+std::size_t local_model::touched_at_a_time(std::size_t i) const noexcept {
+  constexpr std::uint64_t usual = 4096;
+  std::uint64_t const most = sparse_max_ / (sizeof(std::uint64_t) + tables_[i].row_bytes);
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(most, 1, usual));
+}
+
 void local_model::hand_over_touched(runtime& here, std::size_t i, std::function<void(moved_rows&& rows)> const& give) {
   std::vector<std::uint64_t> keys;
   raw_array values;
   here.read_touched(i, keys, values);
-  for (std::size_t first = 0; first < keys.size(); first += touched_at_a_time) {
-    std::size_t const n = std::min(touched_at_a_time, keys.size() - first);
+  std::size_t const most = touched_at_a_time(i);
+  for (std::size_t first = 0; first < keys.size(); first += most) {
+    std::size_t const n = std::min(most, keys.size() - first);
     moved_rows piece{.table = i};
     auto const some = std::span(keys).subspan(first, n);
     piece.keys.assign(some.begin(), some.end());
@@ -260,8 +263,9 @@ void local_model::give_touched(runtime& here, std::size_t i) {
   raw_array values;
   here.read_touched(i, keys, values);
   std::size_t const row = tables_[i].row_bytes;
-  for (std::size_t first = 0; first < keys.size(); first += touched_at_a_time) {
-    std::size_t const n = std::min(touched_at_a_time, keys.size() - first);
+  std::size_t const most = touched_at_a_time(i);
+  for (std::size_t first = 0; first < keys.size(); first += most) {
+    std::size_t const n = std::min(most, keys.size() - first);
     home_->rows.give(i, std::span(keys).subspan(first, n), std::as_const(values).bytes().subspan(first * row, n * row));
   }
 }

@@ -94,6 +94,8 @@ void server_process::answering_for_itself(F f) {
     fails(e.code(), e.what());
   } catch (std::exception const& e) {
     fails(errc::io, e.what());
+  } catch (...) {
+    fails(errc::io, "something was thrown that is no std::exception");
   }
 }
 

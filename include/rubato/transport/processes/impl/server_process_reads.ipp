@@ -83,6 +83,26 @@ void server_process::answer(session& s, asked_read const& asked, read_slot& slot
   stats_.add(stats_.bytes_sent, bytes);
 }
 
+/// An answer that is read from the table while it is sent. What fails then is no fault of the connection's.
+class server_process::own_body final : public net::body_source {
+ public:
+  own_body(server_process& server, std::unique_ptr<net::body_source> of) : server_(server), of_(std::move(of)) {}
+  [[nodiscard]] std::span<std::byte const> next() override {
+    std::span<std::byte const> piece;
+    server_.answering_for_itself([&] { piece = of_->next(); });
+    return piece;
+  }
+  [[nodiscard]] std::span<std::byte const> next_beside() override {
+    std::span<std::byte const> piece;
+    server_.answering_for_itself([&] { piece = of_->next_beside(); });
+    return piece;
+  }
+
+ private:
+  server_process& server_;
+  std::unique_ptr<net::body_source> of_;
+};
+
 std::uint64_t server_process::send_answer(session& s, wire::frame_header const& h, wire::reply_meta& meta,
                                           std::size_t table, read_slot& slot) {
   if (meta.asked == selection::nothing) {
@@ -103,7 +123,8 @@ std::uint64_t server_process::send_answer(session& s, wire::frame_header const& 
   table_blueprint const& t = plan_.table(table);
   if (shard_->streams(table)) {
     std::uint64_t const bytes = t.where().rows_of(*self_) * t.row_bytes();
-    s.link.send(h, written(meta), bytes, std::make_unique<live_body>(shard_->host(table), bytes, s.to_come));
+    s.link.send(h, written(meta), bytes,
+                std::make_unique<own_body>(*this, std::make_unique<live_body>(shard_->host(table), bytes, s.to_come)));
     return bytes;
   }
   meta.rows = slot.state.keys().size();
@@ -126,7 +147,8 @@ std::uint64_t server_process::send_coded(session& s, wire::frame_header const& h
   if (shard_->streams(table)) {
     std::uint64_t const bytes = t.answers().bytes(t.where().rows_of(*self_) * t.row_bytes());
     s.link.send(h, written(meta), bytes,
-                std::make_unique<coded_body>(shard_->host(table), bytes, t.answers(), s.to_come));
+                std::make_unique<own_body>(*this, std::make_unique<coded_body>(shard_->host(table), bytes, t.answers(),
+                                                                               s.to_come)));
     return bytes;
   }
   meta.rows = slot.state.keys().size();

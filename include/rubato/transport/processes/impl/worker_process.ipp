@@ -42,7 +42,8 @@ struct worker_process::worker_thread final : worker_participant {
 
 worker_process::worker_process(tcp const& options, run_setup setup)
     : worker_run(beside_local_models(setup), options.place.servers), options_(options) {
-  if (moves_tables(setup)) local_ = std::make_unique<local_model>(setup, options_.threads, options_.seed);
+  if (moves_tables(setup))
+    local_ = std::make_unique<local_model>(setup, options_.threads, options_.seed, options_.sparse_max);
   auto network = options_.make_network();
   source_ = &network->threads();
   changed_ = source_->make_condition();
@@ -85,7 +86,7 @@ run_report worker_process::run(run_request request) {
                              .workers = std::accumulate(placement.begin(), placement.end(), 0U),
                              .recover = request_.recover,
                              .keeper = kept_ && kept_->in_debt ? std::optional(kept_->node) : std::nullopt,
-                             .run = request_.step == 0 ? ++runs_ : 0});
+                             .run = request_.step == 0 ? run_number() : 0});
     drive();
   } catch (...) {
     fail(std::current_exception());
