@@ -216,6 +216,7 @@ namespace {
 struct events {
   list seen;
   time_point next_tick = second(2);
+  std::chrono::seconds step{2};
 };
 
 /// A pace whose conductor writes down what it hears, and orders everybody something at each tick.
@@ -236,7 +237,7 @@ struct audible {
     void observe(time_point, double) { events_->seen.emplace_back("observe"); }
     void tick(time_point, pace_orders<order_type>& out) {
       events_->seen.emplace_back("tick");
-      events_->next_tick = events_->next_tick + std::chrono::seconds(2);
+      events_->next_tick = events_->next_tick + events_->step;
       for (std::uint32_t w = 0; w < 2; ++w) out.push_back({worker_id{w}, 1});
     }
     [[nodiscard]] time_point next_tick() const noexcept { return events_->next_tick; }
@@ -315,6 +316,14 @@ TEST_CASE("run_control: a conductor orders workers that there have been, and nob
   CHECK_NOTHROW(b.control.tick(second(4)));
   b.control.begin(stage_id{2});
   CHECK_THROWS_AS(b.control.tick(second(6)), option_error);
+}
+
+TEST_CASE("run_control: a conductor whose time stands still is an error, and no endless loop") {
+  events e;
+  e.step = std::chrono::seconds(0);
+  bench b(with(rules(asp{}), audible{&e}));
+  for (std::uint32_t w = 0; w < 2; ++w) b.join(w);
+  CHECK_THROWS_WITH(b.control.tick(second(9)), Catch::Contains("next_tick() stands still"));
 }
 
 TEST_CASE("run_control: when the run is over there is no conductor") {

@@ -315,3 +315,24 @@ TEST_CASE("store_host: one caller at a time, unless the store is concurrent") {
   }
   CHECK(host.store().overlaps == 0);
 }
+
+namespace {
+/// Of the last row that it names there are no values.
+struct map_that_forgets_values : plain_map {
+  using plain_map::plain_map;
+  void collect(std::vector<std::uint64_t>& keys, std::vector<double>& values) const {
+    plain_map::collect(keys, values);
+    if (!values.empty()) values.pop_back();
+  }
+};
+}  // namespace
+
+TEST_CASE("store_host: a store that names rows without values is an error, and nothing beyond them is read") {
+  auto const host = make_host<map_that_forgets_values>({.rows = 0, .width = 2});
+  update u{.whole = false, .rows = {7}, .values = {}};
+  std::vector<double> const two{1, 2};
+  u.values.append(std::as_bytes(std::span(two)));
+  host->assign(u);
+  table_state all;
+  CHECK_THROWS_WITH(host->snapshot(all, {}), Catch::Contains("collect gave 1 values of 1 rows of 2"));
+}

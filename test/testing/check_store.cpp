@@ -79,6 +79,55 @@ struct that_adds_where_it_should_set : plain {
   }
 };
 
+struct that_sets_from_the_first_row_on : plain {
+  using plain::plain;
+  void assign(row_values<float> const& u) {
+    row_values<float> from_first = u;
+    from_first.first = 0;
+    plain::assign(from_first);
+  }
+};
+
+struct that_is_set_once : plain {
+  using plain::plain;
+  void assign(row_values<float> const& u) {
+    if (!folded) plain::assign(u);
+  }
+  void fold(std::span<weighted_update<float> const> step) {
+    folded = true;
+    plain::fold(step);
+  }
+  bool folded = false;
+};
+
+struct of_whole_weights : plain {
+  using plain::plain;
+  void fold(std::span<weighted_update<float> const> step) {
+    for (auto const& u : step)
+      for_each(u, [&](float& to, float x) { to += static_cast<float>(static_cast<int>(u.weight)) * x; });
+  }
+};
+
+struct of_whole_numbers : plain {
+  using plain::plain;
+  void fold(std::span<weighted_update<float> const> step) {
+    plain::fold(step);
+    for (float& x : values) x = std::round(x);
+  }
+};
+
+struct that_cuts_keys : sparse_store<double> {
+  using sparse_store::sparse_store;
+  void fold(std::span<weighted_update<double> const> step) {
+    for (weighted_update<double> u : step) {
+      std::vector<std::uint64_t> cut(u.rows.begin(), u.rows.end());
+      for (std::uint64_t& key : cut) key &= (std::uint64_t{1} << 40) - 1;
+      u.rows = cut;
+      sparse_store::fold(std::span<weighted_update<double> const>(&u, 1));
+    }
+  }
+};
+
 struct that_reads_in_order_of_rows : plain {
   using plain::plain;
   void read(std::span<std::uint64_t const> rows, float* out) const {
@@ -248,6 +297,11 @@ TEST_CASE("check_store catches each broken promise", "[testing]") {
   CHECK(says(testing::check_store<with_one_update_a_step>(small), "after a fold"));
   CHECK(says(testing::check_store<that_adds_where_it_should_set>(small), "after rows have been set"));
   CHECK(says(testing::check_store<that_reads_in_order_of_rows>(small), "read by row"));
+  CHECK(says(testing::check_store<that_sets_from_the_first_row_on>(small), "after consecutive rows have been set"));
+  CHECK(says(testing::check_store<that_is_set_once>(small), "after rows have been set again"));
+  CHECK(says(testing::check_store<of_whole_weights>(small), "after a fold"));
+  CHECK(says(testing::check_store<of_whole_numbers>(small), "after a fold"));
+  CHECK(says(testing::check_store<that_cuts_keys>(small), "read by row"));
   CHECK(says(testing::check_store<without_bytes>(small), "bytes() is 0"));
   CHECK(says(testing::check_store<that_thaws>(small), "read before a fold"));
   CHECK(says(testing::check_store<that_shares_small_chunks>(small), "chunk 0 has 120 bytes, expected 720"));

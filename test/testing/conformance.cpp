@@ -146,6 +146,22 @@ TEST_CASE("check_admission catches each broken rule", "[testing]") {
   CHECK(says(testing::check_admission(asked_twice{}), "when asked twice"));
 }
 
+namespace {
+/// Has no bound where it is made so, and says so first.
+struct bounded_by_a_check : bounded_staleness {
+  std::int64_t s = -1;
+  void check() const {
+    if (s < 0) throw option_error("bounded_by_a_check: s is below 0");
+  }
+  [[nodiscard]] staleness bound() const noexcept { return staleness{s}; }
+};
+}  // namespace
+
+TEST_CASE("check_admission asks nothing of a policy that refuses its options", "[testing]") {
+  CHECK(testing::check_admission(bounded_by_a_check{bounded_staleness{3}}) ==
+        testing::sentences{"bounded_by_a_check: s is below 0"});
+}
+
 TEST_CASE("check_visibility", "[testing]") {
   CHECK(testing::check_visibility(eager{}) == sentences{});
   CHECK(testing::check_visibility(strict{}) == sentences{});

@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "rubato/core/error.hpp"
 #include "rubato/core/random.hpp"
 #include "rubato/partition/concepts.hpp"
+#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/conductor.hpp"
 #include "rubato/protocol/element_rule.hpp"
@@ -22,6 +24,17 @@
 namespace rubato::testing {
 
 namespace detail {
+
+/// What the policy's own `check()` says against its options; then it is asked nothing else.
+template <class P>
+[[nodiscard]] sentences refused_options(P const& p) {
+  try {
+    rubato::detail::check_options(p);
+  } catch (option_error const& e) {
+    return {e.what()};
+  }
+  return {};
+}
 
 /// What an admission answers to one worker.
 template <admission_policy P>
@@ -53,6 +66,7 @@ void check_admission(findings& found, staleness bound, std::string const& whom,
 /// goes by the worker is asked for a hundred of them.
 template <admission_policy P>
 [[nodiscard]] sentences check_admission(P const& p) {
+  if (sentences refused = detail::refused_options(p); !refused.empty()) return refused;
   detail::findings found;
   constexpr std::uint32_t workers = rubato::detail::admits_by_worker<P> ? 100 : 1;
   for (std::uint32_t w = 0; w < workers; ++w) {
@@ -73,6 +87,7 @@ template <admission_policy P>
 /// that admission lets go on would miss what it was promised (SSP-1). Of rounds, that they are of a commit at least.
 template <visibility_policy P>
 [[nodiscard]] sentences check_visibility(P const& p) {
+  if (sentences refused = detail::refused_options(p); !refused.empty()) return refused;
   detail::findings found;
   if constexpr (round_visibility<P>) {
     found.expect(p.round_size() >= 1, "a round is of 0 commits, expected 1 or more");
@@ -130,6 +145,7 @@ void check_versions(P const& p, findings& found) {
 /// merge is given, and, if it is lazy, that an update of zero does not begin.
 template <merge_policy P>
 [[nodiscard]] sentences check_merge(P const& p) {
+  if (sentences refused = detail::refused_options(p); !refused.empty()) return refused;
   detail::findings found;
   for (std::uint32_t const workers : {1U, 2U, 3U, 30U, 10'000U})
     for (std::int64_t const c_min : {0, 1, 10, 1'000'000})
@@ -228,6 +244,7 @@ void check_dues(findings& found, P const& p, worker_id who) {
 /// workers.
 template <pace_policy P>
 [[nodiscard]] sentences check_pace(P const& p) {
+  if (sentences refused = detail::refused_options(p); !refused.empty()) return refused;
   detail::findings found;
   for (std::uint32_t w = 0; w < 100; ++w) detail::check_dues(found, p, worker_id{w});
   sentences all = found.take();
@@ -242,6 +259,7 @@ template <pace_policy P>
 /// slots nothing is sent of an element that was not pushed. Asked for workers of several numbers.
 template <commit_filter P>
 [[nodiscard]] sentences check_filter(P const& p) {
+  if (sentences refused = detail::refused_options(p); !refused.empty()) return refused;
   detail::findings found;
   detail::check_filter(found, filter_rule(p));
   return found.take();
@@ -250,6 +268,7 @@ template <commit_filter P>
 /// Which server holds a row: one that there is, and always the same one.
 template <partition_policy P>
 [[nodiscard]] sentences check_partition(P const& p) {
+  if (sentences refused = detail::refused_options(p); !refused.empty()) return refused;
   detail::findings found;
   P const copy(p);
   for (std::uint64_t const rows : {0U, 1U, 2U, 7U, 1000U, 65'537U})

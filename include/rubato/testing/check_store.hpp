@@ -17,7 +17,7 @@ struct store_check {
   std::size_t width = 7;  ///< elements in a row
   /// By how much each addition to an element may be off, relative to the absolute values added to it so
   /// far: 0 for a store that keeps what it is given, for one that rounds the distance of neighboring numbers
-  /// relative to them. What is checked with are whole numbers, so sums are exact without rounding.
+  /// relative to them. What is checked with are whole numbers, or eighths, so sums are exact without rounding.
   double tolerance = 0;
   std::uint64_t seed = 1;  ///< of what is written and read
 };
@@ -28,7 +28,7 @@ namespace detail {
                                    store_check const& how);
 }  // namespace detail
 
-/// A store of one server's rows against plain arithmetic, used as servers use it: rows are set, whole
+/// A store of one server's rows against plain arithmetic, used as servers use it: rows are set, also again, whole
 /// updates, runs and listed rows are folded with weights, one by one and several at once, also as steps of a
 /// velocity; rows are read one by one and as a whole, and a state that has been read stays as it was while
 /// folds go on. A store that says it is concurrent is folded into by several threads, while another reads, for a

@@ -120,9 +120,13 @@ time_point run_control::next_sample() const {
 }
 
 void run_control::tick(time_point now) {
-  if (!conductor_ || conductor_->next_tick() > now) return;
+  if (!conductor_) return;
+  time_point const due = conductor_->next_tick();
+  if (due > now) return;
   conductor::orders orders;
   conductor_->tick(now, orders);
+  if (conductor_->next_tick() <= due)
+    throw option_error("pace: its conductor's next_tick() stands still, expected a later one after each tick");
   command(orders);
 }
 

@@ -78,17 +78,26 @@ class store_checker {
       compare("after a fold");
     }
     fold_with_velocity();
+    set_some();  // as between runs
+    compare("after rows have been set again");
+    if (bounded_) set_run();
+    compare("after consecutive rows have been set");
     check_frozen();
     if (concurrent) check_threads();
     return found_.take();
   }
 
  private:
-  /// Rows as keys: those of a store that is not bounded may be any numbers.
-  [[nodiscard]] std::uint64_t key_of(std::uint64_t row) const { return bounded_ ? row : row * 1'000'003 + 17; }
+  /// Rows as keys: those of a store that is not bounded may be any numbers, up to half of all.
+  [[nodiscard]] std::uint64_t key_of(std::uint64_t row) const { return bounded_ ? row : row * spacing_ + 17; }
+  /// Of which sums are exact: eighths where there are such.
   [[nodiscard]] T small_number() {
-    double const x = static_cast<double>(random_.below(9)) - 4;
-    return static_cast<T>(x);
+    if (std::is_integral_v<T>) return static_cast<T>(static_cast<double>(random_.below(9)) - 4);
+    return static_cast<T>((static_cast<double>(random_.below(65)) - 32) / 8);
+  }
+  [[nodiscard]] double weight() {
+    constexpr std::array<double, 5> weights{1, 2, 3, -1, 0.5};
+    return weights[random_.below(std::is_integral_v<T> ? 4 : weights.size())];
   }
 
   /// All rows, or some of them in any order.
@@ -118,7 +127,17 @@ class store_checker {
       for (std::size_t c = 0; c < how_.width; ++c)
         f(u.whole ? i : row_of(u.rows[i]), c, static_cast<double>(values[i * how_.width + c]));
   }
-  [[nodiscard]] std::uint64_t row_of(std::uint64_t k) const { return bounded_ ? k : (k - 17) / 1'000'003; }
+  [[nodiscard]] std::uint64_t row_of(std::uint64_t k) const { return bounded_ ? k : (k - 17) / spacing_; }
+
+  void set_run() {
+    std::uint64_t const first = how_.rows / 3;
+    update u;
+    fill(u, how_.rows - first);
+    host_.assign_run(first, u.values.bytes());
+    auto const values = u.values.as<T>();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      truth_.set(first + i / how_.width, i % how_.width, static_cast<double>(values[i]));
+  }
 
   void set_some() {
     update const u = make_update();
@@ -131,7 +150,7 @@ class store_checker {
     for (std::size_t i = 0; i < count; ++i) updates.push_back(make_update());
     std::vector<weighted_part> step;
     for (update const& u : updates) {
-      step.push_back({&u, static_cast<double>(1 + random_.below(3))});
+      step.push_back({&u, weight()});
       for_each(u, [&](auto row, auto c, double x) { truth_.add(row, c, step.back().weight * x); });
     }
     host_.fold(step, std::nullopt);
@@ -224,7 +243,7 @@ class store_checker {
   void compare_touched(table_state const& state, expected_rows const& truth, char const* when) {
     auto const keys = state.keys();
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      bool const known = keys[i] >= 17 && (keys[i] - 17) % 1'000'003 == 0 && row_of(keys[i]) < how_.rows;
+      bool const known = keys[i] >= 17 && (keys[i] - 17) % spacing_ == 0 && row_of(keys[i]) < how_.rows;
       found_.expect(known && (i == 0 || keys[i - 1] < keys[i]), when, ", read as a whole: key ", keys[i],
                     ", which has not been touched or comes twice");
       if (known)
@@ -346,6 +365,7 @@ class store_checker {
   bool bounded_;
   store_check how_;
   random_stream random_;
+  std::uint64_t spacing_ = ((std::uint64_t{1} << 63) - 100) / how_.rows;  ///< of keys
   expected_rows truth_;
   findings found_;
 };
