@@ -13,10 +13,10 @@ list(APPEND rubato_insides
   protocol/rate_search
   run/first_failure run/life run/peer_run run/run_control run/single_machine run/worker_run
   sim/event_queue sim/fibers sim/network
-  storage/chunk_locks storage/chunk_memory storage/chunk_region storage/coding storage/dense_store storage/element_state
+  storage/beside_rows storage/chunk_locks storage/chunk_memory storage/chunk_region storage/coding storage/dense_store storage/element_state
   storage/listed_rows storage/multi_version_store storage/on_demand_host storage/ordered_store
   storage/overlay storage/paged_store storage/shared_update storage/sparse_store storage/store_host storage/stored_chunk
-  storage/swap_file storage/table_change storage/table_host storage/table_state storage/velocity storage/version_delta
+  storage/swap_file storage/table_change storage/table_host storage/table_state storage/touched_rows storage/velocity storage/version_delta
   storage/writable_chunk
   task/parallelism_search task/stage_scheduler task/task_run
   testing/actor testing/expectations testing/ledger testing/observed_peers testing/observed_run testing/observer

@@ -6,22 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "rubato/core/assert.hpp"
-#include "rubato/core/error.hpp"
 #include "rubato/core/optional_mutex.hpp"
+#include "rubato/storage/beside_rows.hpp"
 #include "rubato/storage/concepts.hpp"
-#include "rubato/storage/element_state.hpp"
 #include "rubato/storage/multi_version_store.hpp"
 #include "rubato/storage/overlay.hpp"
 #include "rubato/storage/table_host.hpp"
-#include "rubato/storage/velocity.hpp"
+#include "rubato/storage/touched_rows.hpp"
 
 namespace rubato {
 
@@ -46,8 +43,8 @@ class store_host : public table_host {
     rows_.swap(fresh);
   }
   [[nodiscard]] std::shared_ptr<void const> keep_beside() const override {
-    auto kept = std::make_shared<beside_rows>(shape_);
     guard const alone(*this);
+    auto kept = std::make_shared<beside_rows>(shape_);
     kept->become(*rows_);
     return kept;
   }
@@ -155,16 +152,7 @@ class store_host : public table_host {
   static constexpr bool versioned = versioned_store<Store>;
   static constexpr bool moves_elements = detail::moves_elements<Store>;
 
-  /// For merges that have them; take no memory without.
-  struct beside_rows {
-    explicit beside_rows(store_shape const& s) : velocity(s), elements(s) {}
-    void become(beside_rows const& other) {
-      velocity.become(other.velocity);
-      elements.become(other.elements);
-    }
-    rubato::velocity<Store> velocity;
-    [[no_unique_address]] std::conditional_t<moves_elements, element_state<Store>, detail::no_element_state> elements;
-  };
+  using beside_rows = detail::beside_rows<Store>;
   struct contents : beside_rows {
     contents(store_shape const& s, Options const& options) : beside_rows(s), store(make_store(s, options)) {}
     Store store;
@@ -275,19 +263,7 @@ class store_host : public table_host {
       guard const alone(*this);
       if constexpr (!bounded) rows_->store.collect(keys, values);
     }
-    if (values.size() != keys.size() * shape_.width)
-      throw error(errc::io, "a store's collect gave " + std::to_string(values.size()) + " values of " +
-                                std::to_string(keys.size()) + " rows of " + std::to_string(shape_.width));
-    std::vector<std::size_t> order(keys.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::sort(order, {}, [&](std::size_t i) { return keys[i]; });
-    out.receive_rows(keys.size(), row_bytes(), [&](std::span<std::uint64_t> to, std::byte* bytes) {
-      auto* row = reinterpret_cast<value_type*>(bytes);
-      for (std::size_t k = 0; k < order.size(); ++k) {
-        to[k] = keys[order[k]];
-        row = std::copy_n(values.data() + order[k] * shape_.width, shape_.width, row);
-      }
-    });
+    detail::receive_touched(out, keys, values, shape_.width);
   }
 
   void add_versions([[maybe_unused]] std::span<std::uint64_t const> rows,

@@ -94,7 +94,8 @@ TEST_CASE("server: its own failure ends the run for all, and nobody is blamed fo
   SECTION("as it folds one that is lent turn by turn") { run_under(asp{}, 2'200'000); }
 }
 
-TEST_CASE("server: a table that cannot be read while it is sent ends the run for all, and no connection", "[tcp][loss]") {
+TEST_CASE("server: a table that cannot be read while it is sent ends the run for all, and no connection",
+          "[tcp][loss]") {
   test::silence_in_log const silence;
   bool const is_coded = GENERATE(false, true);
   unreadable table{{.rows = 50'000}};
