@@ -1,4 +1,4 @@
-// expect within 15: a protocol needs pace() that gives a pace_policy: due, noexcept
+// expect within 15: a protocol needs pace() const that gives a pace_policy: due, noexcept
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #include <rubato/rubato.hpp>
 

@@ -34,16 +34,7 @@ template <class Protocol, class... Tables>
 struct checked_together {
   // Not constraints: those would hide what is missing behind "no matching constructor".
   static_assert(diagnose_protocol<Protocol>());
-  static_assert(requires(Protocol const p) { { p.admission() } -> admission_policy; },
-                "a protocol needs admission() that gives an admission_policy: bound, need and "
-                "cache_need, all noexcept");
-  static_assert(requires(Protocol const p) { { p.visibility() } -> visibility_policy; },
-                "a protocol needs visibility() that gives a visibility_policy: holds_back, and "
-                "horizon, noexcept, or late and round_size");
-  static_assert(requires(Protocol const p) { { p.merge() } -> merge_policy; },
-                "a protocol needs merge() that gives a merge_policy: weight, noexcept");
-  static_assert(requires(Protocol const p) { { p.pace() } -> pace_policy; },
-                "a protocol needs pace() that gives a pace_policy: due, noexcept");
+  static_assert(diagnose_parts<Protocol>());
   static_assert((merge_policy<merge_for<Tables, Protocol>> && ...),
                 "a table's merge must model merge_policy or be merge_of_protocol");
   static_assert(((!std::integral<typename Tables::value_type> ||

@@ -20,7 +20,10 @@ namespace detail {
 /// How many workers the policy is for, if it says so; else 0.
 template <class P>
 [[nodiscard]] constexpr std::uint32_t run_workers_of([[maybe_unused]] P const& p) noexcept {
-  if constexpr (requires { { p.run_workers() } noexcept -> std::same_as<std::uint32_t>; }) return p.run_workers();
+  constexpr bool says = requires { { p.run_workers() } noexcept -> std::same_as<std::uint32_t>; };
+  static_assert(says || !requires(P& own) { own.run_workers(); },
+                "an admission's run_workers() must be const and noexcept, and give a std::uint32_t");
+  if constexpr (says) return p.run_workers();
   else return 0;
 }
 }  // namespace detail

@@ -15,6 +15,8 @@ namespace rubato::detail {
 /// Lets a policy that has `check()` throw for options that cannot be meant.
 template <class Policy>
 void check_options([[maybe_unused]] Policy const& p) {
+  static_assert(requires { p.check(); } || !requires(Policy& own) { own.check(); },
+                "a policy's check() must be const, or it is never called");
   static_assert(!requires { p.check(); } || requires { { p.check() } -> std::same_as<void>; },
                 "a policy's check() must be a const member function that gives nothing, and throws option_error");
   if constexpr (requires { p.check(); }) p.check();

@@ -120,6 +120,8 @@ concept commit_filter = std::copyable<P> && (detail::filters_rows<P> || detail::
 /// The filter of a protocol, `send_all` where it has none.
 template <class P>
 [[nodiscard]] constexpr auto filter_of([[maybe_unused]] P const& p) {
+  static_assert(requires { p.filter(); } || !requires(P& own) { own.filter(); },
+                "a protocol's filter() must be const, or nothing is filtered");
   if constexpr (requires { p.filter(); }) return p.filter();
   else return send_all{};
 }

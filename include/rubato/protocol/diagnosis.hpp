@@ -183,7 +183,7 @@ consteval bool diagnose_reads() {
   return true;
 }
 
-/// The four of a protocol, as far as it has them, its filter and how it reads.
+/// The four of a protocol, its filter and how it reads.
 template <class P>
 consteval bool diagnose_protocol() {
   if constexpr (requires(P const p) { p.admission(); })
@@ -198,6 +198,22 @@ consteval bool diagnose_protocol() {
     diagnose_filter<std::remove_cvref_t<decltype(std::declval<P const&>().filter())>>();
   if constexpr (requires(P const p) { p.reads(); })
     diagnose_reads<std::remove_cvref_t<decltype(std::declval<P const&>().reads())>>();
+  return true;
+}
+
+/// Whether the four are there. To be asked after what is wrong with them.
+template <class P>
+consteval bool diagnose_parts() {
+  static_assert(requires(P const p) { { p.admission() } -> admission_policy; },
+                "a protocol needs admission() const that gives an admission_policy: bound, need and cache_need, all "
+                "noexcept");
+  static_assert(requires(P const p) { { p.visibility() } -> visibility_policy; },
+                "a protocol needs visibility() const that gives a visibility_policy: holds_back, and horizon, "
+                "noexcept, or late and round_size");
+  static_assert(requires(P const p) { { p.merge() } -> merge_policy; },
+                "a protocol needs merge() const that gives a merge_policy: weight, noexcept");
+  static_assert(requires(P const p) { { p.pace() } -> pace_policy; },
+                "a protocol needs pace() const that gives a pace_policy: due, noexcept");
   return true;
 }
 
@@ -238,7 +254,7 @@ namespace rubato {
 /// its is none, the compiler's first sentence names the member that is missing or wrong; the concept alone does not.
 template <class P>
 [[nodiscard]] consteval bool is_protocol() {
-  return detail::diagnose_protocol<P>() && protocol<P>;
+  return detail::diagnose_protocol<P>() && detail::diagnose_parts<P>() && protocol<P>;
 }
 
 }  // namespace rubato

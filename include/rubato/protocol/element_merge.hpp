@@ -87,6 +87,8 @@ namespace detail {
 /// What slot i begins with.
 template <element_merge P>
 [[nodiscard]] constexpr double initial_of([[maybe_unused]] P const& p, [[maybe_unused]] std::size_t i) noexcept {
+  static_assert(requires { p.initial(i); } || !requires(P& own) { own.initial(i); },
+                "a merge's initial(std::size_t) must be const, or slots begin with 0: see element_merge");
   if constexpr (requires { p.initial(i); }) return p.initial(i);
   else return 0;
 }

@@ -60,6 +60,8 @@ concept reads_part = read_policy<P> || std::same_as<P, on_demand>;
 /// What a protocol has.
 template <class P>
 [[nodiscard]] constexpr auto reads_of([[maybe_unused]] P const& p) {
+  static_assert(requires { p.reads(); } || !requires(P& own) { own.reads(); },
+                "a protocol's reads() must be const, or nothing is read ahead");
   if constexpr (requires { p.reads(); }) return p.reads();
   else return on_demand{};
 }
