@@ -228,6 +228,14 @@ TEST_CASE("shard: says what it holds, and shows all that is folded to whoever is
   CHECK(test::elements_of<double>(state, 0, 4) == std::vector<double>{1, 2, 3, 4});
 }
 
+TEST_CASE("shard: values that it has been given and is to forget are gone") {
+  four_rows s(ssp{}, 1);
+  s.server.host(0).assign(test::whole(std::vector<double>{1, 2, 3, 4}));
+  REQUIRE(s.parameters() == std::vector<double>{1, 2, 3, 4});
+  s.server.forget_values();
+  CHECK(s.parameters() == std::vector<double>(4));
+}
+
 TEST_CASE("shard: a stage that is begun again finds what it found when it began, however often") {
   four_rows s(ssp{}, 2);
   CHECK(s.commit(0, 0, {1, 2, 3, 4}) == refusal::none);

@@ -50,6 +50,9 @@ class shard {
   void begin_stage(stage_id stage, std::size_t protocol = 0, bool changes_tables = false,
                    recovery what = recovery::none);
 
+  /// The tables are as new, whatever initial values they have been given. Before the first stage.
+  void forget_values();
+
   /// Applies a worker's commit. `released` gets the workers that may go on because of it; a refused
   /// commit changes nothing but a counter.
   /// Cost: O(log workers), and the folds: its own, or where folds are serial those that it makes

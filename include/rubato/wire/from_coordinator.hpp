@@ -122,9 +122,10 @@ struct admission {
 struct expel {
   std::uint32_t process = 0;
   std::uint32_t incarnation = 0;  ///< the last life that is over
+  bool forgets_values = false;    ///< another process is to give the tables' initial values, from the first one on
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & process & incarnation;
+    ar & process & incarnation & forgets_values;
   }
 };
 struct pace_command {

@@ -71,7 +71,7 @@ inline std::string text(wire::admission const& m) {
   return "admit " + number(m.process) + "." + number(m.incarnation);
 }
 inline std::string text(wire::expel const& m) {
-  return "expel " + number(m.process) + "." + number(m.incarnation);
+  return "expel " + number(m.process) + "." + number(m.incarnation) + (m.forgets_values ? ", and its values" : "");
 }
 inline std::string text(wire::sample_loss const&) { return "sample"; }
 inline std::string text(wire::send_tables const& m) { return "send tables to " + m.address + " " + number(m.session); }

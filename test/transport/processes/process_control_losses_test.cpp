@@ -290,7 +290,9 @@ TEST_CASE("process_control: whoever takes worker 0's place before it was ready s
   (void)b.come();
   CHECK(b.told(nth_worker(1)) == list{"welcome 1.0 to 1"});
   b.ready(1);
+  b.forget();
   b.lose(nth_worker(0));  // perhaps in the middle of them
+  CHECK(b.told(nth_server(0)) == list{"expel 0.0, and its values"});
   CHECK_FALSE(b.control.is_over());
   CHECK_FALSE(b.control.is_complete());
   CHECK(b.control.attendance() == "1 of 1 servers and 1 of 2 workers are here, without worker 0");

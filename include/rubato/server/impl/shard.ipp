@@ -32,6 +32,11 @@ void shard::begin_stage(stage_id stage, std::size_t protocol, bool changes_table
   folding_ = false;
 }
 
+void shard::forget_values() {
+  guard_type guard(lock_);
+  for (auto const& h : hosts_) h->clear();
+}
+
 void shard::change_tables(table_changes const& c) {
   auto const row_bytes = [this](std::size_t table) { return plan_.table(table).row_bytes(); };
   auto const bounded = [this](std::size_t table) { return plan_.table(table).bounded(); };

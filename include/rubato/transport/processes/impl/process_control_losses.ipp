@@ -79,8 +79,9 @@ void process_control::lose_process(std::uint32_t number, std::string const& reas
     ended_ = now;
   }
   // After the orders, so that servers drop by those whom they concern.
-  tell_servers(wire::expel{number, p.incarnation});
   bool const another_may_come = stage_ == stage_id{} && how == parting::gone;
+  bool const forgets_values = number == 0 && another_may_come && !initialized_;  // it may have given some
+  tell_servers(wire::expel{number, p.incarnation, forgets_values});
   bool const is_missed = !takes_part && !another_may_come && !is_new(number) && how != parting::done;
   if (is_missed && options_.when_lost == net::on_loss::end) return fail(sentence);
   if (stage_ == stage_id{}) gone_[worker_place(number)] = sentence;

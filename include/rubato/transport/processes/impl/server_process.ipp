@@ -438,6 +438,7 @@ void server_process::on(wire::expel const& m) {
       end_session(*s);
       s->link.refuse("this process was given up as lost; it can only start anew");
     }
+  if (m.forgets_values) shard_->forget_values();
   open_door();  // whoever waited there for news of this life has it now
   count_connections();
   released_.clear();
