@@ -106,10 +106,10 @@ void say_returned(net::link& over, std::uint64_t frame) {
   over.flush();
 }
 std::shared_ptr<any_frame const> lent_update(std::int64_t number, std::uint64_t place, std::uint64_t bytes = many_bytes,
-                                             std::size_t sent = 0, std::uint32_t stage = 1) {
+                                             std::size_t sent = 0, std::uint32_t run = 1) {
   return std::make_shared<any_frame const>(
       +wire::kind::peer_message,
-      wire::to_bytes(wire::peer_meta{stage_id{stage}, +hop_kind::update, number, place, bytes}),
+      wire::to_bytes(wire::peer_meta{stage_id{run}, +hop_kind::update, number, place, bytes}),
       std::vector<std::byte>(sent));
 }
 

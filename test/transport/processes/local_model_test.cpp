@@ -40,6 +40,7 @@ class servers_elsewhere final : public test::idle_endpoint {
       : plan_(setup.protocols, 2, setup.tables), servers_(plan_, threading::multiple),
         rows_(*this, plan_, sender{}, [this](server_id s, std::size_t table, update values) {
           given += values.rows.size();
+          most_at_once = std::max(most_at_once, values.rows.size());
           servers_.server(s).host(table).assign(values);
         }) {}
 
@@ -75,6 +76,7 @@ class servers_elsewhere final : public test::idle_endpoint {
   }
 
   std::size_t brought = 0, given = 0, wholes = 0;  ///< rows; and tables in one go
+  std::size_t most_at_once = 0;  ///< rows that were given
   bool lost = false, stopped = false;
 
  private:
@@ -126,7 +128,7 @@ numbers plus(std::map<std::size_t, std::int64_t> const& more) {
 
 TEST_CASE("local_model: the chunks that are touched come, and those that are changed go back", "[threads]") {
   servers_elsewhere home(setup());
-  local_model local(setup(), 2, 1);
+  local_model local(setup(), 2, 1, 1 << 20);
   auto const r = local.run(adding({5}, preparation::on_demand, 2), home.home(), false);
   CHECK(r.workers.size() == 2);
   CHECK(home.values() == plus({{5, 2}}));
@@ -136,9 +138,27 @@ TEST_CASE("local_model: the chunks that are touched come, and those that are cha
   CHECK(home.wholes == 1);  // of the table that is not bounded
 }
 
+TEST_CASE("local_model: rows of a table without bounds go back in as many pieces as servers want", "[threads]") {
+  servers_elsewhere home(setup());
+  constexpr std::uint64_t three_rows = 3 * (sizeof(std::uint64_t) + sizeof(std::int64_t));
+  local_model local(setup(), 2, 1, three_rows + 1);
+  run_request r = adding({});
+  r.body = [](worker_core& core) {
+    auto& w = static_cast<worker_type&>(core);
+    std::vector<key> keys;
+    for (std::uint64_t k = 0; k < 10; ++k) keys.emplace_back(k * 99);
+    w[table<1>].push(keys, numbers(keys.size(), 1));
+    w.step();
+  };
+  (void)local.run(r, home.home(), false);
+  CHECK(home.touched().size() == 10);
+  CHECK(home.most_at_once <= 3);
+  CHECK(home.given == 10);
+}
+
 TEST_CASE("local_model: all comes in one go where that is asked for, and what is changed goes back", "[threads]") {
   servers_elsewhere home(setup());
-  local_model local(setup(), 2, 1);
+  local_model local(setup(), 2, 1, 1 << 20);
   (void)local.run(adding({0, 11}, preparation::integral), home.home(), false);
   CHECK(home.values() == plus({{0, 1}, {11, 1}}));
   CHECK(home.brought == 0);
@@ -148,7 +168,7 @@ TEST_CASE("local_model: all comes in one go where that is asked for, and what is
 
 TEST_CASE("local_model: a stage goes on with what is there, if it is told so", "[threads]") {
   servers_elsewhere home(setup());
-  local_model local(setup(), 2, 1);
+  local_model local(setup(), 2, 1, 1 << 20);
   (void)local.run(adding({5}), home.home(), false);
   home.brought = 0;
   (void)local.run(adding({6}), home.home(), true);
@@ -167,7 +187,7 @@ TEST_CASE("local_model: a stage goes on with what is there, if it is told so", "
 
 TEST_CASE("local_model: what cannot come ends the stage, and what is there is not used again", "[threads]") {
   servers_elsewhere home(setup());
-  local_model local(setup(), 2, 1);
+  local_model local(setup(), 2, 1, 1 << 20);
   home.lost = true;
   CHECK_THROWS_WITH(local.run(adding({5}), home.home(), false), "lost");
   CHECK(home.given == 0);
@@ -179,7 +199,7 @@ TEST_CASE("local_model: what cannot come ends the stage, and what is there is no
 
 TEST_CASE("local_model: what a stage has done that is stopped goes back, with what it had from others", "[threads]") {
   servers_elsewhere home(setup());
-  local_model local(setup(), 2, 1);
+  local_model local(setup(), 2, 1, 1 << 20);
   home.stopped = true;
   CHECK_THROWS_AS(local.run(adding({5}), home.home(), false), run_stopped);
   CHECK(home.given == 0);  // no body has run
@@ -224,7 +244,7 @@ TEST_CASE("local_model: what is here goes to another process, changed or not, an
 }
 
 TEST_CASE("local_model: rows that are no chunk are refused") {
-  local_model local(setup(), 1, 1);
+  local_model local(setup(), 1, 1, 1 << 20);
   local.expect(*adding({5}).local);
   moved_rows some{.table = 0, .run = {4, 4}};
   some.values.resize_bytes(4 * sizeof(std::int64_t));

@@ -127,7 +127,7 @@ TEST_CASE("server: what the protocol lets a worker send is kept, and no more", "
   constexpr std::size_t rows = 8192;
   constexpr std::uint64_t held_max = 16;  // less than one commit
   auto const [staleness, is_anew] =
-      GENERATE(table<std::int64_t, bool>({{3, false}, {20, false}, {3, true}}));  // the process was lost, and came back
+      GENERATE(Catch::Generators::table<std::int64_t, bool>({{3, false}, {20, false}, {3, true}}));  // the process was lost, and came back
   played_run run(with(ssp{.staleness = staleness}, stable_cut{}), rows, held_max);
   run.to().join(second_worker);
   REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));

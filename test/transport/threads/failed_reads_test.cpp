@@ -28,10 +28,10 @@ std::atomic<int> failures_to_come = 0;
 /// Of which some reads fail.
 struct failing_store : rb::dense_store<float> {
   using rb::dense_store<float>::dense_store;
-  void read(std::span<std::uint64_t const> rows, float* out) const {
+  void read(std::span<std::uint64_t const> of, float* out) const {
     if (failures_to_come.fetch_sub(1) > 0) throw std::runtime_error("the disk cannot be read");
     failures_to_come = 0;
-    rb::dense_store<float>::read(rows, out);
+    rb::dense_store<float>::read(of, out);
   }
 };
 struct failing : rb::dense<float, rb::sum> { using store = failing_store; };
