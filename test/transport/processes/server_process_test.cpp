@@ -126,8 +126,8 @@ TEST_CASE("server: what the protocol lets a worker send is kept, and no more", "
   test::log_capture const log;
   constexpr std::size_t rows = 8192;
   constexpr std::uint64_t held_max = 16;  // less than one commit
-  auto const [staleness, is_anew] =
-      GENERATE(Catch::Generators::table<std::int64_t, bool>({{3, false}, {20, false}, {3, true}}));  // the process was lost, and came back
+  auto const [staleness, is_anew] =  // the process was lost, and came back
+      GENERATE(Catch::Generators::table<std::int64_t, bool>({{3, false}, {20, false}, {3, true}}));
   played_run run(with(ssp{.staleness = staleness}, stable_cut{}), rows, held_max);
   run.to().join(second_worker);
   REQUIRE(run.until([&] { return run.to().has_started(second_worker); }));
@@ -466,7 +466,8 @@ TEST_CASE("server: values of rows are taken from a process that has the tables, 
              Contains("worker process 1: values of rows came from a process that does not have the tables"));
 }
 
-TEST_CASE("server: a coordinator of more servers than there are here, and one that is ahead of itself, end it", "[tcp]") {
+TEST_CASE("server: a coordinator of more servers than there are here, and one that is ahead of itself, end it",
+          "[tcp]") {
   test::log_capture const log;
   net::asio_network network;
   test::temporary_folder const folder;
