@@ -221,7 +221,7 @@ TEST_CASE("local_model: what a stage has done that is stopped goes back, with wh
 TEST_CASE("local_model: what is here goes to another process, changed or not, and the rest comes from the servers",
           "[threads]") {
   servers_elsewhere home(setup());
-  local_model first(setup(), 2, 1, 1 << 20), second(setup(), 2, 1);
+  local_model first(setup(), 2, 1, 1 << 20), second(setup(), 2, 1, 1 << 20);
   auto stage = adding({5});
   stage.keeps_tables = true;
   (void)first.run(stage, home.home(), false);
