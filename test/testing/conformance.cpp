@@ -191,8 +191,7 @@ TEST_CASE("check_merge", "[testing]") {
              "finite"));
   CHECK(says(testing::check_merge(false_sum{}), "says that it is exact"));
   CHECK(says(testing::check_merge(counting_merge{}), "shards would not agree"));
-  CHECK(says(testing::check_merge(momentum{.mu = std::numeric_limits<double>::quiet_NaN()}),
-             "decay"));
+  CHECK(says(testing::check_merge(momentum{.mu = std::numeric_limits<double>::quiet_NaN()}), "momentum: mu is"));
 }
 
 namespace {

@@ -32,7 +32,7 @@ header_bytes encoded(wire::frame_header const& h) {
 
 TEST_CASE("a header is laid out as documented", "[wire]") {
   auto const out = encoded(example());
-  std::array<unsigned, 40> const expected{'R', 'B', 'T', 'O', 9, 7,
+  std::array<unsigned, 40> const expected{'R', 'B', 'T', 'O', wire::frame_version, 7,
                                           1, 2,                             // table
                                           3, 4, 5, 6,                       // sender
                                           7, 8, 9, 10,                      // incarnation

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
@@ -238,9 +240,9 @@ TEST_CASE("worker: what was pushed and not committed when the body ends is commi
   CHECK(cluster.parameters() == seen{13.0});
 }
 
-TEST_CASE("worker: knows its rank, how many there are, and has a random stream of its own") {
-  rb::cluster cluster{rb::simulated{.workers = 3, .scenario = {.seed = 5}}, rb::asp{},
-                      rb::dense<double>{.rows = 1}};
+TEST_CASE("worker: knows its rank, how many there are, and has a random stream of its own, another in each run") {
+  rb::simulated const where{.workers = 3, .scenario = {.seed = 5}};
+  rb::cluster cluster{where, rb::asp{}, rb::dense<double>{.rows = 1}};
   std::vector<std::uint32_t> ranks;
   std::vector<std::uint64_t> draws;
   auto const body = [&](auto& worker) {
@@ -255,5 +257,9 @@ TEST_CASE("worker: knows its rank, how many there are, and has a random stream o
   CHECK(draws[0] != draws[1]);
   CHECK(draws[1] != draws[2]);
   cluster.run(body);
-  CHECK(std::equal(draws.begin() + 3, draws.end(), draws.begin(), draws.begin() + 3));
+  CHECK(std::set<std::uint64_t>(draws.begin(), draws.end()).size() == 6);
+  std::vector<std::uint64_t> const expected = std::exchange(draws, {});
+  rb::cluster again{where, rb::asp{}, rb::dense<double>{.rows = 1}};
+  for (int run = 0; run < 2; ++run) again.run(body);
+  CHECK(draws == expected);
 }

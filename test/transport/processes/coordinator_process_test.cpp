@@ -84,7 +84,7 @@ class talkative_conductor final : public idle_conductor {
     out.push_back({*to_, {}});
   }
   [[nodiscard]] time_point next_tick() const noexcept {
-    return to_ && ordered_ < most ? time_point{} : time_point::max();
+    return to_ && ordered_ < most ? time_point(std::chrono::nanoseconds(ordered_)) : time_point::max();
   }
 
  private:

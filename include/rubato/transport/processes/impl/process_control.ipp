@@ -147,7 +147,6 @@ void process_control::pass_over_those_behind() {
   said.completed = completion::not_begun;
   for (auto& [number, p] : processes_) {
     if (!p.ready || p.takes_part || p.wants.run == 0 || p.wants.run >= wanted_.run) continue;
-    RUBATO_RARE("a worker process comes to a run that is over");
     p.ready = false;
     tell(worker_place(number), said);
   }
