@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <rubato/cluster/peer_group.hpp>
@@ -148,9 +149,11 @@ TEST_CASE("peers prove to each other who they are, by a token and certificates f
 
 namespace {
 
-void check_others_go_on(std::string const& protocol, std::int64_t dies_at) {
-  test::process_run run(held_peers_plan(protocol, 400));
+void check_others_go_on(test::run_plan plan, std::int64_t dies_at, bool share_memory = false) {
+  test::process_run run(std::move(plan));
   await_iteration(run.worker(1), dies_at);
+  std::string const maps = test::content_of("/proc/" + std::to_string(run.worker(0).id()) + "/maps");
+  CHECK((maps.find("rubato-updates") != std::string::npos) == share_memory);
   run.worker(1).send(SIGKILL);
   CHECK(run.worker(1).wait() == 128 + SIGKILL);
   test::await_loss(run);
@@ -194,7 +197,17 @@ TEST_CASE("a killed peer is left out where the gather can do without it, and the
           "[process][peers][loss]") {
   std::string const protocol = GENERATE("backup", "newest", "ad_psgd", "push_sum", "gossip");
   std::int64_t const first = GENERATE(0, 7, 23);
-  kill_in_iterations(first, [&](std::int64_t dies_at) { check_others_go_on(protocol, dies_at); });
+  kill_in_iterations(first, [&](std::int64_t dies_at) { check_others_go_on(held_peers_plan(protocol, 400), dies_at); });
+}
+
+TEST_CASE("a killed peer whose memory others read is left out like any other", "[process][peers][loss]") {
+  std::string const protocol = GENERATE("backup", "newest", "ad_psgd", "push_sum");
+  bool const share_memory = GENERATE(true, false);
+  test::scratch const folder;
+  test::run_plan plan = over_unix_sockets(held_peers_plan(protocol, 400), folder.path());
+  plan.options.insert(plan.options.end(), {"--size", "40000"});
+  if (!share_memory) plan.settings["RUBATO_SHARE_MEMORY"] = "0";
+  check_others_go_on(std::move(plan), 20, share_memory);
 }
 
 TEST_CASE("a killed peer ends the run everywhere where nobody can do without it, by the names of both",
