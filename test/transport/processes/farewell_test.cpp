@@ -136,6 +136,7 @@ void come_and_go(net::deployment const& place, bool is_peer) {
 net::deployment beside_coordinator(temporary_folder const& folder) {
   net::deployment place;
   place.workers = 1;
+  place.servers = 0;
   place.coordinator.path = folder.file("coordinator");
   place.reconnect = 50ms;
   return place;
