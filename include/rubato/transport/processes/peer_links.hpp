@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -134,6 +135,7 @@ class peer_links final : coordinator_user {
     void resumed(net::link& up) override;
     void broken(net::link& from, std::string const& reason) override;
     void lost(net::link& from, std::string const& reason, bool expected) override;
+    [[nodiscard]] std::size_t is_to(net::link const& l) const noexcept { return &l == to.get() ? 1 : 0; }
     [[nodiscard]] bool is_full() const noexcept { return full.load(std::memory_order_acquire); }
     /// For those who wait while another thread has the turn.
     void note() noexcept;
@@ -148,7 +150,7 @@ class peer_links final : coordinator_user {
     arriving_message arriving;
     lent_messages shared;
     wire::memory_meta offered{};   ///< what it has told of
-    std::uint64_t returned = 0;    ///< a frame's number
+    std::array<std::uint64_t, 2> returned{};  ///< a frame's number, by `is_to`: it comes over either link
     bool is_wanted = false;  ///< what is arriving
     bool is_large = false;   ///< the same
     bool is_lost = false;

@@ -319,8 +319,8 @@ void peer_links::neighbor::begin(net::link& link, wire::frame_header const& head
       return;
     case wire::kind::mapped: return expect_length(header, 0);
     case wire::kind::returned:
-      expect_length(header, sizeof returned);
-      return body.push_back(std::as_writable_bytes(std::span(&returned, 1)));
+      expect_length(header, sizeof returned[0]);
+      return body.push_back(std::as_writable_bytes(std::span(&returned[is_to(link)], 1)));
     default: break;
   }
   if (&link != from.get()) throw wire::frame_error("a peer that was dialed sends something over that link");
@@ -341,7 +341,7 @@ void peer_links::neighbor::end(net::link& link, wire::frame_header const& header
       if (all.place_.share_memory && link.is_local()) shared.see(offered, link);
       return;
     case wire::kind::mapped: return shared.take_mapped(all.memory_.get(), header.sequence);
-    case wire::kind::returned: return shared.take_back(returned);
+    case wire::kind::returned: return shared.take_back(returned[is_to(link)]);
     default: break;
   }
   set_large(false);
