@@ -12,8 +12,8 @@ void check_codec(findings& found, codec_rule const& codec, codec_rule const& cop
 }  // namespace detail
 
 /// How values are written: n of them in `bytes(n)`, 1 or more, and no byte beyond; the same each time and by copies; what
-/// has been rounded once is rounded no more, bit for bit; zeros stay zeros; and any bytes give n values. Of runs of 1
-/// to 1000 values of all magnitudes, among them such that are infinite or no numbers.
+/// has been rounded once is rounded no more, bit for bit; zeros stay zeros, values that are all alike keep their sign, and any bytes give n values. Of runs of 1
+/// to 70,000 values of all magnitudes, among them such that are infinite or no numbers.
 template <codec C>
 [[nodiscard]] sentences check_codec(C const& c) {
   detail::findings found;

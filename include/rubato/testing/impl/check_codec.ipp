@@ -69,20 +69,33 @@ void check_run(findings& found, codec_rule const& codec, codec_rule const& copy,
                        ": expected the same bits");
 }
 
+/// Of each length up to 40, some up to 1000, a chunk and more: a run is as long as a row, or a chunk of rows.
+std::vector<std::size_t> lengths() {
+  std::vector<std::size_t> all;
+  for (std::size_t n = 1; n <= 1000; n += n < 40 ? 1 : 160) all.push_back(n);
+  all.insert(all.end(), {4096, 16'384, 70'001});
+  return all;
+}
+
 }  // namespace
 
 void check_codec(findings& found, codec_rule const& codec, codec_rule const& copy) {
   random_stream random(1, 0xc0dec);
-  for (std::size_t n = 1; n <= 1000; n += n < 40 ? 1 : 160) {
+  for (std::size_t const n : lengths()) {
     std::size_t const bytes = codec.bytes(n);
     if (!found.expect(bytes >= 1, n, " values take ", bytes, " bytes, expected 1 or more")) continue;
     if (!found.expect(bytes == codec.bytes(n) && bytes == copy.bytes(n), n,
                       " values take another number of bytes when it is asked twice, or a copy"))
       continue;
-    for (int round = 0; round < 20; ++round) check_run(found, codec, copy, some_values(random, n));
+    for (int round = 0; round < (n > 1000 ? 2 : 20); ++round) check_run(found, codec, copy, some_values(random, n));
     auto const zeros = read_back(codec, written(codec, std::vector<float>(n)), n);
     found.expect(std::all_of(zeros.begin(), zeros.end() - guard, [](float x) { return x == 0; }), n,
                  " zeros come back as something else");
+    for (float const x : {0.75F, -0.75F}) {
+      auto const alike = read_back(codec, written(codec, std::vector<float>(n, x)), n);
+      found.expect(std::all_of(alike.begin(), alike.end() - guard, [x](float y) { return y * x > 0; }), n,
+                   " values of ", x, " do not all come back with their sign");
+    }
     std::vector<std::byte> any(bytes);
     for (std::byte& b : any) b = static_cast<std::byte>(random.below(256));
     (void)read_back(codec, any, n);  // a sanitizer sees what is wrong with it
