@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -130,23 +131,27 @@ void lend_from(played_peer& self, update_memory const& memory, std::shared_ptr<a
 
 TEST_CASE("lent messages: peers that share memory compute what those compute that do not, bit for bit",
           "[tcp][peers]") {
-  auto const [name, on, protocol] = GENERATE(Catch::Generators::table<std::string, graph, peer_rules>({
-      {"hop", ring(3), hop()},
-      {"hop, serial", complete(3), hop(iteration_order::serial)},
-      {"all_reduce of two", ring(2), all_reduce{}},
-      {"all_reduce, in which pieces go on", ring(3), all_reduce{}},
-      {"push_sum", ring(3), push_sum{}},
-  }));
-  INFO(name);
-  auto const [shared, sharing] = averaged_apart(on, protocol, true);
-  auto const [sent, none] = averaged_apart(on, protocol, false);
-  CHECK(sharing > 0);
-  CHECK(none == 0);
-  CHECK(same_bits<float>(shared, sent));
-  auto in_one = make_group(in_process{}, mixing_matrix::automatic(on), protocol, ascending(4 * many), sgd{.rate = 0.1});
-  in_one.run(training(3));
-  in_one.run(training(3));
-  CHECK(same_bits<float>(shared, in_one.parameters()));
+  struct kind {
+    char const* name;
+    graph on;
+    peer_rules protocol;
+  };
+  for (kind const& one : {kind{"hop", ring(3), hop()}, kind{"hop, serial", complete(3), hop(iteration_order::serial)},
+                          kind{"all_reduce of two", ring(2), all_reduce{}},
+                          kind{"all_reduce, in which pieces go on", ring(3), all_reduce{}},
+                          kind{"push_sum", ring(3), push_sum{}}}) {
+    INFO(one.name);
+    auto const [shared, sharing] = averaged_apart(one.on, one.protocol, true);
+    auto const [sent, none] = averaged_apart(one.on, one.protocol, false);
+    CHECK(sharing > 0);
+    CHECK(none == 0);
+    CHECK(same_bits<float>(shared, sent));
+    auto in_one =
+        make_group(in_process{}, mixing_matrix::automatic(one.on), one.protocol, ascending(4 * many), sgd{.rate = 0.1});
+    in_one.run(training(3));
+    in_one.run(training(3));
+    CHECK(same_bits<float>(shared, in_one.parameters()));
+  }
 }
 
 TEST_CASE("lent messages: averages of two peers keep their sum in shared memory", "[tcp][peers]") {
@@ -253,9 +258,7 @@ TEST_CASE("lent messages: memory that has been returned is written again", "[tcp
       },
       ascending(many));
   CHECK(places.size() == 40);
-  std::ranges::sort(places);
-  auto const rest = std::ranges::unique(places);
-  CHECK(places.end() - rest.begin() > 30);  // few places, each used often
+  CHECK(std::set<std::uint64_t>(places.begin(), places.end()).size() < 10);  // each used often
 }
 
 TEST_CASE("lent messages: memory that nobody has seen is not lent", "[tcp][peers]") {
