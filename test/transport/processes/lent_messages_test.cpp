@@ -262,7 +262,7 @@ TEST_CASE("lent messages: memory that has been returned is written again", "[tcp
 }
 
 TEST_CASE("lent messages: memory that nobody has seen is not lent", "[tcp][peers]") {
-  std::uint64_t const wrong = GENERATE(0, 1);  // another memory than that which it was told of; none
+  int const wrong = GENERATE(0, 1);  // another memory than that which it was told of; none
   std::vector<std::size_t> sent;
   (void)beside_played(
       hop(),
