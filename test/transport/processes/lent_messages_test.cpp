@@ -261,6 +261,30 @@ TEST_CASE("lent messages: memory that has been returned is written again", "[tcp
   CHECK(std::set<std::uint64_t>(places.begin(), places.end()).size() < 10);  // each used often
 }
 
+TEST_CASE("lent messages: who returns nothing is lent half of the memory, and sent the rest", "[tcp][peers]") {
+  std::vector<std::size_t> sent;
+  (void)beside_played(
+      hop(),
+      [&](played_peer& self) {
+        self.when_heard = [&](net::link& from, wire::frame_header const& h, std::span<std::byte const> meta,
+                              std::span<std::byte const> body) {
+          if (h.kind == +wire::kind::memory) {
+            say(from, wire::kind::mapped, wire::from_bytes<wire::memory_meta>(meta).number);
+            return self.send(message_frame(+hop_kind::update, 0, many_bytes));
+          }
+          if (h.kind != +wire::kind::peer_message) return;
+          auto const m = wire::from_bytes<wire::peer_meta>(meta);
+          if (m.number == 0) return;
+          sent.push_back(body.size());
+          self.send(message_frame(sent.size() < 20 ? +hop_kind::update : 99, m.number, many_bytes));
+        };
+      },
+      ascending(many));
+  REQUIRE(sent.size() == 20);
+  constexpr std::size_t half = update_memory::lent_max(many_bytes) / many_bytes;
+  for (std::size_t i = 0; i < sent.size(); ++i) CHECK(sent[i] == (i < half ? 0 : many_bytes));
+}
+
 TEST_CASE("lent messages: memory that nobody has seen is not lent", "[tcp][peers]") {
   int const wrong = GENERATE(0, 1);  // another memory than that which it was told of; none
   std::vector<std::size_t> sent;

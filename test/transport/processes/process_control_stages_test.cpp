@@ -262,3 +262,46 @@ TEST_CASE("process_control: nobody waits in the next run for who is new and does
     CHECK(b.control.is_running());
   }
 }
+
+TEST_CASE("process_control: a task goes on without one whose next life has come, and is not ready") {
+  bench b = gathered(1, 2, net::on_loss::go_on);
+  for (std::uint32_t w = 0; w < 2; ++w) b.say(nth_worker(w), wire::ready{.step = 1, .workers = 2});
+  b.carry_out_all();
+  b.lose(nth_worker(1));
+  (void)b.come(1);
+  b.carry_out_all();
+  b.ended(0, 0);
+  b.carry_out_all();
+  b.finish(0);
+  CHECK(b.told(nth_worker(0)).back() == "over 1 crashes 1, cut off");
+  CHECK(b.lost_nodes == std::vector<std::uint32_t>{1});
+  b.say(nth_worker(0), wire::ready{.step = 2, .workers = 1});
+  CHECK(b.told(nth_worker(0)) == list{"begins 2 of 1: 0"});
+}
+
+TEST_CASE("process_control: where all who were in a run are gone, who is new is in none before it") {
+  bench b = gathered(1, 2, net::on_loss::go_on);
+  auto const ready = [&](std::uint32_t w, std::uint32_t run) { b.say(nth_worker(w), wire::ready{.run = run}); };
+  for (std::uint32_t run = 1; run <= 2; ++run) {
+    for (std::uint32_t w = 0; w < 2; ++w) ready(w, run);
+    b.carry_out_all();
+    if (run == 2) break;
+    for (std::uint32_t w = 0; w < 2; ++w) b.ended(w, w);
+    b.carry_out_all();
+    b.finish(0);
+  }
+  for (std::uint32_t w = 0; w < 2; ++w) {
+    b.lose(nth_worker(w));
+    (void)b.come(w);
+  }
+  b.carry_out_all();
+  b.finish(0);
+  b.forget();
+  ready(0, 1);
+  CHECK(b.told(nth_worker(0)) == list{"not begun"});
+  ready(1, 1);
+  ready(1, 2);
+  ready(0, 2);
+  CHECK(b.told(nth_worker(0)).size() == 1);
+  CHECK_FALSE(b.control.is_over());
+}

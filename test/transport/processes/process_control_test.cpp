@@ -66,7 +66,7 @@ TEST_CASE("process_control: when all have said farewell it is over, and servers 
   CHECK_FALSE(b.control.is_over());
   b.say(nth_worker(1), wire::farewell{});
   CHECK(b.control.is_over());
-  CHECK(b.told(nth_server(0)) == list{"expel 0.0", "expel 1.0", "shut down"});
+  CHECK(b.told(nth_server(0)) == list{"expel 0.0, and its values", "expel 1.0", "shut down"});
 }
 
 TEST_CASE("process_control: who was in the run to its end is there for the next one, and who is started again is not") {

@@ -30,10 +30,16 @@ class lent_messages {
   /// Over a connection that brings it to nobody else.
   void offer(update_memory const* own, net::link& to) const;
   void take_mapped(update_memory const* own, std::uint64_t number) noexcept;
-  /// Whether the neighbor sees this process's memory.
-  [[nodiscard]] bool is_seen() const noexcept { return seen_; }
+  /// Whether the neighbor sees this process's memory, and has returned enough of it: one that returns nothing leaves
+  /// room for others.
+  [[nodiscard]] bool may_be_lent(std::uint64_t bytes, std::uint64_t most) const noexcept {
+    return seen_ && bytes <= most && bytes_ <= most - bytes;
+  }
   /// The frame of this number says where these lie.
-  void lend(std::uint64_t frame, shared_update values) { lent_.push_back({frame, std::move(values)}); }
+  void lend(std::uint64_t frame, shared_update values) {
+    bytes_ += values->values.size_bytes();
+    lent_.push_back({frame, std::move(values)});
+  }
   /// @throws wire::frame_error for one that has not been lent
   void take_back(std::uint64_t frame);
 
@@ -57,6 +63,7 @@ class lent_messages {
   std::shared_ptr<frames_over> over_;
   bool seen_ = false;
   std::deque<lent_values> lent_;
+  std::uint64_t bytes_ = 0;  ///< of these
   std::shared_ptr<arena_view const> view_;
 };
 

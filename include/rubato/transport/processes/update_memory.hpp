@@ -30,6 +30,10 @@ class update_memory final : public block_memory {
   /// in turns. Some 2 to 10 ms.
   static constexpr std::size_t folded_at_once_max = 16 * 1024 * 1024;
 
+  /// Of a peer's parameters; several neighbors may each hold some of those that it has sent since, whole ones and pieces
+  /// on their way. The arena has room for four states of each.
+  static constexpr std::uint64_t replicas = 4;
+
   /// Arrays of so many bytes have slots of the greatest size.
   struct size_class {
     std::size_t least;
@@ -42,6 +46,10 @@ class update_memory final : public block_memory {
   /// For a peer's parameters, which take so many bytes, and parts of them. Nothing where they are small, or the system
   /// gives no memory.
   [[nodiscard]] static std::shared_ptr<update_memory> make(std::size_t parameters, net::network& network);
+  /// What one neighbor may keep of that: a half.
+  [[nodiscard]] static constexpr std::uint64_t lent_max(std::size_t parameters) noexcept {
+    return 2 * replicas * std::uint64_t{parameters};
+  }
   update_memory(std::unique_ptr<chunk_arena> arena, std::vector<size_class> sizes) noexcept
       : arena_(std::move(arena)), sizes_(std::move(sizes)) {}
   /// Whether updates of this table have room, at so many servers.

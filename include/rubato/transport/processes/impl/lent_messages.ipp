@@ -24,6 +24,7 @@ void lent_messages::take_back(std::uint64_t frame) {
   auto const at = std::ranges::find(lent_, frame, &lent_values::frame);
   if (at == lent_.end())
     throw wire::frame_error("message " + std::to_string(frame) + " was returned, and it has not been lent");
+  bytes_ -= at->values->values.size_bytes();
   lent_.erase(at);
 }
 

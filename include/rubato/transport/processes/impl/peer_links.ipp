@@ -241,7 +241,10 @@ void peer_links::cut(std::uint32_t rank) {
 void peer_links::send(neighbor& other, stage_id stage, peer_message&& m) {
   if (other.is_lost || broken_) return;
   if (!other.to) dial(other);
-  std::uint64_t const place = other.shared.is_seen() ? place_of(m.parameters) : 0;
+  // Not while it cannot be reached: what is lent to one that is lost is not used again.
+  std::size_t const bytes = m.parameters->values.size_bytes();
+  bool const may_lend = other.to->is_up() && other.shared.may_be_lent(bytes, update_memory::lent_max(shape_.bytes()));
+  std::uint64_t const place = may_lend ? place_of(m.parameters) : 0;
   if (place != 0) other.shared.lend(other.to->sent() + 1, m.parameters);
   other.to->send(std::make_shared<parameters_frame const>(stage, rank(), std::move(m), place));
   other.to->flush();

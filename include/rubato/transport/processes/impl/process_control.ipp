@@ -108,8 +108,11 @@ void process_control::begin_when_ready(time_point now) {
   auto chosen = std::ranges::find_if(processes_, [](auto const& entry) {
     return entry.second.here && entry.second.has_finished;
   });
-  if (chosen == processes_.end())
-    chosen = std::ranges::find_if(processes_, [](auto const& entry) { return entry.second.ready; });
+  if (chosen == processes_.end())  // of those who are new who is further, and in no run before the last one
+    chosen = std::ranges::max_element(processes_, {}, [](auto const& entry) {
+      return entry.second.ready ? std::int64_t{entry.second.wants.run} : -1;
+    });
+  if (chosen->second.wants.run < wanted_.run) return pass_over_those_behind();
   wanted_ = chosen->second.wants;
   pass_over_those_behind();
   if (auto const stray = find_stray())

@@ -80,7 +80,7 @@ void process_control::lose_process(std::uint32_t number, std::string const& reas
   }
   // After the orders, so that servers drop by those whom they concern.
   bool const another_may_come = stage_ == stage_id{} && how == parting::gone;
-  bool const forgets_values = number == 0 && another_may_come && !initialized_;  // it may have given some
+  bool const forgets_values = number == 0 && stage_ == stage_id{} && !initialized_;  // it may have given some
   tell_servers(wire::expel{number, p.incarnation, forgets_values});
   bool const is_missed = !takes_part && !another_may_come && !is_new(number) && how != parting::done;
   if (is_missed && options_.when_lost == net::on_loss::end) return fail(sentence);
@@ -110,9 +110,13 @@ bool process_control::has_lost_more() const {
 }
 
 std::vector<std::uint32_t> process_control::lost_now() const {
+  // A task takes up nobody who comes after its first stage.
+  auto const stays_out = [this](std::uint32_t w) {
+    return wanted_.step != 0 && is_new(w) && !processes_.at(w).takes_part;
+  };
   std::vector<std::uint32_t> lost;
   for (std::uint32_t w = 0; w < options_.workers; ++w)
-    if (!is_here(w)) lost.push_back(w);
+    if (!is_here(w) || stays_out(w)) lost.push_back(w);
   return lost;
 }
 

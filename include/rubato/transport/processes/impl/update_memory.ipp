@@ -52,9 +52,7 @@ std::shared_ptr<update_memory> update_memory::make(blueprint const& plan, std::u
   return make_of(of_a_commit * workers, classes_of(std::move(sizes)), network);
 }
 
-/// Several neighbors may each hold some of those that a peer has sent since: whole ones, and pieces on their way.
 std::shared_ptr<update_memory> update_memory::make(std::size_t parameters, net::network& network) {
-  constexpr std::uint64_t replicas = 4;  // of each of which the arena has room for several states
   std::vector<size_class> sizes;
   for (std::size_t least = bytes_min; least <= parameters; least = sizes.back().most + 1)
     sizes.push_back({least, std::min(2 * least, parameters)});
