@@ -20,8 +20,9 @@ namespace rubato::detail {
 /// from where they lie, or a peer's, whose neighbors average them so. They do not pass through a socket. One that has
 /// been sent stays as it is until who got it has returned it.
 ///
-/// At a worker only arrays about as large as a whole update have room here, as those that grow would leave holes of many
-/// sizes. Rows that are pushed one by one lie here where they are nearly as many, or in the buffer of what was whole.
+/// At a worker only arrays about as large as a whole update have room here, as those that grow would leave holes of
+/// many sizes. Rows that are pushed one by one lie here where they are nearly as many, or in the buffer of what was
+/// whole.
 class update_memory final : public block_memory {
  public:
   /// What is smaller is as fast through a socket.
@@ -30,8 +31,8 @@ class update_memory final : public block_memory {
   /// in turns. Some 2 to 10 ms.
   static constexpr std::size_t folded_at_once_max = 16 * 1024 * 1024;
 
-  /// Of a peer's parameters; several neighbors may each hold some of those that it has sent since, whole ones and pieces
-  /// on their way. The arena has room for four states of each.
+  /// Of a peer's parameters; several neighbors may each hold some of those that it has sent since, whole ones and
+  /// pieces on their way. The arena has room for four states of each.
   static constexpr std::uint64_t replicas = 4;
 
   /// Arrays of so many bytes have slots of the greatest size.
