@@ -13,6 +13,8 @@ class block_memory {
   [[nodiscard]] virtual void* take(std::size_t bytes) noexcept = 0;
   /// They are free again. Any thread.
   virtual void give(void* at, std::size_t bytes) noexcept = 0;
+  /// Whether what comes from there may only be read.
+  [[nodiscard]] virtual bool is_read_only() const noexcept { return false; }
 };
 
 }  // namespace rubato

@@ -20,7 +20,6 @@ namespace detail {
 struct byte_giver {
   block_memory* from = nullptr;  ///< none: the heap
   std::size_t bytes = 0;
-  bool is_borrowed = false;
   void operator()(std::byte* at) const noexcept {
     if (from != nullptr) from->give(at, bytes);
     else delete[] at;
@@ -39,7 +38,7 @@ class raw_array {
   /// These bytes, which `from` gets back, and which may be such as nobody may write.
   [[nodiscard]] static raw_array borrowed(std::shared_ptr<block_memory> from, std::byte const* at, std::size_t bytes) {
     raw_array all;
-    all.data_ = memory(const_cast<std::byte*>(at), {from.get(), bytes, true});
+    all.data_ = memory(const_cast<std::byte*>(at), {from.get(), bytes});
     all.from_ = std::move(from);
     all.size_ = all.capacity_ = bytes;
     return all;
@@ -65,7 +64,7 @@ class raw_array {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return size_; }
   /// Whether what it has is such as nobody may write.
-  [[nodiscard]] bool is_borrowed() const noexcept { return data_.get_deleter().is_borrowed; }
+  [[nodiscard]] bool is_borrowed() const noexcept { return is_elsewhere() && from_->is_read_only(); }
   /// Whether what it has lies in other memory than the heap.
   [[nodiscard]] bool is_elsewhere() const noexcept { return data_.get_deleter().from != nullptr; }
   [[nodiscard]] std::byte* data() noexcept { return data_.get(); }

@@ -67,6 +67,7 @@ class borrowed_frame final : public block_memory {
 
   [[nodiscard]] void* take(std::size_t) noexcept override { return nullptr; }
   void give(void*, std::size_t) noexcept override {}
+  [[nodiscard]] bool is_read_only() const noexcept override { return true; }
 
  private:
   std::shared_ptr<frames_over> over_;
