@@ -213,3 +213,21 @@ TEST_CASE("shared_update: who has the only reference may write the update again"
   CHECK(a->values.empty());
   CHECK_FALSE(a.take_if_alone());  // it refers to none now
 }
+
+namespace {
+/// As another process's: what lies there may be looked at.
+struct looked_at final : block_memory {
+  [[nodiscard]] void* take(std::size_t) noexcept override { return nullptr; }
+  void give(void*, std::size_t) noexcept override {}
+  [[nodiscard]] bool is_read_only() const noexcept override { return true; }
+};
+}  // namespace
+
+TEST_CASE("shared_update: who is alone may not write what may only be read") {
+  std::vector<float> const there(3, 1.0F);
+  auto const bytes = std::as_bytes(std::span(there));
+  shared_update borrowed(update{
+      .whole = true, .rows = {}, .values = raw_array::borrowed(std::make_shared<looked_at>(), bytes.data(), bytes.size())});
+  CHECK_FALSE(borrowed.take_if_alone());
+  CHECK(borrowed->values.data() == bytes.data());
+}
