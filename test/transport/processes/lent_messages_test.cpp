@@ -334,7 +334,7 @@ TEST_CASE("lent messages: what a neighbor lends is averaged, and returned", "[tc
   floats const gradient = gradient_at<float>(own, 0, 0);
   bool all_as_expected = second.size() == many;
   for (std::size_t i = 0; i < second.size(); ++i)
-    all_as_expected = all_as_expected && std::abs(second[i] - (2 - sgd{}.rate * gradient[i])) < 1e-3;
+    all_as_expected = all_as_expected && std::abs(second[i] - (2 - sgd{}.rate * gradient[i])) < 1e-6;
   CHECK(all_as_expected);
 }
 

@@ -42,15 +42,20 @@ TEST_CASE("in process: a read that waited and failed leaves nothing behind", "[t
   rb::cluster cluster{rb::in_process{.workers = 2}, rb::bsp{}, failing{{.rows = 4}}};
   float first = 0;
   float second = 0;
+  std::atomic<bool> asks = false;
   cluster.run([&](auto& worker) {
     std::vector const key{rb::key{2}};
     std::vector<float> x(1, -1.F);
     worker.push(key, std::vector<float>{1});
-    if (worker.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the other one waits
-    else failures_to_come = 1;
+    if (worker.rank() == 1) {
+      while (!asks) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the other one waits by now, or the test shows less
+      return worker.commit();
+    }
+    failures_to_come = 1;
     worker.commit();
-    if (worker.rank() == 1) return;
     try {
+      asks = true;
       worker.pull(key, x);
     } catch (std::runtime_error const&) {
       first = x[0];

@@ -200,7 +200,8 @@ void mpi_pipe::taken() {
     case taking::end: return fail(log_level::info, "the connection was closed by the peer");
     case taking::too_long:
       return fail(log_level::warning,
-                  fmt::format("a message of {} bytes came, expected at most {}", arriving_bytes_, mpi_world::message_max));
+                  fmt::format("a message of {} bytes came, expected at most {}", arriving_bytes_,
+                              mpi_world::message_max));
     case taking::part: return be_busy();
     case taking::whole: return received();
   }
