@@ -310,6 +310,7 @@ TEST_CASE("all other variables are taken over", "[net][deployment]") {
                        {"RUBATO_ROWS_MAX", "68719476736"},
                        {"RUBATO_BYTES_MAX", "9"},
                        {"RUBATO_LOG_FORMAT", "json"},
+                       {"RUBATO_LONG_WAIT", "0.5"},
                        {"RUBATO_PATIENCE", "600"}});
   CHECK(d.listen == net::address{.host = "0.0.0.0", .port = 81});
   CHECK(d.announce == net::address{.host = "node7", .port = 82});
@@ -324,6 +325,7 @@ TEST_CASE("all other variables are taken over", "[net][deployment]") {
   CHECK(d.logs == net::log_format::json);
   CHECK_FALSE(from({}).logs);
   CHECK(d.patience == 600s);
+  CHECK(d.long_wait == 500ms);
   CHECK_FALSE(from({{"RUBATO_BEYOND_LOOPBACK", "0"}}).keys.beyond_loopback);
   CHECK(from({{"RUBATO_ON_LOSS", "end"}}).when_lost == net::on_loss::end);
 }
@@ -357,6 +359,7 @@ TEST_CASE("a bad value is refused with its variable and what was expected", "[ne
       {"RUBATO_BYTES_MAX", "1 GB", "a whole number from 0 to 2^64 - 1; 0 is no limit"},
       {"RUBATO_BREAKS_MAX", "0", "a whole number from 1 to 2147483647"},
       {"RUBATO_RECONNECT", "-1", "seconds from 0 to 1000000000, such as 2 or 0.5"},
+      {"RUBATO_LONG_WAIT", "-1", "seconds from 0 to 1000000000, such as 2 or 0.5"},
       {"RUBATO_PATIENCE", "2s", "seconds from 0.001 to 1000000000, such as 2 or 0.5"},
       {"RUBATO_PATIENCE", "inf", "seconds from 0.001 to 1000000000, such as 2 or 0.5"},
   }));

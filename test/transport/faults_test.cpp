@@ -70,7 +70,7 @@ TEST_CASE("simulated: when everybody waits the run ends, and the sentence says w
   rb::cluster cluster{rb::simulated{.workers = 2, .servers = 2}, p, dense_doubles{.rows = 4}};
   CHECK_THROWS_AS(cluster.run(clocks_of_work(3)), rb::deadlock_error);
   CHECK_THROWS_WITH(cluster.run(clocks_of_work(3)),
-                    Contains("Worker 0 at clock 0") && Contains("Worker 1 at clock 0") &&
+                    Contains("worker 0 at clock 0") && Contains("worker 1 at clock 0") &&
                         Contains("server 0") && Contains("server 1") &&
                         Contains("for c_min 1, which is 0") && Contains("because of worker 0"));
 }

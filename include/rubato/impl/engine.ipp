@@ -25,6 +25,7 @@
 #include "rubato/server/impl/shard_view.ipp"
 #include "rubato/server/impl/shard.ipp"
 #include "rubato/server/impl/server_group.ipp"
+#include "rubato/server/impl/who_waits.ipp"
 #include "rubato/worker/impl/accumulator.ipp"
 #include "rubato/worker/impl/argument_check.ipp"
 #include "rubato/worker/impl/pacer.ipp"

@@ -86,6 +86,9 @@ struct deployment {
   /// For so long, or for `silence` and `reconnect` where they are more, a process that ends waits for the coordinator
   /// to hear of it, too.
   std::chrono::milliseconds patience{60000};
+  /// Who waits for others in a run for so long is logged, with whom it waits for, and again each time that it has become
+  /// twice as long: of workers by the servers, of peers by themselves. 0: never.
+  std::chrono::milliseconds long_wait{60000};
   /// What shows the coordinator that a process which comes with a number is the one before, started again: whose
   /// connection is broken is then replaced at once. Another for each place, and known to nobody else; rubato-launch
   /// draws one. Empty: who is started again waits for `reconnect`, as anybody could come with that number.
@@ -111,6 +114,7 @@ struct deployment {
   /// | `RUBATO_BEYOND_LOOPBACK` | `1` allows listening beyond this machine, with a token or certificates |
   /// | `RUBATO_ON_LOSS` | `end` or `go-on` |
   /// | `RUBATO_SILENCE`, `RUBATO_RECONNECT`, `RUBATO_PATIENCE` | seconds, fractions allowed |
+  /// | `RUBATO_LONG_WAIT` | the same: see `long_wait` |
   /// | `RUBATO_BREAKS_MAX` | breaks in a row that are of no use |
   /// | `RUBATO_SHARE_MEMORY` | `0`: see `share_memory` |
   /// | `RUBATO_BUSY_POLL` | microseconds: see `busy_poll` |

@@ -102,6 +102,8 @@ class hop_core {
   [[nodiscard]] bool ended() const noexcept { return phase_ == phase::ended; }
   /// What it waits for, if it does, are updates.
   [[nodiscard]] bool gathering() const noexcept { return phase_ == phase::gathering; }
+  /// Whose updates, tokens or acknowledgements are not there, where it waits: any of them may be who lets it go on.
+  [[nodiscard]] std::vector<worker_id> awaits() const;
   /// In the middle of a jump, which reduces without a step of its own.
   [[nodiscard]] bool jumping() const noexcept { return jumping_; }
   [[nodiscard]] hop_rules const& protocol() const noexcept { return protocol_; }

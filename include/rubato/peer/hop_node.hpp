@@ -30,6 +30,7 @@ class hop_node final : public peer_node {
   void lose(worker_id w) override { core_.lose(w); }
   void leave(outbox& out) override { core_.leave(out); }
   [[nodiscard]] bool can_go_on() const noexcept override { return core_.can_go_on(); }
+  [[nodiscard]] std::vector<worker_id> awaits() const override { return core_.awaits(); }
   [[nodiscard]] shared_update share() const override { return current_; }
 
   void reset() override;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "rubato/core/block_memory.hpp"
 #include "rubato/core/element.hpp"
@@ -53,6 +54,7 @@ struct node_setup {
 /// | `lose(worker)`                 | that peer has died |
 /// | `leave(out)`                   | the body has ended; if too early, neighbors have to know |
 /// | `can_go_on()`                  | what it waits for is there |
+/// | `awaits()`                     | whom it waits for, for messages to who runs it |
 /// | `share()`                      | its parameters as they are now |
 ///
 /// Called by the peer itself, with its endpoint:
@@ -75,6 +77,7 @@ class peer_node {
   virtual void lose(worker_id w) = 0;
   virtual void leave(outbox& out) = 0;
   [[nodiscard]] virtual bool can_go_on() const noexcept = 0;
+  [[nodiscard]] virtual std::vector<worker_id> awaits() const { return {}; }
   [[nodiscard]] virtual shared_update share() const = 0;
 
   virtual void reset() = 0;

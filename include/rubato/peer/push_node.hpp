@@ -36,6 +36,7 @@ class push_node final : public peer_node {
   void lose(worker_id w) override;
   void leave(outbox& out) override;
   [[nodiscard]] bool can_go_on() const noexcept override;
+  [[nodiscard]] std::vector<worker_id> awaits() const override;
   [[nodiscard]] shared_update share() const override { return current_; }
 
   void reset() override;
@@ -82,6 +83,7 @@ class push_node final : public peer_node {
   void absorb(peer_message&& m);
   void absorb_all();
   [[noreturn]] void throw_lost(worker_id w) const;
+  [[nodiscard]] bool is_there(worker_id w) const noexcept;
 
   push_rules rules_;
   graph graph_;

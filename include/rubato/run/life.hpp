@@ -54,6 +54,16 @@ class life {
   /// Returns when all who have entered have lived.
   void await_all();
 
+  // Where one of those who live sleeps until another one of them wakes it, they say so, and a deadlock is noticed.
+  /// Returns true where nobody is awake any more: then `fail_of_deadlock` is to be called, with nothing locked that
+  /// `who_waits` and `wake_all` lock.
+  [[nodiscard]] bool falls_asleep() noexcept { return awake_.fetch_sub(1) == 1; }
+  /// Called by who wakes it.
+  void is_woken() noexcept { ++awake_; }
+  /// All who live wait for each other. Ends the run with an error that says who waits for what.
+  void fail_of_deadlock() noexcept;
+  void fail_of_deadlock(std::string const& who_waits) noexcept;
+
   /// Ends the run for everybody: every participant's next call unwinds its body.
   void stop() noexcept;
   /// The same, because of this.
@@ -72,6 +82,8 @@ class life {
   virtual void wake_all() noexcept = 0;
   /// As `stop`, for whoever sees to it that all who wait look.
   void note_stop() noexcept { stopping_ = true; }
+  /// For what, and because of whom: of everybody, each after a semicolon.
+  [[nodiscard]] virtual std::string who_waits() const { return {}; }
   /// The run is failing, for this reason: others may have to be told.
   virtual void tell_failure(std::exception_ptr const&) noexcept {}
 
@@ -81,6 +93,7 @@ class life {
   // In one order with what others note of a run's beginning: who begins sees that it is stopped, or who stops that it
   // has begun, and one of them says so.
   std::atomic<bool> stopping_ = false;
+  std::atomic<std::uint32_t> awake_ = 0;  ///< of those who live; a transport that does not tell who sleeps has all
   mutable std::mutex lock_;  ///< what follows
   std::condition_variable changed_;
   std::uint32_t living_ = 0;

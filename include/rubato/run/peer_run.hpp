@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,8 @@ class peer_run : protected life {
   /// All peers of the run, wherever they live.
   [[nodiscard]] std::uint32_t count() const noexcept { return setup_.count; }
   [[nodiscard]] peer_node& node(std::uint32_t rank) const noexcept { return *nodes_[rank]; }
+  /// For messages: "peer 3 waits in iteration 7 for peer 1, 2". Under the guard.
+  [[nodiscard]] std::string describe_wait(std::uint32_t rank) const;
 
   peer_setup setup_;
   peer_runtime::body_type body_;

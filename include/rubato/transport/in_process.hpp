@@ -16,7 +16,8 @@ class peer_runtime;
 struct peer_setup;
 
 /// Workers are threads of this process and call the shards directly: no queue, no serialization;
-/// parameters are copied once, from the store into the user's memory.
+/// parameters are copied once, from the store into the user's memory. A run throws deadlock_error where all wait for
+/// each other.
 struct in_process {
   std::uint32_t workers = 1;  ///< threads that run the body
   std::uint32_t servers = 1;  ///< shards, over which tables are spread

@@ -295,6 +295,7 @@ Environment; the option beside a variable wins, whatever the variable says:
   RUBATO_SILENCE, RUBATO_RECONNECT, RUBATO_PATIENCE
                           --silence, --reconnect, --patience, in seconds [5, 2, 60]
   RUBATO_BREAKS_MAX       --breaks-max [20]
+  RUBATO_LONG_WAIT        seconds after which this server says who waits for whom; 0: never (no option) [60]
   RUBATO_CHECK_FINITE     1: --check-finite
   RUBATO_ROWS_MAX, RUBATO_BYTES_MAX
                           --rows-max, --bytes-max [0: no limit]

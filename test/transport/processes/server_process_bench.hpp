@@ -295,9 +295,11 @@ class played_run {
       : played_run(blueprint(std::vector<rules>{p}, 1, {describe(counting{.rows = rows})}, {changes}), {}, held_max) {}
   played_run(rules const& p, table_description const& table, net::server_limits const& limits)
       : played_run(blueprint(p, 1, {table}), limits, std::uint64_t{1} << 30) {}
+  played_run(blueprint plan, std::chrono::milliseconds long_wait)
+      : played_run(std::move(plan), {}, std::uint64_t{1} << 30, std::make_unique<net::asio_network>(), false, long_wait) {}
   played_run(blueprint plan, net::server_limits const& limits, std::uint64_t held_max,
              std::unique_ptr<net::network> of_server = std::make_unique<net::asio_network>(),
-             bool share_memory = false)
+             bool share_memory = false, std::chrono::milliseconds long_wait = 60s)
       : plan_(std::move(plan)) {
     net::deployment place;
     place.limits = limits;
@@ -307,6 +309,7 @@ class played_run {
     place.listen = {.host = {}, .path = folder_.file("server")};
     place.silence = long_silence;
     place.share_memory = share_memory;
+    place.long_wait = long_wait;
     coordinator_.emplace(network_, place.coordinator, plan_.synchronized());
     server_.emplace(std::move(of_server), plan_, plan_.agreement(), place, 1 << 20, held_max);
     REQUIRE(until([&] { return coordinator_->is_up(); }));

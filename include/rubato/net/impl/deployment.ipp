@@ -276,6 +276,7 @@ void set_times(deployment& d, environment const& set) {
   if (auto const given = set.get("RUBATO_SILENCE")) d.silence = given->seconds(milliseconds(1));
   if (auto const given = set.get("RUBATO_RECONNECT")) d.reconnect = given->seconds(milliseconds(0));
   if (auto const given = set.get("RUBATO_PATIENCE")) d.patience = given->seconds(milliseconds(1));
+  if (auto const given = set.get("RUBATO_LONG_WAIT")) d.long_wait = given->seconds(milliseconds(0));
   if (auto const given = set.get("RUBATO_BREAKS_MAX")) d.breaks_max = given->number(1, processes_max);
 }
 
@@ -413,6 +414,7 @@ void deployment::check() const {
   require_at_least("silence", silence, 1);
   require_at_least("reconnect", reconnect, 0);
   require_at_least("patience", patience, 1);
+  require_at_least("long_wait", long_wait, 0);
   require_between("breaks_max", breaks_max, 1, std::int64_t{processes_max});
   require_between("busy_poll, in microseconds,", busy_poll.count(), 0, longest_busy_poll.count());
 }

@@ -73,6 +73,9 @@ class ad_psgd_node final : public peer_node {
     finish_half_exchange();
   }
   [[nodiscard]] bool can_go_on() const noexcept override { return !partner_ || answer_; }
+  [[nodiscard]] std::vector<worker_id> awaits() const override {
+    return can_go_on() ? std::vector<worker_id>{} : std::vector{*partner_};
+  }
   [[nodiscard]] shared_update share() const override { return current_; }
 
   // ---- by the peer itself

@@ -77,6 +77,20 @@ bool hop_core::can_go_on() const noexcept {
   }
 }
 
+std::vector<worker_id> hop_core::awaits() const {
+  std::vector<worker_id> those;
+  if (can_go_on()) return those;
+  for (std::size_t i = 0; i < in_.size() && phase_ == phase::gathering; ++i) {
+    bool const is_there = by_iteration_ ? queue_.contains(iteration_, site_.in[i]) : in_[i].satisfies;
+    if (in_[i].live && !is_there) those.push_back(site_.in[i]);
+  }
+  for (std::size_t i = 0; i < out_.size() && phase_ != phase::gathering; ++i) {
+    bool const is_there = phase_ == phase::sending ? !out_[i].unacked : out_[i].tokens.size() != 0;
+    if (out_[i].live && !is_there) those.push_back(site_.out[i]);
+  }
+  return those;
+}
+
 void hop_core::computed() {
   RUBATO_ASSERT(phase_ == phase::computing);
   ++counters_.iterations;

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "rubato/core/error.hpp"
@@ -100,11 +101,19 @@ void push_node::leave(outbox& out) {
   else for (std::uint32_t i = 0; i < others_.size(); ++i) say(worker_id{i});
 }
 
+bool push_node::is_there(worker_id w) const noexcept {
+  other const& sender = others_[w.index()];
+  return sender.is_gone || !sender.came.empty();
+}
+
 bool push_node::can_go_on() const noexcept {
-  return std::ranges::all_of(awaited_, [&](worker_id w) {
-    other const& sender = others_[w.index()];
-    return sender.is_gone || !sender.came.empty();
-  });
+  return std::ranges::all_of(awaited_, [&](worker_id w) { return is_there(w); });
+}
+
+std::vector<worker_id> push_node::awaits() const {
+  std::vector<worker_id> those;
+  std::ranges::copy_if(awaited_, std::back_inserter(those), [&](worker_id w) { return !is_there(w); });
+  return those;
 }
 
 std::vector<std::pair<double, shared_update>> push_node::waiting() const {

@@ -15,7 +15,7 @@ void life::begin() {
                       "run: a run of this " + std::string(what_) + " is under way already");
   stopping_ = false;
   std::lock_guard const guard(lock_);
-  living_ = 0;
+  awake_ = living_ = 0;
   ended_ = {};
   failure_.forget();
 }
@@ -30,12 +30,14 @@ bool life::enter_if_running() {
   std::lock_guard const guard(lock_);
   if (living_ == 0) return false;
   ++living_;
+  ++awake_;
   return true;
 }
 
 void life::enter() {
   std::lock_guard const guard(lock_);
   ++living_;
+  ++awake_;
 }
 
 void life::live(participant& p) noexcept {
@@ -55,9 +57,34 @@ void life::live(participant& p) noexcept {
   cancel();
 }
 
+/// Who goes may have been the last one who could wake those who sleep.
 void life::cancel() {
-  std::lock_guard const guard(lock_);
-  if (--living_ == 0) changed_.notify_all();
+  bool leaves_sleepers = false;
+  {
+    std::lock_guard const guard(lock_);
+    bool const was_last = --living_ == 0;
+    leaves_sleepers = falls_asleep() && !was_last;
+    if (was_last) changed_.notify_all();
+  }
+  if (leaves_sleepers) fail_of_deadlock();
+}
+
+/// Of a run that is being stopped everybody is about to be woken.
+void life::fail_of_deadlock() noexcept {
+  if (stopping_) return;
+  try {
+    fail_of_deadlock(who_waits());
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void life::fail_of_deadlock(std::string const& who_waits) noexcept {
+  try {
+    throw deadlock_error("deadlock: nobody can run" + who_waits);
+  } catch (...) {  // or of what there is no memory for
+    fail(std::current_exception());
+  }
 }
 
 void life::await_all() {

@@ -237,10 +237,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
   void look_up(event const& soon) const noexcept;
   static constexpr std::size_t many_workers = 512;  ///< of fewer, inner caches hold what says where their memory is
 
-  [[nodiscard]] std::string who_waits() const;
-  void add_waiting(std::string& text, std::string const& where, waiting_room const& waiting,
-                   clock_index c_min, progress const& clocks) const;
-  [[nodiscard]] std::optional<worker_id> slowest_worker(progress const& clocks) const;
+  [[nodiscard]] std::string who_waits() const override;
   [[nodiscard]] run_report report() const;
 
   static constexpr std::uint32_t no_worker = ~std::uint32_t{0};

@@ -19,6 +19,7 @@
 #include "rubato/transport/processes/coordinator_link.hpp"
 #include "rubato/transport/processes/enrolments.hpp"
 #include "rubato/transport/processes/lent_memory.hpp"
+#include "rubato/transport/processes/long_wait.hpp"
 #include "rubato/transport/processes/past_sessions.hpp"
 #include "rubato/transport/processes/process_usage.hpp"
 #include "rubato/transport/processes/server_session.hpp"
@@ -142,6 +143,8 @@ class server_process final : coordinator_user {
   void release();
   void flush();
   void retry_early();
+  void tell_long_waits();
+  void look_again_at(net::network::clock::time_point when);
   void withdraw(worker_id reader);
   void withdraw(session& s);
   void count(session& s, std::uint64_t ticket);
@@ -195,6 +198,8 @@ class server_process final : coordinator_user {
   enrolments enrolments_;
   std::map<std::uint32_t, std::vector<worker_id>> workers_of_;  ///< by process, in this stage
   std::map<worker_id, waiting_reads> waiting_;
+  long_wait long_wait_;
+  std::shared_ptr<void> next_look_;  ///< at who waits; null if nobody does
   std::vector<worker_id> released_;
   std::vector<session*> touched_;
   std::shared_ptr<frames_over> over_there_ = std::make_shared<frames_over>();

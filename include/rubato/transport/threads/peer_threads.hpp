@@ -21,6 +21,7 @@ struct peer_mailbox {
   std::mutex lock;
   std::condition_variable awake;
   bool waiting = false;
+  bool asleep = false;               ///< and until somebody sends it what it can go on with
   std::atomic<bool> called = false;  ///< who waits can go on
   std::uint64_t bytes_answered = 0;  ///< by the node, in the threads of those that asked
 };
@@ -49,6 +50,7 @@ class peer_threads final : public peer_runtime, peer_run {
 
   [[nodiscard]] time_point time() const override { return now(); }
   void wake_all() noexcept override;
+  [[nodiscard]] std::string who_waits() const override;
   void left(peer_participant& p) override;
 
   void begin(body_type body);

@@ -11,6 +11,7 @@
 
 #include "rubato/core/ids.hpp"
 #include "rubato/core/time.hpp"
+#include "rubato/run/life.hpp"
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/server_group.hpp"
 #include "rubato/worker/inquiry.hpp"
@@ -25,17 +26,18 @@ namespace rubato::detail {
 class thread_process final : public server_fetcher {
  public:
   /// For one run. All outlive this. @pre reads of the protocol are not synchronized
-  thread_process(blueprint const& plan, std::size_t protocol, server_group& servers, std::function<time_point()> now);
+  thread_process(blueprint const& plan, std::size_t protocol, server_group& servers, life& run,
+                 std::function<time_point()> now);
 
   [[nodiscard]] process_cache& cache() noexcept { return cache_; }
 
   /// A server has let go on one of the reads that were asked for in this worker's name.
   void released(worker_id w);
-  /// Until the worker has all its answers, or `stopping()`.
-  void wait(inquiry const& asked, std::function<bool()> const& stopping);
-  /// Until nothing is asked for in this worker's name, or `stopping()`: it may then leave.
-  void settle(worker_id w, std::function<bool()> const& stopping);
-  /// To look whether the run is being stopped.
+  /// Until the worker has all its answers, or the run is being stopped.
+  void wait(inquiry const& asked);
+  /// Until nothing is asked for in this worker's name, or the run is being stopped: it may then leave.
+  void settle(worker_id w);
+  /// To look whether what they wait for is there, or the run is being stopped.
   void wake();
 
   void ask(server_fetch& f) override;
@@ -60,6 +62,12 @@ class thread_process final : public server_fetcher {
     [[nodiscard]] bool all_released() const noexcept { return !waiting.empty() && released >= waiting.size(); }
   };
 
+  struct sleeper {
+    std::function<bool()> is_over;  ///< under the lock
+    bool woken = false;
+  };
+
+  void sleep_until(std::function<bool()> is_over);
   void ask_server(server_fetch& f);
   [[nodiscard]] bool joins(server_fetch& f);
   [[nodiscard]] std::vector<server_fetch*> forget(worker_id asker, server_fetch& f);
@@ -68,12 +76,14 @@ class thread_process final : public server_fetcher {
   [[nodiscard]] std::vector<server_fetch*> take_ready(tickets& t) noexcept;
 
   server_group& servers_;
+  life& run_;
   std::function<time_point()> now_;
   std::deque<std::mutex> answering_;  ///< by server; taken before all others
   std::mutex lock_;  ///< what follows, but for the cache
   std::condition_variable changed_;
   std::map<worker_id, tickets> tickets_;
   std::deque<server_fetch*> later_;
+  std::vector<sleeper*> sleepers_;
   process_cache cache_;
 };
 

@@ -72,6 +72,7 @@ class thread_endpoint final : public endpoint {
   };
   void ask(server_id to, std::size_t table, read_header const& read, read_slot& slot);
   void await_releases(std::size_t missing);
+  void sleep_until_released(std::size_t missing);
   [[nodiscard]] bool joins(server_id s, read_header const& read) const noexcept;
 
   worker_threads& run_;
@@ -91,6 +92,7 @@ class thread_endpoint final : public endpoint {
   std::mutex lock_;
   std::condition_variable awake_;
   std::atomic<std::size_t> released_count_ = 0;  ///< changed under the lock
+  std::size_t sleeps_for_ = 0;                   ///< releases, unless it is awake; under the lock
   std::vector<conductor::order> orders_;  ///< have arrived
   std::atomic<bool> has_orders_ = false;
 };
@@ -122,6 +124,7 @@ class worker_threads final : public runtime, worker_run, run_control::carrier {
   // life
   [[nodiscard]] time_point time() const override { return now(); }
   void wake_all() noexcept override;
+  [[nodiscard]] std::string who_waits() const override;
   void left(worker_participant& p) override;
 
   // run_control::carrier, under `controlling_`
@@ -136,6 +139,7 @@ class worker_threads final : public runtime, worker_run, run_control::carrier {
   void begin(run_request request);
   worker_thread& enlist();
   void launch(worker_thread& p);
+  void launch_all();
   void conduct();
   void sample_loss(std::unique_lock<std::mutex>& guard);
   void end_conductor();
@@ -154,7 +158,7 @@ class worker_threads final : public runtime, worker_run, run_control::carrier {
   std::uint32_t count_ = 0;  ///< workers that the run began with
   std::atomic<std::chrono::steady_clock::time_point> began_{};
 
-  std::mutex controlling_;  ///< what follows
+  mutable std::mutex controlling_;  ///< what follows
   run_control control_;
   std::vector<shared_cut> marks_;             ///< to be told to the servers
   std::vector<worker_id> released_by_orders_;

@@ -219,16 +219,14 @@ void peer_fibers::end_all() {
   for (std::uint32_t i = 0; i < participants_.size(); ++i) {
     peer_fiber& p = *participants_[i];
     if (!p.alive) continue;
-    waiting += " Peer " + std::to_string(i) + " waits in iteration " +
-               std::to_string(node(i).iteration()) + ".";
+    waiting += "; " + describe_wait(i);
     p.alive = false;
     p.to_others.dead_ = true;
     fibers_->kill(p.fiber);
     p.end();
     note_end(now());
   }
-  if (ended_by_itself && !waiting.empty())
-    fail(std::make_exception_ptr(deadlock_error("deadlock: nobody can run." + waiting)));
+  if (ended_by_itself && !waiting.empty()) fail_of_deadlock(waiting);
 }
 
 peer_report peer_fibers::report() const {

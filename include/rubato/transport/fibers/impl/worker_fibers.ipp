@@ -8,6 +8,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/core/prefetch.hpp"
+#include "rubato/server/who_waits.hpp"
 #include "rubato/transport/fibers/impl/worker_fiber.hpp"
 
 namespace rubato::detail {
@@ -300,7 +301,7 @@ void worker_fibers::end_all() {
     p->end();
     note_end(now());
   }
-  if (!who.empty()) fail(std::make_exception_ptr(deadlock_error(who)));
+  if (!who.empty()) fail_of_deadlock(who);
 }
 
 bool worker_fibers::any_alive() const noexcept {
@@ -338,34 +339,7 @@ void worker_fibers::warm_up(event const& next) const noexcept {
 // ---- reports
 
 std::string worker_fibers::who_waits() const {
-  std::string text = "deadlock: nobody can run.";
-  for (std::uint32_t s = 0; s < servers_.size(); ++s)
-    servers_.server(server_id{s}).inspect([&](shard_control const& control) {
-      add_waiting(text, "server " + std::to_string(s), control.waiting(), control.published(),
-                  control.workers());
-    });
-  stable_cuts const& cuts = control_.members().cuts();
-  add_waiting(text, "the coordinator", cuts.waiting(), cuts.c_min(), cuts.workers());
-  return text;
-}
-
-void worker_fibers::add_waiting(std::string& text, std::string const& where, waiting_room const& waiting,
-                                clock_index c_min, progress const& clocks) const {
-  for (auto const& t : waiting.tickets()) {
-    text += " Worker " + std::to_string(t.worker.value()) + " at clock " +
-            std::to_string(t.clock.value()) + " waits at " + where + " for c_min " +
-            std::to_string(t.need.value()) + ", which is " + std::to_string(c_min.value());
-    if (auto const slowest = slowest_worker(clocks))
-      text += " because of worker " + std::to_string(slowest->value());
-    text += ".";
-  }
-}
-
-std::optional<worker_id> worker_fibers::slowest_worker(progress const& clocks) const {
-  for (auto const& p : participants_)
-    if (clocks.contains(p->link.self_) && clocks.of(p->link.self_) == clocks.c_min())
-      return p->link.self_;
-  return std::nullopt;
+  return describe_waits(servers_) + describe_waits(control_.members().cuts());
 }
 
 run_report worker_fibers::report() const {

@@ -1,6 +1,9 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -9,6 +12,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/core/rare.hpp"
 #include "rubato/core/run_stopped.hpp"
+#include "rubato/core/time.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/transport/processes/peer_control.hpp"
 #include "rubato/transport/processes/peer_process.hpp"
@@ -33,11 +37,12 @@ class peer_process::own_endpoint final : public peer_endpoint {
     checkpoint();
   }
   void wait() override {
-    run_.wait([this] {
-      if (run_.stopping()) return true;
-      std::lock_guard const guard(run_.node_lock_);
-      return run_.own().can_go_on();
-    });
+    auto const is_over = [this] { return run_.stopping() || can_go_on(); };
+    if (!is_over()) {
+      run_.waits_since_ = run_.links_->now();
+      run_.wait(is_over);
+      run_.waits_since_ = waits_not;
+    }
     checkpoint();
   }
   void begin_exchange() override { staying_.emplace(run_.links_->turns()); }
@@ -46,14 +51,14 @@ class peer_process::own_endpoint final : public peer_endpoint {
   [[nodiscard]] bool can_sum() const noexcept override { return run_.collective_ != nullptr; }
   [[nodiscard]] std::span<std::byte const> sum(std::span<std::byte const> mine) override {
     checkpoint();
-    if (!run_.adds_up_ || has_lost()) return {};
+    if (!run_.adds_up_ || can_go_on()) return {};  // without a sum only after a loss
     run_.participant_->handle().count_sent(mine.size());
     is_summed_ = false;
     {
       std::lock_guard const in_turn(run_.links_->turns());
       run_.collective_->sum(mine, [this] { is_summed_.store(true, std::memory_order_release); });
     }
-    run_.wait([this] { return is_summed_.load(std::memory_order_acquire) || run_.stopping() || has_lost(); });
+    run_.wait([this] { return is_summed_.load(std::memory_order_acquire) || run_.stopping() || can_go_on(); });
     checkpoint();
     return is_summed_ ? what_came() : std::span<std::byte const>();
   }
@@ -68,7 +73,7 @@ class peer_process::own_endpoint final : public peer_endpoint {
   void lock() override { run_.node_lock_.lock(); }
   void unlock() override { run_.node_lock_.unlock(); }
 
-  [[nodiscard]] bool has_lost() const {
+  [[nodiscard]] bool can_go_on() const {
     std::lock_guard const guard(run_.node_lock_);
     return run_.own().can_go_on();
   }
@@ -84,7 +89,7 @@ class peer_process::own_endpoint final : public peer_endpoint {
       std::lock_guard const guard(run_.node_lock_);
       run_.own().lose(worker_id{rank});
     }
-    run_.wait([this] { return run_.stopping() || has_lost(); });
+    run_.wait([this] { return run_.stopping() || can_go_on(); });
     checkpoint();
     return {};
   }
@@ -119,7 +124,10 @@ std::string text_of_agreement(peer_setup const& setup, peer_node const& any, boo
 }  // namespace
 
 peer_process::peer_process(tcp const& options, peer_setup setup, collective_maker const& make_collective)
-    : peer_run(std::move(setup), made_later{}), seed_(options.seed), shape_{setup_.element, setup_.size} {
+    : peer_run(std::move(setup), made_later{}),
+      seed_(options.seed),
+      shape_{setup_.element, setup_.size},
+      long_wait_(options.place.long_wait) {
   std::uint32_t const likely = options.place.rank.value_or(0);
   make(likely);
   auto network = options.make_network();
@@ -137,6 +145,7 @@ peer_process::~peer_process() {
   if (ran_well_ && std::uncaught_exceptions() > exceptions_)
     links_->leave_by("it was left by an exception after a run");
   std::lock_guard const mine(links_->turns());
+  next_look_.reset();
   collective_.reset();
 }
 
@@ -351,7 +360,20 @@ void peer_process::on(wire::peers_begin const& m) {
   if (adds_up_) collective_->begin();
   for (wire::absent_peer const& p : m.absent) links_->drop(p.rank, p.sentence);
   begun_ = true;
+  if (!next_look_ && !long_wait_.is_off())
+    next_look_ = links_->at(long_wait_.next_look(began_), [this] { look_at_wait(); });
   if (stopping()) links_->tell_in_turn(wire::end_run{m.stage, false, errc::bad_option, {}});
+}
+
+/// Says so where it has been waiting for long.
+void peer_process::look_at_wait() {
+  auto const now = links_->now();
+  auto const since = std::min(waits_since_.load(), now);
+  if (auto const lasted = long_wait_.due(since, now)) {
+    std::lock_guard const guard(node_lock_);
+    net::log(net::log_level::warning, fmt::format("for {:.1f} s now {}", to_seconds(*lasted), describe_wait(rank())));
+  }
+  next_look_ = links_->at(long_wait_.next_look(since), [this] { look_at_wait(); });
 }
 
 void peer_process::on(wire::peer_lost const& m) { links_->drop(m.rank, m.sentence); }

@@ -39,6 +39,7 @@ server_process::server_process(std::unique_ptr<net::network> network, blueprint 
       held_max_(held_max),
       network_(std::move(network)),
       usage_(plan, place.limits),
+      long_wait_(place.long_wait),
       door_(*network_, connection_limits(place),
             [this](auto guest, auto const& said) { welcome(std::move(guest), said); },
             guests_limit(place)),

@@ -56,14 +56,23 @@ class peer_threads::own_endpoint final : public peer_endpoint {
     mine_.waiting = true;
     guard.unlock();
     polls_.wait([&] { return mine_.called.load(std::memory_order_acquire) || run_.stopping(); },
-                [&] {
-                  guard.lock();
-                  mine_.awake.wait(guard, is_over);
-                  guard.unlock();
-                });
+                [&] { sleep_until(is_over); });
     guard.lock();
     mine_.waiting = false;
     mine_.called = false;
+  }
+  template <class Over>
+  void sleep_until(Over is_over) {
+    std::unique_lock guard(mine_.lock);
+    if (is_over()) return;
+    mine_.asleep = true;
+    if (run_.falls_asleep()) {
+      guard.unlock();
+      run_.fail_of_deadlock();
+      guard.lock();
+    }
+    mine_.awake.wait(guard, [&] { return !mine_.asleep || run_.stopping(); });
+    mine_.asleep = false;
   }
 
   void lock() override { mine_.lock.lock(); }
@@ -133,6 +142,15 @@ void peer_threads::wake_all() noexcept {
   }
 }
 
+std::string peer_threads::who_waits() const {
+  std::string text;
+  for (std::uint32_t i = 0; i < count(); ++i) {
+    std::lock_guard const guard(boxes_[i].lock);
+    if (boxes_[i].asleep) text += "; " + describe_wait(i);
+  }
+  return text;
+}
+
 void peer_threads::look_at(std::uint32_t rank, std::function<void(peer_node const&)> const& f) const {
   std::lock_guard const guard(boxes_[rank].lock);
   f(node(rank));
@@ -173,6 +191,7 @@ void peer_threads::deliver(worker_id from, worker_id to, peer_message&& m, outbo
     for (auto const& [back, answer] : answers) at.bytes_answered += receiver.bytes(answer);
     wake = at.waiting && receiver.can_go_on();
     if (wake) at.called.store(true, std::memory_order_release);
+    if (wake && std::exchange(at.asleep, false)) is_woken();
   }
   if (wake) at.awake.notify_one();
 }

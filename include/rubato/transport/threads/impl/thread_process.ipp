@@ -10,9 +10,9 @@
 
 namespace rubato::detail {
 
-thread_process::thread_process(blueprint const& plan, std::size_t protocol, server_group& servers,
+thread_process::thread_process(blueprint const& plan, std::size_t protocol, server_group& servers, life& run,
                                std::function<time_point()> now)
-    : servers_(servers), now_(std::move(now)), answering_(servers.size()), cache_(plan, *this) {
+    : servers_(servers), run_(run), now_(std::move(now)), answering_(servers.size()), cache_(plan, *this) {
   cache_.begin_stage(protocol);
 }
 
@@ -152,18 +152,37 @@ void thread_process::read(std::vector<server_fetch*> const& ready) {
   wake();
 }
 
-void thread_process::wait(inquiry const& asked, std::function<bool()> const& stopping) {
-  std::unique_lock guard(lock_);
-  changed_.wait(guard, [&] { return asked.missing.load(std::memory_order_acquire) == 0 || stopping(); });
+void thread_process::wait(inquiry const& asked) {
+  sleep_until([&] { return asked.missing.load(std::memory_order_acquire) == 0; });
 }
 
-void thread_process::settle(worker_id w, std::function<bool()> const& stopping) {
+void thread_process::settle(worker_id w) {
+  sleep_until([this, w] { return tickets_[w].waiting.empty() && tickets_[w].beside.empty(); });
+}
+
+void thread_process::sleep_until(std::function<bool()> is_over) {
   std::unique_lock guard(lock_);
-  changed_.wait(guard, [&] { return (tickets_[w].waiting.empty() && tickets_[w].beside.empty()) || stopping(); });
+  if (is_over() || run_.stopping()) return;
+  sleeper self{std::move(is_over)};
+  sleepers_.push_back(&self);
+  if (run_.falls_asleep()) {
+    guard.unlock();
+    run_.fail_of_deadlock();
+    guard.lock();
+  }
+  changed_.wait(guard, [&] { return self.woken || run_.stopping(); });
+  std::erase(sleepers_, &self);
 }
 
 void thread_process::wake() {
-  { std::lock_guard const guard(lock_); }
+  {
+    std::lock_guard const guard(lock_);
+    for (sleeper* const s : sleepers_) {
+      if (s->woken || !s->is_over()) continue;
+      s->woken = true;
+      run_.is_woken();
+    }
+  }
   changed_.notify_all();
 }
 

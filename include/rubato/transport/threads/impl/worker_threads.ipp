@@ -9,6 +9,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/core/run_stopped.hpp"
 #include "rubato/core/start_thread.hpp"
+#include "rubato/server/who_waits.hpp"
 #include "rubato/transport/threads/worker_threads.hpp"
 
 namespace rubato::detail {
@@ -53,7 +54,7 @@ void thread_endpoint::enlist(clock_index at) {
 void thread_endpoint::withdraw() {
   if (!reader_) return;
   run_.process_->cache().forget(*reader_);
-  run_.process_->settle(self_, [this] { return run_.stopping(); });
+  run_.process_->settle(self_);
 }
 
 void thread_endpoint::post(server_id to, commit_message&& commit) {
@@ -155,17 +156,26 @@ void thread_endpoint::wait() {
 /// Or until the run is being stopped.
 void thread_endpoint::await_releases(std::size_t missing) {
   auto const is_over = [&] { return released_count_.load(std::memory_order_acquire) >= missing || run_.stopping(); };
-  if (!is_over())
-    polls_.wait(is_over, [&] {
-      std::unique_lock guard(lock_);
-      awake_.wait(guard, is_over);
-    });
+  if (!is_over()) polls_.wait(is_over, [&] { sleep_until_released(missing); });
   std::lock_guard const guard(lock_);
   released_count_ -= std::min(released_count_.load(), missing);
 }
 
+void thread_endpoint::sleep_until_released(std::size_t missing) {
+  std::unique_lock guard(lock_);
+  if (released_count_ >= missing || run_.stopping()) return;
+  sleeps_for_ = missing;
+  if (run_.falls_asleep()) {
+    guard.unlock();
+    run_.fail_of_deadlock();
+    guard.lock();
+  }
+  awake_.wait(guard, [&] { return sleeps_for_ == 0 || run_.stopping(); });
+  sleeps_for_ = 0;
+}
+
 void thread_endpoint::wait_for_process() {
-  run_.process_->wait(asked_, [this] { return run_.stopping(); });
+  run_.process_->wait(asked_);
   if (asked_.missing.load(std::memory_order_acquire) != 0) run_.process_->cache().forget(*reader_);
   checkpoint();
   idle_until_ = now();
@@ -222,6 +232,10 @@ void thread_endpoint::release_one() {
   {
     std::lock_guard const guard(lock_);
     ++released_count_;
+    if (sleeps_for_ != 0 && released_count_ >= sleeps_for_) {
+      sleeps_for_ = 0;
+      run_.is_woken();
+    }
   }
   awake_.notify_one();
 }
@@ -249,8 +263,7 @@ run_report worker_threads::run(run_request request) {
   try {
     begin(std::move(request));
     for (std::uint32_t i = 0; i < count_; ++i) enlist();
-    std::lock_guard const guard(lock_);
-    for (auto& p : participants_) launch(*p);
+    launch_all();
     if (control_.has_conductor())
       start_thread_of([] { return "the conductor"; }, [this] { threads_.emplace_back([this] { conduct(); }); });
   } catch (...) {  // no thread to be had: those that run would wait for it for ever
@@ -281,7 +294,8 @@ void worker_threads::begin(run_request request) {
   began_.store(std::chrono::steady_clock::now(), std::memory_order_relaxed);
   std::unique_ptr<thread_process> shared;
   if (options_.process_cache && plan().shares_reads(protocol()))
-    shared = std::make_unique<thread_process>(plan(), protocol(), servers_, [this] { return now(); });
+    shared = std::make_unique<thread_process>(plan(), protocol(), servers_, static_cast<life&>(*this),
+                                              [this] { return now(); });
   std::lock_guard const guard(lock_);
   process_ = std::move(shared);
 }
@@ -312,6 +326,19 @@ void worker_threads::launch(worker_thread& p) {
     cancel();
     throw;
   }
+}
+
+/// None of them finds itself alone, and asleep, before all are there.
+void worker_threads::launch_all() {
+  enter();
+  try {
+    std::lock_guard const guard(lock_);
+    for (auto& p : participants_) launch(*p);
+  } catch (...) {
+    cancel();
+    throw;
+  }
+  cancel();
 }
 
 std::uint32_t worker_threads::add_worker() {
@@ -346,6 +373,12 @@ void worker_threads::wake_all() noexcept {
   std::lock_guard const guard(lock_);
   if (process_) process_->wake();
   for (auto& p : participants_) p->link.wake();
+}
+
+std::string worker_threads::who_waits() const {
+  std::string const at_servers = describe_waits(servers_);
+  std::lock_guard const guard(controlling_);
+  return at_servers + describe_waits(control_.members().cuts());
 }
 
 worker_threads::worker_thread& worker_threads::at(worker_id w) {
