@@ -101,7 +101,17 @@ TEST_CASE("engine: processes whose tasks differ do not train together", "[thread
     t.run(worker == 1 ? a : b);
     (void)engine.submit(t).wait();
   });
-  CHECK_THAT(said[0] + said[1], Contains("it is at another stage than the others"));
+  CHECK_THAT(said[0] + said[1], Contains("it is at another stage than the others: its stage is "));
+}
+
+TEST_CASE("engine: processes that differ in how much a stage has to do do not train together", "[threads]") {
+  auto const said = processes("more to do").run([&](rb::tcp const& where, int worker) {
+    rb::engine engine{where};
+    rb::task t{counts{.rows = 1}};
+    t.run(t.stage({.workers = 4, .iterations = worker == 1 ? 3 : 2}, counting{}));
+    (void)engine.submit(t).wait();
+  });
+  CHECK_THAT(said[0] + said[1], Contains("its number of iterations is "));
 }
 
 TEST_CASE("engine: over TCP stages after a process has left use the nodes that are left", "[threads]") {

@@ -61,6 +61,7 @@ struct run_request {
   time_point began{};
   /// Of a task: which of its runs it is, from 1; processes that are at another one do not take part.
   std::uint32_t step = 0;
+  std::int64_t iterations = 0;  ///< of a task: what the body has to do, on which processes are to agree, too
 };
 
 /// A transport at work: runs bodies on workers, and has servers that hold the tables, here or elsewhere.

@@ -63,9 +63,10 @@ struct ready {
   recovery recover = recovery::none;
   std::optional<std::uint32_t> keeper{};  ///< the process that has the tables when it is over
   std::uint32_t run = 0;  ///< of a cluster: which of its runs it is, from 1
+  std::int64_t iterations = 0;  ///< of a task: how many all workers of the run make together
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & threads & has_loss & protocol & changes_tables & step & workers & recover & keeper & run;
+    ar & threads & has_loss & protocol & changes_tables & step & workers & recover & keeper & run & iterations;
   }
 };
 /// Tables that another process has, in single-machine mode, are to be sent to this one.

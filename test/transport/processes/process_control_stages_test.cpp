@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <rubato/protocol/asp.hpp>
@@ -29,6 +30,22 @@ TEST_CASE("process_control: a stage is what all processes want, and servers hear
   b.carry_out_all();
   b.finish(0);
   for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(nth_worker(w)).back() == "over 1");
+}
+
+TEST_CASE("process_control: who wants another stage than the others is told in what") {
+  auto const [other, what] = GENERATE(table<wire::ready, std::string>({
+      {{.changes_tables = true}, "change of tables is 1, expected 0"},
+      {{.step = 2}, "step of its task is 2, expected 0"},
+      {{.workers = 3}, "number of workers is 3, expected 0"},
+      {{.recover = recovery::keep}, "attempt is 1, expected 0"},
+      {{.keeper = 0}, "node with the tables is 0, expected -1"},
+      {{.run = 5}, "run is 0, expected 5"},
+      {{.iterations = 50}, "number of iterations is 50, expected 0"},
+  }));
+  bench b = gathered(1, 2);
+  b.ready(0);
+  b.say(nth_worker(1), other);
+  CHECK_THAT(b.control.failure(), Contains("it is at another stage than the others: its " + what));
 }
 
 TEST_CASE("process_control: who wants another stage than the others goes") {

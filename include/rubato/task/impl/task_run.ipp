@@ -87,6 +87,7 @@ run_request task_run::begin(placement where, time_point now) {
   // What servers keep for another attempt must be all that there is.
   r.keeps_tables = r.local && r.recover == recovery::none && goes_on_with_tables();
   r.step = static_cast<std::uint32_t>(report_.stages.size());
+  r.iterations = s.iterations;
   // The parts that follow go on with them.
   r.changes_tables = s.first == 0 && attempt_ == 0 && what.options.changes_tables();
   r.began = now;

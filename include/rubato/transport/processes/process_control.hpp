@@ -168,7 +168,11 @@ class process_control final : public coordination, run_control::carrier {
   void pass_over_those_behind();
   [[nodiscard]] bool is_new(std::uint32_t number) const;
   void begin_stage(time_point now);
-  [[nodiscard]] std::optional<std::uint32_t> find_stray() const;
+  struct stray {
+    std::uint32_t process;
+    std::string why;
+  };
+  [[nodiscard]] std::optional<stray> find_stray() const;
   void dismiss(std::uint32_t number, errc code, std::string const& sentence, parting how, time_point now);
   void admit(std::uint32_t process, std::vector<worker_id> const& workers, time_point now);
   [[nodiscard]] std::vector<worker_id> new_workers(std::uint32_t number, std::uint32_t count);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 #include <variant>
@@ -15,7 +17,29 @@ namespace rubato {
 namespace {
 
 constexpr std::uint32_t threads_max = 4096;  // workers of one process
-constexpr char const* elsewhere = "it is at another stage than the others";
+
+/// In what it would take part in another run than the others; nothing where it is the same. Who does would train by
+/// other rules than the rest.
+std::optional<std::string> objection(wire::ready const& own, wire::ready const& of_others) {
+  auto const numbers = [](wire::ready const& r) {
+    auto const flag = [](bool is) { return std::int64_t{is ? 1 : 0}; };
+    std::int64_t const keeper = r.keeper ? std::int64_t{*r.keeper} : -1;
+    return std::array<std::pair<char const*, std::int64_t>, 8>{{{"run", r.run},
+                                                                {"step of its task", r.step},
+                                                                {"stage", r.protocol},
+                                                                {"number of iterations", r.iterations},
+                                                                {"number of workers", r.workers},
+                                                                {"change of tables", flag(r.changes_tables)},
+                                                                {"attempt", static_cast<std::int64_t>(r.recover)},
+                                                                {"node with the tables", keeper}}};
+  };
+  auto const its = numbers(own), theirs = numbers(of_others);
+  auto const at = std::ranges::mismatch(its, theirs).in1 - its.begin();
+  if (at == std::ssize(its)) return std::nullopt;
+  auto const i = static_cast<std::size_t>(at);
+  return std::string("it is at another stage than the others: its ") + its[i].first + " is " +
+         std::to_string(its[i].second) + ", expected " + std::to_string(theirs[i].second);
+}
 
 bool asks_for_report(membership_order const& o) {
   return o.what == membership_order::kind::enlist || o.what == membership_order::kind::freeze;
@@ -75,8 +99,8 @@ void process_control::on(place from, wire::ready const& m, time_point now) {
 void process_control::join_late(time_point now) {
   if (phase_ != phase::running || stopping_) return;
   pass_over_those_behind();
-  while (auto const stray = find_stray())  // it came too late for its stage
-    dismiss(*stray, errc::refused, elsewhere, parting::done, now);
+  while (auto const found = find_stray())  // it came too late for its stage
+    dismiss(found->process, errc::refused, found->why, parting::done, now);
   if (phase_ != phase::running) return;
   for (auto& [number, p] : processes_) {
     if (!p.here || !p.ready || p.takes_part) continue;
@@ -115,8 +139,9 @@ void process_control::begin_when_ready(time_point now) {
   if (chosen->second.wants.run < wanted_.run) return pass_over_those_behind();
   wanted_ = chosen->second.wants;
   pass_over_those_behind();
-  if (auto const stray = find_stray())
-    return dismiss(*stray, errc::refused, elsewhere, is_new(*stray) ? parting::done : parting::failed, now);
+  if (auto const found = find_stray())
+    return dismiss(found->process, errc::refused, found->why, is_new(found->process) ? parting::done : parting::failed,
+                   now);
   begun_with_ = 0;
   for (auto const& [number, p] : processes_)
     if (p.ready) begun_with_ += p.threads;
@@ -160,15 +185,11 @@ bool process_control::is_new(std::uint32_t number) const {
   return stage_ != stage_id{} && !processes_.at(number).has_finished;
 }
 
-/// All run the same stages one after the other. Who is at another one would train by other rules than the
-/// rest.
-std::optional<std::uint32_t> process_control::find_stray() const {
+/// All run the same stages one after the other.
+std::optional<process_control::stray> process_control::find_stray() const {
   for (auto const& [number, p] : processes_)
-    if (p.here && p.ready &&
-        (p.wants.protocol != wanted_.protocol || p.wants.changes_tables != wanted_.changes_tables ||
-         p.wants.recover != wanted_.recover || p.wants.step != wanted_.step || p.wants.run != wanted_.run ||
-         p.wants.workers != wanted_.workers || p.wants.keeper != wanted_.keeper))
-      return number;
+    if (p.here && p.ready)
+      if (auto why = objection(p.wants, wanted_)) return stray{number, std::move(*why)};
   return std::nullopt;
 }
 

@@ -86,7 +86,8 @@ run_report worker_process::run(run_request request) {
                              .workers = std::accumulate(placement.begin(), placement.end(), 0U),
                              .recover = request_.recover,
                              .keeper = kept_ && kept_->in_debt ? std::optional(kept_->node) : std::nullopt,
-                             .run = request_.step == 0 ? run_number() : 0});
+                             .run = request_.step == 0 ? run_number() : 0,
+                             .iterations = request_.iterations});
     drive();
   } catch (...) {
     fail(std::current_exception());
