@@ -3,6 +3,7 @@
 
 #include "rubato/wire/impl/control.ipp"
 #include "rubato/transport/processes/impl/agreement.ipp"
+#include "rubato/transport/processes/impl/wait_watch.ipp"
 #include "rubato/transport/processes/impl/process_control.ipp"
 #include "rubato/transport/processes/impl/process_control_places.ipp"
 #include "rubato/transport/processes/impl/process_control_losses.ipp"

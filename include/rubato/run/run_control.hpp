@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rubato/core/clock.hpp"
@@ -72,6 +74,8 @@ class run_control {
   void release_cut(worker_id w, time_point now);
   /// The worker does not wait for its cut any more.
   void withdraw_cut(worker_id w) { waiting_cuts_.erase(w); }
+  /// Of those who wait for one the one that has for longest, and since when.
+  [[nodiscard]] std::optional<std::pair<worker_id, time_point>> longest_wait() const;
   /// A server has received all of this worker's commits with stamps below `clock`.
   void progress(server_id s, worker_id w, clock_index clock, time_point now);
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <rubato/cluster/cluster.hpp>
 #include <rubato/net/asio_network.hpp>
 #include <rubato/net/log.hpp>
 #include <rubato/peer/topologies.hpp>
@@ -23,11 +24,13 @@
 #include <rubato/protocol/k_sync.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/vap.hpp>
+#include <rubato/protocol/visibility.hpp>
 #include <rubato/server/blueprint.hpp>
 #include <rubato/server/who_waits.hpp>
 
 #include "transport/processes/peers_apart.hpp"
 #include "transport/processes/server_process_bench.hpp"
+#include "transport/processes/serving.hpp"
 
 using namespace rubato;
 using namespace rubato::test;
@@ -62,7 +65,7 @@ class shared_log {
 
 auto lines_in(std::string const& text) { return std::ranges::count(text, '\n'); }
 
-blueprint counted_by(rules const& p) { return {p, 1, {describe(counting{.rows = 4})}}; }
+blueprint counted_by(rules const& p) { return {p, 1, {describe(serving_alone::counting{.rows = 4})}}; }
 
 /// Worker 0 is a clock ahead of worker 1, and asks for more.
 void get_ahead(played_run& run) {
@@ -172,6 +175,26 @@ TEST_CASE("long wait: a server that is not to say so does not", "[tcp]") {
   get_ahead(run);
   run.settle();
   CHECK(log.warnings().empty());
+}
+
+TEST_CASE("long wait: the coordinator says who waits for a cut", "[tcp]") {
+  shared_log const log;
+  auto const said = [&log] {
+    return log.has(" s now worker 0 at clock 1 waits at the coordinator for c_min 1, which is 0 because of worker 1\n");
+  };
+  rules const p = with(bsp{}, stable_cut{});
+  serving const run({.workers = 2, .servers = 1, .long_wait = 20ms}, p, {describe(test::counting{.rows = 8})});
+  in_processes(2, [&](std::uint32_t rank) {
+    cluster c{run.process(rank, 1), p, test::counting{.rows = 8}};
+    c.run([&](auto& w) {
+      std::vector<std::int64_t> seen(8);
+      auto const end = std::chrono::steady_clock::now() + 20s;
+      while (rank == 1 && !said() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+      w.step();
+      w.pull(seen);
+    });
+  });
+  CHECK(said());
 }
 
 TEST_CASE("long wait: a peer says for whom it waits", "[tcp][peers]") {

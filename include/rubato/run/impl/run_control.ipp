@@ -78,6 +78,13 @@ refusal run_control::ask_cut(read_header const& read, bool pull, time_point now)
   return refusal::none;
 }
 
+std::optional<std::pair<worker_id, time_point>> run_control::longest_wait() const {
+  if (waiting_cuts_.empty()) return std::nullopt;
+  auto const& longest =
+      *std::ranges::min_element(waiting_cuts_, {}, [](auto const& entry) { return entry.second.since; });
+  return std::pair(longest.first, longest.second.since);
+}
+
 void run_control::release_cut(worker_id w, time_point now) {
   members_.cuts().release(w);
   follow_cuts(now);

@@ -36,6 +36,10 @@ std::optional<worker_id> awaited_by(waiting_room::ticket const& who, shard_contr
   return std::nullopt;
 }
 
+std::string describe_wait(waiting_room::ticket const& who, stable_cuts const& cuts) {
+  return said_of(who, "the coordinator") + for_clocks(who.need, cuts.c_min(), slowest_of(cuts.workers()));
+}
+
 }  // namespace
 
 std::string describe_wait(waiting_room::ticket const& who, shard_control const& at, server_id here) {
@@ -61,10 +65,15 @@ std::string describe_waits(server_group const& servers) {
   return text;
 }
 
+std::string describe_wait(worker_id who, stable_cuts const& cuts) {
+  for (auto const& ticket : cuts.waiting().tickets())
+    if (ticket.worker == who) return describe_wait(ticket, cuts);
+  return "worker " + std::to_string(who.value()) + " waits at the coordinator";
+}
+
 std::string describe_waits(stable_cuts const& cuts) {
   std::string text;
-  for (auto const& who : cuts.waiting().tickets())
-    text += "; " + said_of(who, "the coordinator") + for_clocks(who.need, cuts.c_min(), slowest_of(cuts.workers()));
+  for (auto const& who : cuts.waiting().tickets()) text += "; " + describe_wait(who, cuts);
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -80,6 +81,10 @@ class coordination {
   [[nodiscard]] virtual bool is_starting() const noexcept = 0;
   /// Then: for whom, by number, and what became of those who were there. "server 1, and workers 0 and 2".
   [[nodiscard]] virtual std::string awaited() const = 0;
+  /// During a run, where others keep somebody waiting here: since when who has waited for longest does.
+  [[nodiscard]] virtual std::optional<time_point> waits_since() const { return std::nullopt; }
+  /// Then: who that is, for what it waits, and because of whom.
+  [[nodiscard]] virtual std::string who_waits() const { return {}; }
   [[nodiscard]] virtual stage_id stage() const noexcept = 0;
   [[nodiscard]] virtual bool is_running() const noexcept = 0;
 

@@ -18,6 +18,7 @@
 #include "rubato/transport/processes/coordinator_stats.hpp"
 #include "rubato/transport/processes/past_sessions.hpp"
 #include "rubato/transport/processes/reminder.hpp"
+#include "rubato/transport/processes/wait_watch.hpp"
 
 namespace rubato::detail {
 
@@ -75,6 +76,7 @@ class coordinator_process final : net::link_user {
   /// It will not be heard of any more.
   void miss(guest& g, std::string const& reason, bool expected);
   [[nodiscard]] time_point now() const;
+  [[nodiscard]] std::optional<net::network::clock::time_point> waits_since() const;
 
   net::deployment place_;
   std::unique_ptr<coordination> owned_;
@@ -99,6 +101,7 @@ class coordinator_process final : net::link_user {
   net::doorkeeper door_;
   std::unique_ptr<net::listener> listener_;
   net::refusal_log refusals_{bound().text()};
+  wait_watch watch_;
 };
 
 }  // namespace rubato::detail

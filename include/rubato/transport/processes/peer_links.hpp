@@ -69,10 +69,8 @@ class peer_links final : coordinator_user {
   [[nodiscard]] net::address bound() const { return listener_->bound(); }
   [[nodiscard]] network_turn& turns() noexcept { return turn_; }
   [[nodiscard]] net::network::clock::time_point now() const { return network_->now(); }
-  /// In one's turn: calls it once at this time, in somebody's turn, unless what this returns is gone by then.
-  [[nodiscard]] std::shared_ptr<void> at(net::network::clock::time_point when, std::function<void()> f) {
-    return network_->at(when, std::move(f));
-  }
+  /// To be used in one's turn.
+  [[nodiscard]] net::network& network() noexcept { return *network_; }
   [[nodiscard]] bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
   /// Why. @pre `is_broken()`
   [[nodiscard]] breakdown const& why_broken() const noexcept { return *why_; }

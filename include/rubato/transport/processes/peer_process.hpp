@@ -16,8 +16,8 @@
 #include "rubato/run/peer_run.hpp"
 #include "rubato/transport/processes/coordinator_process.hpp"
 #include "rubato/transport/processes/peer_frames.hpp"
-#include "rubato/transport/processes/long_wait.hpp"
 #include "rubato/transport/processes/peer_links.hpp"
+#include "rubato/transport/processes/wait_watch.hpp"
 #include "rubato/transport/tcp.hpp"
 #include "rubato/wire/control.hpp"
 
@@ -60,7 +60,7 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
   [[nodiscard]] peer_report report();
   [[noreturn]] void throw_stop() const;
   void leave_collective();
-  void look_at_wait();
+  void watch_wait();
   void say_goodbye();
   [[nodiscard]] bool is_summed_up() const;
   void end_for_all(bool failed, errc code, std::string const& sentence);
@@ -96,6 +96,7 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
 
   std::uint64_t seed_;
   parameters_shape shape_;
+  std::chrono::milliseconds long_wait_;
   std::unique_ptr<peer_participant> participant_;
   std::atomic<net::network::clock::time_point> began_{};
 
@@ -123,8 +124,7 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
 
   std::unique_ptr<peer_links> links_;  ///< it may call until it is gone
   std::unique_ptr<net::collective> collective_;  ///< where there is one; in one's turn
-  long_wait long_wait_;                          ///< likewise
-  std::shared_ptr<void> next_look_;              ///< at whether the peer waits; likewise
+  std::optional<wait_watch> watch_;              ///< likewise
   static constexpr auto waits_not = net::network::clock::time_point::max();
   std::atomic<net::network::clock::time_point> waits_since_ = waits_not;
 };

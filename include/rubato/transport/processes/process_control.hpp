@@ -74,6 +74,8 @@ class process_control final : public coordination, run_control::carrier {
   [[nodiscard]] std::string attendance() const override;
   [[nodiscard]] bool is_starting() const noexcept override;
   [[nodiscard]] std::string awaited() const override;
+  [[nodiscard]] std::optional<time_point> waits_since() const override;
+  [[nodiscard]] std::string who_waits() const override;
   [[nodiscard]] stage_id stage() const noexcept override { return stage_; }
   /// Whether a process waits for a run to begin.
   [[nodiscard]] bool is_awaited() const noexcept;

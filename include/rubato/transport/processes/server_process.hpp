@@ -19,11 +19,11 @@
 #include "rubato/transport/processes/coordinator_link.hpp"
 #include "rubato/transport/processes/enrolments.hpp"
 #include "rubato/transport/processes/lent_memory.hpp"
-#include "rubato/transport/processes/long_wait.hpp"
 #include "rubato/transport/processes/past_sessions.hpp"
 #include "rubato/transport/processes/process_usage.hpp"
 #include "rubato/transport/processes/server_session.hpp"
 #include "rubato/transport/processes/server_stats.hpp"
+#include "rubato/transport/processes/wait_watch.hpp"
 #include "rubato/wire/control.hpp"
 #include "rubato/wire/messages.hpp"
 
@@ -143,8 +143,8 @@ class server_process final : coordinator_user {
   void release();
   void flush();
   void retry_early();
-  void tell_long_waits();
-  void look_again_at(net::network::clock::time_point when);
+  [[nodiscard]] std::optional<net::network::clock::time_point> waits_since() const;
+  [[nodiscard]] std::string who_waits() const;
   void withdraw(worker_id reader);
   void withdraw(session& s);
   void count(session& s, std::uint64_t ticket);
@@ -198,8 +198,6 @@ class server_process final : coordinator_user {
   enrolments enrolments_;
   std::map<std::uint32_t, std::vector<worker_id>> workers_of_;  ///< by process, in this stage
   std::map<worker_id, waiting_reads> waiting_;
-  long_wait long_wait_;
-  std::shared_ptr<void> next_look_;  ///< at who waits; null if nobody does
   std::vector<worker_id> released_;
   std::vector<session*> touched_;
   std::shared_ptr<frames_over> over_there_ = std::make_shared<frames_over>();
@@ -209,6 +207,7 @@ class server_process final : coordinator_user {
   net::doorkeeper door_;
   std::unique_ptr<net::listener> listener_;
   coordinator_link coordinator_;
+  wait_watch watch_;
 };
 
 }  // namespace rubato::detail

@@ -65,7 +65,8 @@ coordinator_process::coordinator_process(std::unique_ptr<net::network> network, 
             guests_limit(place)),
       listener_(network_->listen(listening_as_coordinator(place), place.keys,
                                  between(net::role::coordinator, {}, listener_limits(place)),
-                                 [this](auto fresh) { door_.receive(std::move(fresh)); })) {
+                                 [this](auto fresh) { door_.receive(std::move(fresh)); })),
+      watch_(*network_, place.long_wait, [this] { return waits_since(); }, [this] { return control_.who_waits(); }) {
   door_.open();
 }
 
@@ -113,6 +114,12 @@ void coordinator_process::run() {
 void coordinator_process::stop() noexcept {
   stop_asked_ = true;
   network_->interrupt();
+}
+
+std::optional<net::network::clock::time_point> coordinator_process::waits_since() const {
+  auto const since = control_.waits_since();
+  if (!since) return std::nullopt;
+  return began_ + since->since_start();
 }
 
 time_point coordinator_process::now() const {

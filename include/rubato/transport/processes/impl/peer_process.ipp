@@ -1,9 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <fmt/core.h>
-
-#include <algorithm>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -12,7 +9,6 @@
 #include "rubato/core/error.hpp"
 #include "rubato/core/rare.hpp"
 #include "rubato/core/run_stopped.hpp"
-#include "rubato/core/time.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/transport/processes/peer_control.hpp"
 #include "rubato/transport/processes/peer_process.hpp"
@@ -145,7 +141,7 @@ peer_process::~peer_process() {
   if (ran_well_ && std::uncaught_exceptions() > exceptions_)
     links_->leave_by("it was left by an exception after a run");
   std::lock_guard const mine(links_->turns());
-  next_look_.reset();
+  watch_.reset();
   collective_.reset();
 }
 
@@ -360,20 +356,21 @@ void peer_process::on(wire::peers_begin const& m) {
   if (adds_up_) collective_->begin();
   for (wire::absent_peer const& p : m.absent) links_->drop(p.rank, p.sentence);
   begun_ = true;
-  if (!next_look_ && !long_wait_.is_off())
-    next_look_ = links_->at(long_wait_.next_look(began_), [this] { look_at_wait(); });
+  if (!watch_) watch_wait();
   if (stopping()) links_->tell_in_turn(wire::end_run{m.stage, false, errc::bad_option, {}});
 }
 
-/// Says so where it has been waiting for long.
-void peer_process::look_at_wait() {
-  auto const now = links_->now();
-  auto const since = std::min(waits_since_.load(), now);
-  if (auto const lasted = long_wait_.due(since, now)) {
+void peer_process::watch_wait() {
+  auto const since = [this]() -> std::optional<wait_watch::time> {
+    auto const time = waits_since_.load();
+    if (time == waits_not) return std::nullopt;
+    return time;
+  };
+  auto const who = [this] {
     std::lock_guard const guard(node_lock_);
-    net::log(net::log_level::warning, fmt::format("for {:.1f} s now {}", to_seconds(*lasted), describe_wait(rank())));
-  }
-  next_look_ = links_->at(long_wait_.next_look(since), [this] { look_at_wait(); });
+    return describe_wait(rank());
+  };
+  watch_.emplace(links_->network(), long_wait_, since, who);
 }
 
 void peer_process::on(wire::peer_lost const& m) { links_->drop(m.rank, m.sentence); }

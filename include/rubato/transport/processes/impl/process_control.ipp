@@ -10,6 +10,7 @@
 
 #include "rubato/core/error.hpp"
 #include "rubato/core/rare.hpp"
+#include "rubato/server/who_waits.hpp"
 #include "rubato/transport/processes/process_control.hpp"
 
 namespace rubato {
@@ -199,6 +200,16 @@ void process_control::dismiss(std::uint32_t number, errc code, std::string const
   processes_.at(number).is_given_up = true;
   tell(worker_place(number), wire::stop_run{stage_, true, true, code, sentence});
   lose_process(number, sentence, how, now);
+}
+
+std::optional<time_point> process_control::waits_since() const {
+  auto const longest = control_.longest_wait();
+  if (!longest || phase_ != phase::running) return std::nullopt;
+  return began_ + longest->second.since_start();
+}
+
+std::string process_control::who_waits() const {
+  return describe_wait(control_.longest_wait()->first, control_.members().cuts());
 }
 
 void process_control::begin_stage(time_point now) {

@@ -39,7 +39,6 @@ server_process::server_process(std::unique_ptr<net::network> network, blueprint 
       held_max_(held_max),
       network_(std::move(network)),
       usage_(plan, place.limits),
-      long_wait_(place.long_wait),
       door_(*network_, connection_limits(place),
             [this](auto guest, auto const& said) { welcome(std::move(guest), said); },
             guests_limit(place)),
@@ -51,7 +50,8 @@ server_process::server_process(std::unique_ptr<net::network> network, blueprint 
                     .listens = announced(place, *network_, listener_->bound()).text(),
                     .agreed = std::move(agreed),
                     .pid = 0,
-                    .place_key = {}}) {}
+                    .place_key = {}}),
+      watch_(*network_, place.long_wait, [this] { return waits_since(); }, [this] { return who_waits(); }) {}
 
 void server_process::run() {
   while (!over_ && !stop_asked_) {

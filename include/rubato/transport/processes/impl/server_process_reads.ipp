@@ -3,8 +3,6 @@
 
 #include "rubato/transport/processes/server_process.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -12,8 +10,6 @@
 #include <vector>
 
 #include "rubato/core/rare.hpp"
-#include "rubato/core/time.hpp"
-#include "rubato/net/log.hpp"
 #include "rubato/server/who_waits.hpp"
 #include "rubato/transport/processes/outbound_frames.hpp"
 
@@ -42,10 +38,8 @@ void server_process::take_request(session& s, asked_read& asked) {
   if (refused != refusal::none && refused != refusal::cut)
     return refuse(s, asked.read.from, asked.ticket, refused);
   waiting_reads held{.from = &s, .reads = {}, .cut_is_early = refused == refusal::cut};
-  auto const now = network_->now();
-  held.reads.push_back({std::move(asked), now});
+  held.reads.push_back({std::move(asked), network_->now()});
   waiting_.insert_or_assign(reader, std::move(held));
-  if (!next_look_ && !long_wait_.is_off()) look_again_at(long_wait_.next_look(now));
 }
 
 /// Whether a question waits with others that its worker has asked at the same clock. However often it asks, no more than
@@ -236,26 +230,26 @@ void server_process::withdraw(session& s) {
 
 // ---- who waits for long
 
-void server_process::look_again_at(net::network::clock::time_point when) {
-  next_look_ = network_->at(when, [this] { tell_long_waits(); });
+std::optional<net::network::clock::time_point> server_process::waits_since() const {
+  std::optional<net::network::clock::time_point> first;
+  for (auto const& [reader, waits] : waiting_) {
+    auto const since = waits.reads.front().since;
+    first = std::min(first.value_or(since), since);
+  }
+  return first;
 }
 
-/// Of the one that has waited for longest: whom it waits for the others are likely to wait for, too.
-void server_process::tell_long_waits() {
-  next_look_.reset();
-  if (waiting_.empty()) return;
-  auto const since = [](auto const& entry) { return entry.second.reads.front().since; };
-  auto const& longest = *std::ranges::min_element(waiting_, {}, since);
-  if (auto const lasted = long_wait_.due(since(longest), network_->now())) {
-    std::string said = "worker " + std::to_string(longest.first.value()) + " waits for orders of the coordinator";
-    shard_->inspect([&](shard_control const& at) {
-      for (auto const& ticket : at.waiting().tickets())
-        if (ticket.worker == longest.first) said = describe_wait(ticket, at, *self_);
-    });
-    std::string const others = waiting_.size() == 1 ? "" : "; so do " + std::to_string(waiting_.size() - 1) + " others";
-    net::log(net::log_level::warning, fmt::format("for {:.1f} s now {}{}", to_seconds(*lasted), said, others));
-  }
-  look_again_at(long_wait_.next_look(since(longest)));
+/// The one that has waited for longest: whom it waits for the others are likely to wait for, too.
+std::string server_process::who_waits() const {
+  auto const& longest = *std::ranges::min_element(
+      waiting_, {}, [](auto const& entry) { return entry.second.reads.front().since; });
+  std::string text = "worker " + std::to_string(longest.first.value()) + " waits for orders of the coordinator";
+  shard_->inspect([&](shard_control const& at) {
+    for (auto const& ticket : at.waiting().tickets())
+      if (ticket.worker == longest.first) text = describe_wait(ticket, at, *self_);
+  });
+  if (waiting_.size() > 1) text += "; so do " + std::to_string(waiting_.size() - 1) + " others";
+  return text;
 }
 
 void server_process::count(session& s, std::uint64_t ticket) {
