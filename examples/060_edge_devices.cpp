@@ -56,7 +56,7 @@ void train(Protocol p) {
               static_cast<unsigned long long>(all.commits));
   for (rb::pace_change const& c : report.pace_changes)
     std::printf("  from %4.0f s on: %lld (%s)\n", rb::to_seconds(c.at.since_start()),
-                static_cast<long long>(c.value), c.reason);
+                static_cast<long long>(c.value), c.reason.c_str());
 }
 
 int main() {

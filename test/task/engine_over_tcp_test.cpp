@@ -105,10 +105,14 @@ TEST_CASE("engine: processes whose tasks differ do not train together", "[thread
 }
 
 TEST_CASE("engine: processes that differ in how much a stage has to do do not train together", "[threads]") {
+  bool const local = GENERATE(false, true);
+  CAPTURE(local);
   auto const said = processes("more to do").run([&](rb::tcp const& where, int worker) {
     rb::engine engine{where};
     rb::task t{counts{.rows = 1}};
-    t.run(t.stage({.workers = 4, .iterations = worker == 1 ? 3 : 2}, counting{}));
+    rb::stage_options o{.workers = 2, .iterations = worker == 1 ? 3 : 2};
+    if (local) o.local = rb::single_machine{};
+    t.run(t.stage(o, counting{}));
     (void)engine.submit(t).wait();
   });
   CHECK_THAT(said[0] + said[1], Contains("its number of iterations is "));

@@ -161,7 +161,12 @@ struct two_threads {
   rb::blueprint plan{rb::ssp{.staleness = 0}, 2, {table(), table(), table()}};
   rb::server_group servers{plan, rb::threading::multiple};
   std::function<void()> meanwhile;  ///< once, while a server is about to be asked
-  rb::detail::thread_process process{plan, 0, servers, [this] {
+  struct : rb::life {
+    using life::life;
+    [[nodiscard]] rb::time_point time() const override { return {}; }
+    void wake_all() noexcept override {}
+  } run{"test"};
+  rb::detail::thread_process process{plan, 0, servers, run, [this] {
                                        if (auto const other = std::exchange(meanwhile, nullptr)) other();
                                        return rb::time_point{};
                                      }};

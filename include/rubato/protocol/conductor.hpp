@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace rubato {
 struct pace_change {
   time_point at;  ///< when it was decided
   std::int64_t value;  ///< ADSP: commits per check period; ADACOMM: local steps per commit
-  char const* reason;  ///< a literal
+  std::string reason;  ///< in a word or two
 
   friend bool operator==(pace_change const&, pace_change const&) = default;
 };

@@ -19,6 +19,8 @@ class commit_cut {
   commit_cut(std::vector<clock_index> below, clock_index c_min)
       : below_(std::move(below)), c_min_(c_min) {}
 
+  /// By worker.
+  [[nodiscard]] std::vector<clock_index> const& below() const noexcept { return below_; }
   /// All stamps of this worker below it are in; none of a worker that joined later.
   [[nodiscard]] clock_index of(worker_id w) const noexcept {
     return w.index() < below_.size() ? below_[w.index()] : clock_index::lowest();

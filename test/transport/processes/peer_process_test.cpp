@@ -291,6 +291,48 @@ TEST_CASE("peers apart: a body that throws ends the run everywhere, with its rea
 
 namespace {
 
+/// A plain step that cannot begin while it is told not to.
+struct refusing_to_start {
+  std::shared_ptr<std::atomic<bool>> refuses = std::make_shared<std::atomic<bool>>(false);
+  template <class T>
+  auto start(std::size_t size) const {
+    if (*refuses) throw std::runtime_error("no room");
+    return plain_step{}.start<T>(size);
+  }
+};
+static_assert(local_step<refusing_to_start>);
+
+}  // namespace
+
+TEST_CASE("peers apart: a run that cannot be begun at one is as if it had not been asked for", "[tcp][peers]") {
+  std::array<refusing_to_start, 2> steps;
+  auto const ends = in_peers(
+      peers_apart(2),
+      [&](tcp const& t) {
+        peer_group group{t, mixing_matrix::automatic(ring(2)), hop(), refusing_to_start{}, floats{1, -2}};
+        group.run([](auto&) {});
+      },
+      [&](tcp const& t, std::uint32_t rank) {
+        peer_group group{t, mixing_matrix::automatic(ring(2)), hop(), steps[rank], floats{1, -2}};
+        group.run(training(3));
+        if (rank == 1) {
+          *steps[1].refuses = true;
+          std::string thrown;
+          try {
+            group.run(training(3));
+          } catch (std::runtime_error const& e) {
+            thrown = e.what();
+          }
+          require_that(thrown == "no room", "it ended with: " + thrown);
+          *steps[1].refuses = false;
+        }
+        require_that(group.run(training(3)).peers[1].iterations == 3, "the run was not whole");
+      });
+  for (outcome const& end : ends) CHECK(end.text() == "");
+}
+
+namespace {
+
 /// Refuses to dial a peer while it is told to: as one whose certificates are gone.
 struct refusing_to_dial : net::network_decorator {
   explicit refusing_to_dial(std::shared_ptr<std::atomic<bool> const> when)

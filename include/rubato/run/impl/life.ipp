@@ -47,7 +47,11 @@ void life::live(participant& p) noexcept {
   } catch (...) {
     fail(std::current_exception());
   }
-  p.end();
+  try {
+    p.end();
+  } catch (...) {
+    fail(std::current_exception());
+  }
   note_end(time());
   try {
     p.leave();

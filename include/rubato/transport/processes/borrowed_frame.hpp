@@ -35,7 +35,7 @@ class frames_over {
     --expected_;
     all_.push_back(f);
   }
-  [[nodiscard]] bool any() noexcept {
+  [[nodiscard]] bool any() const noexcept {
     std::lock_guard const guard(lock_);
     return !all_.empty();
   }
@@ -48,7 +48,7 @@ class frames_over {
   }
 
  private:
-  std::mutex lock_;
+  mutable std::mutex lock_;
   std::vector<frame> all_;
   std::size_t expected_ = 0;
 };

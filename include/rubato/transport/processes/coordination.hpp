@@ -26,6 +26,8 @@ class coordination {
     net::role as{};
     std::uint32_t number = 0;
     friend auto operator<=>(place const&, place const&) = default;
+    /// As "server 1".
+    [[nodiscard]] std::string name() const { return std::string(to_string(as)) + " " + std::to_string(number); }
   };
   struct outgoing {
     place to;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,6 +52,10 @@ class network_turn;
 class breakdown {
  public:
   breakdown(errc code, std::string sentence) : code_(code), sentence_(std::move(sentence)) {}
+  /// What has been thrown, in words.
+  [[nodiscard]] static breakdown by(std::exception_ptr const& thrown);
+
+  [[nodiscard]] errc code() const noexcept { return code_; }
   [[nodiscard]] std::string const& sentence() const noexcept { return sentence_; }
   /// @throws lost_error, or error (errc::refused)
   [[noreturn]] void raise() const {
@@ -62,6 +67,9 @@ class breakdown {
   errc code_;
   std::string sentence_;
 };
+
+/// Another process has ended the run. @throws lost_error, or error
+[[noreturn]] void raise(wire::stop_run const& by);
 
 /// What the coordinator tells a process.
 class coordinator_user {
@@ -92,7 +100,6 @@ class coordinator_link final : net::link_user {
 
   void send(wire::control_message const& message);
   void send(std::shared_ptr<net::reliable_frame const> frame);
-  void flush() { link_->flush(); }
   void close() noexcept;
   /// Tells the coordinator why this process ends.
   void refuse(std::string const& reason) noexcept;

@@ -58,7 +58,7 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
   void begin(body_type body);
   void see_it_through();
   [[nodiscard]] peer_report report();
-  [[noreturn]] void throw_stop() const;
+  void take_part();
   void leave_collective();
   void watch_wait();
   void say_goodbye();

@@ -125,7 +125,6 @@ class process_control final : public coordination, run_control::carrier {
 
   static constexpr place worker_place(std::uint32_t number) { return {net::role::worker, number}; }
   static constexpr place server_place(std::uint32_t number) { return {net::role::server, number}; }
-  static std::string name_of(place p);
   [[noreturn]] static void refuse(std::string const& sentence);
   /// @throws wire::frame_error unless `allowed`
   static void expect(bool allowed, place from, char const* what);
@@ -168,6 +167,8 @@ class process_control final : public coordination, run_control::carrier {
   [[nodiscard]] bool lacks_workers() const noexcept;
   void put_off();
   void pass_over_those_behind();
+  template <class Which>
+  void pass_over(std::vector<std::uint32_t> const& lost, Which which);
   [[nodiscard]] bool is_new(std::uint32_t number) const;
   void begin_stage(time_point now);
   struct stray {

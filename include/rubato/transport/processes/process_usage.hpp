@@ -27,7 +27,6 @@ class process_usage {
   /// The commit has been refused after all: the rows that the last `take_rows` took belong to nobody.
   void give_back();
   /// What a stage has emptied belongs to nobody.
-  void clear(std::size_t table) { keep_only(table, {}); }
   /// The same where only these rows, in any order, are left. O(rows × log)
   void keep_only(std::size_t table, std::vector<std::uint64_t> rows);
 

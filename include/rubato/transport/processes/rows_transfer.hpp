@@ -81,7 +81,7 @@ class rows_sender final : net::link_user {
              std::vector<std::span<std::byte>>& body) override;
   void end(net::link&, wire::frame_header const&) override {}
   void lost(net::link& from, std::string const& reason, bool expected) override;
-  void wait_until_under_way(std::size_t bytes);
+  void wait_for_room(std::size_t most);
 
   std::function<void()> checkpoint_;
   std::optional<std::string> ended_;

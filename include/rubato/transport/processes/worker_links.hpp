@@ -57,7 +57,6 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   worker_links& operator=(worker_links const&) = delete;
 
   [[nodiscard]] std::uint32_t number() const noexcept { return welcome_->process; }
-  [[nodiscard]] std::uint32_t incarnation() const noexcept { return welcome_->incarnation; }
   [[nodiscard]] wire::welcome const& welcome() const noexcept { return *welcome_; }
   [[nodiscard]] network_turn& turns() noexcept { return turn_; }
   [[nodiscard]] bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
@@ -84,8 +83,7 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   void post_and_wait(server_id s, std::shared_ptr<net::reliable_frame const> frame);
   /// Waits until all that was posted has arrived, or never will.
   void settle();
-  /// Asks a server; `asker` misses one answer more until it is there. Nothing is sent before `flush`,
-  /// or `wait_for`.
+  /// Asks a server; `asker` misses one answer more until it is there. Nothing is sent before `start`, or `wait_for`.
   void ask(server_id s, question& q) override;
   /// The same for whoever has the turn, as in `question::done`.
   void ask_in_turn(server_id s, question& q) override;

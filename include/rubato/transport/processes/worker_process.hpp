@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,7 +68,6 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   void launch(std::unique_lock<std::mutex>& guard, std::shared_ptr<worker_thread> p);
   void join_threads();
   void end_for_all(bool failed, errc code, std::string const& sentence);
-  [[noreturn]] void throw_stop() const;
   [[nodiscard]] run_report report();
   void send_initial_values();
   [[nodiscard]] std::vector<table_state> ask_states(std::size_t table) const;
@@ -109,7 +107,6 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   std::atomic<worker_links::clock::time_point> began_{};
   std::vector<std::unique_ptr<running_thread>> threads_;
   std::unique_ptr<running_thread> loss_thread_;
-  std::set<std::string> reasons_;  ///< reports point to them
 
   std::mutex adding_;
   mutable std::mutex lock_;  ///< what follows

@@ -175,6 +175,23 @@ void coordinator_link::begin(net::link&, wire::frame_header const& header,
   body.push_back(user_.room_for(header, meta));
 }
 
+breakdown breakdown::by(std::exception_ptr const& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (error const& known) {
+    return {known.code(), known.what()};
+  } catch (std::exception const& other) {
+    return {errc::stopped, other.what()};
+  } catch (...) {
+    return {errc::stopped, "a body threw something that is no std::exception"};
+  }
+}
+
+void raise(wire::stop_run const& by) {
+  if (by.code == errc::lost) throw lost_error(by.sentence);
+  throw error(by.code, "the run was ended by another process: " + by.sentence);
+}
+
 std::span<std::byte> coordinator_user::room_for(wire::frame_header const& header, std::span<std::byte const>) {
   throw wire::frame_error("a frame of kind " + std::to_string(header.kind) + " came from the coordinator");
 }

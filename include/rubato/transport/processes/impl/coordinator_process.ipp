@@ -310,8 +310,7 @@ void coordinator_process::enroll(guest& g, wire::registration const& r) {
   g.place = control_.enroll(r, secret).at;
   g.key = r.place_key;
   at_[*g.place] = &g;
-  net::log(net::log_level::info, std::string(to_string(g.place->as)) + " " +
-                                     std::to_string(g.place->number) + " is here");
+  net::log(net::log_level::info, g.place->name() + " is here");
   deliver();
 }
 
@@ -340,7 +339,7 @@ bool coordinator_process::is_same_place(wire::registration const& r) const {
 
 /// One for each place: the first that is still there.
 void coordinator_process::wait_for_place(guest& g, wire::registration const& r) {
-  std::string const who = std::string(to_string(r.as)) + " " + std::to_string(*r.rank);
+  std::string const who = coordination::place{r.as, *r.rank}.name();
   for (auto const& [session, other] : guests_) {
     bool const is_for_it = other->waits && other->waits->as == r.as && other->waits->rank == r.rank;
     if (!is_for_it || other->link.is_over()) continue;
@@ -406,8 +405,7 @@ void coordinator_process::miss(guest& g, std::string const& reason, bool expecte
   if (!g.place) return;
   if (!expected) server_stats::add(stats_->lost, 1);
   if (!expected)
-    net::log(net::log_level::warning, std::string(to_string(g.place->as)) + " " +
-                                          std::to_string(g.place->number) + " was lost: " + reason);
+    net::log(net::log_level::warning, g.place->name() + " was lost: " + reason);
   auto const at = at_.find(*g.place);
   if (at == at_.end() || at->second != &g) return;  // another has taken its place
   at_.erase(at);

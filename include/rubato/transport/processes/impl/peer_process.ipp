@@ -150,24 +150,36 @@ peer_process::~peer_process() {
 peer_report peer_process::run(body_type body) {
   life::begin();
   ran_well_ = false;
+  bool is_awaited = false;
   try {
     begin(std::move(body));
+    is_awaited = true;
     wait([this] { return begun_.load(std::memory_order_acquire); });
-    if (begun_) {
-      participant_ = std::make_unique<own_peer>(*this, stage_);
-      enter();
-      life::live(*participant_);
-    }
+    if (begun_) take_part();
   } catch (...) {
     fail(std::current_exception());
   }
-  leave_collective();
-  see_it_through();
+  if (is_awaited) {
+    leave_collective();
+    see_it_through();
+  }
   life::end();
   if (!over_) links_->why_broken().raise();
   peer_report r = report();
   ran_well_ = true;
   return r;
+}
+
+/// Whatever becomes of it, the others hear that it has ended.
+void peer_process::take_part() {
+  try {
+    participant_ = std::make_unique<own_peer>(*this, stage_);
+    enter();
+  } catch (...) {
+    fail(std::current_exception());
+    return links_->tell(wire::peer_ended{stage_});
+  }
+  life::live(*participant_);
 }
 
 void peer_process::begin(body_type body) {
@@ -176,7 +188,6 @@ void peer_process::begin(body_type body) {
   bytes_answered_ = 0;
   std::lock_guard const mine(links_->turns());
   begun_ = over_ = is_to_settle_ = false;
-  expecting_ = true;
   std::lock_guard const guard(lock_);
   stopped_.reset();
   consensus_.reset();
@@ -185,6 +196,7 @@ void peer_process::begin(body_type body) {
     own().reset();
     for (auto const& entry : lost_) own().lose(worker_id{entry.first});
   }
+  expecting_ = true;
   links_->tell_in_turn(wire::ready{});
 }
 
@@ -210,7 +222,7 @@ void peer_process::see_it_through() {
   };
   wait([&] { return over_ || is_settled(); });
   if (!over_ && !links_->is_broken()) {
-    peer_metrics m = participant_->handle().metrics();
+    peer_metrics m = participant_ ? participant_->handle().metrics() : peer_metrics{};
     m.bytes_sent += bytes_answered_;
     links_->tell(wire::peer_settled{stage_, m});
   }
@@ -242,18 +254,13 @@ void peer_process::say_goodbye() {
 
 peer_report peer_process::report() {
   std::lock_guard const guard(lock_);
-  if (stopped_) throw_stop();
+  if (stopped_) raise(*stopped_);
   peer_report r;
   r.elapsed = measured_.elapsed;
   r.peers = measured_.peers;
   r.peers.resize(count());
   r.crashes = measured_.crashes;
   return r;
-}
-
-void peer_process::throw_stop() const {
-  if (stopped_->code == errc::lost) throw lost_error(stopped_->sentence);
-  throw error(stopped_->code, "the run was ended by another process: " + stopped_->sentence);
 }
 
 // ---- its end before time
@@ -267,19 +274,9 @@ void peer_process::stop() noexcept {
 }
 
 void peer_process::tell_failure(std::exception_ptr const& why) noexcept {
-  std::string sentence = "a body threw something that is no std::exception";
-  errc code = errc::stopped;
   try {
-    try {
-      std::rethrow_exception(why);
-    } catch (error const& known) {
-      code = known.code();
-      sentence = known.what();
-    } catch (std::exception const& other) {
-      sentence = other.what();
-    } catch (...) {
-    }
-    end_for_all(true, code, "peer " + std::to_string(rank()) + ": " + sentence);
+    auto const what = breakdown::by(why);
+    end_for_all(true, what.code(), "peer " + std::to_string(rank()) + ": " + what.sentence());
   } catch (...) {  // others will miss this process
   }
 }

@@ -53,10 +53,8 @@ process_control::process_control(std::span<rules const> protocols, options const
       control_(protocols, o.servers, *this),
       servers_(o.servers) {}
 
-std::string process_control::name_of(place p) { return std::string(to_string(p.as)) + " " + std::to_string(p.number); }
-
 void process_control::expect(bool allowed, place from, char const* what) {
-  if (!allowed) throw wire::frame_error(name_of(from) + " must not say \"" + what + "\" now");
+  if (!allowed) throw wire::frame_error(from.name() + " must not say \"" + what + "\" now");
 }
 
 // ---- what processes say
@@ -81,10 +79,10 @@ void process_control::on(place from, wire::ready const& m, time_point now) {
   process& p = processes_.at(from.number);
   expect(!p.ready, from, "ready");
   if (m.threads > threads_max)
-    throw wire::frame_error(name_of(from) + " wants " + std::to_string(m.threads) +
+    throw wire::frame_error(from.name() + " wants " + std::to_string(m.threads) +
                             " workers, expected at most " + std::to_string(threads_max));
   if (m.protocol >= control_.protocols())
-    throw wire::frame_error(name_of(from) + " wants protocol " + std::to_string(m.protocol) +
+    throw wire::frame_error(from.name() + " wants protocol " + std::to_string(m.protocol) +
                             ", expected one below " + std::to_string(control_.protocols()));
   p.ready = true;
   p.wants = m;
@@ -158,24 +156,23 @@ bool process_control::lacks_workers() const noexcept {
 /// Nobody begins it. Those who are there learn who is not, and ask for what they can do without.
 void process_control::put_off() {
   known_lost_ = lost_now();
-  wire::run_over said;
-  said.stage = stage_;
-  said.lost_nodes = known_lost_;
-  said.completed = completion::not_begun;
-  for (auto& [number, p] : processes_) {
-    if (!p.ready) continue;
-    p.ready = false;
-    tell(worker_place(number), said);
-  }
+  pass_over(known_lost_, [](process const&) { return true; });
 }
 
 /// Of a cluster who has come later is at a run that the others are done with: it goes on to the next one, without them.
 void process_control::pass_over_those_behind() {
+  pass_over({}, [this](process const& p) { return !p.takes_part && p.wants.run != 0 && p.wants.run < wanted_.run; });
+}
+
+/// For those of who is ready the run that they want is over before it has begun.
+template <class Which>
+void process_control::pass_over(std::vector<std::uint32_t> const& lost, Which which) {
   wire::run_over said;
   said.stage = stage_;
+  said.lost_nodes = lost;
   said.completed = completion::not_begun;
   for (auto& [number, p] : processes_) {
-    if (!p.ready || p.takes_part || p.wants.run == 0 || p.wants.run >= wanted_.run) continue;
+    if (!p.ready || !which(p)) continue;
     p.ready = false;
     tell(worker_place(number), said);
   }
@@ -287,7 +284,7 @@ void process_control::on(place from, wire::add_worker const& m, time_point now) 
 process_control::member& process_control::member_of(place from, worker_id w) {
   if (from.as != net::role::worker || w.index() >= members_.size() ||
       members_[w.index()].process != from.number)
-    throw wire::frame_error(name_of(from) + " speaks for worker " + std::to_string(w.value()) +
+    throw wire::frame_error(from.name() + " speaks for worker " + std::to_string(w.value()) +
                             ", which is not its own");
   return members_[w.index()];
 }
@@ -495,8 +492,7 @@ void process_control::grant(worker_id w, shared_cut const& cut, duration held) {
   wire::cut_grant g{.to = {w, incarnation_id{processes_.at(number).incarnation}, stage_},
                     .held = held,
                     .c_min = cut->c_min(),
-                    .below = {}};
-  for (std::uint32_t i = 0; i < cut->size(); ++i) g.below.push_back(cut->of(worker_id{i}));
+                    .below = cut->below()};
   tell(worker_place(number), std::move(g));
 }
 
@@ -514,9 +510,7 @@ void process_control::on(place from, wire::progress_note const& m, time_point no
 }
 
 void process_control::mark(shared_cut const& below) {
-  wire::cut_mark m{.stage = stage_, .c_min = below->c_min(), .below = {}};
-  for (std::uint32_t i = 0; i < below->size(); ++i) m.below.push_back(below->of(worker_id{i}));
-  tell_servers(m);
+  tell_servers(wire::cut_mark{.stage = stage_, .c_min = below->c_min(), .below = below->below()});
 }
 
 // ---- telling

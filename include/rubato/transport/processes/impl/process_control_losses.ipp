@@ -34,7 +34,7 @@ bool process_control::is_replaceable(place who) const noexcept {
 void process_control::lose_server(std::uint32_t number, std::string const& reason) {
   server& s = servers_.at(number);
   std::string const sentence =
-      name_of(server_place(number)) + " (" + printable(s.listens, 200) + ") was lost: " + reason;
+      server_place(number).name() + " (" + printable(s.listens, 200) + ") was lost: " + reason;
   if (!is_replaceable(server_place(number))) return fail(sentence);
   gone_[server_place(number)] = sentence;
   s.here = false;

@@ -76,7 +76,7 @@ void process_control::agree(wire::registration const& r) {
   if (is_empty() && stage_ == stage_id{}) agreed_ = options_.agreed.empty() ? r.agreed : options_.agreed;
   if (r.agreed == agreed_) return;
   detail::disagreement const d = detail::difference(r.agreed, agreed_);
-  std::string const who = r.rank ? name_of({r.as, *r.rank}) : "a " + std::string(to_string(r.as));
+  std::string const who = r.rank ? place{r.as, *r.rank}.name() : "a " + std::string(to_string(r.as));
   std::string const sentence = who + process_text(r.pid) + " runs another protocol or other tables than " +
                                those_here() + ": it says " + d.here + "; expected " + d.there;
   if (stage_ == stage_id{}) note_turned_away({r.as, r.rank}, sentence);
@@ -101,9 +101,9 @@ std::string process_control::those_here() const {
   std::string more;
   if (others != 0) more = others == 1 ? " and another one" : " and " + std::to_string(others) + " others";
   if (auto const s = std::ranges::find(servers_, true, &server::here); s != servers_.end())
-    return name_of(server_place(static_cast<std::uint32_t>(s - servers_.begin()))) + process_text(s->pid) + more;
+    return server_place(static_cast<std::uint32_t>(s - servers_.begin())).name() + process_text(s->pid) + more;
   auto const w = std::ranges::find_if(processes_, [](auto const& entry) { return entry.second.here; });
-  return name_of(worker_place(w->first)) + process_text(w->second.pid) + more;
+  return worker_place(w->first).name() + process_text(w->second.pid) + more;
 }
 
 process_control::enrolment process_control::enroll_server(wire::registration const& r) {

@@ -44,11 +44,7 @@ void read_question::write_body(read_header const& read) {
     auto const bytes = std::as_bytes(std::span(many));
     body.insert(body.end(), bytes.begin(), bytes.end());
   };
-  if (read.cut) {
-    std::vector<clock_index> below;
-    for (std::uint32_t w = 0; w < read.cut->size(); ++w) below.push_back(read.cut->of(worker_id{w}));
-    append(below);
-  }
+  if (read.cut) append(read.cut->below());
   if (slot_->asked == selection::rows) append(slot_->rows);
 }
 

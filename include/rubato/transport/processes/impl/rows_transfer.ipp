@@ -140,22 +140,22 @@ rows_sender::rows_sender(std::unique_ptr<net::network> network, net::deployment 
 void rows_sender::send(moved_rows&& rows) {
   constexpr std::size_t under_way_max = std::size_t{16} << 20;
   link_.send(std::make_shared<rows_frame const>(std::move(rows)));
-  wait_until_under_way(under_way_max);
+  wait_for_room(under_way_max);
 }
 
 void rows_sender::finish() {
   link_.send_reliable(+wire::kind::control, {});
-  wait_until_under_way(0);
+  wait_for_room(0);
   link_.close();
 }
 
-void rows_sender::wait_until_under_way(std::size_t bytes) {
+void rows_sender::wait_for_room(std::size_t most) {
   link_.flush();
   network_->poll();  // or the time for the first connection ends while rows are made, and nobody has looked for it
   while (true) {
     // First: of a link that is over nothing is under way.
     if (ended_) throw lost_error("the process that is to have the tables was lost while they were sent: " + *ended_);
-    if (bytes == 0 ? link_.unacknowledged() == 0 : link_.unacknowledged_bytes() <= bytes) return;
+    if (most == 0 ? link_.unacknowledged() == 0 : link_.unacknowledged_bytes() <= most) return;
     checkpoint_();
     network_->run_one(network_->now() + look_again);
   }

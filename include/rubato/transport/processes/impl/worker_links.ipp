@@ -129,7 +129,7 @@ void worker_links::keep_up() {
     // To be woken for each commit would cost more than to look now and then while there are any.
     keeper_wakes_->wait_for(guard, gathering_ ? clock::duration(gathering_period) : keeping_period);
     if (keeper_stops_) return;
-    looks = unflushed_ ? 0 : looks + 1;
+    looks = unflushed_ ? 0 : std::min(looks + 1, idle_looks_max + 1);
     if (looks > idle_looks_max) {
       gathering_ = false;
       if (unflushed_) gathering_ = true;  // one that came meanwhile has woken nobody

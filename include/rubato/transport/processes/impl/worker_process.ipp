@@ -223,19 +223,9 @@ void worker_process::stop() {
 }
 
 void worker_process::tell_failure(std::exception_ptr const& why) noexcept {
-  std::string sentence = "a body threw something that is no std::exception";
-  errc code = errc::stopped;
   try {
-    try {
-      std::rethrow_exception(why);
-    } catch (error const& known) {
-      code = known.code();
-      sentence = known.what();
-    } catch (std::exception const& other) {
-      sentence = other.what();
-    } catch (...) {
-    }
-    end_for_all(true, code, "worker process " + std::to_string(rank()) + ": " + sentence);
+    auto const what = breakdown::by(why);
+    end_for_all(true, what.code(), "worker process " + std::to_string(rank()) + ": " + what.sentence());
   } catch (...) {  // others will miss this process
   }
 }
@@ -260,7 +250,7 @@ void worker_process::wake_all() noexcept {
 
 run_report worker_process::report() {
   std::lock_guard const guard(lock_);
-  if (stopped_) throw_stop();
+  if (stopped_) raise(*stopped_);
   if (local_report_) {  // more than the others know
     local_report_->elapsed = over_->elapsed;
     local_report_->crashes = over_->crashes;
@@ -278,14 +268,8 @@ run_report worker_process::report() {
   r.lost_nodes = over_->lost_nodes;
   r.completed = over_->completed;
   for (std::size_t i = 0; i < over_->change_times.size(); ++i)
-    r.pace_changes.push_back({over_->change_times[i], over_->change_values.at(i),
-                              reasons_.insert(over_->change_reasons.at(i)).first->c_str()});
+    r.pace_changes.push_back({over_->change_times[i], over_->change_values.at(i), over_->change_reasons.at(i)});
   return r;
-}
-
-void worker_process::throw_stop() const {
-  if (stopped_->code == errc::lost) throw lost_error(stopped_->sentence);
-  throw error(stopped_->code, "the run was ended by another process: " + stopped_->sentence);
 }
 
 // ---- what the coordinator says; in the turn of whoever heard it

@@ -36,7 +36,8 @@ run_request worker_process::in_single_machine_mode(run_request request) {
                     .placement = request.placement,
                     .changes_tables = request.changes_tables,
                     .recover = request.recover,
-                    .step = request.step};
+                    .step = request.step,
+                    .iterations = request.iterations};
   outer.placement[node] = 1;
   if (moves) {
     outer.placement.resize(std::max<std::size_t>(outer.placement.size(), before->node + 1));

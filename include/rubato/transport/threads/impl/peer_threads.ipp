@@ -92,12 +92,19 @@ struct peer_threads::peer_thread final : peer_participant {
   own_endpoint to_others;
 };
 
+namespace {
+in_process const& checked(in_process const& options) {
+  options.check();
+  return options;
+}
+}  // namespace
+
 peer_threads::peer_threads(in_process const& options, peer_setup setup)
     : peer_run(std::move(setup)),
       boxes_(count()),
-      seed_(options.seed),
+      seed_(checked(options).seed),
       poll_for_(options.busy_poll),
-      slowed_((options.check(), options.slowness.begin()), options.slowness.end()) {
+      slowed_(options.slowness.begin(), options.slowness.end()) {
   if (slowed_.size() > count())
     throw option_error("in_process: slowness has " + std::to_string(slowed_.size()) +
                        " entries, but there are " + std::to_string(count()) + " peers");

@@ -265,7 +265,10 @@ run_report worker_threads::run(run_request request) {
     for (std::uint32_t i = 0; i < count_; ++i) enlist();
     launch_all();
     if (control_.has_conductor())
-      start_thread_of([] { return "the conductor"; }, [this] { threads_.emplace_back([this] { conduct(); }); });
+      start_thread_of([] { return "the conductor"; }, [this] {
+        std::lock_guard const guard(lock_);  // a body may add a worker already
+        threads_.emplace_back([this] { conduct(); });
+      });
   } catch (...) {  // no thread to be had: those that run would wait for it for ever
     fail(std::current_exception());
   }
