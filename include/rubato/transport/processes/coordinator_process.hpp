@@ -23,7 +23,7 @@
 namespace rubato::detail {
 
 /// The coordinator's process: `process_control`, or `peer_control`, behind links to all others.
-class coordinator_process final : net::link_user {
+class coordinator_process final {
  public:
   /// `agreed` and `moves_tables`: see `process_control::options`.
   coordinator_process(std::unique_ptr<net::network> network, net::deployment const& place,
@@ -32,7 +32,7 @@ class coordinator_process final : net::link_user {
   /// @pre `control` is one of peers, or of as many workers and servers as `place` says
   coordinator_process(std::unique_ptr<net::network> network, net::deployment const& place,
                       std::unique_ptr<coordination> control);
-  ~coordinator_process() override;
+  ~coordinator_process();
 
   /// Where it listens.
   [[nodiscard]] net::address bound() const { return listener_->bound(); }
@@ -49,12 +49,10 @@ class coordinator_process final : net::link_user {
   struct guest;
 
   void welcome(std::unique_ptr<net::connection> fresh, net::hello const& said);
-  void begin(net::link& from, wire::frame_header const& header, std::span<std::byte const> meta,
-             std::vector<std::span<std::byte>>& body) override;
-  void end(net::link& from, wire::frame_header const& header) override;
-  void resumed(net::link& from) override;
-  void broken(net::link& from, std::string const& reason) override;
-  void lost(net::link& from, std::string const& reason, bool expected) override;
+  void begin(guest& g, wire::frame_header const& header, std::span<std::byte const> meta,
+             std::vector<std::span<std::byte>>& body);
+  void end(guest& g, wire::frame_header const& header);
+  void note_connection(guest const& g, bool is_up);
 
   void enroll_or_refuse(guest& g, wire::registration const& r);
   void enroll(guest& g, wire::registration const& r);

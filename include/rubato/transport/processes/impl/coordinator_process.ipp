@@ -18,18 +18,28 @@
 namespace rubato::detail {
 
 /// Another process, from its first hello on.
-struct coordinator_process::guest {
+struct coordinator_process::guest final : net::link_user {
   guest(coordinator_process& of, net::hello const& said)
-      : as(said.as),
-        link(*of.network_, of, link_limits(of.place_),
+      : all(of),
+        as(said.as),
+        link(*of.network_, *this, link_limits(of.place_),
              std::string("a ") + to_string(said.as) + " process"),
         since(of.network_->now()) {}
+  void begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
+             std::vector<std::span<std::byte>>& body) override {
+    all.begin(*this, header, meta, body);
+  }
+  void end(net::link&, wire::frame_header const& header) override { all.end(*this, header); }
+  void resumed(net::link&) override { all.note_connection(*this, true); }
+  void broken(net::link&, std::string const&) override { all.note_connection(*this, false); }
+  void lost(net::link&, std::string const& reason, bool expected) override { all.miss(*this, reason, expected); }
   /// Why one that says this, and has shown itself to be that, cannot go on as this guest.
   [[nodiscard]] std::optional<std::string> objection(net::hello const& said, net::peer_identity const& to) const {
     if (said.as != as)
       return fmt::format("this session is a {} process's, and not a {}'s", to_string(as), to_string(said.as));
     return place ? to.objection(place->as, place->number) : to.objection(as);
   }
+  coordinator_process& all;
   net::role as;
   net::peer_identity shown;  ///< by its last connection
   net::link link;
@@ -223,18 +233,8 @@ void coordinator_process::welcome(std::unique_ptr<net::connection> fresh, net::h
   at->second->link.adopt(std::move(fresh), said);
 }
 
-namespace {
-template <class Guests>
-auto& owner_of(Guests& guests, net::link const& l) {
-  return *std::ranges::find_if(guests, [&](auto const& entry) { return &entry.second->link == &l; })
-              ->second;
-}
-}  // namespace
-
-void coordinator_process::begin(net::link& from, wire::frame_header const& header,
-                             std::span<std::byte const> meta,
-                             std::vector<std::span<std::byte>>& body) {
-  guest& g = owner_of(guests_, from);
+void coordinator_process::begin(guest& g, wire::frame_header const& header, std::span<std::byte const> meta,
+                                std::vector<std::span<std::byte>>& body) {
   if (header.kind == +wire::kind::control) return receive_control(header, meta, g.arriving, body);
   if (!is_enrolled(g))
     throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
@@ -248,8 +248,7 @@ bool coordinator_process::is_enrolled(guest const& g) const {
   return at != at_.end() && at->second == &g;
 }
 
-void coordinator_process::end(net::link& from, wire::frame_header const& header) {
-  guest& g = owner_of(guests_, from);
+void coordinator_process::end(guest& g, wire::frame_header const& header) {
   if (g.refused || g.is_early) return;
   if (header.kind != +wire::kind::control) {
     if (is_enrolled(g)) control_.take_frame(*g.place, now());
@@ -385,20 +384,10 @@ void coordinator_process::dismiss(guest& g, std::string const& reason) {
   miss(g, reason, false);
 }
 
-void coordinator_process::resumed(net::link& from) {
-  guest const& g = owner_of(guests_, from);
+void coordinator_process::note_connection(guest const& g, bool is_up) {
   if (!is_enrolled(g)) return;
-  control_.set_connected(*g.place, true, now());
-  deliver();
-}
-
-void coordinator_process::broken(net::link& from, std::string const&) {
-  guest const& g = owner_of(guests_, from);
-  if (is_enrolled(g)) control_.set_connected(*g.place, false, now());
-}
-
-void coordinator_process::lost(net::link& from, std::string const& reason, bool expected) {
-  miss(owner_of(guests_, from), reason, expected);
+  control_.set_connected(*g.place, is_up, now());
+  if (is_up) deliver();
 }
 
 void coordinator_process::miss(guest& g, std::string const& reason, bool expected) {
