@@ -19,6 +19,7 @@ list(APPEND rubato_insides
   storage/swap_file storage/table_change storage/table_host storage/table_state storage/touched_rows storage/velocity storage/version_delta
   storage/writable_chunk
   task/parallelism_search task/stage_scheduler task/task_run
+  transport/order_box
   testing/actor testing/expectations testing/ledger testing/observed_peers testing/observed_run testing/observer
   testing/peer_observer testing/text
   worker/accumulator worker/argument_check worker/cached_part worker/pacer worker/process_cache worker/replica

@@ -1,12 +1,11 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "rubato/transport/order_box.hpp"
 #include "rubato/transport/processes/read_question.hpp"
 #include "rubato/transport/processes/worker_links.hpp"
 #include "rubato/wire/control.hpp"
@@ -61,9 +60,7 @@ class process_endpoint final : public endpoint {
   cut_slot* cut_ = nullptr;  ///< asked of the coordinator; touched in one's turn
   read_questions questions_;
   std::vector<worker_links::addressed> unasked_;  ///< until it waits, or is not to wait soon: in one turn
-  std::mutex lock_;
-  std::vector<conductor::order> orders_;  ///< have arrived
-  std::atomic<bool> has_orders_ = false;
+  order_box orders_;
 };
 
 }  // namespace rubato::detail

@@ -18,6 +18,7 @@
 #include "rubato/server/read_slot.hpp"
 #include "rubato/server/server_group.hpp"
 #include "rubato/transport/in_process.hpp"
+#include "rubato/transport/order_box.hpp"
 #include "rubato/transport/threads/slow_motion.hpp"
 #include "rubato/transport/threads/thread_process.hpp"
 #include "rubato/worker/endpoint.hpp"
@@ -93,8 +94,7 @@ class thread_endpoint final : public endpoint {
   std::condition_variable awake_;
   std::atomic<std::size_t> released_count_ = 0;  ///< changed under the lock
   std::size_t sleeps_for_ = 0;                   ///< releases, unless it is awake; under the lock
-  std::vector<conductor::order> orders_;  ///< have arrived
-  std::atomic<bool> has_orders_ = false;
+  order_box orders_;
 };
 
 /// Workers that are threads of this process, and servers that they call. See `in_process`.

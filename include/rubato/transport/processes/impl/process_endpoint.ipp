@@ -137,19 +137,8 @@ void process_endpoint::report(pace_report const& said) {
   run_.links_->tell(wire::pace_note{self_.stage, said});
 }
 
-std::optional<conductor::order> process_endpoint::take_order() {
-  if (!has_orders_.load(std::memory_order_acquire)) return std::nullopt;
-  std::lock_guard const guard(lock_);
-  std::optional first = std::move(orders_.front());
-  orders_.erase(orders_.begin());
-  has_orders_.store(!orders_.empty(), std::memory_order_relaxed);
-  return first;
-}
+std::optional<conductor::order> process_endpoint::take_order() { return orders_.take(); }
 
-void process_endpoint::give(conductor::order const& order) {
-  std::lock_guard const guard(lock_);
-  orders_.push_back(order);
-  has_orders_.store(true, std::memory_order_release);
-}
+void process_endpoint::give(conductor::order const& order) { orders_.give(order); }
 
 }  // namespace rubato::detail

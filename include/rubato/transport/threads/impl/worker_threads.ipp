@@ -213,20 +213,9 @@ void thread_endpoint::report_loss(double loss) {
   if (!run_.evaluates_loss()) run_.control([&] { run_.control_.observe(loss, now()); });
 }
 
-std::optional<conductor::order> thread_endpoint::take_order() {
-  if (!has_orders_.load(std::memory_order_acquire)) return std::nullopt;
-  std::lock_guard const guard(lock_);
-  std::optional first = std::move(orders_.front());
-  orders_.erase(orders_.begin());
-  has_orders_.store(!orders_.empty(), std::memory_order_relaxed);
-  return first;
-}
+std::optional<conductor::order> thread_endpoint::take_order() { return orders_.take(); }
 
-void thread_endpoint::give(conductor::order const& order) {
-  std::lock_guard const guard(lock_);
-  orders_.push_back(order);
-  has_orders_.store(true, std::memory_order_release);
-}
+void thread_endpoint::give(conductor::order const& order) { orders_.give(order); }
 
 void thread_endpoint::release_one() {
   {
