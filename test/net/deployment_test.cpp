@@ -397,6 +397,9 @@ TEST_CASE("what cannot be meant does not pass the check", "[net][deployment]") {
       "what a launcher says");
   CHECK_THROWS_WITH((deployment{.coordinator = here, .silence = 0s}.check()),
                     "deployment::silence must be at least 1 ms, but is 0");
+  CHECK_THROWS_WITH((deployment{.coordinator = here, .long_wait = std::chrono::milliseconds::max()}.check()),
+                    "deployment::long_wait, in milliseconds, must be between 0 and 1000000000000, but is "
+                    "9223372036854775807");
   CHECK_THROWS_WITH((deployment{.coordinator = here, .breaks_max = 0}.check()),
                     "deployment::breaks_max must be between 1 and 2147483647, but is 0");
   CHECK_THROWS_WITH((deployment{.coordinator = here, .reconnect = -1ms}.check()),

@@ -97,6 +97,7 @@ class life {
   mutable std::mutex lock_;  ///< what follows
   std::condition_variable changed_;
   std::uint32_t living_ = 0;
+  std::uint32_t leaving_ = 0;  ///< of these, those about to end
   time_point ended_{};
   detail::first_failure failure_;
 };

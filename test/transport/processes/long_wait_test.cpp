@@ -7,7 +7,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -61,6 +66,45 @@ class shared_log {
  private:
   mutable std::mutex lock_;
   std::string all_;
+};
+
+/// Its time goes by when a test says so. Nobody is connected.
+class manual_network final : public net::network {
+ public:
+  std::shared_ptr<void> dial(net::address const&, net::security const&, net::connection_options const&,
+                             dialed) override {
+    throw std::logic_error("nobody is to be dialed");
+  }
+  std::unique_ptr<net::listener> listen(net::address const&, net::security const&, net::listener_options const&,
+                                        accepted) override {
+    throw std::logic_error("nobody is to listen");
+  }
+  std::shared_ptr<void> at(clock::time_point when, std::function<void()> f) override {
+    auto handle = std::make_shared<std::function<void()>>(std::move(f));
+    timers_.emplace(when, handle);
+    return handle;
+  }
+  [[nodiscard]] clock::time_point now() const override { return now_; }
+  void run_one(clock::time_point) override {}
+  void poll() override {}
+  void interrupt() noexcept override {}
+  [[nodiscard]] std::optional<net::address> reached(net::address const&, net::address const&) const override {
+    return std::nullopt;
+  }
+
+  void go_on_until(clock::time_point end) {
+    while (!timers_.empty() && timers_.begin()->first <= end) {
+      now_ = timers_.begin()->first;
+      auto const f = timers_.begin()->second.lock();
+      timers_.erase(timers_.begin());
+      if (f) (*f)();
+    }
+    now_ = end;
+  }
+
+ private:
+  clock::time_point now_{};
+  std::multimap<clock::time_point, std::weak_ptr<std::function<void()>>> timers_;
 };
 
 auto lines_in(std::string const& text) { return std::ranges::count(text, '\n'); }
@@ -143,6 +187,26 @@ TEST_CASE("long wait: it is said after a while, and again each time that it has 
   CHECK_FALSE(w.is_off());
 }
 
+TEST_CASE("long wait: each one that is long is said, whatever there was before it") {
+  log_capture const log;
+  manual_network network;
+  auto const t = network.now();
+  std::optional<detail::wait_watch::time> since;
+  detail::wait_watch const watch(network, 60s, [&] { return since; }, [] { return "somebody waits"; });
+  network.go_on_until(t + 1000s);
+  CHECK(log.warnings().empty());
+  since = t + 1000s;
+  network.go_on_until(t + 1000s + 1000s);  // at 60, 120, 240, 480 and 960 s
+  CHECK(lines_in(log.warnings()) == 5);
+  since = t + 2000s;
+  network.go_on_until(t + 2000s + 130s);  // long before the first would have become twice as long
+  CHECK(lines_in(log.warnings()) == 7);
+  CHECK_THAT(log.warnings(), Contains("for 120.0 s now somebody waits\n"));
+  since.reset();
+  network.go_on_until(t + 9000s);
+  CHECK(lines_in(log.warnings()) == 7);
+}
+
 TEST_CASE("long wait: what is said of a worker is what it waits for", "[server]") {
   CHECK(said_of_first(rules(bsp{})) ==
         "worker 0 at clock 1 waits at server 0 for c_min 1, which is 0 because of worker 1");
@@ -159,11 +223,24 @@ TEST_CASE("long wait: a server says who waits, and for whom, until they need not
   played_run run(counted_by(rules(bsp{})), 20ms);
   get_ahead(run);
   REQUIRE(run.until([&] { return lines_in(log.warnings()) == 2; }));
-  CHECK_THAT(log.warnings(), Contains(" s now worker 0 at clock 1 waits at server 0 for c_min 1, which is 0 because of "
-                                      "worker 1\n"));
+  CHECK_THAT(log.warnings(), Contains(" s now a read of worker 0 at clock 1 waits at server 0 for c_min 1, which is 0 "
+                                      "because of worker 1\n"));
   auto const second = run.connected(run.network(), second_worker);
   run.commit(*second, second_worker, clock_index{0});
   REQUIRE(run.until([&] { return run.first().answers().size() == 1; }));
+  auto const said = lines_in(log.warnings());
+  (void)run.until([] { return false; }, 200ms);
+  CHECK(lines_in(log.warnings()) == said);
+}
+
+TEST_CASE("long wait: who has left waits for nothing", "[tcp]") {
+  log_capture const log;
+  played_run run(counted_by(rules(bsp{})), 20ms);
+  get_ahead(run);
+  REQUIRE(run.until([&] { return lines_in(log.warnings()) == 1; }));
+  run.to().drop(first_worker);
+  auto const is_alone = [](shard_control const& at) { return at.workers().live() == 1; };
+  REQUIRE(run.until([&] { return run.server().tables().inspect(is_alone); }));
   auto const said = lines_in(log.warnings());
   (void)run.until([] { return false; }, 200ms);
   CHECK(lines_in(log.warnings()) == said);

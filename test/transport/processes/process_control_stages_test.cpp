@@ -34,11 +34,11 @@ TEST_CASE("process_control: a stage is what all processes want, and servers hear
 
 TEST_CASE("process_control: who wants another stage than the others is told in what") {
   auto const [other, what] = GENERATE(table<wire::ready, std::string>({
-      {{.changes_tables = true}, "change of tables is 1, expected 0"},
+      {{.changes_tables = true}, "change of tables is one, expected none"},
       {{.step = 2}, "step of its task is 2, expected 0"},
       {{.workers = 3}, "number of workers is 3, expected 0"},
-      {{.recover = recovery::keep}, "attempt is 1, expected 0"},
-      {{.keeper = 0}, "node with the tables is 0, expected -1"},
+      {{.recover = recovery::keep}, "attempt is the first, expected one that nothing is kept for"},
+      {{.keeper = 0}, "node with the tables is 0, expected none"},
       {{.run = 5}, "run is 0, expected 5"},
       {{.iterations = 50}, "number of iterations is 50, expected 0"},
   }));

@@ -414,7 +414,7 @@ void deployment::check() const {
   require_at_least("silence", silence, 1);
   require_at_least("reconnect", reconnect, 0);
   require_at_least("patience", patience, 1);
-  require_at_least("long_wait", long_wait, 0);
+  require_between("long_wait, in milliseconds,", long_wait.count(), 0, 1'000'000'000'000);
   require_between("breaks_max", breaks_max, 1, std::int64_t{processes_max});
   require_between("busy_poll, in microseconds,", busy_poll.count(), 0, longest_busy_poll.count());
 }

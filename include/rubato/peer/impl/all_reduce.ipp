@@ -55,9 +55,9 @@ class all_reduce_node final : public peer_node {
     if (count_ > 1 && !at_once_) out.push_back({next(), {.kind = bye, .number = 0, .parameters = {}}});
   }
   [[nodiscard]] bool can_go_on() const noexcept override { return !arrived_.empty() || lost_; }
-  /// The one before it in the ring.
+  /// The one before it in the ring; who is missing in a sum of all nobody knows.
   [[nodiscard]] std::vector<worker_id> awaits() const override {
-    return can_go_on() ? std::vector<worker_id>{} : std::vector{worker_id{(self_ + count_ - 1) % count_}};
+    return can_go_on() || at_once_ ? std::vector<worker_id>{} : std::vector{worker_id{(self_ + count_ - 1) % count_}};
   }
   [[nodiscard]] shared_update share() const override { return current_; }
 

@@ -15,7 +15,7 @@ void life::begin() {
                       "run: a run of this " + std::string(what_) + " is under way already");
   stopping_ = false;
   std::lock_guard const guard(lock_);
-  awake_ = living_ = 0;
+  awake_ = living_ = leaving_ = 0;
   ended_ = {};
   failure_.forget();
 }
@@ -61,16 +61,18 @@ void life::live(participant& p) noexcept {
   cancel();
 }
 
-/// Who goes may have been the last one who could wake those who sleep.
+/// Who goes may have been the last one who could wake those who sleep: then it stays until that has been said.
 void life::cancel() {
   bool leaves_sleepers = false;
   {
     std::lock_guard const guard(lock_);
-    bool const was_last = --living_ == 0;
-    leaves_sleepers = falls_asleep() && !was_last;
-    if (was_last) changed_.notify_all();
+    ++leaving_;
+    leaves_sleepers = falls_asleep() && living_ != leaving_;
   }
   if (leaves_sleepers) fail_of_deadlock();
+  std::lock_guard const guard(lock_);
+  --leaving_;
+  if (--living_ == 0) changed_.notify_all();
 }
 
 /// Of a run that is being stopped everybody is about to be woken.

@@ -28,6 +28,7 @@ class wait_watch {
   void look_again_at(time when);
 
   net::network& network_;
+  std::chrono::milliseconds after_;
   long_wait when_;
   std::function<std::optional<time>()> since_;
   std::function<std::string()> who_;

@@ -292,7 +292,8 @@ void worker_fibers::kill(worker_fiber& p) {
 }
 
 void worker_fibers::end_all() {
-  std::string const who = !stopping() && any_alive() ? who_waits() : std::string();
+  bool const is_deadlock = !stopping() && any_alive();
+  std::string const who = is_deadlock ? who_waits() : std::string();
   for (auto& p : participants_) {
     if (!p->alive) continue;
     p->alive = false;
@@ -301,7 +302,7 @@ void worker_fibers::end_all() {
     p->end();
     note_end(now());
   }
-  if (!who.empty()) fail_of_deadlock(who);
+  if (is_deadlock) fail_of_deadlock(who);
 }
 
 bool worker_fibers::any_alive() const noexcept {

@@ -33,12 +33,7 @@ class peer_process::own_endpoint final : public peer_endpoint {
     checkpoint();
   }
   void wait() override {
-    auto const is_over = [this] { return run_.stopping() || can_go_on(); };
-    if (!is_over()) {
-      run_.waits_since_ = run_.links_->now();
-      run_.wait(is_over);
-      run_.waits_since_ = waits_not;
-    }
+    wait_for_others([this] { return run_.stopping() || can_go_on(); });
     checkpoint();
   }
   void begin_exchange() override { staying_.emplace(run_.links_->turns()); }
@@ -54,7 +49,7 @@ class peer_process::own_endpoint final : public peer_endpoint {
       std::lock_guard const in_turn(run_.links_->turns());
       run_.collective_->sum(mine, [this] { is_summed_.store(true, std::memory_order_release); });
     }
-    run_.wait([this] { return is_summed_.load(std::memory_order_acquire) || run_.stopping() || can_go_on(); });
+    wait_for_others([this] { return is_summed_.load(std::memory_order_acquire) || run_.stopping() || can_go_on(); });
     checkpoint();
     return is_summed_ ? what_came() : std::span<std::byte const>();
   }
@@ -69,6 +64,17 @@ class peer_process::own_endpoint final : public peer_endpoint {
   void lock() override { run_.node_lock_.lock(); }
   void unlock() override { run_.node_lock_.unlock(); }
 
+  /// Which is logged where it takes long.
+  template <class Over>
+  void wait_for_others(Over is_over) {
+    if (is_over()) return;
+    struct noted {
+      explicit noted(peer_process& run) : all(run) { all.waits_since_ = all.links_->now(); }
+      ~noted() { all.waits_since_ = waits_not; }
+      peer_process& all;
+    } const as_waiting(run_);
+    run_.wait(is_over);
+  }
   [[nodiscard]] bool can_go_on() const {
     std::lock_guard const guard(run_.node_lock_);
     return run_.own().can_go_on();

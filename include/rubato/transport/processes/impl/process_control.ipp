@@ -22,24 +22,23 @@ constexpr std::uint32_t threads_max = 4096;  // workers of one process
 /// In what it would take part in another run than the others; nothing where it is the same. Who does would train by
 /// other rules than the rest.
 std::optional<std::string> objection(wire::ready const& own, wire::ready const& of_others) {
-  auto const numbers = [](wire::ready const& r) {
-    auto const flag = [](bool is) { return std::int64_t{is ? 1 : 0}; };
-    std::int64_t const keeper = r.keeper ? std::int64_t{*r.keeper} : -1;
-    return std::array<std::pair<char const*, std::int64_t>, 8>{{{"run", r.run},
-                                                                {"step of its task", r.step},
-                                                                {"stage", r.protocol},
-                                                                {"number of iterations", r.iterations},
-                                                                {"number of workers", r.workers},
-                                                                {"change of tables", flag(r.changes_tables)},
-                                                                {"attempt", static_cast<std::int64_t>(r.recover)},
-                                                                {"node with the tables", keeper}}};
+  auto const said = [](wire::ready const& r) {
+    constexpr std::array attempts{"one that nothing is kept for", "the first", "a further one"};
+    return std::array<std::pair<char const*, std::string>, 8>{
+        {{"run", std::to_string(r.run)},
+         {"step of its task", std::to_string(r.step)},
+         {"stage", std::to_string(r.protocol)},
+         {"number of iterations", std::to_string(r.iterations)},
+         {"number of workers", std::to_string(r.workers)},
+         {"change of tables", r.changes_tables ? "one" : "none"},
+         {"attempt", attempts[std::min<std::size_t>(static_cast<std::size_t>(r.recover), attempts.size() - 1)]},
+         {"node with the tables", r.keeper ? std::to_string(*r.keeper) : "none"}}};
   };
-  auto const its = numbers(own), theirs = numbers(of_others);
-  auto const at = std::ranges::mismatch(its, theirs).in1 - its.begin();
-  if (at == std::ssize(its)) return std::nullopt;
-  auto const i = static_cast<std::size_t>(at);
-  return std::string("it is at another stage than the others: its ") + its[i].first + " is " +
-         std::to_string(its[i].second) + ", expected " + std::to_string(theirs[i].second);
+  auto const its = said(own), theirs = said(of_others);
+  auto const [mine, other] = std::ranges::mismatch(its, theirs);
+  if (mine == its.end()) return std::nullopt;
+  return std::string("it is at another stage than the others: its ") + mine->first + " is " + mine->second +
+         ", expected " + other->second;
 }
 
 bool asks_for_report(membership_order const& o) {

@@ -413,6 +413,7 @@ void server_process::note_worker(std::uint32_t process, worker_id w) {
 void server_process::on(wire::server_order const& m) {
   released_.clear();
   if (m.order.what == membership_order::kind::enlist) note_worker(m.process, m.order.worker);
+  if (m.order.what == membership_order::kind::drop) waiting_.erase(m.order.worker);  // nobody is there to hear
   wire::order_done done{m.order, shard_->order(m.order, released_)};
   coordinator_.send(std::move(done));
   release();

@@ -248,8 +248,8 @@ std::string server_process::who_waits() const {
     for (auto const& ticket : at.waiting().tickets())
       if (ticket.worker == longest.first) text = describe_wait(ticket, at, *self_);
   });
-  if (waiting_.size() > 1) text += "; so do " + std::to_string(waiting_.size() - 1) + " others";
-  return text;
+  if (waiting_.size() > 1) text += "; " + std::to_string(waiting_.size() - 1) + " more wait";
+  return "a read of " + text;  // which may have been asked for ahead of time
 }
 
 void server_process::count(session& s, std::uint64_t ticket) {

@@ -76,7 +76,12 @@ void thread_endpoint::request(server_id to, std::size_t table, read_header const
   checkpoint();
   if (reader_) {
     slot.leave_to_process(read_slot::untold::held_up);
-    return run_.process_->cache().request(*reader_, to, table, read, slot);
+    try {
+      return run_.process_->cache().request(*reader_, to, table, read, slot);
+    } catch (...) {
+      run_.process_->wake();  // others may have waited for what this one was to ask, and hear that it failed
+      throw;
+    }
   }
   try {
     ask(to, table, read, slot);
@@ -327,8 +332,7 @@ void worker_threads::launch_all() {
     std::lock_guard const guard(lock_);
     for (auto& p : participants_) launch(*p);
   } catch (...) {
-    cancel();
-    throw;
+    fail(std::current_exception());  // before those who wait for the missing one take it for a deadlock
   }
   cancel();
 }
