@@ -561,6 +561,8 @@ TEST_CASE("peers apart: what cannot be meant is refused before anything is start
                t.place.keys.beyond_loopback = true;
              }),
              Contains("deployment::listen"));
+  // Each is told of all others: more would be too much for the coordinator.
+  CHECK_THROWS_WITH(make_group(peers_apart(2049).peer(0), ring(2049), hop()), Contains("expected at most 2048"));
 }
 
 TEST_CASE("peers apart: who comes when a run is under way is told so", "[tcp][peers]") {

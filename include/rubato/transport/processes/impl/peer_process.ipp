@@ -515,7 +515,7 @@ std::unique_ptr<tcp_peer_runtime> open_peer_process(tcp const& options, peer_set
   if (place.workers != setup.count)
     throw option_error("the graph has " + std::to_string(setup.count) + " nodes, but the number of processes is " +
                        std::to_string(place.workers) + ": expected as many, besides the coordinator");
-  constexpr std::uint32_t peers_max = 32768;  // the coordinator tells each where all others are
+  constexpr std::uint32_t peers_max = 2048;  // the coordinator tells each where all others are: 300 MB, and seconds
   if (setup.count > peers_max)
     throw option_error("peers over processes: the graph has " + std::to_string(setup.count) +
                        " nodes, expected at most " + std::to_string(peers_max));
