@@ -113,7 +113,7 @@ TEST_CASE("conductor: ticks that go on for ever do not keep a deadlocked run ali
       CHECK_THROWS_AS(c.run(body, [](auto const&) { return 1.0; }), deadlock_error);
     else
       CHECK_THROWS_AS(c.run(body), deadlock_error);
-    CHECK_THROWS_WITH(c.run(body), Catch::Contains("Worker 1 at clock 0"));
+    CHECK_THROWS_WITH(c.run(body), Catch::Contains("worker 1 at clock 0"));
   };
   for (bool const evaluated : {false, true}) {
     check(with(adsp{.check_period = 1ms, .epoch = 10ms, .probe_period = 1ms}, asks_too_much{}),
