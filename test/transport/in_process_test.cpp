@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <rubato/cluster/cluster.hpp>
+#include <rubato/protocol/ada_comm.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
@@ -128,4 +129,15 @@ TEST_CASE("in process: where there is no thread for a worker, the error says so,
     CHECK_THROWS_WITH(c.run([](auto&) {}), Catch::StartsWith("a thread for worker 0 cannot be started: "));
   }
   CHECK(c.run([](auto& w) { w.commit(); }).updates == 2);
+}
+
+// A race that the thread sanitizer sees.
+TEST_CASE("in_process: a body may add workers while the conductor's thread is being started") {
+  for (int run = 0; run < 20; ++run) {
+    rb::cluster cluster{rb::in_process{.workers = 2}, rb::ada_comm{.first_steps = 2}, rb::dense<double>{.rows = 4}};
+    auto const report = cluster.run([&](auto& worker) {
+      if (worker.rank() == 0) cluster.add_worker();
+    });
+    CHECK(report.workers.size() == 3);
+  }
 }
