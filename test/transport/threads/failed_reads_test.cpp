@@ -24,12 +24,14 @@ namespace rb = rubato;
 namespace {
 
 std::atomic<int> failures_to_come = 0;
+std::atomic<bool> is_failing = false;
 
 /// Of which some reads fail.
 struct failing_store : rb::dense_store<float> {
   using rb::dense_store<float>::dense_store;
   void read(std::span<std::uint64_t const> of, float* out) const {
     if (failures_to_come.fetch_sub(1) > 0) {
+      is_failing = true;
       std::this_thread::sleep_for(std::chrono::milliseconds(20));  // others may ask for the same meanwhile
       throw std::runtime_error("the disk cannot be read");
     }
@@ -73,17 +75,17 @@ TEST_CASE("in process: a read that waited and failed leaves nothing behind", "[t
 TEST_CASE("in process: who waits for what another one was to ask hears that it failed", "[threads]") {
   rb::cluster cluster{rb::in_process{.workers = 2, .process_cache = true}, rb::bsp{}, failing{{.rows = 4}}};
   failures_to_come = 1;
+  is_failing = false;
   std::atomic<int> failed = 0;
-  // Either may be the one that asks; the other one waits for it, or asks when nothing fails any more.
   auto const report = cluster.run([&](auto& worker) {
-    std::vector const key{rb::key{2}};
-    std::vector<float> x(1);
+    while (worker.rank() == 1 && !is_failing) std::this_thread::yield();
     try {
-      worker.pull(key, x);
+      std::vector<float> x(1);
+      worker.pull(std::vector{rb::key{2}}, x);
     } catch (std::runtime_error const&) {
       ++failed;
-      std::this_thread::sleep_for(std::chrono::milliseconds(worker.rank() == 0 ? 20 : 0));
     }
+    if (worker.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the other one sleeps by now
   });
   CHECK(failed >= 1);
   CHECK(report.completed == rb::completion::whole);
