@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <new>
 #include <string>
 #include <utility>
 #include <variant>
@@ -10,6 +9,7 @@
 #include "rubato/core/error.hpp"
 #include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
+#include "rubato/transport/processes/impl/answering_for_itself.ipp"
 #include "rubato/transport/processes/listening.hpp"
 #include "rubato/transport/processes/question.hpp"
 #include "rubato/transport/processes/server_process.hpp"
@@ -74,30 +74,6 @@ void server_process::stop() noexcept {
 void server_process::poll() {
   network_->poll();
   forget_sessions();
-}
-
-/// For what is wrong with a frame its sender answers. If anything else fails, such as a disk, memory or the user's
-/// merge, some of a commit may be folded, and others be waiting for what was to follow: the run ends, for all.
-template <class F>
-void server_process::answering_for_itself(F f) {
-  auto const fails = [this](errc code, std::string const& why) {
-    fail(code, "server " + std::to_string(self_->value()) + ": " + why);
-    over_ = failed_itself_ = true;
-    throw error(code, failure_->sentence());
-  };
-  try {
-    f();
-  } catch (wire::frame_error const&) {
-    throw;
-  } catch (std::bad_alloc const&) {
-    fails(errc::io, "there is no memory left");
-  } catch (error const& e) {
-    fails(e.code(), e.what());
-  } catch (std::exception const& e) {
-    fails(errc::io, e.what());
-  } catch (...) {
-    fails(errc::io, "something was thrown that is no std::exception");
-  }
 }
 
 // ---- worker processes

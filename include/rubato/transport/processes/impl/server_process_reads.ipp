@@ -11,6 +11,7 @@
 
 #include "rubato/core/rare.hpp"
 #include "rubato/server/who_waits.hpp"
+#include "rubato/transport/processes/impl/answering_for_itself.ipp"
 #include "rubato/transport/processes/outbound_frames.hpp"
 
 // What a server answers, now or when others have committed.
