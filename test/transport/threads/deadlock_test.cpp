@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -90,9 +91,9 @@ TEST_CASE("threads: when everybody waits the run ends, and the sentence says who
   CHECK_THROWS_WITH(cluster.run(reading(3)), Contains("deadlock: nobody can run; worker ") &&
                                                  Contains(" at clock 0 waits at server 0 for c_min 1, which is 0") &&
                                                  Contains("waits at server 1") && Contains("because of worker 0"));
-  int ran = 0;
-  cluster.run([&](auto& worker) { ran += worker.rank() == 0 ? 1 : 0; });  // as if there had been none
-  CHECK(ran == 1);
+  std::atomic<int> ran = 0;
+  cluster.run([&](auto&) { ++ran; });  // as if there had been none
+  CHECK(ran == 2);
 }
 
 TEST_CASE("threads: who leaves those behind who can only wait ends the run", "[transport]") {
