@@ -3,8 +3,8 @@
 # For the thread sanitizer -O1 at least: without inlining, functions return on another fiber than they were
 # called on, and its own stack of calls overflows.
 if(RUBATO_SANITIZE STREQUAL "address")
-  # A null pointer ends the program without a look before each use, too, and of casts to derived classes there are few: a
-  # fifth of the time that the library takes to compile.
+  # A null pointer ends the program without a look before each use, too, and of casts to derived classes there are few:
+  # a fifth of the time that the library takes to compile.
   set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize=null,vptr -fno-sanitize-recover=all)
   set(sanitizer_link_flags -no-pie)  # else a program has a million places to correct as it starts
 elseif(RUBATO_SANITIZE STREQUAL "thread")
@@ -30,8 +30,8 @@ function(rubato_sanitize target)
   endif()
 endfunction()
 
-# rubato_sanitize_less(target): what uses the library, and is compiled for long while its sanitizer looks at how each pointer
-# is aligned. Functions of headers may then be these in the library's place; in the fuzzers, which read what comes from
+# rubato_sanitize_less(target): what uses the library, without a look at how each pointer is aligned, which takes long to
+# compile. Functions of headers may then be these in the library's place; in the fuzzers, which read what comes from
 # outside, that is looked at.
 function(rubato_sanitize_less target)
   if(RUBATO_SANITIZE STREQUAL "address")
