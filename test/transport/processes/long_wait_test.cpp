@@ -278,17 +278,19 @@ TEST_CASE("long wait: a peer says for whom it waits", "[tcp][peers]") {
   shared_log const log;
   peers_apart run(3);
   run.shape.long_wait = 20ms;
+  auto const said_by = [&log](std::string const& peer) {
+    return log.has("s now peer " + peer + " waits in iteration 0 for peer 1\n");
+  };
   in_groups(
       run, [](tcp const& t) { return make_group(t, ring(3), standard()); },
       [&](auto& group, std::uint32_t rank) {
         group.run([&](auto& peer) {
           auto const end = std::chrono::steady_clock::now() + 20s;
-          while (rank == 1 && !log.has("s now peer 2 waits in iteration 0 for peer 1\n") &&
-                 std::chrono::steady_clock::now() < end)
+          while (rank == 1 && !(said_by("0") && said_by("2")) && std::chrono::steady_clock::now() < end)
             std::this_thread::sleep_for(1ms);
           training(3)(peer);
         });
       });
-  CHECK(log.has("s now peer 0 waits in iteration 0 for peer 1\n"));
-  CHECK(log.has("s now peer 2 waits in iteration 0 for peer 1\n"));
+  CHECK(said_by("0"));
+  CHECK(said_by("2"));
 }
