@@ -30,8 +30,8 @@ function(rubato_sanitize target)
   endif()
 endfunction()
 
-# rubato_sanitize_less(target): what uses the library, without a look at how each pointer is aligned, which takes long to
-# compile. Functions of headers may then be these in the library's place; in the fuzzers, which read what comes from
+# rubato_sanitize_less(target): what uses the library, without a look at how each pointer is aligned, which takes long
+# to compile. Functions of headers may then be these in the library's place; in the fuzzers, which read what comes from
 # outside, that is looked at.
 function(rubato_sanitize_less target)
   if(RUBATO_SANITIZE STREQUAL "address")
