@@ -48,6 +48,16 @@ TEST_CASE("a user's signals are passed on and end nothing", "[tools][launch]") {
   CHECK(sorted(lines_of(result.output)) == words{"[worker 0] got it", "[worker 1] got it"});
 }
 
+TEST_CASE("a signal as the launcher ends does not end it in the run's place", "[tools][launch]") {
+  for (int i = 0; i < 20; ++i) {
+    launched launch(shell("echo > $S/ready; exit 3"));
+    launch.await_file("ready");
+    auto const result = launch.wait([&] { launch.send(SIGTERM); });
+    CHECK_FALSE(result.by_signal);
+    CHECK((result.exit_code == 3 || result.exit_code == 128 + SIGTERM));
+  }
+}
+
 TEST_CASE("a second interrupt kills at once", "[tools][launch]") {
   launched launch(shell("trap '' INT; echo > $S/ready.$RANK; sleep 1000", {"--grace", "1000"}));
   launch.await_file("ready.0");

@@ -58,6 +58,7 @@ struct outcome {
   int exit_code;  ///< 128 and more: killed by a signal
   std::string output;
   std::string errors;
+  bool by_signal = false;  ///< and not by itself
 };
 
 /// One call of rubato-launch.
@@ -102,7 +103,8 @@ class launched {
     if (!ended) FAIL("still there: " << family());
     id_ = 0;
     int const code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    return {code, content_of(scratch_ / "output"), content_of(scratch_ / "errors")};
+    return {code, content_of(scratch_ / "output"), content_of(scratch_ / "errors"),
+            WIFSIGNALED(status)};
   }
   [[nodiscard]] outcome wait() {
     return wait([] {});

@@ -137,6 +137,7 @@ class supervisor {
     look_each_second();
     stop_watching_if_over();
     io_.run();
+    ignore_signals_from_now_on();
     return exit_code_;
   }
 
@@ -148,6 +149,7 @@ class supervisor {
   };
 
   void catch_signals();
+  static void ignore_signals_from_now_on();
   void await_signal();
   void look_each_second();
   void on_signal(int number);
@@ -222,6 +224,14 @@ void supervisor::catch_signals() {
   signals_.add(SIGCHLD);
   // A write tells of a reader that is gone.
   ::signal(SIGPIPE, SIG_IGN);
+}
+
+// How the run has ended is known: one that comes before this process has ended would end it in its place, as they have
+// their usual effect once signals_ is gone.
+void supervisor::ignore_signals_from_now_on() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
 }
 
 void supervisor::await_signal() {
