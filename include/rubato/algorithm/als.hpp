@@ -1,9 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
-#include <Eigen/Cholesky>
-#include <Eigen/Core>
-#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <concepts>
@@ -14,6 +11,7 @@
 #include <vector>
 
 #include "rubato/algorithm/factor_objective.hpp"
+#include "rubato/algorithm/impl/normal_equations.hpp"
 #include "rubato/algorithm/line_range.hpp"
 #include "rubato/algorithm/stage_setting.hpp"
 #include "rubato/core/random.hpp"
@@ -90,9 +88,6 @@ class als_half {
   }
 
  private:
-  using index = Eigen::Index;
-  using lines = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>;  // one a column
-
   [[nodiscard]] std::size_t size() const noexcept {
     return solved_ == side::users ? all_.users() : all_.items();
   }
@@ -113,19 +108,18 @@ class als_half {
   template <class Own, class Other>
   double solve_block(std::size_t first, std::size_t last, Own const& own, Other const& other) const {
     std::vector<key> const needed = others_of(first, last);
-    auto const k = static_cast<index>(k_);
-    lines theirs(k, static_cast<index>(needed.size()));
-    other.pull(needed, std::span(theirs.data(), needed.size() * k_));
+    std::vector<Real> theirs(needed.size() * k_);
+    other.pull(needed, theirs);
     std::vector<key> solved;
     std::vector<Real> values;
     double work = 0;
     for (std::size_t line = first; line < last; ++line) {
       auto const rated = of(line);
       if (rated.empty()) continue;
-      Eigen::VectorXd const x = solution(rated, needed, theirs);
       solved.emplace_back(line);
-      for (double const v : x) values.push_back(static_cast<Real>(v));
-      work += static_cast<double>(k * k) * (static_cast<double>(rated.size()) / 2 + static_cast<double>(k) / 6);
+      for (double const x : solution(rated, needed, theirs)) values.push_back(static_cast<Real>(x));
+      auto const k = static_cast<double>(k_);
+      work += k * k * (static_cast<double>(rated.size()) / 2 + k / 6);
     }
     own.push(solved, values);
     return work;
@@ -140,33 +134,16 @@ class als_half {
     return all;
   }
 
-  [[nodiscard]] Eigen::VectorXd solution(std::span<data::ratings::entry const> rated,
-                                         std::vector<key> const& needed, lines const& theirs) const {
-    auto const k = static_cast<index>(k_);
-    Eigen::MatrixXd a = Eigen::MatrixXd::Identity(k, k) * (l2_ * static_cast<double>(rated.size()));
-    Eigen::VectorXd b = Eigen::VectorXd::Zero(k);
+  [[nodiscard]] std::vector<double> solution(std::span<data::ratings::entry const> rated,
+                                             std::vector<key> const& needed, std::span<Real const> theirs) const {
+    detail::normal_equations sums(k_, l2_ * static_cast<double>(rated.size()));
+    std::vector<double> y(k_);
     for (auto const& e : rated) {
       auto const at = std::ranges::lower_bound(needed, key{e.other}) - needed.begin();
-      Eigen::VectorXd const y = theirs.col(at).template cast<double>();
-      a.template selfadjointView<Eigen::Lower>().rankUpdate(y);
-      b += static_cast<double>(e.value) * y;
+      std::ranges::copy(theirs.subspan(static_cast<std::size_t>(at) * k_, k_), y.begin());
+      sums.add(y, e.value);
     }
-    return solve_regularised(a, b);
-  }
-
-  /// x of a x = b, by the lower half of `a`. Where λ is lost beside the factors, so that what rounding leaves would be
-  /// taken for it: the shortest x that fits best, which is what x tends to as λ goes to 0.
-  [[nodiscard]] static Eigen::VectorXd solve_regularised(Eigen::MatrixXd const& a, Eigen::VectorXd const& b) {
-    constexpr double lost = 1e-12;  // of a diagonal element, hundreds of times what rounding leaves
-    auto const symmetric = a.selfadjointView<Eigen::Lower>();
-    Eigen::LLT<Eigen::MatrixXd> const regular = symmetric.llt();
-    Eigen::ArrayXd const left = regular.matrixLLT().diagonal().array().square() / a.diagonal().array();
-    bool const is_regular = regular.info() == Eigen::Success && (left > lost).all();
-    // Factors that have overflown stay seen: a decomposition by rank would give zeros.
-    if (is_regular || !a.diagonal().allFinite()) return regular.solve(b);
-    Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> by_rank;
-    by_rank.setThreshold(lost);
-    return by_rank.compute(symmetric).solve(b);
+    return sums.solution();
   }
 
   data::ratings all_;
