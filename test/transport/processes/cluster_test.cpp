@@ -292,7 +292,9 @@ duration waited_in_vain(rules const& p, std::uint32_t threads, keeper at = keepe
       std::vector<std::int64_t> seen(8);
       w.pull(seen);
       if (rank == 1) {
-        while (at == keeper::servers ? run.reads_waiting() == 0 : !asks) std::this_thread::sleep_for(1ms);
+        // Another thread of this process may have ended it before this one looks.
+        auto const is_kept = [&] { return has_ended || (at == keeper::servers ? run.reads_waiting() > 0 : asks.load()); };
+        while (!is_kept()) std::this_thread::sleep_for(1ms);
         c.stop();
         while (!has_ended) std::this_thread::sleep_for(1ms);  // who leaves holds nobody up any more
         return;

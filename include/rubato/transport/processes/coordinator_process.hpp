@@ -54,6 +54,8 @@ class coordinator_process final {
   void end(guest& g, wire::frame_header const& header);
   void note_connection(guest const& g, bool is_up);
 
+  [[nodiscard]] bool is_time_to_look() const;
+  void look_after_guests();
   void enroll_or_refuse(guest& g, wire::registration const& r);
   void enroll(guest& g, wire::registration const& r);
   void put_off(guest& g);
@@ -65,8 +67,10 @@ class coordinator_process final {
   void forget_unconnected(wire::registration const& r);
   void replace(coordination::place who, std::string const& reason);
   void deliver();
-  void count_all();
+  void count_guests();
+  void count_stage();
   void check_patience();
+  [[nodiscard]] bool takes_too_little(guest const& g) const;
   void forget_strangers();
   void forget_dead();
   [[nodiscard]] bool is_enrolled(guest const& g) const;
@@ -84,7 +88,9 @@ class coordinator_process final {
   std::map<std::uint64_t, std::unique_ptr<guest>> guests_;  ///< by session
   past_sessions past_;
   std::map<coordination::place, guest*> at_;
-  net::network::clock::time_point looked_ = began_;  ///< for strangers
+  net::network::clock::time_point looked_ = began_;  ///< at the guests
+  bool guests_changed_ = true;                       ///< since then
+  bool someone_waits_ = false;                       ///< for a place that may become free
   std::atomic<bool> stop_asked_ = false;
   coordinator_stats own_stats_;
   coordinator_stats* stats_ = &own_stats_;

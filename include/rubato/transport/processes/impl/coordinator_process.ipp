@@ -91,12 +91,9 @@ void coordinator_process::run() {
     network_->run_one(deadline);
     control_.tick(now());
     check_patience();
-    enroll_waiting();
-    send_away();
     deliver();
-    forget_strangers();
-    forget_dead();
-    count_all();
+    if (is_time_to_look()) look_after_guests();
+    count_stage();
   }
   // What was said last is to arrive before the links close. Who is asked to stop is to be gone soon.
   bool const was_stopped = stop_asked_;
@@ -121,6 +118,22 @@ void coordinator_process::run() {
   if (!control_.failure().empty()) throw lost_error(control_.failure());
 }
 
+/// All are looked at where one of them has come, gone or changed, and else once in a while: most of what comes here says
+/// something to the others, and would cost more with each guest.
+bool coordinator_process::is_time_to_look() const {
+  constexpr std::chrono::milliseconds a_while{50};
+  return guests_changed_ || someone_waits_ || network_->now() - looked_ >= a_while;
+}
+
+void coordinator_process::look_after_guests() {
+  guests_changed_ = false;
+  enroll_waiting();
+  send_away();
+  forget_strangers();
+  forget_dead();
+  count_guests();
+}
+
 void coordinator_process::stop() noexcept {
   stop_asked_ = true;
   network_->interrupt();
@@ -136,7 +149,7 @@ time_point coordinator_process::now() const {
   return time_point(network_->now() - began_);
 }
 
-void coordinator_process::count_all() {
+void coordinator_process::count_guests() {
   coordinator_stats& s = *stats_;
   std::uint64_t servers = 0, up = 0;
   for (auto const& [place, g] : at_) {
@@ -146,6 +159,10 @@ void coordinator_process::count_all() {
   server_stats::set(s.servers_here, servers);
   server_stats::set(s.workers_here, at_.size() - servers);
   server_stats::set(s.connected, up);
+}
+
+void coordinator_process::count_stage() {
+  coordinator_stats& s = *stats_;
   server_stats::set(s.stage, control_.stage().value());
   server_stats::set(s.running, control_.is_running() ? 1 : 0);
   server_stats::set(s.ready, control_.is_complete() && !control_.is_over() ? 1 : 0);
@@ -173,9 +190,14 @@ void coordinator_process::check_patience() {
   }
 }
 
-/// Those who do not say who they are; and those who do not take what they are told, which is kept for them.
-void coordinator_process::forget_strangers() {
+/// What it has been told is kept for it until it takes it.
+bool coordinator_process::takes_too_little(guest const& g) const {
   constexpr std::size_t untaken_max = 64 * 1024 * 1024;
+  return g.link.unacknowledged_bytes() > untaken_max + 2 * control_.largest_frame();
+}
+
+/// Those who do not say who they are, and those who do not take what they are told.
+void coordinator_process::forget_strangers() {
   auto const moment = network_->now();
   auto const in_time = connection_limits(place_).handshake;
   // What was said while this process stood still has not been heard yet.
@@ -189,7 +211,7 @@ void coordinator_process::forget_strangers() {
     g->is_late = !g->place && !g->waits && took_long;
     if (g->is_late)
       g->link.refuse("this process did not say in time who it is");
-    else if (g->link.unacknowledged_bytes() > untaken_max + 2 * control_.largest_frame())
+    else if (takes_too_little(*g))
       dismiss(*g, "it does not take what it is told");
   }
 }
@@ -208,6 +230,7 @@ void coordinator_process::forget_dead() {
 }
 
 void coordinator_process::welcome(std::unique_ptr<net::connection> fresh, net::hello const& said) {
+  guests_changed_ = true;
   server_stats::add(stats_->handshakes, 1);
   auto const at = guests_.find(said.session);
   if (past_.contains(said.session) || (at != guests_.end() && at->second->link.is_over())) {
@@ -270,6 +293,7 @@ void coordinator_process::end(guest& g, wire::frame_header const& header) {
 
 /// What is thrown would be a line of the connection's in the log, for each of a flood.
 void coordinator_process::enroll_or_refuse(guest& g, wire::registration const& r) {
+  guests_changed_ = true;
   try {
     enroll(g, r);
   } catch (std::exception const& e) {
@@ -355,8 +379,13 @@ void coordinator_process::wait_for_place(guest& g, wire::registration const& r) 
 
 /// Those whose place has become free, or has its process again. Not from inside of a link.
 void coordinator_process::enroll_waiting() {
+  someone_waits_ = false;
   for (auto const& [session, g] : guests_) {
-    if (!g->waits || g->link.is_over() || may_come_back(*g->waits)) continue;
+    if (!g->waits || g->link.is_over()) continue;
+    if (may_come_back(*g->waits)) {
+      someone_waits_ = true;
+      continue;
+    }
     wire::registration const r = std::move(*g->waits);
     g->waits.reset();
     enroll_or_refuse(*g, r);
@@ -372,6 +401,7 @@ void coordinator_process::forget_unconnected(wire::registration const& r) {
 }
 
 void coordinator_process::replace(coordination::place who, std::string const& reason) {
+  guests_changed_ = true;
   guest& dead = *at_.at(who);
   at_.erase(who);
   dead.link.close();
@@ -385,12 +415,14 @@ void coordinator_process::dismiss(guest& g, std::string const& reason) {
 }
 
 void coordinator_process::note_connection(guest const& g, bool is_up) {
+  guests_changed_ = true;
   if (!is_enrolled(g)) return;
   control_.set_connected(*g.place, is_up, now());
   if (is_up) deliver();
 }
 
 void coordinator_process::miss(guest& g, std::string const& reason, bool expected) {
+  guests_changed_ = true;
   if (!g.place) return;
   if (!expected) server_stats::add(stats_->lost, 1);
   if (!expected)
@@ -404,15 +436,19 @@ void coordinator_process::miss(guest& g, std::string const& reason, bool expecte
 }
 
 void coordinator_process::deliver() {
+  auto const has_been_told = [this](guest& g) {
+    g.link.flush();
+    guests_changed_ = guests_changed_ || takes_too_little(g);
+  };
   for (auto const& [to, message] : control_.take())
     if (auto const at = at_.find(to); at != at_.end()) {
       at->second->link.send_reliable(+wire::kind::control, wire::encode(message));
-      at->second->link.flush();
+      has_been_told(*at->second);
     }
   for (auto const& [to, frame] : control_.take_frames())
     if (auto const at = at_.find(to); at != at_.end()) {
       at->second->link.send(frame);
-      at->second->link.flush();
+      has_been_told(*at->second);
     }
 }
 
