@@ -3,13 +3,13 @@
 set(rubato_insides impl server wire transport/fibers transport/processes transport/threads)
 # ... and, of folders that are the users', these.
 list(APPEND rubato_insides
-  core/assert core/brief_mutex core/flat core/large_pages core/mix core/optional_mutex core/portable_math core/raw_array
+  core/assert core/brief_mutex core/check_options core/flat core/large_pages core/mix core/optional_mutex core/portable_math core/raw_array
   core/repeated_row core/row_index core/row_map
   core/short_list core/slab core/start_thread core/table
   net/link net/proof
   peer/hop_core peer/hop_node peer/hop_rules peer/local_parameters peer/mailboxes
   peer/peer_site peer/push_node peer/token_queue peer/update_queue
-  protocol/check_options protocol/convergence_fit protocol/element_rule protocol/filter_rule protocol/pace_rule
+  protocol/convergence_fit protocol/element_rule protocol/filter_rule protocol/pace_rule
   protocol/rate_search
   run/first_failure run/life run/peer_run run/run_control run/single_machine run/worker_run
   sim/event_queue sim/fibers sim/network

@@ -4,12 +4,15 @@
 #include <catch2/catch.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <rubato/partition/by_function.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/protocol.hpp>
+#include <rubato/run/runtime.hpp>
+#include <rubato/transport/concepts.hpp>
 #include <rubato/transport/simulated.hpp>
 
 namespace rb = rubato;
@@ -38,6 +41,24 @@ TEST_CASE("cluster: options that cannot be meant are option_errors that say what
                     Contains("work_cost"));
   CHECK_THROWS_WITH(make({.scenario = {.speed = {.heterogeneity = {.slow_fraction = -1}}}}, good),
                     Contains("slow_fraction"));
+}
+
+namespace {
+
+/// Opens nothing.
+struct closed {
+  using runtime_type = rb::runtime;
+  static std::unique_ptr<runtime_type> open(rb::run_setup const&) { return nullptr; }
+};
+static_assert(rb::transport<closed>);
+
+}  // namespace
+
+TEST_CASE("cluster: a transport that opens nothing is an option_error") {
+  using table = rb::dense<float>;
+  auto const open = [] { rb::cluster const c{closed{}, rb::asp{}, table{.rows = 1}}; };
+  CHECK_THROWS_AS(open(), rb::option_error);
+  CHECK_THROWS_WITH(open(), "a transport's open() or open_peers() gives nothing, expected a runtime");
 }
 
 TEST_CASE("cluster: initial values are copied, whatever the partition, and may be gone "

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <rubato/cluster/peer_group.hpp>
 #include <rubato/peer/ad_psgd.hpp>
@@ -68,6 +69,23 @@ TEST_CASE("peer: work that is none is an error", "[peer]") {
     CHECK_THROWS_AS(group.run([&](auto& peer) {
       for ([[maybe_unused]] auto k : peer.iterations(1)) peer.step(std::vector<double>{0}, work);
     }), usage_error);
+}
+
+namespace {
+
+/// Makes no node for the second peer.
+struct half_made {
+  std::unique_ptr<peer_node> make_node(node_setup const& setup) const {
+    return setup.self == worker_id{1} ? nullptr : all_reduce{}.make_node(setup);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("peer: a protocol that makes no node is an option_error", "[peer]") {
+  auto const make = [] { peer_group const group{simulated{}, ring(2), half_made{}, sgd{}, std::vector<float>(1)}; };
+  CHECK_THROWS_AS(make(), option_error);
+  CHECK_THROWS_WITH(make(), "peer_group: make_node() gives nothing for peer 1, expected a node");
 }
 
 TEST_CASE("peer: computing and waiting make up the run time, of a peer that dies too", "[peer]") {

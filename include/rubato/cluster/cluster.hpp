@@ -87,7 +87,7 @@ class cluster_base {
   [[nodiscard]] runtime_type& runtime() noexcept { return *runtime_; }
 
  protected:
-  explicit cluster_base(std::unique_ptr<Runtime> r) noexcept : runtime_(std::move(r)) {}
+  explicit cluster_base(std::unique_ptr<Runtime> r) : runtime_(detail::opened(std::move(r))) {}
   ~cluster_base() = default;
   cluster_base(cluster_base&&) noexcept = default;
   cluster_base& operator=(cluster_base&&) noexcept = default;

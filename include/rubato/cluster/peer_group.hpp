@@ -62,7 +62,7 @@ class peer_group {
   /// @param initial   all peers begin with these; not empty
   peer_group(Transport const& transport, mixing_matrix mixing, Protocol const& p, Step const& step,
              std::vector<T> const& initial)
-      : mixing_(std::move(mixing)), runtime_(transport.open_peers(setup(p, step, initial))) {}
+      : mixing_(std::move(mixing)), runtime_(detail::opened(transport.open_peers(setup(p, step, initial)))) {}
 
   /// With the usual weights of the graph, see `mixing_matrix::automatic`.
   peer_group(Transport const& transport, graph const& g, Protocol const& p, Step const& step,
@@ -143,13 +143,17 @@ class peer_group {
     if (initial.empty()) throw option_error("peer_group: there are no initial parameters");
     return {.count = size(),
             .make_node = [this, &p, &step, &initial](std::uint32_t rank) {
-              return p.make_node({.mixing = mixing_,
-                                  .self = worker_id{rank},
-                                  .element = element_type_of<T>(),
-                                  .initial = std::as_bytes(std::span(initial)),
-                                  .make_step = [&step]() -> std::unique_ptr<peer_step> {
-                                    return std::make_unique<detail::peer_step_of<T, Step>>(step);
-                                  }});
+              auto made = p.make_node({.mixing = mixing_,
+                                       .self = worker_id{rank},
+                                       .element = element_type_of<T>(),
+                                       .initial = std::as_bytes(std::span(initial)),
+                                       .make_step = [&step]() -> std::unique_ptr<peer_step> {
+                                         return std::make_unique<detail::peer_step_of<T, Step>>(step);
+                                       }});
+              if (made == nullptr)
+                throw option_error("peer_group: make_node() gives nothing for peer " + std::to_string(rank) +
+                                   ", expected a node");
+              return made;
             },
             .make_peer = [](peer_node& node, peer_endpoint& link, std::uint32_t rank, std::uint32_t count,
                             std::uint64_t seed) -> std::unique_ptr<peer_core> {

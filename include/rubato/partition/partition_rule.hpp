@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "rubato/core/check_options.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/partition/concepts.hpp"
 
@@ -21,7 +22,7 @@ class partition_rule {
   template <class P>
     requires(!std::same_as<P, partition_rule> && partition_policy<P>)
   partition_rule(P policy) {  // NOLINT: policies are meant to convert
-    if constexpr (requires { std::as_const(policy).check(); }) std::as_const(policy).check();
+    detail::check_options(policy);
     answers_ = std::make_shared<model<P> const>(std::move(policy));
   }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rubato/core/check_options.hpp"
 #include "rubato/core/ids.hpp"
 #include "rubato/peer/concepts.hpp"
 
@@ -68,13 +69,38 @@ struct random_groups {
   [[nodiscard]] std::string text() const;
 };
 
+namespace detail {
+
+/// Says in a sentence what a type lacks to be a schedule. Whether it lacks nothing.
+template <class S>
+consteval bool diagnose_schedule() {
+  using those = std::vector<worker_id>;
+  static_assert(std::copyable<S>, "an exchange_schedule must be copyable, by assignment too");
+  static_assert(requires(S const s, graph const& g, worker_id i, iteration_index k) {
+    { s.out(g, i, k) } -> std::same_as<those>;
+  }, "an exchange_schedule needs out(graph const&, worker_id, iteration_index) const, which gives a "
+     "std::vector<worker_id>");
+  static_assert(requires(S const s, graph const& g, worker_id i, iteration_index k) {
+    { s.in(g, i, k) } -> std::same_as<those>;
+  }, "an exchange_schedule needs in(graph const&, worker_id, iteration_index) const, which gives a "
+     "std::vector<worker_id>");
+  static_assert(requires(S const s) { { s.text() } -> std::same_as<std::string>; },
+                "an exchange_schedule needs text() const, which gives a std::string");
+  diagnose_check<S>();
+  return exchange_schedule<S>;
+}
+
+}  // namespace detail
+
 /// A schedule as a value: any of them converts to it, a user's as well. Copies share it.
 class exchange_rules {
  public:
   /// Any schedule converts.
   template <class S>
-    requires(!std::same_as<S, exchange_rules> && exchange_schedule<S>)
-  exchange_rules(S const& s) : answers_(std::make_shared<model<S> const>(s)) {}  // NOLINT: meant to convert
+    requires(!std::same_as<S, exchange_rules>)
+  exchange_rules(S const& s) {  // NOLINT: meant to convert
+    if constexpr (detail::diagnose_schedule<S>()) answers_ = std::make_shared<model<S> const>(s);
+  }
 
   /// @throws option_error for options that cannot be meant
   void check() const { answers_->check(); }
@@ -102,9 +128,7 @@ class exchange_rules {
   template <class S>
   struct model final : answers {
     explicit model(S const& s) : schedule(s) {}
-    void check() const override {
-      if constexpr (requires { schedule.check(); }) schedule.check();
-    }
+    void check() const override { detail::check_options(schedule); }
     [[nodiscard]] std::vector<worker_id> out(graph const& g, worker_id i, iteration_index k) const override {
       return schedule.out(g, i, k);
     }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "rubato/core/check_options.hpp"
 #include "rubato/peer/concepts.hpp"
 
 namespace rubato {
@@ -19,9 +20,9 @@ class hop_rules {
   template <class P>
     requires(!std::same_as<P, hop_rules> && hop_protocol<P>)
   hop_rules(P const& p) {  // NOLINT: protocols are meant to convert
-    check_part(p.gather());
-    check_part(p.reduce());
-    check_part(p.gap());
+    detail::check_options(p.gather());
+    detail::check_options(p.reduce());
+    detail::check_options(p.gap());
     using parts = model<decltype(p.gather()), decltype(p.reduce()), decltype(p.jump())>;
     kept = decltype(p.gather())::kept;
     bounds_gap = decltype(p.gather())::bounds_gap;
@@ -56,10 +57,6 @@ class hop_rules {
   [[nodiscard]] bool needs_lead() const noexcept { return by_iteration() && !gap_max && !acks; }
 
  private:
-  template <class Part>
-  static void check_part([[maybe_unused]] Part const& part) {
-    if constexpr (requires { part.check(); }) part.check();
-  }
   struct answers {
     virtual ~answers() = default;
     [[nodiscard]] virtual std::size_t needed(std::size_t n) const noexcept = 0;
@@ -80,7 +77,7 @@ class hop_rules {
       if constexpr (Jump::jumps) return jump_part.jump(lag);
       return 1;
     }
-    void check_jump() const override { check_part(jump_part); }
+    void check_jump() const override { detail::check_options(jump_part); }
     Gather gather;
     Reduce reduce;
     Jump jump_part;

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "rubato/protocol/check_options.hpp"
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/element_merge.hpp"
 
 namespace rubato {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "rubato/protocol/check_options.hpp"
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/extending_admission.hpp"
 #include "rubato/protocol/heeding_admission.hpp"

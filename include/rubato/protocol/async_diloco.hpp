@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/admission.hpp"
-#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/element_merge.hpp"
 #include "rubato/protocol/pace.hpp"
 #include "rubato/protocol/visibility.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "rubato/protocol/check_options.hpp"
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 
 namespace rubato {

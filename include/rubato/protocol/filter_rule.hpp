@@ -13,8 +13,8 @@
 #include <typeinfo>
 #include <utility>
 
+#include "rubato/core/check_options.hpp"
 #include "rubato/core/element.hpp"
-#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/commit_filter.hpp"
 
 namespace rubato {

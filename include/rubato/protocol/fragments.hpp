@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "rubato/protocol/check_options.hpp"
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/commit_filter.hpp"
 #include "rubato/protocol/nesterov.hpp"
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/admission.hpp"
-#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/commit_filter.hpp"
 #include "rubato/protocol/merge.hpp"
 #include "rubato/protocol/pace.hpp"

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-#include "rubato/protocol/check_options.hpp"
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/commit_filter.hpp"
 
 namespace rubato {

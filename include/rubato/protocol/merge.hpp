@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "rubato/protocol/check_options.hpp"
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 
 namespace rubato {

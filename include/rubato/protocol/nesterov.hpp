@@ -4,7 +4,7 @@
 #include <concepts>
 #include <cstddef>
 
-#include "rubato/protocol/check_options.hpp"
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/element_merge.hpp"
 
 namespace rubato {

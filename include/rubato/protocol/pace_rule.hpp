@@ -11,7 +11,7 @@
 #include <typeinfo>
 #include <utility>
 
-#include "rubato/protocol/check_options.hpp"
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/conductor.hpp"
 

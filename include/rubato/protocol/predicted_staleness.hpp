@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "rubato/protocol/check_options.hpp"
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/extending_admission.hpp"
 
 namespace rubato {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "rubato/protocol/check_options.hpp"
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/heeding_admission.hpp"
 #include "rubato/protocol/merge.hpp"
 #include "rubato/protocol/pace.hpp"

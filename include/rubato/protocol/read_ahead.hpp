@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "rubato/core/check_options.hpp"
 #include "rubato/core/clock.hpp"
-#include "rubato/protocol/check_options.hpp"
 
 namespace rubato {
 

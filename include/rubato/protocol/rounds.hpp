@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
+#include "rubato/core/check_options.hpp"
 #include "rubato/core/mix.hpp"
 #include "rubato/protocol/admission.hpp"
-#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/round_admission.hpp"
 

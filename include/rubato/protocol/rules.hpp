@@ -13,8 +13,8 @@
 #include <typeinfo>
 #include <utility>
 
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/admission_rule.hpp"
-#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/diagnosis.hpp"
 #include "rubato/protocol/element_rule.hpp"

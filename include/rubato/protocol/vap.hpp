@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/admission.hpp"
-#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/limiting_admission.hpp"
 #include "rubato/protocol/merge.hpp"
 #include "rubato/protocol/pace.hpp"

@@ -10,7 +10,7 @@
 #include <typeinfo>
 #include <utility>
 
-#include "rubato/protocol/check_options.hpp"
+#include "rubato/core/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 
 namespace rubato {
@@ -25,11 +25,11 @@ namespace rubato {
 /// | `c.decode(from, to)`   |               | the other way; any bytes whatever give some n values |
 ///
 /// All are noexcept, and depend on nothing but their arguments. Law: what has been rounded once is rounded no more,
-/// `decode(encode(y))` is y bit for bit for each y that `decode` has made of what `encode` wrote. So updates and
-/// answers are what they will be at the other end before they leave, whichever way they go: in process, in virtual time
-/// and over a network the results are the same. Values are coded in pieces of whole rows that take up to 64 KiB
-/// uncoded, or of one row where that is longer; answers to reads by key row by row. Doubles are made floats first, the
-/// nearest that are finite where they are. `testing::check_codec` checks the law.
+/// `decode(encode(y))` is y bit for bit for each y that `decode` has made of what `encode` wrote; and zeros stay zeros
+/// where all are. So updates and answers are what they will be at the other end before they leave, whichever way they
+/// go: in process, in virtual time and over a network the results are the same. Values are coded in pieces of whole
+/// rows that take up to 64 KiB uncoded, or of one row where that is longer; answers to reads by key row by row. Doubles
+/// are made floats first, the nearest that are finite where they are. `testing::check_codec` checks the law.
 /// Models: `bfloat16`, `int8_blocks`, and the user's own of [examples/056](examples/056_a_codec_of_your_own.cpp).
 template <class C>
 concept codec = std::copyable<C> && requires(C const c, std::size_t n, std::span<float const> values,
@@ -40,6 +40,25 @@ concept codec = std::copyable<C> && requires(C const c, std::size_t n, std::span
   { c.decode(from, decoded) } noexcept;
 };
 
+namespace detail {
+
+/// Says in a sentence what a type lacks to be a codec. Whether it lacks nothing.
+template <class C>
+consteval bool diagnose_codec() {
+  static_assert(std::copyable<C>, "a codec must be copyable, by assignment too");
+  static_assert(requires(C const c, std::size_t n) { { c.bytes(n) } noexcept -> std::same_as<std::size_t>; },
+                "a codec needs bytes(std::size_t) const noexcept, which gives a std::size_t");
+  static_assert(requires(C const c, std::span<float const> values, std::span<std::byte> to) {
+    { c.encode(values, to) } noexcept;
+  }, "a codec needs encode(std::span<float const>, std::span<std::byte>) const noexcept");
+  static_assert(requires(C const c, std::span<std::byte const> from, std::span<float> to) {
+    { c.decode(from, to) } noexcept;
+  }, "a codec needs decode(std::span<std::byte const>, std::span<float>) const noexcept");
+  return codec<C>;
+}
+
+}  // namespace detail
+
 /// A codec as a value, or none. Tables may be constants as long as they have none.
 /// Thread safety: any thread, but for assignment.
 class codec_rule {
@@ -47,11 +66,10 @@ class codec_rule {
   constexpr codec_rule() noexcept = default;
   /// Any codec converts. @throws what its `check()` does, if it has one
   template <class C>
-    requires(!std::same_as<C, codec_rule> && codec<C>)
-  codec_rule(C policy)  // NOLINT: policies are meant to convert
-      : fingerprint_(detail::fingerprint_of(policy)),
-        type_(&typeid(C)),
-        calls_(new model<C>(detail::checked(std::move(policy)))) {}
+    requires(!std::same_as<C, codec_rule>)
+  codec_rule(C policy) : fingerprint_(detail::fingerprint_of(policy)), type_(&typeid(C)) {  // NOLINT: meant to convert
+    if constexpr (detail::diagnose_codec<C>()) calls_ = new model<C>(detail::checked(std::move(policy)));
+  }
   /// The same codec, copied.
   constexpr codec_rule(codec_rule const& other)
       : fingerprint_(other.fingerprint_),

@@ -71,7 +71,7 @@ class engine {
   explicit engine(Transport const& transport, schedule_options const& options = {})
       : core_(detail::make_engine(Transport::tasks, transport.nodes(), options,
                                   [transport](run_setup setup) -> std::unique_ptr<runtime> {
-                                    return transport.open(std::move(setup));
+                                    return detail::opened(transport.open(std::move(setup)));
                                   })) {}
 
   /// Opens the task's tables, and lets it run as soon as those that it depends on have ended.

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "rubato/core/check_options.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/core/random.hpp"
 #include "rubato/partition/concepts.hpp"
-#include "rubato/protocol/check_options.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/conductor.hpp"
 #include "rubato/protocol/element_rule.hpp"

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "rubato/core/error.hpp"
 #include "rubato/run/peer_runtime.hpp"
 #include "rubato/run/runtime.hpp"
 #include "rubato/transport/task_mode.hpp"
@@ -34,6 +35,15 @@ concept transport = std::copyable<T> && std::derived_from<typename T::runtime_ty
                     requires(T const t, run_setup setup) {
                       { t.open(std::move(setup)) } -> std::same_as<std::unique_ptr<typename T::runtime_type>>;
                     };
+
+namespace detail {
+/// What a transport has opened. @throws option_error where that is nothing
+template <class Runtime>
+[[nodiscard]] std::unique_ptr<Runtime> opened(std::unique_ptr<Runtime> made) {
+  if (made == nullptr) throw option_error("a transport's open() or open_peers() gives nothing, expected a runtime");
+  return made;
+}
+}  // namespace detail
 
 /// What carries a run of peers: the first thing that `peer_group` is given.
 ///

@@ -12,14 +12,21 @@
 
 namespace rubato::detail {
 
+/// Whether a policy has a `check()`, which is then to be one that can be called.
+template <class Policy>
+consteval bool diagnose_check() {
+  constexpr bool has_check = requires(Policy const& p) { p.check(); };
+  static_assert(has_check || !requires(Policy& own) { own.check(); },
+                "a policy's check() must be const, or it is never called");
+  static_assert(!has_check || requires(Policy const& p) { { p.check() } -> std::same_as<void>; },
+                "a policy's check() must be a const member function that gives nothing, and throws option_error");
+  return has_check;
+}
+
 /// Lets a policy that has `check()` throw for options that cannot be meant.
 template <class Policy>
 void check_options([[maybe_unused]] Policy const& p) {
-  static_assert(requires { p.check(); } || !requires(Policy& own) { own.check(); },
-                "a policy's check() must be const, or it is never called");
-  static_assert(!requires { p.check(); } || requires { { p.check() } -> std::same_as<void>; },
-                "a policy's check() must be a const member function that gives nothing, and throws option_error");
-  if constexpr (requires { p.check(); }) p.check();
+  if constexpr (diagnose_check<Policy>()) p.check();
 }
 
 /// The policy, once it has been checked.

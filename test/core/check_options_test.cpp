@@ -1,5 +1,5 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
-#include <rubato/protocol/check_options.hpp>
+#include <rubato/core/check_options.hpp>
 
 #include <catch2/catch.hpp>
 
