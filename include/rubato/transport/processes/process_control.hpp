@@ -187,6 +187,7 @@ class process_control final : public coordination, run_control::carrier {
   void lose_worker(worker_id w, time_point now);
   void lose_server(std::uint32_t number, std::string const& reason);
   void lose_process(std::uint32_t number, std::string const& reason, parting how, time_point now);
+  void leave_stage(std::uint32_t number, std::string const& sentence, time_point now);
   [[nodiscard]] bool is_left() const noexcept;
   void close_when_left();
   [[nodiscard]] bool can_run_again() const noexcept;

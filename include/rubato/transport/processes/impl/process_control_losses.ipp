@@ -48,6 +48,26 @@ void process_control::fail(std::string const& sentence) {
   tell_servers(wire::shut_down{sentence});
 }
 
+/// What the loss of a process means for the stage that it took part in.
+void process_control::leave_stage(std::uint32_t number, std::string const& sentence, time_point now) {
+  process& p = processes_.at(number);
+  bool const is_cut_off = is_at_work(p);
+  p.takes_part = false;
+  report_.crashes += 1;
+  last_loss_ = sentence;
+  if (can_run_again()) note_lost(number);
+  if (options_.when_lost == net::on_loss::end) {
+    if (!stopping_) ended_by_ = sentence;
+    stop(true, errc::lost, sentence);
+  } else if (can_run_again() && is_cut_off) {
+    stop(false, errc::lost, sentence);  // the others are to begin it again
+  }
+  if (is_cut_off) report_.completed = completion::cut_off;
+  for (worker_id const w : p.workers)
+    if (members_[w.index()].now != standing::over) lose_worker(w, now);
+  ended_ = now;
+}
+
 void process_control::lose_process(std::uint32_t number, std::string const& reason, parting how, time_point now) {
   process& p = processes_.at(number);
   if (!p.here) {
@@ -61,28 +81,13 @@ void process_control::lose_process(std::uint32_t number, std::string const& reas
       "worker " + std::to_string(number) + " (process " + std::to_string(p.pid) + ") was lost: " + reason;
   bool const has_them = keeper_ == number || (has_tables(p) && !can_run_again());
   if (has_them && options_.when_lost == net::on_loss::go_on) return fail(sentence + ", with the tables of its stage");
-  bool const is_cut_off = is_at_work(p);
-  bool const takes_part = std::exchange(p.takes_part, false);
-  if (takes_part) {
-    report_.crashes += 1;
-    last_loss_ = sentence;
-    if (can_run_again()) note_lost(number);
-    if (options_.when_lost == net::on_loss::end) {
-      if (!stopping_) ended_by_ = sentence;
-      stop(true, errc::lost, sentence);
-    } else if (can_run_again() && is_cut_off) {
-      stop(false, errc::lost, sentence);  // the others are to begin it again
-    }
-    if (is_cut_off) report_.completed = completion::cut_off;
-    for (worker_id const w : p.workers)
-      if (members_[w.index()].now != standing::over) lose_worker(w, now);
-    ended_ = now;
-  }
+  bool const took_part = p.takes_part;
+  if (took_part) leave_stage(number, sentence, now);
   // After the orders, so that servers drop by those whom they concern.
   bool const another_may_come = stage_ == stage_id{} && how == parting::gone;
   bool const forgets_values = number == 0 && stage_ == stage_id{} && !initialized_;  // it may have given some
   tell_servers(wire::expel{number, p.incarnation, forgets_values});
-  bool const is_missed = !takes_part && !another_may_come && !is_new(number) && how != parting::done;
+  bool const is_missed = !took_part && !another_may_come && !is_new(number) && how != parting::done;
   if (is_missed && options_.when_lost == net::on_loss::end) return fail(sentence);
   if (stage_ == stage_id{}) gone_[worker_place(number)] = sentence;
   p.is_done = how == parting::done;
