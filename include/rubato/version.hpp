@@ -3,7 +3,7 @@
 
 // The one place that holds the version: CMakeLists.txt reads these three lines.
 #define RUBATO_VERSION_MAJOR 0
-#define RUBATO_VERSION_MINOR 6
+#define RUBATO_VERSION_MINOR 7
 #define RUBATO_VERSION_PATCH 0
 
 /// Grows with every release, so that `#if RUBATO_VERSION >= 10200` asks for 1.2.0 or later.
@@ -12,7 +12,7 @@
 
 namespace rubato {
 
-/// Three numbers, as in 0.6.0. Before 1.0 each minor version may break its users.
+/// Three numbers, as in 0.7.0. Before 1.0 each minor version may break its users.
 struct version_number {
   /// The first; not `major`, of which glibc's <sys/sysmacros.h> makes a macro.
   int major_number = 0;
