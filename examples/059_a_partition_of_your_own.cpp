@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <rubato/rubato.hpp>
 #include <rubato/server/server_group.hpp>
-#include <rubato/testing/check_policies.hpp>
+#include <rubato/testing/check_partition.hpp>
 #include <vector>
 
 namespace rb = rubato;

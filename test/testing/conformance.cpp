@@ -8,6 +8,8 @@
 #include <limits>
 #include <memory>
 #include <rubato/partition/hash.hpp>
+#include <rubato/partition/key_ranges.hpp>
+#include <rubato/partition/on_servers.hpp>
 #include <rubato/partition/range.hpp>
 #include <rubato/partition/range_hash.hpp>
 #include <rubato/protocol/adaptive_period.hpp>
@@ -310,6 +312,48 @@ TEST_CASE("check_partition", "[testing]") {
     }
   };
   CHECK(says(testing::check_partition(restless{}), "depend on nothing else"));
+}
+
+namespace {
+
+/// Runs of 10 keys, of which `run_end` says what a test wants.
+struct tens {
+  std::uint64_t (*end)(std::uint64_t k);
+  server_id server_of(key k, table_shape shape) const {
+    return server_id{static_cast<std::uint32_t>(k.value() / 10 % shape.servers)};
+  }
+  std::uint64_t run_end(key k, table_shape) const { return end(k.value()); }
+};
+
+}  // namespace
+
+TEST_CASE("check_partition: runs, shapes that are refused, digests", "[testing]") {
+  CHECK(testing::check_partition(tens{[](std::uint64_t k) { return k / 10 * 10 + 10; }}) == sentences{});
+  CHECK(testing::check_partition(tens{[](std::uint64_t k) { return k + 1; }}) == sentences{});
+  CHECK(says(testing::check_partition(tens{[](std::uint64_t k) { return k / 10 * 10 + 11; }}),
+             "is not on that server"));
+  CHECK(says(testing::check_partition(tens{[](std::uint64_t k) { return k / 10 * 10; }}), "expected above the key"));
+
+  CHECK(testing::check_partition(on_servers{{1, 3}}) == sentences{});  // those who have them
+  CHECK(testing::check_partition(key_ranges{{0, 500}}) == sentences{});
+  CHECK(says(testing::check_partition(key_ranges{{0, 5, 500, 600}}), "it refuses tables of each of 30 shapes"));
+  CHECK(testing::check_partition(key_ranges{{0, 5, 500, 600}}, {{.rows = 1000, .servers = 4}}) == sentences{});
+  struct without_later_keys {
+    server_id server_of(key k, table_shape) const {
+      if (k.value() > 100) throw option_error("too late");
+      return server_id{0};
+    }
+  };
+  CHECK(says(testing::check_partition(without_later_keys{}), "is refused, and key"));
+  struct another_each_time {
+    std::uint64_t number = 0;
+    another_each_time() = default;
+    another_each_time(another_each_time const& other) : number(other.number + 1) {}
+    another_each_time& operator=(another_each_time const&) = default;
+    server_id server_of(key, table_shape) const { return server_id{0}; }
+    std::uint64_t digest() const { return number; }
+  };
+  CHECK(says(testing::check_partition(another_each_time{}), "a copy has another digest"));
 }
 
 TEST_CASE("check_codec: the library's codecs conform, and what does not is found") {

@@ -3,6 +3,7 @@
 
 #include "rubato/testing/impl/check_codec.ipp"
 #include "rubato/testing/impl/check_network.ipp"
+#include "rubato/testing/impl/check_partition.ipp"
 #include "rubato/testing/impl/check_policies.ipp"
 #include "rubato/testing/impl/check_store.ipp"
 #include "rubato/testing/impl/check_transport.ipp"

@@ -12,7 +12,6 @@
 #include "rubato/core/check_options.hpp"
 #include "rubato/core/error.hpp"
 #include "rubato/core/random.hpp"
-#include "rubato/partition/concepts.hpp"
 #include "rubato/protocol/concepts.hpp"
 #include "rubato/protocol/conductor.hpp"
 #include "rubato/protocol/element_rule.hpp"
@@ -262,29 +261,6 @@ template <commit_filter P>
   if (sentences refused = detail::refused_options(p); !refused.empty()) return refused;
   detail::findings found;
   detail::check_filter(found, filter_rule(p));
-  return found.take();
-}
-
-/// Which server holds a row: one that there is, and always the same one.
-template <partition_policy P>
-[[nodiscard]] sentences check_partition(P const& p) {
-  if (sentences refused = detail::refused_options(p); !refused.empty()) return refused;
-  detail::findings found;
-  P const copy(p);
-  for (std::uint64_t const rows : {0U, 1U, 2U, 7U, 1000U, 65'537U})
-    for (std::uint32_t const servers : {1U, 2U, 3U, 7U, 64U}) {
-      table_shape const shape{rows, servers};
-      std::uint64_t const last = rows == 0 ? ~std::uint64_t{0} : rows - 1;
-      for (std::uint64_t i = 0; i < 300; ++i) {
-        key const k{i < 150 ? std::min(i, last) : last - std::min(last, (i - 150) * (last / 150))};
-        server_id const s = p.server_of(k, shape);
-        auto const where =
-            detail::text("key ", k.value(), " of ", rows, " rows is given to server ", s.value());
-        found.expect(s.value() < servers, where, ", expected one below ", servers);
-        found.expect(p.server_of(k, shape) == s && copy.server_of(k, shape) == s, where,
-                     " and then to another one: the answer must depend on nothing else");
-      }
-    }
   return found.take();
 }
 

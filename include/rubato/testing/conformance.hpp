@@ -8,6 +8,7 @@
 #include "rubato/protocol/limiting_admission.hpp"
 #include "rubato/protocol/round_admission.hpp"
 #include "rubato/testing/check_codec.hpp"
+#include "rubato/testing/check_partition.hpp"
 #include "rubato/testing/check_policies.hpp"
 #include "rubato/testing/check_store.hpp"
 #include "rubato/testing/check_transport.hpp"
