@@ -11,12 +11,16 @@
 #include <rubato/peer/topologies.hpp>
 #include <rubato/testing/check_exchange.hpp>
 #include <set>
+#include <type_traits>
 #include <vector>
 
 using namespace rubato;
 using Catch::Matchers::Contains;
 
 namespace {
+
+// What is not meant as a schedule chooses no function that takes one.
+static_assert(!std::is_convertible_v<int, exchange_rules> && !std::is_convertible_v<char const*, exchange_rules>);
 
 /// How many iterations it takes until all have heard of node 0.
 std::int64_t spread_of_news(exchange_rules const& s, graph const& g) {

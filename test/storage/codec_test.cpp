@@ -11,6 +11,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include <rubato/core/random.hpp>
@@ -88,6 +89,8 @@ struct fixed {
   }
 };
 static_assert(codec<fixed>);
+// What is not meant as a codec chooses no function that takes one.
+static_assert(!std::is_convertible_v<int, codec_rule> && !std::is_convertible_v<char const*, codec_rule>);
 struct in_nothing : fixed {
   [[nodiscard]] static std::size_t bytes(std::size_t) noexcept { return 0; }
 };

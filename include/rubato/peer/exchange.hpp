@@ -71,6 +71,10 @@ struct random_groups {
 
 namespace detail {
 
+/// One, or one that lacks something.
+template <class S>
+concept is_meant_as_schedule = exchange_schedule<S> || requires { &S::out; } || requires { &S::in; };
+
 /// Says in a sentence what a type lacks to be a schedule. Whether it lacks nothing.
 template <class S>
 consteval bool diagnose_schedule() {
@@ -97,7 +101,7 @@ class exchange_rules {
  public:
   /// Any schedule converts.
   template <class S>
-    requires(!std::same_as<S, exchange_rules>)
+    requires(!std::same_as<S, exchange_rules> && detail::is_meant_as_schedule<S>)
   exchange_rules(S const& s) {  // NOLINT: meant to convert
     if constexpr (detail::diagnose_schedule<S>()) answers_ = std::make_shared<model<S> const>(s);
   }

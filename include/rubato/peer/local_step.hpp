@@ -46,7 +46,7 @@ template <std::floating_point T, local_step S>
 class peer_step_of final : public peer_step {
  public:
   /// @throws what its `check()` does, if it has one
-  explicit peer_step_of(S step) : step_(checked(std::move(step))) {}
+  explicit peer_step_of(S step) : step_(detail::checked(std::move(step))) {}
   void start(std::size_t size) override { state_.emplace(step_.template start<T>(size)); }
   void apply(std::size_t first, std::size_t count, std::byte const* x, std::byte const* gradient,
              std::byte* to) override {

@@ -42,6 +42,10 @@ concept codec = std::copyable<C> && requires(C const c, std::size_t n, std::span
 
 namespace detail {
 
+/// One, or one that lacks something.
+template <class C>
+concept is_meant_as_codec = codec<C> || requires { &C::encode; } || requires { &C::decode; };
+
 /// Says in a sentence what a type lacks to be a codec. Whether it lacks nothing.
 template <class C>
 consteval bool diagnose_codec() {
@@ -66,7 +70,7 @@ class codec_rule {
   constexpr codec_rule() noexcept = default;
   /// Any codec converts. @throws what its `check()` does, if it has one
   template <class C>
-    requires(!std::same_as<C, codec_rule>)
+    requires(!std::same_as<C, codec_rule> && detail::is_meant_as_codec<C>)
   codec_rule(C policy) : fingerprint_(detail::fingerprint_of(policy)), type_(&typeid(C)) {  // NOLINT: meant to convert
     if constexpr (detail::diagnose_codec<C>()) calls_ = new model<C>(detail::checked(std::move(policy)));
   }

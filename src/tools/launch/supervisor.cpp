@@ -137,7 +137,7 @@ class supervisor {
     look_each_second();
     stop_watching_if_over();
     io_.run();
-    ignore_signals_from_now_on();
+    hold_signals_back();
     return exit_code_;
   }
 
@@ -149,7 +149,7 @@ class supervisor {
   };
 
   void catch_signals();
-  static void ignore_signals_from_now_on();
+  static void hold_signals_back();
   void await_signal();
   void look_each_second();
   void on_signal(int number);
@@ -228,7 +228,7 @@ void supervisor::catch_signals() {
 
 // How the run has ended is known: one that comes before this process has ended would end it in its place, as they have
 // their usual effect once signals_ is gone.
-void supervisor::ignore_signals_from_now_on() {
+void supervisor::hold_signals_back() {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);

@@ -299,6 +299,10 @@ duration waited_in_vain(rules const& p, std::uint32_t threads, keeper at = keepe
         while (!has_ended) std::this_thread::sleep_for(1ms);  // who leaves holds nobody up any more
         return;
       }
+      struct at_end {
+        std::atomic<bool>& has_come;
+        ~at_end() { has_come = true; }
+      } const end{has_ended};
       w.step();
       duration const before = w.metrics().wait;
       asks = true;
@@ -306,7 +310,6 @@ duration waited_in_vain(rules const& p, std::uint32_t threads, keeper at = keepe
         w.pull(seen);
       } catch (...) {
         waited += (w.metrics().wait - before).count();
-        has_ended = true;
         throw;
       }
     });

@@ -54,6 +54,7 @@ class coordinator_process final {
   void end(guest& g, wire::frame_header const& header);
   void note_connection(guest const& g, bool is_up);
 
+  void note_absence();
   [[nodiscard]] bool is_time_to_look() const;
   void look_after_guests();
   void enroll_or_refuse(guest& g, wire::registration const& r);
@@ -88,6 +89,8 @@ class coordinator_process final {
   std::map<std::uint64_t, std::unique_ptr<guest>> guests_;  ///< by session
   past_sessions past_;
   std::map<coordination::place, guest*> at_;
+  net::network::clock::time_point turned_ = began_;  ///< when its last turn began
+  bool was_away_ = false;                            ///< it has stood still since it looked
   net::network::clock::time_point looked_ = began_;  ///< at the guests
   bool guests_changed_ = true;                       ///< since then
   bool someone_waits_ = false;                       ///< for a place that may become free

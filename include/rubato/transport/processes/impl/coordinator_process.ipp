@@ -89,6 +89,7 @@ void coordinator_process::run() {
     if (time_point const next = control_.next_tick(); next != time_point::max())
       deadline = std::min(deadline, began_ + next.since_start());
     network_->run_one(deadline);
+    note_absence();
     control_.tick(now());
     check_patience();
     deliver();
@@ -118,15 +119,21 @@ void coordinator_process::run() {
   if (!control_.failure().empty()) throw lost_error(control_.failure());
 }
 
+void coordinator_process::note_absence() {
+  auto const moment = network_->now();
+  if (moment - std::exchange(turned_, moment) > connection_limits(place_).handshake / 2) was_away_ = true;
+}
+
 /// All are looked at where one of them has come, gone or changed, and else once in a while: most of what comes here says
 /// something to the others, and would cost more with each guest.
 bool coordinator_process::is_time_to_look() const {
   constexpr std::chrono::milliseconds a_while{50};
-  return guests_changed_ || someone_waits_ || network_->now() - looked_ >= a_while;
+  return guests_changed_ || someone_waits_ || turned_ - looked_ >= a_while;
 }
 
 void coordinator_process::look_after_guests() {
   guests_changed_ = false;
+  looked_ = turned_;
   enroll_waiting();
   send_away();
   forget_strangers();
@@ -201,7 +208,7 @@ void coordinator_process::forget_strangers() {
   auto const moment = network_->now();
   auto const in_time = connection_limits(place_).handshake;
   // What was said while this process stood still has not been heard yet.
-  bool const was_away = moment - std::exchange(looked_, moment) > in_time / 2;
+  bool const was_away = std::exchange(was_away_, false);
   for (auto const& [session, g] : guests_) {
     if (g->link.is_over()) continue;
     if (was_away) g->came = moment;
