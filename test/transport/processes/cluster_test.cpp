@@ -278,6 +278,81 @@ TEST_CASE("tcp: who leaves by an exception after a run has failed, and has not j
 
 namespace {
 
+/// Sockets from which nothing is heard while `is_deaf`; they say when that is so.
+class deaf_network final : public net::network_decorator {
+ public:
+  deaf_network(std::atomic<bool> const& is_deaf, std::latch& hears_nothing)
+      : network_decorator(std::make_unique<net::asio_network>()), is_deaf_(is_deaf), hears_nothing_(hears_nothing) {}
+
+  void run_one(clock::time_point deadline) override {
+    wait_while_deaf();
+    inner().run_one(std::min(deadline, now() + 1ms));
+  }
+  void poll() override {
+    wait_while_deaf();
+    inner().poll();
+  }
+
+ private:
+  void wait_while_deaf() {
+    if (is_deaf_ && !std::exchange(said_, true)) hears_nothing_.count_down();
+    is_deaf_.wait(true);
+  }
+
+  std::atomic<bool> const& is_deaf_;
+  std::latch& hears_nothing_;
+  bool said_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("tcp: a run that was over has not failed, although somebody is lost before a process has heard either",
+          "[tcp]") {
+  counting const table{.rows = 8};
+  serving const run(two_by_two(), bsp{}, {describe(table)});
+  std::atomic<bool> is_deaf = false;
+  std::latch hears_nothing(1);
+  std::atomic<bool> came_to_the_end = false;
+  std::string said;
+  auto const step = [](auto& w) { w.step(); };
+  auto const play = [&](std::uint32_t rank) {
+    tcp options = run.process(rank, 1);
+    if (rank == 0) options.network = [&] { return std::make_unique<deaf_network>(is_deaf, hears_nothing); };
+    struct hears_again {
+      std::atomic<bool>& is_deaf;
+      bool is_meant;
+      ~hears_again() {
+        if (!is_meant) return;
+        std::this_thread::sleep_for(50ms);  // both are under way
+        is_deaf = false;
+        is_deaf.notify_all();
+      }
+    } const once_it_has_left{is_deaf, rank == 1};
+    cluster c{options, bsp{}, table};
+    c.run([&](auto& w) {
+      w.step();
+      if (rank == 0) return;
+      std::vector<std::int64_t> seen(8);
+      w.step();
+      w.pull(seen);  // waits until all know that worker 0 has ended
+      is_deaf = true;
+      hears_nothing.wait();
+    });
+    if (rank == 1) throw std::out_of_range("after the run");
+    came_to_the_end = true;
+    try {
+      c.run(step);
+    } catch (error const& e) {
+      said = e.what();
+    }
+  };
+  CHECK_THROWS_WITH(in_processes(processes, play), "after the run");
+  CHECK(came_to_the_end);
+  CHECK_THAT(said, Catch::Contains(" was lost: it was left by an exception after a run"));
+}
+
+namespace {
+
 /// Who keeps a question: a test sees those that wait at servers.
 enum class keeper { servers, coordinator };
 

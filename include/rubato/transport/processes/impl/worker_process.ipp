@@ -95,7 +95,12 @@ run_report worker_process::run(run_request request) {
   end_loss_thread();
   join_threads();
   life::end();
-  if (links_->is_broken()) links_->why_broken().raise();
+  // Who is lost right after a run ends the next one: this was over.
+  bool const is_over = [this] {
+    std::lock_guard const guard(lock_);
+    return over_.has_value();
+  }();
+  if (!is_over) links_->why_broken().raise();
   run_report r = report();
   if (r.completed == completion::not_begun) kept_ = kept_before;
   ran_well_ = true;
