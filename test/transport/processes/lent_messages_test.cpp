@@ -114,6 +114,12 @@ std::shared_ptr<any_frame const> lent_update(std::int64_t number, std::uint64_t 
       std::vector<std::byte>(sent));
 }
 
+/// The update that the real peer waits for after this one of its own. Some of its own are sent until it has heard that
+/// its memory is seen, which comes over another connection.
+void go_on(played_peer& self, wire::peer_meta const& after) {
+  self.send(message_frame(+hop_kind::update, after.number, many_bytes));
+}
+
 /// Tells the real peer of a played one's memory, which it then sees.
 void lend_from(played_peer& self, update_memory const& memory) {
   self.when_up = [&memory](net::link& up) { say(up, wire::kind::memory, 0, wire::to_bytes(memory.where())); };
@@ -209,16 +215,14 @@ TEST_CASE("lent messages: what a peer lends stays as it is until it is returned"
           if (h.kind == +wire::kind::memory) {
             std::string why;
             view = detail::arena_view::open(wire::from_bytes<wire::memory_meta>(meta), why);
-            say(from, wire::kind::mapped, view->where().number);
-            self.send(message_frame(+hop_kind::update, 0, many_bytes));
-            return;
+            return say(from, wire::kind::mapped, view->where().number);
           }
           if (h.kind != +wire::kind::peer_message) return;
           heard_message m{h.sequence, wire::from_bytes<wire::peer_meta>(meta), body.size()};
-          if (m.meta.place == 0) return;
+          if (m.meta.place == 0) return go_on(self, m.meta);
           lent.push_back(m);
           as_lent.push_back(look(m));
-          if (lent.size() < 6) return self.send(message_frame(+hop_kind::update, m.meta.number, many_bytes));
+          if (lent.size() < 6) return go_on(self, m.meta);
           for (heard_message const& one : lent) later.push_back(look(one));
           for (heard_message const& one : lent) say_returned(from, one.frame);
           say_returned(from, lent[0].frame);  // a second time
@@ -244,13 +248,11 @@ TEST_CASE("lent messages: memory that has been returned is written again", "[tcp
       hop(),
       [&](played_peer& self) {
         self.when_heard = [&](net::link& from, wire::frame_header const& h, std::span<std::byte const> meta, auto) {
-          if (h.kind == +wire::kind::memory) {
-            say(from, wire::kind::mapped, wire::from_bytes<wire::memory_meta>(meta).number);
-            return self.send(message_frame(+hop_kind::update, 0, many_bytes));
-          }
+          if (h.kind == +wire::kind::memory)
+            return say(from, wire::kind::mapped, wire::from_bytes<wire::memory_meta>(meta).number);
           if (h.kind != +wire::kind::peer_message) return;
           auto const m = wire::from_bytes<wire::peer_meta>(meta);
-          if (m.place == 0) return;
+          if (m.place == 0) return go_on(self, m);
           places.push_back(m.place);
           say_returned(from, h.sequence);
           self.send(message_frame(places.size() < 40 ? +hop_kind::update : 99, m.number, many_bytes));
@@ -268,13 +270,11 @@ TEST_CASE("lent messages: who returns nothing is lent half of the memory, and se
       [&](played_peer& self) {
         self.when_heard = [&](net::link& from, wire::frame_header const& h, std::span<std::byte const> meta,
                               std::span<std::byte const> body) {
-          if (h.kind == +wire::kind::memory) {
-            say(from, wire::kind::mapped, wire::from_bytes<wire::memory_meta>(meta).number);
-            return self.send(message_frame(+hop_kind::update, 0, many_bytes));
-          }
+          if (h.kind == +wire::kind::memory)
+            return say(from, wire::kind::mapped, wire::from_bytes<wire::memory_meta>(meta).number);
           if (h.kind != +wire::kind::peer_message) return;
           auto const m = wire::from_bytes<wire::peer_meta>(meta);
-          if (m.number == 0) return;
+          if (sent.empty() && m.place == 0) return go_on(self, m);
           sent.push_back(body.size());
           self.send(message_frame(sent.size() < 20 ? +hop_kind::update : 99, m.number, many_bytes));
         };
