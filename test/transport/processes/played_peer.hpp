@@ -124,10 +124,7 @@ class played_peer final : detail::coordinator_user, net::link_user {
       dialed_ = std::make_unique<net::link>(network_, static_cast<net::link_user&>(*this),
                                             detail::link_limits(place_), "the real peer");
     dialed_->adopt(std::move(fresh), said);
-    note_dialed();
-  }
-  void note_dialed() {
-    if (dialed_ && when_dialed) std::exchange(when_dialed, {})(*dialed_);
+    if (when_dialed) std::exchange(when_dialed, {})(*dialed_);
   }
   // link_user
   void begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
@@ -144,15 +141,12 @@ class played_peer final : detail::coordinator_user, net::link_user {
   }
   void lost(net::link&, std::string const& reason, bool) override { refused_ = reason; }
   // coordinator_user
-  void welcomed(wire::welcome const&) override {
-    door_.open();
-    coordinator_.send(wire::ready{});
-  }
+  void welcomed(wire::welcome const&) override { coordinator_.send(wire::ready{}); }
   void told(wire::control_message const& m) override {
     if (auto const* b = std::get_if<wire::peers_begin>(&m)) {
       begun_ = *b;
       script_(*this);
-      note_dialed();  // the real peer may have heard of the beginning sooner
+      door_.open();  // not before: the real peer may have heard of the beginning sooner, and be heard by no script
     }
   }
   void coordinator_lost(std::string const&, bool) override {}
