@@ -25,6 +25,7 @@
 #include "rubato/transport/processes/impl/server_process.ipp"
 #include "rubato/transport/processes/impl/server_process_reads.ipp"
 #include "rubato/transport/processes/impl/server_process_limits.ipp"
+#include "rubato/transport/processes/impl/enrolled_links.ipp"
 #include "rubato/transport/processes/impl/worker_links.ipp"
 #include "rubato/transport/processes/impl/lent_messages.ipp"
 #include "rubato/transport/processes/impl/peer_frames.ipp"

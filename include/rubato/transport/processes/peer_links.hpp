@@ -17,7 +17,7 @@
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
 #include "rubato/transport/processes/borrowed_frame.hpp"
-#include "rubato/transport/processes/coordinator_link.hpp"
+#include "rubato/transport/processes/enrolled_links.hpp"
 #include "rubato/transport/processes/lent_messages.hpp"
 #include "rubato/transport/processes/network_turn.hpp"
 #include "rubato/transport/processes/peer_frames.hpp"
@@ -26,8 +26,7 @@
 
 namespace rubato::detail {
 
-/// What a peer's process has beside its peer: links to those that it sends to and from those that send to it, the
-/// coordinator, and the thread that serves them while the peer computes.
+/// What a peer's process has beside its peer: links to those that it sends to and from those that send to it.
 ///
 /// Who has something to send to another peer dials it, once; it answers over a link of its own. So messages are
 /// FIFO per pair of sender and receiver, and reliable: what had not arrived when a connection broke is sent again.
@@ -35,13 +34,11 @@ namespace rubato::detail {
 /// A neighbor is lost when the coordinator says so, or when one of these links is: for a message that no peer
 /// sends, or since it does not come back, somewhat later than the coordinator would have noticed.
 ///
-/// Everything that touches links is done in one's turn, and so are the calls to the user.
-class peer_links final : coordinator_user {
+/// Calls to the user are made in one's turn.
+class peer_links final : public enrolled_links {
  public:
-  class user {
+  class user : public enrolled_links::user {
    public:
-    virtual ~user() = default;
-    virtual void told(wire::control_message const& message) = 0;
     /// Whether a message of this run is still good for something. @throws wire::frame_error for one that is too early
     [[nodiscard]] virtual bool wants(stage_id stage) const = 0;
     /// A message of another peer, of a run that may not have begun here yet. @throws wire::frame_error for one that
@@ -52,8 +49,6 @@ class peer_links final : coordinator_user {
     /// Where the average goes, of which a frame of this run and size begins to come. @throws wire::frame_error
     [[nodiscard]] virtual std::span<std::byte> room_for_average(stage_id stage, std::uint64_t bytes) = 0;
     virtual void average_arrived() = 0;
-    /// Nothing will work any more.
-    virtual void broken(std::string const& sentence) = 0;
   };
 
   /// Joins the run: returns when the coordinator has given this process its number. @throws lost_error, or error with
@@ -62,27 +57,9 @@ class peer_links final : coordinator_user {
   peer_links(user& of, std::unique_ptr<net::network> network, net::deployment const& place, std::uint32_t peers,
              parameters_shape const& shape, std::string agreed, bool background);
   ~peer_links() override;
-  peer_links(peer_links const&) = delete;
-  peer_links& operator=(peer_links const&) = delete;
 
-  [[nodiscard]] std::uint32_t rank() const noexcept { return welcome_->process; }
+  /// Where others reach it.
   [[nodiscard]] net::address bound() const { return listener_->bound(); }
-  [[nodiscard]] network_turn& turns() noexcept { return turn_; }
-  [[nodiscard]] net::network::clock::time_point now() const { return network_->now(); }
-  /// To be used in one's turn.
-  [[nodiscard]] net::network& network() noexcept { return *network_; }
-  [[nodiscard]] bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
-  /// Why. @pre `is_broken()`
-  [[nodiscard]] breakdown const& why_broken() const noexcept { return *why_; }
-
-  /// The process is about to leave, by this failure.
-  void leave_by(std::string failure) { failure_ = std::move(failure); }
-  /// Says something to the coordinator, unless the process is broken.
-  void tell(wire::control_message const& message);
-  /// The same in one's turn.
-  void tell_in_turn(wire::control_message const& message);
-  void send_to_coordinator_in_turn(std::shared_ptr<net::reliable_frame const> frame);
-
   /// In one's turn: where the others are. From now on they are let in.
   void meet(std::vector<wire::peer_place> const& others);
   /// At which neighbors on this machine look; null where there is none. It outlives this.
@@ -95,20 +72,20 @@ class peer_links final : coordinator_user {
   void post(std::uint32_t to, stage_id stage, peer_message&& m, Stop stop) {
     neighbor& other = neighbors_[to];
     {
-      std::lock_guard const mine(turn_);
+      std::lock_guard const mine(turns());
       return_borrowed();
       send(other, stage, std::move(m));
     }
-    if (other.is_full()) turn_.wait([&] { return is_broken() || !other.is_full() || stop(); });
+    if (other.is_full()) turns().wait([&] { return is_broken() || !other.is_full() || stop(); });
   }
   /// Waits until it holds, or nothing will work any more.
   template <class Done>
   void wait(Done done) {
     if (over_->any()) {
-      std::lock_guard const mine(turn_);
+      std::lock_guard const mine(turns());
       return_borrowed();
     }
-    turn_.wait([&] { return done() || is_broken(); });
+    turns().wait([&] { return done() || is_broken(); });
   }
   /// The same in one's turn, for an answer. @throws wire::frame_error when its receiver has too many that it does not
   /// take
@@ -162,9 +139,7 @@ class peer_links final : coordinator_user {
     std::atomic<bool> idle = true;  ///< all that was sent has arrived
   };
 
-  void await_welcome();
-  void keep_up();
-  void end_threads();
+  void keep_up() override;
   void send(neighbor& other, stage_id stage, peer_message&& m);
   [[nodiscard]] std::uint64_t place_of(shared_update& values);
   void return_borrowed();
@@ -172,44 +147,21 @@ class peer_links final : coordinator_user {
   void dial(neighbor& other);
   void welcome(std::unique_ptr<net::connection> guest, net::hello const& said);
   [[nodiscard]] std::optional<std::string> objection(net::hello const& said, net::peer_identity const& to) const;
-  void give_up(neighbor& other, std::string const& sentence);
-  void break_down(errc code, std::string const& sentence);
+  void lose(neighbor& other, std::string const& sentence);
 
   // coordinator_user
-  void welcomed(wire::welcome const& w) override { welcome_ = w; }
-  void told(wire::control_message const& message) override;
   std::span<std::byte> room_for(wire::frame_header const& header, std::span<std::byte const> meta) override;
   void frame_arrived() override;
-  void coordinator_lost(std::string const& reason, bool expected) override;
-  void coordinator_absent(std::string const& sentence) override;
-  void coordinator_refused(std::string const& reason) override;
 
   user& user_;
-  net::deployment place_;
   parameters_shape shape_;
-  std::unique_ptr<net::network> network_;
-  network_turn turn_{*network_};
-  std::optional<wire::welcome> welcome_;
   std::shared_ptr<frames_over> over_ = std::make_shared<frames_over>();
   std::shared_ptr<update_memory> memory_;  ///< null where no neighbor would see it
   update_pool copies_;                     ///< there, of what is elsewhere
   std::deque<neighbor> neighbors_;  ///< by rank, this peer itself among them
-  std::atomic<bool> broken_ = false;
-  std::optional<breakdown> why_;
-  bool leaving_ = false;
-  std::string failure_;  ///< by which the process leaves
   net::doorkeeper door_;
   std::unique_ptr<net::listener> listener_;
-  coordinator_link coordinator_;
-
-  bool in_background_;
-  std::mutex keeping_;
-  std::unique_ptr<condition> keeper_wakes_ = network_->threads().make_condition();
-  std::atomic<bool> keeper_stops_ = false;
   std::atomic<std::uint32_t> large_arriving_ = 0;  ///< messages
-  std::unique_ptr<running_thread> keeper_;
-  std::atomic<bool> background_stops_ = false;
-  std::unique_ptr<running_thread> background_;  ///< if there is to be one
 };
 
 }  // namespace rubato::detail

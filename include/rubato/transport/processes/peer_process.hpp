@@ -43,11 +43,11 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
   }
   /// Also of those whom this process has lost alone.
   [[nodiscard]] bool crashed(std::uint32_t rank) const noexcept override;
-  [[nodiscard]] bool has(std::uint32_t rank) const noexcept override { return rank == links_->rank(); }
+  [[nodiscard]] bool has(std::uint32_t rank) const noexcept override { return rank == links_->number(); }
   void look_at(std::uint32_t rank, std::function<void(peer_node const&)> const& f) const override;
   [[nodiscard]] std::optional<peer_consensus> consensus() const override;
   [[nodiscard]] net::role role() const noexcept override { return net::role::worker; }
-  [[nodiscard]] std::uint32_t rank() const noexcept override { return links_->rank(); }
+  [[nodiscard]] std::uint32_t rank() const noexcept override { return links_->number(); }
   [[nodiscard]] net::address bound() const override { return links_->bound(); }
   void cut(std::uint32_t rank) override { links_->cut(rank); }
 
@@ -92,7 +92,7 @@ class peer_process final : public tcp_peer_runtime, peer_run, peer_links::user {
   void on(wire::settle const& m);
   void on(wire::send_share const& m);
   void on(wire::peers_over const& m);
-  [[nodiscard]] peer_node& own() const noexcept { return node(links_->rank()); }
+  [[nodiscard]] peer_node& own() const noexcept { return node(links_->number()); }
 
   std::uint64_t seed_;
   parameters_shape shape_;

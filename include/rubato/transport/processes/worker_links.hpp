@@ -5,20 +5,17 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "rubato/core/error.hpp"
-#include "rubato/core/thread_source.hpp"
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
 #include "rubato/transport/processes/arena_view.hpp"
-#include "rubato/transport/processes/coordinator_link.hpp"
+#include "rubato/transport/processes/enrolled_links.hpp"
 #include "rubato/transport/processes/network_turn.hpp"
 #include "rubato/transport/processes/question.hpp"
 #include "rubato/transport/processes/update_memory.hpp"
@@ -27,47 +24,21 @@
 
 namespace rubato::detail {
 
-/// What a worker process has beside its workers: links to the servers and the coordinator, and the
-/// thread that serves them while nobody waits.
-///
-/// Everything that touches links is done in one's turn. What the coordinator says is passed to
-/// `user`, in the turn of whoever heard it.
-class worker_links final : public server_asker, net::link_user, coordinator_user {
+/// What a worker process has beside its workers: links to the servers.
+class worker_links final : public enrolled_links, public server_asker, net::link_user {
  public:
-  using clock = net::network::clock;
-
-  /// What the coordinator tells, beyond what this class deals with.
-  class user {
+  class user : public enrolled_links::user {
    public:
-    virtual ~user() = default;
-    virtual void told(wire::control_message const& message) = 0;
     /// A commit of this worker was refused.
     virtual void commit_refused(worker_id w, stage_id stage, server_id by, refusal why) = 0;
-    /// Nothing will work any more.
-    virtual void broken(std::string const& sentence) = 0;
   };
 
   /// Joins the run: returns when the coordinator has given this process its number, and servers
   /// their addresses. @throws lost_error, or error with errc::refused
-  /// `background`: links are served by a thread of their own while no worker waits.
+  /// @param background links are served by a thread of their own while no worker waits
   worker_links(user& of, std::unique_ptr<net::network> network, net::deployment const& place, std::string agreed,
               bool background = false);
   ~worker_links() override;
-  worker_links(worker_links const&) = delete;
-  worker_links& operator=(worker_links const&) = delete;
-
-  [[nodiscard]] std::uint32_t number() const noexcept { return welcome_->process; }
-  [[nodiscard]] wire::welcome const& welcome() const noexcept { return *welcome_; }
-  [[nodiscard]] network_turn& turns() noexcept { return turn_; }
-  [[nodiscard]] bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
-
-  /// Why. @pre `is_broken()`
-  [[nodiscard]] breakdown const& why_broken() const noexcept { return *why_; }
-
-  /// The process is about to leave, by this failure.
-  void leave_by(std::string failure) { failure_ = std::move(failure); }
-  /// Says something to the coordinator, unless the process is broken.
-  void tell(wire::control_message const& message);
 
   /// From here on large updates of these tables lie where servers on this machine may look at them, if there are any
   /// and memory is shared. @param workers of this process
@@ -99,7 +70,7 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   template <class Stop>
   [[nodiscard]] bool wait_for(inquiry& asked, Stop stop, std::span<addressed const> questions = {}) {
     auto const complete = [&] { return asked.missing.load(std::memory_order_acquire) == 0; };
-    turn_.wait_after([&] { start_in_turn(questions); }, [&] { return complete() || is_broken() || stop(); });
+    turns().wait_after([&] { start_in_turn(questions); }, [&] { return complete() || is_broken() || stop(); });
     return complete();
   }
   /// Throws what a question was refused for.
@@ -107,15 +78,13 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   /// Nothing is written into the asker's memory from now on.
   void withdraw(inquiry& asked) override;
   void flush() { start({}); }
-  /// The network's time. Any thread.
-  [[nodiscard]] clock::time_point now() const { return network_->now(); }
   /// For tests: breaks the connection to a server.
   void cut(server_id s);
 
  private:
   struct server {
     server(worker_links& of, server_id s, std::string who)
-        : id(s), link(*of.network_, of, server_limits(of.place_, s), std::move(who)) {}
+        : id(s), link(of.network(), of, of.limits_to(net::role::server, s.value()), std::move(who)) {}
     server_id id;
     net::link link;
     std::vector<question*> asked;    ///< and not answered, in the order of asking
@@ -143,12 +112,9 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
     void note(bool waits_for_sending) noexcept;
   };
 
-  [[nodiscard]] static net::link::options server_limits(net::deployment const& place, server_id s);
   [[nodiscard]] server& server_of(net::link& l);
   void start_in_turn(std::span<addressed const> questions);
-  void keep_up();
-  void end_keeper();
-  void await_welcome();
+  void keep_up() override;
   void connect_to_servers();
   [[nodiscard]] question* find(server& s, std::uint64_t ticket) const;
   void begin_answer(server& s, wire::frame_header const& header, std::span<std::byte const> meta,
@@ -159,7 +125,6 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   void offer(server& s);
   void take_back(server& s);
   void release_read(server& s);
-  void give_up(errc code, std::string const& sentence);
 
   // link_user
   void begin(net::link& from, wire::frame_header const& header, std::span<std::byte const> meta,
@@ -170,39 +135,16 @@ class worker_links final : public server_asker, net::link_user, coordinator_user
   void resumed(net::link& from) override;
   void broken(net::link& from, std::string const& reason) override;
   void lost(net::link& from, std::string const& reason, bool expected) override;
-  // coordinator_user
-  void welcomed(wire::welcome const& w) override { welcome_ = w; }
-  void told(wire::control_message const& message) override;
-  void coordinator_lost(std::string const& reason, bool expected) override;
-  void coordinator_absent(std::string const& sentence) override;
-  void coordinator_refused(std::string const& reason) override;
 
   user& user_;
-  net::deployment place_;
-  std::unique_ptr<net::network> network_;
-  network_turn turn_{*network_};
-  std::optional<wire::welcome> welcome_;
   std::shared_ptr<update_memory> lent_;  ///< null where there is none
   std::vector<std::unique_ptr<server>> servers_;
   std::uint64_t tickets_ = 0;
   std::vector<std::byte> waste_;  ///< where answers go that nobody waits for any more
   wire::refused_meta refused_{};
   std::string why_too_large_;     ///< the last answer that was
-  std::atomic<bool> broken_ = false;
-  std::optional<breakdown> why_;
-  bool leaving_ = false;
-  std::string failure_;  ///< by which the process leaves
-  coordinator_link coordinator_;
-
-  std::mutex keeping_;
-  std::unique_ptr<condition> keeper_wakes_ = network_->threads().make_condition();
-  bool keeper_stops_ = false;
   std::atomic<bool> gathering_ = false;  ///< small commits follow each other: the keeper looks often
   std::atomic<bool> unflushed_ = false;  ///< some wait to be joined by others
-  std::unique_ptr<running_thread> keeper_;
-  bool in_background_;
-  std::atomic<bool> background_stops_ = false;
-  std::unique_ptr<running_thread> background_;  ///< if there is to be one
 };
 
 }  // namespace rubato::detail

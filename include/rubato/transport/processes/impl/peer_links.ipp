@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
-#include <variant>
 
 #include "rubato/core/printable.hpp"
 #include "rubato/core/rare.hpp"
@@ -27,85 +26,41 @@ constexpr std::size_t message_unsent_max = 256 * 1024;
 constexpr std::size_t message_large = 64 * 1024;
 /// Bytes of answers that wait for one neighbor, beside a few of any size.
 constexpr std::size_t answers_max = 64 * 1024 * 1024;
-
-/// That a peer is lost is for the coordinator to say, which notices it as fast: only who has waited longer has lost
-/// it alone.
-net::link::options limits_between_peers(net::deployment const& place, std::uint32_t other) {
-  net::link::options o = between(net::role::worker, net::role::worker, link_limits(place));
-  o.expected_number = other;
-  o.reconnect += place.silence / 2 + std::chrono::milliseconds(500);
-  return o;
-}
 }  // namespace
 
 peer_links::peer_links(user& of, std::unique_ptr<net::network> network, net::deployment const& place,
                        std::uint32_t peers, parameters_shape const& shape, std::string agreed, bool background)
-    : user_(of),
-      place_(place),
+    : enrolled_links(of, std::move(network), place, background),
+      user_(of),
       shape_(shape),
-      network_(std::move(network)),
-      door_(*network_, connection_limits(place),
+      door_(enrolled_links::network(), connection_limits(place),
             [this](auto guest, auto const& said) { welcome(std::move(guest), said); }, guests_limit(place)),
-      listener_(listen_as(place, *network_, between(net::role::worker, net::role::worker, listener_limits(place)),
-                          [this](auto fresh) { door_.receive(std::move(fresh)); })),
-      coordinator_(*network_, *this, place,
-                   {.as = net::role::worker,
-                    .rank = place.rank,
-                    .listens = announced(place, *network_, listener_->bound()).text(),
-                    .agreed = std::move(agreed),
-                    .pid = 0,
-                    .place_key = {}}),
-      in_background_(background) {
+      listener_(listen_as(place, enrolled_links::network(),
+                          between(net::role::worker, net::role::worker, listener_limits(place)),
+                          [this](auto fresh) { door_.receive(std::move(fresh)); })) {
   for (std::uint32_t i = 0; i < peers; ++i) neighbors_.emplace_back(*this, i);
-  await_welcome();
-  keeper_ = network_->threads().start([this] { keep_up(); });
-  if (!background) return;
-  try {
-    background_ = network_->threads().start([this] { turn_.attend([this] { return background_stops_.load(); }); });
-  } catch (...) {  // no thread to be had
-    end_threads();
-    throw;
-  }
+  enroll({.as = net::role::worker,
+          .rank = place.rank,
+          .listens = announced(place, enrolled_links::network(), listener_->bound()).text(),
+          .agreed = std::move(agreed),
+          .pid = 0,
+          .place_key = {}},
+         "gave this peer no number");
+  if (number() >= peers)
+    throw error(errc::refused, "the coordinator gave this peer number " + std::to_string(number()) +
+                                   ", expected one below " + std::to_string(peers));
+  start_threads();
 }
 
 peer_links::~peer_links() {
   end_threads();
   if (memory_) memory_->retire();
-  leaving_ = true;
-  if (!broken_) coordinator_.take_leave(turn_, failure_);
+  take_leave();
   for (neighbor& n : neighbors_) {
     if (n.to) n.to->close();
     if (n.from) n.from->close();
   }
-  coordinator_.close();
-}
-
-void peer_links::end_threads() {
-  if (background_) {
-    background_stops_ = true;
-    turn_.wake();
-    background_->join();
-  }
-  {
-    std::lock_guard const guard(keeping_);
-    keeper_stops_ = true;
-  }
-  keeper_wakes_->notify_all();
-  turn_.wake();
-  keeper_->join();
-}
-
-void peer_links::await_welcome() {
-  // Who is missing the coordinator says when its patience ends, which may be a little later.
-  auto const end = network_->now() + place_.patience + place_.reconnect;
-  turn_.wait([&] { return welcome_ || is_broken(); }, end);
-  if (broken_) why_->raise();
-  if (!welcome_)
-    throw lost_error("the coordinator at " + place_.coordinator.text() + " gave this peer no number within " +
-                     std::to_string(place_.patience.count() / 1000) + " s");
-  if (welcome_->process >= neighbors_.size())
-    throw error(errc::refused, "the coordinator gave this peer number " + std::to_string(welcome_->process) +
-                                   ", expected one below " + std::to_string(neighbors_.size()));
+  close();
 }
 
 /// Messages, heartbeats and acknowledgements are dealt with also while the peer computes. Who only looked now and then
@@ -117,34 +72,21 @@ void peer_links::keep_up() {
     if (!keeper_stops_) keeper_wakes_->wait_for(guard, serving_period);
     if (keeper_stops_) return;
     guard.unlock();
-    if (turn_.try_lock()) {
-      std::lock_guard const mine(turn_, std::adopt_lock);
+    if (turns().try_lock()) {
+      std::lock_guard const mine(turns(), std::adopt_lock);
       return_borrowed();
-      network_->poll();
+      network().poll();
     }
-    if (!in_background_) turn_.attend([this] { return keeper_stops_ || large_arriving_ == 0; });
+    if (!in_background()) turns().attend([this] { return keeper_stops_ || large_arriving_ == 0; });
     guard.lock();
   }
-}
-
-void peer_links::tell(wire::control_message const& message) {
-  std::lock_guard const mine(turn_);
-  tell_in_turn(message);
-}
-
-void peer_links::tell_in_turn(wire::control_message const& message) {
-  if (!broken_) coordinator_.send(message);  // who is lost has said so
-}
-
-void peer_links::send_to_coordinator_in_turn(std::shared_ptr<net::reliable_frame const> frame) {
-  if (!broken_) coordinator_.send(std::move(frame));
 }
 
 // ---- who there is
 
 void peer_links::meet(std::vector<wire::peer_place> const& others) {
   for (wire::peer_place const& p : others) {
-    if (p.rank >= neighbors_.size() || p.rank == rank() || neighbors_[p.rank].place)
+    if (p.rank >= neighbors_.size() || p.rank == number() || neighbors_[p.rank].place)
       throw wire::frame_error("the coordinator says where peer " + std::to_string(p.rank) + " is, which cannot be");
     neighbors_[p.rank].place = p;
   }
@@ -157,22 +99,18 @@ void peer_links::lend() {
   auto const is_on_this_machine = [](neighbor const& n) {
     return n.place && net::address::parse(n.place->listens).is_unix();
   };
-  if (memory_ || !place_.share_memory || std::ranges::none_of(neighbors_, is_on_this_machine)) return;
-  memory_ = update_memory::make(shape_.bytes(), *network_);
+  if (memory_ || !place().share_memory || std::ranges::none_of(neighbors_, is_on_this_machine)) return;
+  memory_ = update_memory::make(shape_.bytes(), network());
   if (memory_) copies_.use(memory_);
 }
 
 void peer_links::dial(neighbor& other) {
-  other.to = std::make_unique<net::link>(*network_, other, limits_between_peers(place_, other.rank),
+  other.to = std::make_unique<net::link>(network(), other, limits_to(net::role::worker, other.rank),
                                          "peer " + std::to_string(other.rank) + " (" +
                                              printable(other.place->listens, 200) + ")");
-  net::hello h;
-  h.number = welcome_->process;
-  h.incarnation = welcome_->incarnation;
-  h.session = fresh_session(*network_);
-  h.credential = session_credential(other.place->secret, h, other.rank);
   try {
-    other.to->dial(net::address::parse(other.place->listens), place_.keys, h, place_.patience);
+    other.to->dial(net::address::parse(other.place->listens), place().keys,
+                   hello_to(other.rank, other.place->secret), place().patience);
   } catch (...) {
     other.to.reset();  // what is sent there next would wait for ever
     throw;
@@ -188,7 +126,7 @@ std::optional<std::string> peer_links::objection(net::hello const& said, net::pe
                         neighbors_[said.number].place->incarnation == said.incarnation;
   if (!is_known) return "this is not the " + name + " that the coordinator has enrolled";
   neighbor const& other = neighbors_[said.number];
-  net::proof const expected = session_credential(other.place->secret, said, rank());
+  net::proof const expected = session_credential(other.place->secret, said, number());
   if (!net::are_same(net::bytes_of(said.credential), net::bytes_of(expected)))
     return "this is not the " + name + " that the coordinator has enrolled";
   if (other.is_lost || (other.from && other.from->is_over())) {
@@ -208,18 +146,18 @@ void peer_links::welcome(std::unique_ptr<net::connection> guest, net::hello cons
   neighbor& other = neighbors_[said.number];
   if (!other.from) {
     other.session = said.session;
-    other.from = std::make_unique<net::link>(*network_, other, limits_between_peers(place_, other.rank),
+    other.from = std::make_unique<net::link>(network(), other, limits_to(net::role::worker, other.rank),
                                              "peer " + std::to_string(other.rank));
   }
   other.from->adopt(std::move(guest), said);
 }
 
 void peer_links::drop(std::uint32_t rank, std::string const& sentence) {
-  if (rank < neighbors_.size()) give_up(neighbors_[rank], sentence);
+  if (rank < neighbors_.size()) lose(neighbors_[rank], sentence);
 }
 
 /// The other end hears why, if it is still there.
-void peer_links::give_up(neighbor& other, std::string const& sentence) {
+void peer_links::lose(neighbor& other, std::string const& sentence) {
   if (std::exchange(other.is_lost, true)) return;
   for (net::link* const l : {other.to.get(), other.from.get()})
     if (l != nullptr && !l->is_over()) l->refuse(sentence);
@@ -227,11 +165,11 @@ void peer_links::give_up(neighbor& other, std::string const& sentence) {
   other.set_large(false);
   other.note();
   user_.neighbor_lost(other.rank, sentence);
-  turn_.stir();
+  turns().stir();
 }
 
 void peer_links::cut(std::uint32_t rank) {
-  std::lock_guard const mine(turn_);
+  std::lock_guard const mine(turns());
   for (net::link* const l : {neighbors_[rank].to.get(), neighbors_[rank].from.get()})
     if (l != nullptr && !l->is_over()) l->cut();
 }
@@ -239,14 +177,14 @@ void peer_links::cut(std::uint32_t rank) {
 // ---- messages
 
 void peer_links::send(neighbor& other, stage_id stage, peer_message&& m) {
-  if (other.is_lost || broken_) return;
+  if (other.is_lost || is_broken()) return;
   if (!other.to) dial(other);
   // Not while it cannot be reached: what is lent to one that is lost is not used again.
   std::size_t const bytes = m.parameters->values.size_bytes();
   bool const may_lend = other.to->is_up() && other.shared.may_be_lent(bytes, update_memory::lent_max(shape_.bytes()));
   std::uint64_t const place = may_lend ? place_of(m.parameters) : 0;
   if (place != 0) other.shared.lend(other.to->sent() + 1, m.parameters);
-  other.to->send(std::make_shared<parameters_frame const>(stage, rank(), std::move(m), place));
+  other.to->send(std::make_shared<parameters_frame const>(stage, number(), std::move(m), place));
   other.to->flush();
   other.note();
 }
@@ -298,9 +236,9 @@ void peer_links::neighbor::note() noexcept {
   bool const works = to && !to->is_over() && !is_lost;
   bool const many = works && to->unacknowledged_bytes() > messages_under_way_max && to->unacknowledged() > 1;
   full.store(many, std::memory_order_release);
-  unsent.store(works && !all.in_background_ && to->unsent() > message_unsent_max, std::memory_order_release);
+  unsent.store(works && !all.in_background() && to->unsent() > message_unsent_max, std::memory_order_release);
   idle.store(!works || to->unacknowledged() == 0, std::memory_order_release);
-  all.turn_.stir();
+  all.turns().stir();
 }
 
 void peer_links::neighbor::resumed(net::link& up) {
@@ -341,7 +279,7 @@ void peer_links::neighbor::set_large(bool now) noexcept {
 void peer_links::neighbor::end(net::link& link, wire::frame_header const& header) {
   switch (static_cast<wire::kind>(header.kind)) {
     case wire::kind::memory:
-      if (all.place_.share_memory && link.is_local()) shared.see(offered, link);
+      if (all.place().share_memory && link.is_local()) shared.see(offered, link);
       return;
     case wire::kind::mapped: return shared.take_mapped(all.memory_.get(), header.sequence);
     case wire::kind::returned: return shared.take_back(returned[is_to(link)]);
@@ -353,7 +291,7 @@ void peer_links::neighbor::end(net::link& link, wire::frame_header const& header
   else if (arriving.is_lent()) (void)arriving.take(header.sequence, &shared);
   else arriving.drop();
   all.return_borrowed();  // what took this one's place, or nobody wants
-  if (is_for_us) all.turn_.stir();
+  if (is_for_us) all.turns().stir();
 }
 
 void peer_links::neighbor::broken(net::link& link, std::string const&) {
@@ -367,22 +305,15 @@ void peer_links::neighbor::broken(net::link& link, std::string const&) {
 void peer_links::neighbor::lost(net::link& link, std::string const& reason, bool expected) {
   if (&link == from.get()) set_large(false);
   note();
-  if (expected || all.leaving_) return;  // it has left, as the coordinator will say
+  if (expected || all.is_leaving()) return;  // it has left, as the coordinator will say
   std::string const sentence = "peer " + std::to_string(rank) +
                                (link.was_refused() ? " refused this one: " : " was lost: ") + reason;
   net::log(net::log_level::warning, sentence);
   if (!is_lost && !link.was_refused()) RUBATO_RARE("peers: one lost another before the coordinator said so");
-  all.give_up(*this, sentence);
+  all.lose(*this, sentence);
 }
 
 // ---- what the coordinator says
-
-void peer_links::told(wire::control_message const& message) {
-  if (auto const* stop = std::get_if<wire::stop_run>(&message); stop != nullptr && stop->fatal)
-    return break_down(stop->code, stop->sentence);
-  user_.told(message);
-  turn_.stir();
-}
 
 std::span<std::byte> peer_links::room_for(wire::frame_header const& header, std::span<std::byte const> meta) {
   if (header.kind != +wire::kind::average) return coordinator_user::room_for(header, meta);
@@ -391,25 +322,7 @@ std::span<std::byte> peer_links::room_for(wire::frame_header const& header, std:
 
 void peer_links::frame_arrived() {
   user_.average_arrived();
-  turn_.stir();
-}
-
-void peer_links::coordinator_lost(std::string const& reason, bool) {
-  break_down(errc::lost, "the coordinator was lost: " + reason);
-}
-
-void peer_links::coordinator_absent(std::string const& sentence) { break_down(errc::lost, sentence); }
-
-void peer_links::coordinator_refused(std::string const& reason) {
-  break_down(errc::refused, "the coordinator refused this process: " + reason);
-}
-
-void peer_links::break_down(errc code, std::string const& sentence) {
-  if (broken_ || leaving_) return;
-  why_.emplace(code, sentence);
-  broken_.store(true, std::memory_order_release);
-  user_.broken(sentence);
-  turn_.stir();
+  turns().stir();
 }
 
 }  // namespace rubato::detail

@@ -139,7 +139,7 @@ peer_process::peer_process(tcp const& options, peer_setup setup, collective_make
   links_ = std::make_unique<peer_links>(self, std::move(network), options.place, count(), shape_,
                                         text_of_agreement(setup_, node(likely), sums != nullptr), options.background);
   collective_ = std::move(sums);
-  if (links_->rank() != likely) make(links_->rank());
+  if (links_->number() != likely) make(links_->number());
   setup_.make_node = {};  // it refers to what may be gone soon
 }
 peer_process::~peer_process() {

@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <variant>
 
 #include "rubato/core/printable.hpp"
 #include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
-#include "rubato/transport/processes/enrolments.hpp"
 #include "rubato/transport/processes/worker_links.hpp"
 
 namespace rubato::detail {
@@ -30,94 +28,44 @@ constexpr std::size_t unsent_max = 256 * 1024;
 constexpr int changed_max = 100;  // answers in a row that a server that keeps its pins never gives
 }  // namespace
 
-/// That a server is lost is for the coordinator to say, which notices it as fast: only who has waited
-/// longer has lost it alone.
-net::link::options worker_links::server_limits(net::deployment const& place, server_id s) {
-  net::link::options o = between(net::role::worker, net::role::server, link_limits(place));
-  o.expected_number = s.value();
-  o.reconnect += place.silence / 2 + std::chrono::milliseconds(500);
-  return o;
-}
-
 worker_links::worker_links(user& of, std::unique_ptr<net::network> network,
                            net::deployment const& place, std::string agreed, bool background)
-    : user_(of),
-      place_(place),
-      network_(std::move(network)),
-      coordinator_(*network_, *this, place,
-                   {.as = net::role::worker,
-                    .rank = place.rank,
-                    .listens = {},
-                    .agreed = std::move(agreed),
-                    .pid = 0,
-                    .place_key = {}}),
-      in_background_(background) {
-  await_welcome();
+    : enrolled_links(of, std::move(network), place, background), user_(of) {
+  enroll({.as = net::role::worker,
+          .rank = place.rank,
+          .listens = {},
+          .agreed = std::move(agreed),
+          .pid = 0,
+          .place_key = {}},
+         "did not have all servers");
+  if (welcome().servers.size() != place.servers)
+    throw option_error("the coordinator at " + place.coordinator.text() + " has " +
+                       std::to_string(welcome().servers.size()) + " servers, but this process was told of " +
+                       std::to_string(place.servers) + ": all are to be told of the same number");
   connect_to_servers();
-  keeper_ = network_->threads().start([this] { keep_up(); });
-  if (!background) return;
-  try {
-    background_ = network_->threads().start([this] { turn_.attend([this] { return background_stops_.load(); }); });
-  } catch (...) {  // no thread to be had
-    end_keeper();
-    throw;
-  }
+  start_threads();
 }
 
 worker_links::~worker_links() {
-  if (background_) {
-    background_stops_ = true;
-    turn_.wake();
-    background_->join();
-  }
-  end_keeper();
+  end_threads();
   if (lent_) lent_->retire();
-  leaving_ = true;
-  if (!broken_) coordinator_.take_leave(turn_, failure_);
+  take_leave();
   for (auto& s : servers_) s->link.close();
-  coordinator_.close();
-}
-
-void worker_links::end_keeper() {
-  {
-    std::lock_guard const guard(keeping_);
-    keeper_stops_ = true;
-  }
-  keeper_wakes_->notify_all();
-  keeper_->join();
-}
-
-void worker_links::await_welcome() {
-  // Who is missing the coordinator says when its patience ends, which may be a little later.
-  auto const end = network_->now() + place_.patience + place_.reconnect;
-  turn_.wait([&] { return welcome_ || is_broken(); }, end);
-  if (broken_) why_->raise();
-  if (!welcome_)
-    throw lost_error("the coordinator at " + place_.coordinator.text() +
-                     " did not have all servers within " +
-                     std::to_string(place_.patience.count() / 1000) + " s");
-  if (welcome_->servers.size() != place_.servers)
-    throw option_error("the coordinator at " + place_.coordinator.text() + " has " +
-                       std::to_string(welcome_->servers.size()) + " servers, but this process was told of " +
-                       std::to_string(place_.servers) + ": all are to be told of the same number");
+  close();
 }
 
 void worker_links::connect_to_servers() {
-  for (std::uint32_t s = 0; s < welcome_->servers.size(); ++s) {
-    std::string const& where = welcome_->servers[s];
+  for (std::uint32_t s = 0; s < welcome().servers.size(); ++s) {
+    std::string const& where = welcome().servers[s];
     servers_.push_back(std::make_unique<server>(
         *this, server_id{s}, "server " + std::to_string(s) + " (" + printable(where, 200) + ")"));
-    net::hello h;
-    h.number = welcome_->process;
-    h.incarnation = welcome_->incarnation;
-    h.session = fresh_session(*network_);
-    h.credential = session_credential(welcome_->secret, h, s);
-    servers_.back()->link.dial(net::address::parse(where), place_.keys, h, place_.patience);
+    servers_.back()->link.dial(net::address::parse(where), place().keys, hello_to(s, welcome().secret),
+                               place().patience);
   }
-  turn_.wait([&] {
+  turns().wait([&] {
     return is_broken() || std::ranges::all_of(servers_, [](auto const& s) { return s->link.is_up(); });
   });
-  if (broken_) why_->raise();
+  if (is_broken()) why_broken().raise();
 }
 
 /// Heartbeats, acknowledgements and orders are dealt with also while all workers compute, and what
@@ -136,26 +84,26 @@ void worker_links::keep_up() {
     }
     guard.unlock();
     bool is_mine = true;
-    if (unflushed_) turn_.lock();  // whoever runs the network may wait for just that
-    else is_mine = turn_.try_lock();
+    if (unflushed_) turns().lock();  // whoever runs the network may wait for just that
+    else is_mine = turns().try_lock();
     if (is_mine) {
-      std::lock_guard const mine(turn_, std::adopt_lock);
+      std::lock_guard const mine(turns(), std::adopt_lock);
       unflushed_ = false;
       for (auto& s : servers_) {
         release_read(*s);
         s->link.flush();
       }
-      network_->poll();
+      network().poll();
     }
     guard.lock();
   }
 }
 
 void worker_links::lend(blueprint const& plan, std::uint32_t workers) {
-  std::lock_guard const mine(turn_);
+  std::lock_guard const mine(turns());
   auto const is_on_this_machine = [](std::string const& where) { return net::address::parse(where).is_unix(); };
-  if (!place_.share_memory || std::ranges::none_of(welcome_->servers, is_on_this_machine)) return;
-  lent_ = update_memory::make(plan, workers, *network_);
+  if (!place().share_memory || std::ranges::none_of(welcome().servers, is_on_this_machine)) return;
+  lent_ = update_memory::make(plan, workers, network());
   if (!lent_) return;
   for (table_blueprint const& t : plan.tables())
     if (update_memory::lends(t, plan.servers())) t.pool().use(lent_);
@@ -170,18 +118,13 @@ void worker_links::offer(server& s) {
   s.link.send(h, wire::to_bytes(lent_->where()));
 }
 
-void worker_links::tell(wire::control_message const& message) {
-  std::lock_guard const mine(turn_);
-  if (!broken_) coordinator_.send(message);  // who is lost has said so
-}
-
 void worker_links::post(server_id s, std::shared_ptr<net::reliable_frame const> frame) {
   server& to = *servers_[s.index()];
   bool gathered = false;
   bool full = false;
   {
-    std::lock_guard const mine(turn_);
-    auto const now = network_->now();
+    std::lock_guard const mine(turns());
+    auto const now = enrolled_links::now();
     gathered = now - to.posted < rapid;
     to.posted = now;
     release_read(to);  // first: what was read need not be copied then for what this changes
@@ -189,12 +132,12 @@ void worker_links::post(server_id s, std::shared_ptr<net::reliable_frame const> 
     to.link.send(std::move(frame));
     if (gathered) unflushed_ = true;
     else to.link.flush();
-    to.note(!in_background_);
+    to.note(!in_background());
     full = to.full;
   }
   if (full) RUBATO_RARE("a worker waits until there is room for its commit");
   if (full)
-    turn_.wait([&] { return is_broken() || !to.full.load(std::memory_order_acquire); });
+    turns().wait([&] { return is_broken() || !to.full.load(std::memory_order_acquire); });
   else if (gathered && !gathering_.exchange(true)) {
     std::lock_guard const guard(keeping_);
     keeper_wakes_->notify_one();
@@ -211,35 +154,35 @@ void worker_links::server::note(bool waits_for_sending) noexcept {
 
 // Also whose commit was refused may wait for it to be counted.
 void worker_links::drained(net::link& from) {
-  server_of(from).note(!in_background_);
-  turn_.stir();
+  server_of(from).note(!in_background());
+  turns().stir();
 }
 
 void worker_links::post_and_wait(server_id s, std::shared_ptr<net::reliable_frame const> frame) {
   server& to = *servers_[s.index()];
   std::uint64_t number = 0;
   {
-    std::lock_guard const mine(turn_);
+    std::lock_guard const mine(turns());
     release_read(to);
     to.link.send(std::move(frame));
     number = to.link.sent();
     to.link.flush();
-    to.note(!in_background_);
+    to.note(!in_background());
   }
-  turn_.wait([&] { return is_broken() || to.arrived.load(std::memory_order_acquire) >= number; });
-  if (broken_) why_->raise();
+  turns().wait([&] { return is_broken() || to.arrived.load(std::memory_order_acquire) >= number; });
+  if (is_broken()) why_broken().raise();
 }
 
 void worker_links::settle() {
   std::vector<std::uint64_t> sent;  // others may go on posting
   {
-    std::lock_guard const mine(turn_);
+    std::lock_guard const mine(turns());
     for (auto& s : servers_) {
       s->link.flush();
       sent.push_back(s->link.sent());
     }
   }
-  turn_.wait([&] {
+  turns().wait([&] {
     bool all = true;
     for (std::size_t s = 0; s < sent.size(); ++s)
       all = all && servers_[s]->arrived.load(std::memory_order_acquire) >= sent[s];
@@ -248,7 +191,7 @@ void worker_links::settle() {
 }
 
 void worker_links::ask(server_id s, question& q) {
-  std::lock_guard const mine(turn_);
+  std::lock_guard const mine(turns());
   ask_in_turn(s, q);
 }
 
@@ -262,7 +205,7 @@ void worker_links::ask_in_turn(server_id s, question& q) {
 }
 
 void worker_links::withdraw(inquiry& asked) {
-  std::lock_guard const mine(turn_);
+  std::lock_guard const mine(turns());
   for (auto& s : servers_) {
     // What is being written cannot be stopped in any other way. Others' questions are asked again.
     if (s->answering != nullptr && s->answering->asker == &asked) {
@@ -278,12 +221,12 @@ void worker_links::withdraw(inquiry& asked) {
 void worker_links::raise(refusal why) {
   if (why != refusal::size)
     throw error(errc::refused, std::string("a read was refused, for ") + to_string(why));
-  std::lock_guard const mine(turn_);
+  std::lock_guard const mine(turns());
   throw error(errc::bad_option, why_too_large_);
 }
 
 void worker_links::start(std::span<addressed const> questions) {
-  std::lock_guard const mine(turn_);
+  std::lock_guard const mine(turns());
   start_in_turn(questions);
 }
 
@@ -293,7 +236,7 @@ void worker_links::start_in_turn(std::span<addressed const> questions) {
 }
 
 void worker_links::cut(server_id s) {
-  std::lock_guard const mine(turn_);
+  std::lock_guard const mine(turns());
   servers_[s.index()]->link.cut();
 }
 
@@ -398,15 +341,15 @@ void worker_links::answered(server& s, wire::frame_header const& header, refusal
   s.changed = 0;
   if (std::uint64_t const pin = std::exchange(q->pin, 0); pin != 0) s.read.push_back(pin);
   // Else with what goes out next, since it is no hurry: but the thread in the background has the turn nearly always.
-  if (in_background_) release_read(s);
+  if (in_background()) release_read(s);
   std::erase(s.asked, q);
   q->done(why);
-  turn_.stir();
+  turns().stir();
 }
 
 /// The server has told where its memory is to be found. Where it is not, answers come as they do over a network.
 void worker_links::see_memory(server& s) {
-  if (!place_.share_memory || !s.link.is_local()) return;
+  if (!place().share_memory || !s.link.is_local()) return;
   std::string why;
   if (!s.memory || s.memory->where() != s.offered) s.memory = arena_view::open(s.offered, why);
   if (!s.memory)
@@ -451,43 +394,16 @@ void worker_links::resumed(net::link& from) {
   offer(s);
   if (!s.asked.empty()) RUBATO_RARE("a question was asked again after a break");
   for (question const* q : s.asked) from.send(q->header, q->meta, q->body);
-  s.note(!in_background_);
-  turn_.stir();
+  s.note(!in_background());
+  turns().stir();
 }
 
 void worker_links::lost(net::link& from, std::string const& reason, bool) {
   server_of(from).answering = nullptr;
   // A server that ends says for whom: it is not the one that was lost.
   std::string const sentence = from.who() + (from.was_refused() ? ": " : " was lost: ") + reason;
-  if (!broken_ && !leaving_) coordinator_.send(wire::farewell{sentence});
+  if (!is_leaving()) tell_in_turn(wire::farewell{sentence});
   give_up(errc::lost, sentence);
-}
-
-// ---- what the coordinator says
-
-void worker_links::told(wire::control_message const& message) {
-  if (auto const* stop = std::get_if<wire::stop_run>(&message); stop != nullptr && stop->fatal)
-    return give_up(stop->code, stop->sentence);
-  user_.told(message);
-  turn_.stir();
-}
-
-void worker_links::coordinator_lost(std::string const& reason, bool) {
-  give_up(errc::lost, "the coordinator was lost: " + reason);
-}
-
-void worker_links::coordinator_absent(std::string const& sentence) { give_up(errc::lost, sentence); }
-
-void worker_links::coordinator_refused(std::string const& reason) {
-  give_up(errc::refused, "the coordinator refused this process: " + reason);
-}
-
-void worker_links::give_up(errc code, std::string const& sentence) {
-  if (broken_ || leaving_) return;
-  why_.emplace(code, sentence);
-  broken_.store(true, std::memory_order_release);
-  user_.broken(sentence);
-  turn_.stir();
 }
 
 }  // namespace rubato::detail
