@@ -119,7 +119,7 @@ struct lending_process {
     commit_message m;
     m.parts.push_back(std::move(part));
     links().post(the_server, std::make_shared<detail::commit_frame const>(std::move(m), plan.tables(), seen()));
-    links().flush();
+    links().start({});
   }
   /// Whether the server has done what it was told to.
   [[nodiscard]] bool told_to(borrowing_server& at, borrowing_server::orders o) {
@@ -200,7 +200,7 @@ TEST_CASE("lent updates: what was not lent cannot be returned", "[shm]") {
   detail::inquiry asked;
   detail::count_question q(asked);
   worker.links().ask(the_server, q);
-  worker.links().flush();
+  worker.links().start({});
   REQUIRE(comes_to_hold([&] { return worker.links().is_broken(); }));
   worker.links().withdraw(asked);
   CHECK_THAT(worker.links().why_broken().sentence(),

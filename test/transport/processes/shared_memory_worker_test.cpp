@@ -213,7 +213,7 @@ TEST_CASE("shared memory: an answer that nobody waits for is released unread", "
   r.slot.asked = selection::all;
   r.q.renew({}, r.slot, r.asked);
   r.self.links.ask(the_server, r.q);
-  r.self.links.flush();
+  r.self.links.start({});
   r.self.links.withdraw(r.asked);
   withdrawn = true;
   CHECK(comes_to_hold([&] { return at.released().size() == 1; }));

@@ -125,7 +125,7 @@ class endless_question final : public detail::question {
     header.kind = +wire::kind::count;
     asker = &asked_;
     links_.ask(the_server, *this);
-    links_.flush();
+    links_.start({});
   }
   ~endless_question() override { links_.withdraw(asked_); }
   void begin(wire::frame_header const&, std::span<std::byte const>,
@@ -182,7 +182,7 @@ TEST_CASE("worker_links: in the background a large commit leaves after the call 
   detail::inquiry asked;
   detail::count_question q(asked);
   self.links.ask(the_server, q);
-  self.links.flush();
+  self.links.start({});
   CHECK(comes_to_hold([&] { return questions == 1; }));  // it reads no more
   std::atomic<bool> sent = false;
   std::jthread const sending([&] {
@@ -237,7 +237,7 @@ TEST_CASE("worker_links: to a server that is near little is under way, so that n
     detail::count_question q(asked);  // it acknowledges what has come
     CHECK(comes_to_hold([&] { return commits == all; }));
     self.links.ask(the_server, q);
-    self.links.flush();
+    self.links.start({});
     CHECK(comes_to_hold([&] { return posted >= all; }));
     self.links.withdraw(asked);
   }
@@ -259,12 +259,12 @@ TEST_CASE("worker_links: what was posted has settled once it has been acknowledg
   detail::inquiry asked;
   detail::count_question q(asked);  // has the server say something
   self.links.ask(the_server, q);
-  self.links.flush();
+  self.links.start({});
   CHECK_FALSE(settled);
   acknowledges = true;
   detail::count_question again(asked);
   self.links.ask(the_server, again);
-  self.links.flush();
+  self.links.start({});
   CHECK(comes_to_hold([&] { return settled.load(); }));
   self.links.withdraw(asked);
 }
@@ -280,7 +280,7 @@ TEST_CASE("worker_links: who alone has lost a server tells the coordinator, and 
   detail::inquiry asked;
   detail::count_question q(asked);
   self.links.ask(the_server, q);
-  self.links.flush();
+  self.links.start({});
   REQUIRE(comes_to_hold([&] { return self.is_broken.load(); }));
   CHECK_THAT(self.links.why_broken().sentence(),
              Contains("server 0 (") && Contains("): no more of you"));

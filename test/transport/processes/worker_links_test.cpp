@@ -111,7 +111,7 @@ TEST_CASE(
   detail::inquiry asked;
   large_question q(asked);
   self.links.ask(the_server, q);
-  self.links.flush();
+  self.links.start({});
   REQUIRE(comes_to_hold([&] { return q.begun.load(); }));
   self.links.withdraw(asked);
   constexpr std::byte mark{7};
@@ -132,7 +132,7 @@ TEST_CASE(
   detail::inquiry asked;
   auto q = std::make_unique<large_question>(asked);
   self.links.ask(the_server, *q);
-  self.links.flush();
+  self.links.start({});
   REQUIRE(comes_to_hold([&] { return q->begun.load(); }));
   self.links.cut(the_server);
   at.over = true;
@@ -175,7 +175,7 @@ TEST_CASE("worker_links: who has no room for an answer is told so, and the conne
   detail::inquiry asked;
   large_question q(asked, true, false);
   self.links.ask(the_server, q);
-  self.links.flush();
+  self.links.start({});
   REQUIRE(comes_to_hold([&] { return q.begun.load(); }));
   at.over = true;
   REQUIRE(self.links.wait_for(asked, [] { return false; }));
@@ -198,7 +198,7 @@ TEST_CASE("worker_links: an answer that is too large may be withdrawn, or break 
   detail::inquiry asked;
   auto q = std::make_unique<large_question>(asked, true, false);
   self.links.ask(the_server, *q);
-  self.links.flush();
+  self.links.start({});
   REQUIRE(comes_to_hold([&] { return q->begun.load(); }));
   bool const breaks_off = GENERATE(true, false);
   if (breaks_off) {

@@ -77,7 +77,6 @@ class worker_links final : public enrolled_links, public server_asker, net::link
   [[noreturn]] void raise(refusal why);
   /// Nothing is written into the asker's memory from now on.
   void withdraw(inquiry& asked) override;
-  void flush() { start({}); }
   /// For tests: breaks the connection to a server.
   void cut(server_id s);
 
