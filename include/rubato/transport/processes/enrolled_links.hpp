@@ -61,6 +61,8 @@ class enrolled_links : protected coordinator_user {
   void tell(wire::control_message const& message);
   /// The same in one's turn.
   void tell_in_turn(wire::control_message const& message);
+  /// Deals with what has come and nobody has looked at yet, without waiting.
+  void hear_what_is_there();
   void send_to_coordinator_in_turn(std::shared_ptr<net::reliable_frame const> frame);
 
  protected:

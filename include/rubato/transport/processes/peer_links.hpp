@@ -58,7 +58,7 @@ class peer_links final : public enrolled_links {
              parameters_shape const& shape, std::string agreed, bool background);
   ~peer_links() override;
 
-  /// Where others reach it.
+  /// Where it listens.
   [[nodiscard]] net::address bound() const { return listener_->bound(); }
   /// In one's turn: where the others are. From now on they are let in.
   void meet(std::vector<wire::peer_place> const& others);

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "rubato/core/error.hpp"
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
@@ -19,7 +18,6 @@
 #include "rubato/transport/processes/network_turn.hpp"
 #include "rubato/transport/processes/question.hpp"
 #include "rubato/transport/processes/update_memory.hpp"
-#include "rubato/wire/control.hpp"
 #include "rubato/wire/messages.hpp"
 
 namespace rubato::detail {

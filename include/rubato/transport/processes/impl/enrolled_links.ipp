@@ -85,6 +85,11 @@ void enrolled_links::tell_in_turn(wire::control_message const& message) {
   if (!broken_) coordinator_->send(message);  // who is lost has said so
 }
 
+void enrolled_links::hear_what_is_there() {
+  std::lock_guard const mine(turn_);
+  network_->poll();
+}
+
 void enrolled_links::send_to_coordinator_in_turn(std::shared_ptr<net::reliable_frame const> frame) {
   if (!broken_) coordinator_->send(std::move(frame));
 }

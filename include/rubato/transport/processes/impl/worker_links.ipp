@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 
+#include "rubato/core/error.hpp"
 #include "rubato/core/printable.hpp"
 #include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/transport/processes/worker_links.hpp"
+#include "rubato/wire/control.hpp"
 
 namespace rubato::detail {
 

@@ -137,8 +137,8 @@ void worker_process::drive() {
   std::unique_lock guard(lock_);
   while (true) {
     while (launched_ < participants_.size()) launch(guard, participants_[launched_++]);
-    if (links_->is_broken() && running_ == 0) return;
     if (over_) return;
+    if (links_->is_broken() && running_ == 0) break;
     if (early_end_ && begun_) {
       wire::end_run said = *std::exchange(early_end_, std::nullopt);
       said.stage = stage_;
@@ -155,6 +155,9 @@ void worker_process::drive() {
     links_->turns().wait([this] { return has_news_.exchange(false) || links_->is_broken(); });
     guard.lock();
   }
+  // Servers end after the run, but may be heard before the coordinator, which has said that it is over.
+  guard.unlock();
+  links_->hear_what_is_there();
 }
 
 void worker_process::launch(std::unique_lock<std::mutex>& guard, std::shared_ptr<worker_thread> p) {
@@ -317,7 +320,8 @@ void worker_process::on(wire::stop_run const& m) {
   {
     std::lock_guard const guard(lock_);
     if (m.stage != stage_) return;
-    if (m.failed && !stopping()) stopped_ = m;
+    // Who has lost a server meanwhile has not been told of a failure yet.
+    if (m.failed && (!stopping() || links_->is_broken())) stopped_ = m;
   }
   life::stop();
   std::lock_guard const guard(lock_);
@@ -326,7 +330,9 @@ void worker_process::on(wire::stop_run const& m) {
 
 void worker_process::on(wire::run_over const& m) {
   std::lock_guard const guard(lock_);
-  if (m.stage != stage_ && m.completed != completion::not_begun) return;
+  // Of a run that failed here before, as a server was lost, it may be heard in the next one.
+  bool const is_under_way = begun_ && m.stage == stage_;
+  if (!is_under_way && m.completed != completion::not_begun) return;
   over_ = m;
   news();
 }
