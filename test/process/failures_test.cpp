@@ -229,6 +229,7 @@ TEST_CASE("a run goes on without a worker that is silent, and what it sends late
           "[process][silence]") {
   auto plan = short_run(200);
   plan.settings["RUBATO_SILENCE"] = "1.5";
+  plan.settings["RUBATO_RECONNECT"] = "2";  // so that who was stopped gets to hear it
   test::process_run run(plan);
   await_clock(run.worker(1), 1, 20);
   run.worker(1).stop();
@@ -288,6 +289,7 @@ TEST_CASE("a worker that was given up does not disturb its successor",
           "[process][join][silence]") {
   auto plan = short_run(200);
   plan.settings["RUBATO_SILENCE"] = "1.5";
+  plan.settings["RUBATO_RECONNECT"] = "2";  // so that who was stopped gets to hear it
   test::process_run run(plan);
   await_clock(run.worker(1), 1, 20);
   run.worker(1).stop();

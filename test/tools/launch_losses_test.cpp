@@ -42,8 +42,8 @@ TEST_CASE("a worker that fails is started again", "[tools][launch]") {
 
 TEST_CASE("a run that is complete without a worker that stands still ends well, and that worker with it",
           "[tools][launch]") {
-  launched run({"-n", "3", "--on-loss", "go-on", "--grace", "0.1", "--server-command", "sh -c 'echo > $S/ended'", "--",
-                "sh", "-c",
+  launched run({"-n", "3", "--on-loss", "go-on", "--grace", "1", "--server-command",
+                "sh -c 'until [ -s $S/id ]; do sleep 0.01; done; echo > $S/ended'", "--", "sh", "-c",
                 "[ $RANK = 1 ] && { echo $$ > $S/id; kill -STOP $$; }; until [ -s $S/ended ]; do sleep 0.01; done"});
   run.await_file("id");
   outcome const o = run.wait();
@@ -68,7 +68,7 @@ TEST_CASE("a worker that is started again too late does not spoil a run that end
 
 TEST_CASE("a run that no worker completes ends as the first that failed, whoever stands still", "[tools][launch]") {
   outcome const o = run({"-n", "2", "--on-loss", "go-on", "--grace", "0.1", "--server-command",
-                         "sh -c 'until [ -s $S/failed ]; do sleep 0.01; done; sleep 0.2'", "--", "sh", "-c",
+                         "sh -c 'until [ -s $S/failed ]; do sleep 0.01; done; sleep 1'", "--", "sh", "-c",
                          "[ $RANK = 0 ] && { echo > $S/failed; exit 7; }; kill -STOP $$"});
   CHECK(o.exit_code == 7);
   CHECK_THAT(o.errors, Contains("ended before the workers did"));

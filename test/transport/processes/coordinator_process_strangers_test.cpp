@@ -163,17 +163,17 @@ TEST_CASE("coordinator: who is here and does not say who it is is sent away in t
 }
 
 TEST_CASE("coordinator: whose links break before it has said who it is has as long again", "[tcp]") {
-  coordinated const run(400ms);
+  coordinated const run(1s);
   net::asio_network network;
   stranger guest(network, run.place().coordinator, 77, run.place().silence);
   for (int i = 0; i < 4; ++i) {
     REQUIRE(test::run_until(network, [&] { return guest.is_up(); }));
-    CHECK_FALSE(test::run_until(network, [&] { return !guest.lost_for().empty(); }, 150ms));
+    CHECK_FALSE(test::run_until(network, [&] { return !guest.lost_for().empty(); }, 300ms));
     guest.cut();
   }
   guest.register_itself();
   CHECK(test::run_until(network, [&] { return guest.is_up() && guest.has_arrived(); }));
-  CHECK_FALSE(test::run_until(network, [&] { return !guest.lost_for().empty(); }, 600ms));  // it is somebody now
+  CHECK_FALSE(test::run_until(network, [&] { return !guest.lost_for().empty(); }, 1500ms));  // it is somebody now
   CHECK(guest.lost_for() == "");
 }
 

@@ -39,7 +39,7 @@ void work(Body body) {
   cluster c{options, asp{}, small_table, keyed};
   bool is_over = false;
   std::jthread const watching([&](std::stop_token const& enough) {  // so that nobody hangs
-    for (int i = 0; i < 1000 && !enough.stop_requested(); ++i) std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 6000 && !enough.stop_requested(); ++i) std::this_thread::sleep_for(10ms);
     if (!enough.stop_requested()) c.stop();
   });
   c.run([&](auto& w) {

@@ -94,6 +94,6 @@ TEST_CASE("peer links: who asks on and on and takes no answers is cut off", "[tc
         auto const ask = message_frame(0, 0, w0.size() * sizeof(float));
         for (int i = 0; i < 40; ++i) self.send(ask);
       },
-      w0, 1, 2s);  // so long may the first connection take while 160 MB are read
+      w0, 1, 10s);  // so long may the first connection take while 160 MB are read
   CHECK_THAT(e.played, Contains("peer 0 does not take the answers to what it asks"));
 }

@@ -323,7 +323,7 @@ class played_run {
     (void)until([&] { return false; }, 20ms);
   }
 
-  [[nodiscard]] bool until(std::function<bool()> const& condition, std::chrono::milliseconds limit = 10s) {
+  [[nodiscard]] bool until(std::function<bool()> const& condition, std::chrono::milliseconds limit = test::patience) {
     auto const end = net::network::clock::now() + limit;
     while (!condition()) {
       if (net::network::clock::now() > end) return false;
@@ -333,7 +333,11 @@ class played_run {
     return true;
   }
   /// The server and the others do what they can for now.
-  void settle() { (void)until([] { return false; }, 50ms); }
+  void settle() {
+    auto turns = 0;  // a machine with other work may stand still for all of the time
+    auto const end = net::network::clock::now() + 50ms;
+    (void)until([&] { return ++turns > 50 && net::network::clock::now() > end; });
+  }
 
   [[nodiscard]] std::unique_ptr<worker_peer> connected(net::network& where, worker_id w) {
     auto made = dialling(where, worker_peer::hello_of(w.value()));
