@@ -351,6 +351,7 @@ TEST_CASE("tcp: a run that was over has not failed, although somebody is lost be
   };
   CHECK_THROWS_WITH(in_processes(processes, play), "after the run");
   CHECK(came_to_the_end);
+  CHECK(hears_nothing.try_wait());  // else it has heard one after the other
   CHECK_THAT(said, Catch::Contains(" was lost: it was left by an exception after a run"));
 }
 
