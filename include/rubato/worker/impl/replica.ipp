@@ -269,7 +269,6 @@ class replica_of final : public replica {
     }
   }
 
-  [[gnu::flatten]]
   rows_found read_rows(std::span<std::uint64_t const> keys, freshness const& f, bool base_ok,
                        std::byte* out, missing_rows& missing) override {
     rows_found found;
@@ -286,7 +285,6 @@ class replica_of final : public replica {
     return found;
   }
 
-  [[gnu::flatten]]
   clock_index accept_rows(missing_rows const& fetched, fetch_mark const& mark,
                           std::byte* out) override {
     clock_index oldest = clock_index::highest();
