@@ -1,6 +1,6 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // Logistic regression with SVRG: a stage of many workers computes the full gradient, a stage of as many as
-// pay off takes small steps that the gradient makes steady; ten times in turn.
+// pay off takes small steps that the gradient makes steady; in turn, until the loss is low enough.
 //   rubato-launch -n 2 -s 1 -- 150_stages
 // trains across processes; worker 0 first does so in process and in the simulator.
 #include <algorithm>
@@ -19,10 +19,13 @@ constexpr std::size_t n = 200;
 rb::data::dataset const rows = rb::data::make_synthetic({.rows = 4000, .features = n, .nonzeros_per_row = 20});
 rb::model::linear_model<rb::model::logistic_loss> const model{.l2 = 1e-3};
 
+constexpr double target = 0.47;
+
 /// Table 0 is w, table 1 the point at which the full gradient was computed, table 2 that gradient.
-void full_gradient(auto& worker) {
+void full_gradient(auto& worker, rb::task_core& svrg) {
   vec w(n), gradient(n);
   worker.pull(w);
+  if (worker.rank() == 0 && model.objective(rows, w) < target) svrg.stop();  // for all, in all processes
   auto const mine = rows.shard(worker.rank(), worker.count());
   model.gradient(mine, w, gradient);
   float const share = static_cast<float>(mine.size()) / static_cast<float>(rows.size());
@@ -55,14 +58,14 @@ void train(char const* where, Transport const& transport, bool prints) {
   rb::task svrg{rb::dense<float, rb::sum>{.rows = n}, rb::dense<float, rb::sum>{.rows = n},
                 rb::dense<float, rb::sum>{.rows = n}};
   auto const full = svrg.stage({.workers = 4, .copied = {{.to = 1, .from = 0}}, .cleared = {2}},
-                               [](auto& w) { full_gradient(w); });
+                               [&svrg](auto& w) { full_gradient(w, svrg); });
   auto const inner = svrg.stage({.workers = rb::automatic, .protocol = rb::ssp{.staleness = 2}, .iterations = 100},
                                 [](auto& w, rb::iteration_range todo) { small_steps(w, todo); });
-  svrg.repeat(10, full, inner);
+  svrg.repeat(100, full, inner);
   auto const report = engine.submit(svrg).wait();
   if (!prints) return;
-  std::printf("%s: loss %.2f after %zu stages\n", where, model.objective(rows, svrg.parameters()),
-              report.stages.size());
+  std::printf("%s: loss %.2f after %zu stages%s\n", where, model.objective(rows, svrg.parameters()),
+              report.stages.size(), report.stopped ? ", stopped" : "");
 }
 
 int main() {

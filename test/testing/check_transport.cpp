@@ -144,7 +144,7 @@ struct that_forgets_a_worker : runtime_decorator {
   using runtime_decorator::runtime_decorator;
   run_report run(run_request request) override {
     run_report r = runtime_decorator::run(std::move(request));
-    r.workers.pop_back();
+    if (!r.workers.empty()) r.workers.pop_back();  // of one that was not begun there are none
     return r;
   }
 };
@@ -161,6 +161,23 @@ struct that_reports_hours : runtime_decorator {
       m.wait = std::chrono::hours(Wait);
     }
     return r;
+  }
+};
+
+struct that_hides_stops : runtime_decorator {
+  using runtime_decorator::runtime_decorator;
+  run_report run(run_request request) override {
+    run_report r = runtime_decorator::run(std::move(request));
+    r.stopped = false;
+    return r;
+  }
+};
+
+struct that_hears_of_no_early_stop : runtime_decorator {
+  using runtime_decorator::runtime_decorator;
+  run_report run(run_request request) override {
+    request.stop_asked = nullptr;
+    return runtime_decorator::run(std::move(request));
   }
 };
 
@@ -219,6 +236,9 @@ TEST_CASE("check_transport catches a runtime that does not do what it should", "
   CHECK(says(testing::check_transport(wrapped<that_reports_hours<-1, -3, 4>>{}, briefly),
              "reports -3600 s of compute, -10800 s of send and 14400 s of wait"));
   CHECK(says(testing::check_transport(wrapped<that_reports_hours<1, 2, 3>>{}, briefly), "reports 21600 s of compute"));
+  CHECK(says(testing::check_transport(wrapped<that_hides_stops>{}, briefly), "a run that was stopped reports"));
+  CHECK(says(testing::check_transport(wrapped<that_hears_of_no_early_stop>{}, briefly),
+             "(`stop_asked`) does not report"));
   CHECK(says(testing::check_transport(wrapped<that_asks_for_no_loss>{}, briefly),
              "is not told what the run's function says"));
 }

@@ -76,7 +76,8 @@ class cluster_base {
 
   /// Starts one more worker with the body of the run under way; returns its rank.
   std::uint32_t add_worker() { return runtime_->add_worker(); }
-  /// Ends the run under way: every worker's next call unwinds its body, and `run` returns.
+  /// Ends the run under way: every worker's next call unwinds its body, and `run` returns, with a report that says
+  /// `stopped`.
   void stop() { runtime_->stop(); }
   /// Time since the run began, wall or virtual.
   [[nodiscard]] time_point now() const { return runtime_->now(); }

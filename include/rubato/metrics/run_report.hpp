@@ -14,9 +14,11 @@ namespace rubato {
 
 /// Whether a run did what it was to do.
 enum class completion : std::uint8_t {
-  whole,  ///< all workers have ended by themselves
+  whole,  ///< no node was lost before its workers had ended
   cut_off,    ///< a node was lost before its workers had ended
-  not_begun,  ///< a node that was to have workers is not there any more; or it was over before this process came
+  /// Nobody has begun it: a node that was to have workers is not there any more, `stop` came first, or it was over
+  /// before this process came.
+  not_begun,
 };
 
 /// What a run measured, over all workers that took part in it.
@@ -31,6 +33,8 @@ struct run_report {
   /// Nodes that are not there any more when it ends, ascending: processes, or machines of the simulator.
   std::vector<std::uint32_t> lost_nodes;
   completion completed = completion::whole;  ///< whether the run did what it was to do
+  /// Somebody has called `stop` before all of its workers had ended, or before it began. Processes are told alike.
+  bool stopped = false;
   std::uint64_t events = 0;              ///< simulator only: events processed
   std::vector<pace_change> pace_changes; ///< what the pace's conductor decided, oldest first
 

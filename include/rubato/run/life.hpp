@@ -66,12 +66,16 @@ class life {
 
   /// Ends the run for everybody: every participant's next call unwinds its body.
   void stop() noexcept;
+  /// The same, because somebody wants it: noted, unless all who take part have ended by themselves.
+  void stop_as_asked() noexcept;
   /// The same, because of this.
   void fail(std::exception_ptr why) noexcept;
 
   [[nodiscard]] bool is_running() const noexcept { return busy_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool stopping() const noexcept { return stopping_; }
   [[nodiscard]] bool has_failed() const;
+  /// Whether `stop_as_asked` has ended the run.
+  [[nodiscard]] bool was_stopped() const;
   /// When the last of them has ended, or what `note_end` said.
   [[nodiscard]] time_point ended() const;
   void note_end(time_point t);
@@ -98,6 +102,8 @@ class life {
   std::condition_variable changed_;
   std::uint32_t living_ = 0;
   std::uint32_t leaving_ = 0;  ///< of these, those about to end
+  bool entered_ = false;       ///< somebody has
+  bool was_stopped_ = false;
   time_point ended_{};
   detail::first_failure failure_;
 };

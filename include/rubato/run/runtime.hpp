@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -62,6 +63,10 @@ struct run_request {
   /// Of a task: which of its runs it is, from 1; processes that are at another one do not take part.
   std::uint32_t step = 0;
   std::int64_t iterations = 0;  ///< of a task: what the body has to do, on which processes are to agree, too
+  /// Whether somebody has asked for the run's end, perhaps before it begins: looked at as soon as `stop` would find it,
+  /// and then the run is over before anything is done for it (`not_begun`, `stopped`). Whoever asks sets it before
+  /// calling `stop`.
+  std::atomic<bool> const* stop_asked = nullptr;
 };
 
 /// A transport at work: runs bodies on workers, and has servers that hold the tables, here or elsewhere.
@@ -80,7 +85,7 @@ class runtime {
   /// Starts one more worker with the body of the run under way; returns its rank.
   /// @throws usage_error when no run is under way
   virtual std::uint32_t add_worker() = 0;
-  /// Ends the run: every worker's next call unwinds its body, and `run` returns.
+  /// Ends the run: every worker's next call unwinds its body, and `run` returns; the report says that it was stopped.
   virtual void stop() = 0;
   /// Time since the run began.
   [[nodiscard]] virtual time_point now() const = 0;

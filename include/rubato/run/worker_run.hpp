@@ -67,6 +67,12 @@ class worker_run : protected life {
   [[nodiscard]] std::size_t protocol() const noexcept { return request_.protocol; }
   /// The next run is to be this. @throws option_error
   void accept(run_request request);
+  /// Whether the run's end was asked for already. Looked at once a `stop` would have found the run.
+  [[nodiscard]] static bool is_to_stop(run_request const& r) noexcept {
+    return r.stop_asked != nullptr && *r.stop_asked;
+  }
+  /// The report of one that was, and has not begun.
+  [[nodiscard]] static run_report stopped_before_it_began();
   /// Which run it is of its task, or else of the runs that there have been: from 1, and the same in all processes.
   [[nodiscard]] std::uint32_t run_number() const noexcept { return request_.step != 0 ? request_.step : runs_; }
 

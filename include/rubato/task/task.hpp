@@ -1,11 +1,13 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -36,6 +38,19 @@ class task_core {
     for (std::int64_t i = 0; i < times; ++i) (run(stages), ...);
   }
 
+  /// Ends the task before its time, as when it has converged: every worker's next call unwinds its body, no stage
+  /// follows, and whoever waits for the task gets its report, of which `stopped` is true; its tables have what has been
+  /// committed, also of a stage that was not over, and tasks that depend on it run. Does nothing where nothing is left
+  /// to be done, nor a second time.
+  ///
+  /// Across processes one that has workers is enough, and one that serves cannot: there it does nothing. In
+  /// single-machine mode it ends once the tables are back at the servers. In the simulator a commit that is under way
+  /// does not arrive any more; and as a stage is computed as a whole there, what the body of another task says counts
+  /// from the beginning of that one's stage, and ends a stage under way behind itself. Any thread may call it, also
+  /// bodies, once it has been submitted, as long as its engine is there.
+  /// @throws usage_error before it has been submitted
+  void stop();
+
   /// All stages, by number.
   [[nodiscard]] std::span<stage_description const> stages() const noexcept { return stages_; }
   /// The steps that have been appended, in their order.
@@ -51,6 +66,12 @@ class task_core {
   [[nodiscard]] rubato::runtime& opened() const;
   /// Called before it goes, by its destructor; replaces what was to be called before.
   void at_end(std::function<void()> f) { at_end_ = std::move(f); }
+  /// Whether somebody has called `stop`.
+  [[nodiscard]] std::atomic<bool> const& stop_asked() const noexcept { return stop_asked_; }
+  /// Called by the first `stop`, on its thread; replaces what was to be called before.
+  void on_stop(std::function<void()> f);
+  /// The task is known to end: from now on `stop` does nothing. Waits for one that is under way.
+  void end_stops();
 
  protected:
   task_core() = default;
@@ -67,6 +88,10 @@ class task_core {
   std::vector<task_step> program_;
   std::unique_ptr<rubato::runtime> runtime_;
   std::function<void()> at_end_;
+  std::mutex stopping_;  ///< what follows, while it is written
+  std::atomic<bool> stop_asked_ = false;
+  bool ends_ = false;
+  std::function<void()> on_stop_;
 };
 
 /// Tables, and stages that work on them one after the other, each with a degree and a protocol of its own:

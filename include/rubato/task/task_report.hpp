@@ -17,7 +17,7 @@ namespace rubato {
 struct stage_report {
   std::size_t stage = 0;       ///< its number in the task
   std::int64_t first = 0;      ///< its first iteration
-  std::int64_t iterations = 1;  ///< how many it ran
+  std::int64_t iterations = 1;  ///< how many it was to run; 0: tables went back to the servers, as the task was stopped
   bool probes = false;         ///< a part that the search made
   placement where;             ///< workers by node
   /// A node of these was lost before its workers had ended, or before any began (`run.completed`). What follows is
@@ -43,6 +43,7 @@ struct task_report {
   time_point ended{};  ///< when its last stage had ended
   std::vector<stage_report> stages;    ///< in the order in which they ran
   std::vector<degree_report> degrees;  ///< of stages whose degree was searched for, and found
+  bool stopped = false;                ///< `task::stop` has ended it, so that not all has been run
 
   /// From the first stage's beginning to the last one's end.
   [[nodiscard]] duration elapsed() const {

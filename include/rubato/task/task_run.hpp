@@ -20,7 +20,8 @@ namespace rubato {
 class task_run {
  public:
   /// @param t has been opened; outlives this @param nodes says how many workers a stage can have; as well
-  task_run(task_core& t, stage_scheduler const& nodes, time_point submitted);
+  /// @param keeps_apart whether tables that a stage keeps in single-machine mode are not at the servers meanwhile
+  task_run(task_core& t, stage_scheduler const& nodes, time_point submitted, bool keeps_apart = false);
 
   /// What the next stage, or part of one, asks of the scheduler; nothing when the task is done.
   [[nodiscard]] std::optional<stage_demand> next(time_point now);
@@ -29,6 +30,11 @@ class task_run {
   [[nodiscard]] std::optional<std::uint32_t> revised();
   /// It runs there, from now on. Returns what is to be run.
   [[nodiscard]] run_request begin(placement where, time_point now);
+  /// Somebody has asked for the task's end: nothing more begins, but for what brings tables back to the servers. What
+  /// `next` has asked for is not to be had any more. @pre nothing runs
+  void stop();
+  /// Whether it has been told that it is stopped: by that, or by the report of a run.
+  [[nodiscard]] bool is_stopped() const noexcept { return is_stopped_; }
   /// It has run. @throws lost_error when a node was lost, more often than the stage may begin again
   void ran(run_report const& r, time_point now);
 
@@ -49,16 +55,27 @@ class task_run {
   void limit_search();
   [[nodiscard]] std::uint32_t capacity() const;
   [[nodiscard]] bool goes_on_with_tables() const;
+  [[nodiscard]] stage_demand bring_back(time_point now);
   void begin_step();
   void note_degree(bool searched);
 
   task_core& task_;
   stage_scheduler const& nodes_;
+  bool keeps_apart_;
   std::uint32_t attempt_ = 0;  ///< of the part under way: how often it has been begun again
   std::size_t step_ = 0;
   parallelism_search* search_ = nullptr;  ///< of the step under way
   std::int64_t search_began_ = 0;         ///< iterations that it had done before
   std::optional<node_id> home_;           ///< of the tables, in single-machine mode, between parts of a step
+  bool waits_ = false;                    ///< the last report is of what has been asked for and has not begun
+  bool keeps_tables_ = false;             ///< what is under way does so
+  struct keeper {
+    node_id node;
+    std::size_t stage;
+    std::uint32_t workers;
+  };
+  std::optional<keeper> keeper_;  ///< where tables are that have not come back to the servers
+  bool is_stopped_ = false;
   std::map<std::size_t, parallelism_search> searches_;  ///< by stage
   task_report report_;
 };

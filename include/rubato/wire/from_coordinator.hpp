@@ -80,10 +80,11 @@ struct run_over {
   std::vector<std::string> change_reasons;
   std::vector<std::uint32_t> lost_nodes;
   completion completed = completion::whole;
+  bool stopped = false;
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
     ar & stage & elapsed & updates & workers & servers & versions_peak & crashes & change_times &
-        change_values & change_reasons & lost_nodes & completed;
+        change_values & change_reasons & lost_nodes & completed & stopped;
   }
 };
 /// To worker processes: whoever has the tables is to send them there.

@@ -64,9 +64,11 @@ struct ready {
   std::optional<std::uint32_t> keeper{};  ///< the process that has the tables when it is over
   std::uint32_t run = 0;  ///< of a cluster: which of its runs it is, from 1
   std::int64_t iterations = 0;  ///< of a task: how many all workers of the run make together
+  bool stops = false;  ///< the run is to be over before it begins, for all
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & threads & has_loss & protocol & changes_tables & step & workers & recover & keeper & run & iterations;
+    ar & threads & has_loss & protocol & changes_tables & step & workers & recover & keeper & run & iterations &
+        stops;
   }
 };
 /// Tables that another process has, in single-machine mode, are to be sent to this one.

@@ -51,7 +51,7 @@ class servers_elsewhere final : public test::idle_endpoint {
               ++wholes;
               servers_.read_touched(table, keys, values);
             },
-            [this] { if (stopped) throw run_stopped{}; }};
+            [this] { if (failed) throw run_stopped{}; }, [this] { return stopped; }};
   }
   numbers values() const {
     numbers out(model_rows);
@@ -77,7 +77,7 @@ class servers_elsewhere final : public test::idle_endpoint {
 
   std::size_t brought = 0, given = 0, wholes = 0;  ///< rows; and tables in one go
   std::size_t most_at_once = 0;  ///< rows that were given
-  bool lost = false, stopped = false;
+  bool lost = false, failed = false, stopped = false;
 
  private:
   blueprint plan_;
@@ -200,20 +200,27 @@ TEST_CASE("local_model: what cannot come ends the stage, and what is there is no
 TEST_CASE("local_model: what a stage has done that is stopped goes back, with what it had from others", "[threads]") {
   servers_elsewhere home(setup());
   local_model local(setup(), 2, 1, 1 << 20);
-  home.stopped = true;
-  CHECK_THROWS_AS(local.run(adding({5}), home.home(), false), run_stopped);
+  bool const fails = GENERATE(false, true);  // for others
+  CAPTURE(fails);
+  auto const run = [&](run_request r, bool keep) {
+    if (fails) CHECK_THROWS_AS(local.run(std::move(r), home.home(), keep), run_stopped);
+    else CHECK_NOTHROW((void)local.run(std::move(r), home.home(), keep));
+  };
+  (fails ? home.failed : home.stopped) = true;
+  run(adding({5}), false);
   CHECK(home.given == 0);  // no body has run
-  home.stopped = false;
+  home.failed = home.stopped = false;
   auto kept = adding({9});
   kept.keeps_tables = true;
   (void)local.run(kept, home.home(), false);
   CHECK(home.given == 0);
   auto last = adding({5});
-  last.body = [&home, body = last.body](worker_core& w) {
+  last.keeps_tables = true;  // not any more
+  last.body = [&home, fails, body = last.body](worker_core& w) {
     body(w);
-    home.stopped = true;
+    (fails ? home.failed : home.stopped) = true;
   };
-  CHECK_THROWS_AS(local.run(std::move(last), home.home(), true), run_stopped);
+  run(std::move(last), true);
   CHECK(home.values() == plus({{5, 1}, {9, 1}}));
   CHECK(home.touched() == std::map<std::uint64_t, std::int64_t>{{500, 2}});
 }

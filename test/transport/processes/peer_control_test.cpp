@@ -307,6 +307,10 @@ TEST_CASE("peer control: of a lost peer the others hear at once, and nobody wait
 
 TEST_CASE("peer control: a run that fails ends for all, and has no average") {
   auto b = peers_running(2);
+  if (GENERATE(false, true)) {  // also where it was to end anyway
+    b.say(0, wire::end_run{b.control.stage(), false, errc::bad_option, ""});
+    for (std::uint32_t p = 0; p < 2; ++p) CHECK(b.told(p) == heard_by_peer{"stop: "});
+  }
   b.say(1, wire::end_run{b.control.stage(), true, errc::lost, "peer 1: no"});
   b.say(0, wire::end_run{b.control.stage(), true, errc::lost, "peer 0: neither"});  // a consequence
   CHECK(b.told(0) == heard_by_peer{"failed: peer 1: no"});

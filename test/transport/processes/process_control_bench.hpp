@@ -60,9 +60,9 @@ inline std::string text(wire::server_order const& m) {
 }
 inline std::string text(wire::end_stage const& m) { return "end " + number(m.stage.value()); }
 inline std::string text(wire::run_over const& m) {
-  if (m.completed == completion::not_begun) return "not begun";
+  if (m.completed == completion::not_begun) return m.stopped ? "stopped before" : "not begun";
   return "over " + number(m.stage.value()) + (m.crashes > 0 ? " crashes " + number(m.crashes) : "") +
-         (m.completed == completion::cut_off ? ", cut off" : "");
+         (m.completed == completion::cut_off ? ", cut off" : "") + (m.stopped ? ", stopped" : "");
 }
 inline std::string text(wire::stop_run const& m) {
   return std::string(m.fatal ? "fatal: " : m.failed ? "failed: " : "stop: ") + m.sentence;

@@ -32,6 +32,85 @@ TEST_CASE("process_control: a stage is what all processes want, and servers hear
   for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(nth_worker(w)).back() == "over 1");
 }
 
+TEST_CASE("process_control: a stage that somebody stops is over for all, and all are told that it was stopped") {
+  SECTION("while it runs") {
+    bench b = running(1, 2);
+    b.say(nth_worker(1), wire::end_run{b.control.stage(), false, errc{}, ""});
+    for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(nth_worker(w)) == list{"stop: "});
+    for (std::uint32_t w = 0; w < 2; ++w) b.ended(w, w);
+    b.carry_out_all();
+    b.finish(0);
+    for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(nth_worker(w)) == list{"over 1, stopped"});
+    // The next one is another one.
+    for (std::uint32_t w = 0; w < 2; ++w) b.ready(w);
+    b.carry_out_all();
+    for (std::uint32_t w = 0; w < 2; ++w) b.ended(w, w);
+    b.carry_out_all();
+    b.finish(0);
+    CHECK(b.told(nth_worker(0)).back() == "over 2");
+  }
+  SECTION("but not when all have ended by themselves") {
+    bench b = running(1, 2);
+    for (std::uint32_t w = 0; w < 2; ++w) b.ended(w, w);
+    SECTION("and servers have yet to drop them") {}
+    SECTION("and servers have been told to end") { b.carry_out_all(); }
+    b.say(nth_worker(1), wire::end_run{b.control.stage(), false, errc{}, ""});
+    b.carry_out_all();
+    b.finish(0);
+    CHECK(b.told(nth_worker(0)).back() == "over 1");
+  }
+  SECTION("before it begins, and nobody begins it") {
+    bench b = gathered(1, 2);
+    b.ready(0);
+    b.say(nth_worker(1), wire::ready{.has_loss = false, .stops = true});
+    for (std::uint32_t w = 0; w < 2; ++w) CHECK(b.told(nth_worker(w)) == list{"stopped before"});
+    CHECK(b.told(nth_server(0)).empty());
+    for (std::uint32_t w = 0; w < 2; ++w) b.ready(w);
+    CHECK(b.told(nth_server(0)).front() == "stage 1");
+  }
+  SECTION("by who joins it late") {
+    bench b = running(1, 1);
+    (void)b.come();
+    b.say(nth_worker(1), wire::ready{.stops = true});
+    CHECK(b.told(nth_worker(0)) == list{"stop: "});
+    b.ended(0, 0);
+    b.ended(1, 1);
+    b.carry_out_all();
+    b.finish(0);
+    CHECK(b.told(nth_worker(0)) == list{"over 1, stopped"});
+  }
+}
+
+TEST_CASE("process_control: a failure counts also in a stage that was only to end, and a loss of tables likewise") {
+  bool const moves = GENERATE(false, true);
+  bench b({.workers = 2, .servers = 1, .moves_tables = {moves}}, asp{}, stand::running);
+  b.say(nth_worker(1), wire::end_run{b.control.stage(), false, errc{}, ""});
+  CHECK(b.told(nth_worker(0)) == list{"stop: "});
+  SECTION("a failure") {
+    b.say(nth_worker(1), wire::end_run{b.control.stage(), true, errc::io, "the ink has run out"});
+    b.say(nth_worker(1), wire::end_run{b.control.stage(), true, errc::io, "and the paper"});
+    CHECK(b.told(nth_worker(0)) == list{"failed: the ink has run out"});
+  }
+  SECTION("a loss") {
+    b.lose(nth_worker(1));
+    auto const said = b.told(nth_worker(0));
+    if (moves) CHECK(said == list{"failed: worker 1 (process 1) was lost: cut off"});
+    else CHECK(said.empty());
+  }
+}
+
+TEST_CASE("process_control: nobody is waited for once a first stage was stopped before it began") {
+  bench b = gathered(1, 2);
+  b.ready(0);
+  b.say(nth_worker(1), wire::ready{.stops = true});
+  b.say(nth_worker(0), wire::farewell{});
+  CHECK_FALSE(b.control.is_starting());
+  CHECK_FALSE(b.control.is_over());
+  b.say(nth_worker(1), wire::farewell{});
+  CHECK(b.control.is_over());
+  CHECK(b.control.failure().empty());
+}
+
 TEST_CASE("process_control: who wants another stage than the others is told in what") {
   auto const [other, what] = GENERATE(table<wire::ready, std::string>({
       {{.changes_tables = true}, "change of tables is one, expected none"},

@@ -138,8 +138,8 @@ TEST_CASE("process_control: a process may add workers until the run ends") {
   CHECK(b.told(nth_worker(0)) == list{"begins 1 of 1: 1"});
   b.carry_out_all();
   CHECK(b.told(nth_worker(0)) == list{"starts 1 at 0"});
-  b.say(nth_worker(0), wire::end_run{b.control.stage(), false, errc{}, "enough"});
-  CHECK(b.told(nth_worker(0)) == list{"stop: enough"});
+  b.say(nth_worker(0), wire::end_run{b.control.stage(), false, errc{}, ""});
+  CHECK(b.told(nth_worker(0)) == list{"stop: "});
   b.say(nth_worker(0), wire::add_worker{b.control.stage()});
   CHECK(b.told(nth_worker(0)).empty());
 }

@@ -13,10 +13,11 @@ void life::begin() {
   if (busy_.exchange(true))
     throw usage_error(errc::bad_option,
                       "run: a run of this " + std::string(what_) + " is under way already");
-  stopping_ = false;
   std::lock_guard const guard(lock_);
+  stopping_ = false;
   awake_ = living_ = leaving_ = 0;
   ended_ = {};
+  entered_ = was_stopped_ = false;
   failure_.forget();
 }
 
@@ -36,6 +37,7 @@ bool life::enter_if_running() {
 
 void life::enter() {
   std::lock_guard const guard(lock_);
+  entered_ = true;
   ++living_;
   ++awake_;
 }
@@ -103,6 +105,15 @@ void life::stop() noexcept {
   wake_all();
 }
 
+void life::stop_as_asked() noexcept {
+  {
+    std::lock_guard const guard(lock_);
+    stopping_ = true;
+    if (living_ != 0 || !entered_) was_stopped_ = true;
+  }
+  wake_all();
+}
+
 void life::fail(std::exception_ptr why) noexcept {
   {
     std::lock_guard const guard(lock_);
@@ -115,6 +126,11 @@ void life::fail(std::exception_ptr why) noexcept {
 bool life::has_failed() const {
   std::lock_guard const guard(lock_);
   return static_cast<bool>(failure_);
+}
+
+bool life::was_stopped() const {
+  std::lock_guard const guard(lock_);
+  return was_stopped_;
 }
 
 time_point life::ended() const {

@@ -29,6 +29,13 @@ void worker_run::accept(run_request request) {
   ++runs_;
 }
 
+run_report worker_run::stopped_before_it_began() {
+  run_report r;
+  r.completed = completion::not_begun;
+  r.stopped = true;
+  return r;
+}
+
 namespace {
 /// In each run workers draw other numbers; in the first those of the seed itself.
 std::uint64_t seed_of_run(std::uint64_t seed, std::uint32_t number) noexcept {

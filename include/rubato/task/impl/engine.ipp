@@ -33,6 +33,9 @@ struct submitted {
   std::exception_ptr failure{};
 };
 
+/// Whether its task was asked to end, and it does not know yet.
+bool is_to_stop(submitted const& s) { return s.task->stop_asked() && !(s.run && s.run->is_stopped()); }
+
 task_id id_of(std::size_t i) noexcept { return task_id{static_cast<std::uint32_t>(i)}; }
 
 void check(std::vector<task_id> const& after, std::size_t tasks) {
@@ -77,20 +80,21 @@ class engine_of_threads final : public engine_core {
   ~engine_of_threads() override {
     for (auto& t : threads_) t.join();
     for (submitted const& s : tasks_)
-      if (s.task != nullptr) s.task->at_end({});
+      if (s.task != nullptr) {
+        s.task->at_end({});
+        s.task->on_stop({});
+      }
   }
 
   task_id submit(task_core& t, std::vector<task_id> const& after) override {
-    std::lock_guard const guard(lock_);
     check(after, tasks_.size());
     t.open(open_);
+    t.on_stop([this] { wake_all(); });
     task_id const id = id_of(tasks_.size());
-    tasks_.emplace_back(t, after);
     try {
-      detail::start_thread_of([&] { return "task " + std::to_string(id.value()); },
-                              [&] { threads_.emplace_back([this, id] { drive(id); }); });
+      begin(t, after, id);
     } catch (...) {
-      tasks_.pop_back();
+      t.on_stop({});
       t.close();
       throw;
     }
@@ -114,6 +118,23 @@ class engine_of_threads final : public engine_core {
  private:
   using guard_type = std::unique_lock<std::mutex>;
 
+  void begin(task_core& t, std::vector<task_id> const& after, task_id id) {
+    std::lock_guard const guard(lock_);
+    tasks_.emplace_back(t, after);
+    try {
+      detail::start_thread_of([&] { return "task " + std::to_string(id.value()); },
+                              [&] { threads_.emplace_back([this, id] { drive(id); }); });
+    } catch (...) {
+      tasks_.pop_back();
+      throw;
+    }
+  }
+
+  void wake_all() {
+    { std::lock_guard const guard(lock_); }
+    changed_.notify_all();
+  }
+
   [[nodiscard]] time_point now() const { return time_point(std::chrono::steady_clock::now() - began_); }
 
   void drive(task_id id) {
@@ -122,9 +143,9 @@ class engine_of_threads final : public engine_core {
     try {
       await_others(guard, s);
       s.run.emplace(*s.task, scheduler_, now());
-      while (auto const demand = s.run->next(now())) {
+      while (auto const demand = next_of(s)) {
         scheduler_.ask(id, *demand, now());
-        await_workers(guard, id, s);
+        if (!await_workers(guard, id, s)) continue;
         run_request request = s.run->begin(*std::exchange(s.where, std::nullopt), now());
         guard.unlock();
         run_report const r = s.task->opened().run(std::move(request));
@@ -140,27 +161,43 @@ class engine_of_threads final : public engine_core {
       scheduler_.withdraw(id);
       scheduler_.finish(id);
     }
+    guard.unlock();
+    s.task->end_stops();  // one that is under way calls `wake_all`; and then it may go
+    guard.lock();
     s.over = true;
     changed_.notify_all();
+  }
+
+  /// What it asks for next; nothing when it is over.
+  [[nodiscard]] std::optional<stage_demand> next_of(submitted& s) const {
+    if (is_to_stop(s)) s.run->stop();
+    return s.run->next(now());
   }
 
   void await_others(guard_type& guard, submitted const& s) {
     for (task_id const t : s.after) {
       submitted const& before = tasks_[t.index()];
-      changed_.wait(guard, [&] { return before.over; });
+      changed_.wait(guard, [&] { return before.over || is_to_stop(s); });
+      if (is_to_stop(s)) return;
       if (before.failure) std::rethrow_exception(failed_before(t));
     }
   }
 
-  /// Whoever waits schedules for all.
-  void await_workers(guard_type& guard, task_id id, submitted const& s) {
-    while (!s.where) {
+  /// Whoever waits schedules for all. Returns false if the task is to stop.
+  bool await_workers(guard_type& guard, task_id id, submitted& s) {
+    while (true) {
+      if (is_to_stop(s)) {
+        if (std::exchange(s.where, std::nullopt)) scheduler_.finish(id);
+        else scheduler_.withdraw(id);
+        return false;
+      }
+      if (s.where) return true;
       if (scheduler_.is_hopeless(id)) throw no_room_left();
       if (scheduler_.due(now())) {
         auto granted = scheduler_.schedule(now());
         for (auto& g : granted) tasks_[g.task.index()].where = std::move(g.where);
         if (!granted.empty()) changed_.notify_all();
-        if (s.where) return;
+        if (s.where) continue;
       }
       // A period may be longer than a clock can count.
       changed_.wait_until(guard, began_ + std::min<duration>(scheduler_.next_time().since_start(),
@@ -216,6 +253,7 @@ class engine_in_turns final : public engine_core {
   void advance() {
     for (std::size_t i = 0; i < tasks_.size(); ++i)
       if (!tasks_[i].over && !tasks_[i].run) begin_when_free(id_of(i));
+      else if (!tasks_[i].over && scheduler_.is_waiting(id_of(i)) && stops_here(tasks_[i])) withdraw(id_of(i));
     if (scheduler_.due(now_)) {
       for (auto& g : scheduler_.schedule(now_)) run_stage(g.task, std::move(g.where));
       if (!scheduler_.due(now_) || ends_.empty()) return;
@@ -249,13 +287,23 @@ class engine_in_turns final : public engine_core {
     std::erase_if(ends_, [id](auto const& e) { return e.second.task == id; });
   }
 
+  /// Processes learn from a run's report that they stop, all of them.
+  [[nodiscard]] bool stops_here(submitted const& s) const { return !one_task_ && is_to_stop(s); }
+
+  /// It was asked to end while it waits.
+  void withdraw(task_id id) {
+    scheduler_.withdraw(id);
+    ask(id);
+  }
+
   void begin_when_free(task_id id) {
     submitted& s = tasks_[id.index()];
     for (task_id const t : s.after) {
+      if (stops_here(s)) break;
       if (!tasks_[t.index()].over) return;
       if (tasks_[t.index()].failure) return fail(s, failed_before(t));
     }
-    s.run.emplace(*s.task, scheduler_, now_);
+    s.run.emplace(*s.task, scheduler_, now_, one_task_);
     ask(id);
   }
 
@@ -271,17 +319,28 @@ class engine_in_turns final : public engine_core {
   void ask(task_id id) {
     submitted& s = tasks_[id.index()];
     try {
+      if (stops_here(s)) s.run->stop();
       if (auto const demand = s.run->next(now_)) scheduler_.ask(id, *demand, now_);
-      else s.over = true;
+      else end(s);
     } catch (...) {
       fail(s, std::current_exception());
     }
   }
 
+  static void end(submitted& s) {
+    s.task->end_stops();
+    s.over = true;
+  }
+
   void run_stage(task_id id, placement where) {
     submitted& s = tasks_[id.index()];
+    if (stops_here(s)) {
+      scheduler_.finish(id);
+      return ask(id);
+    }
     try {
       run_report r = s.task->opened().run(s.run->begin(std::move(where), now_));
+      if (r.stopped) s.task->end_stops();
       if (!s.task->opened().has_workers()) {  // it has served those who have, all stages of theirs
         s.over = true;
         return scheduler_.finish(id);
@@ -295,6 +354,7 @@ class engine_in_turns final : public engine_core {
   }
 
   static void fail(submitted& s, std::exception_ptr why) {
+    if (s.task != nullptr) s.task->end_stops();
     s.failure = std::move(why);
     s.over = true;
   }

@@ -87,6 +87,25 @@ rubato::runtime& task_core::opened() const {
   return *runtime_;
 }
 
+void task_core::stop() {
+  rubato::runtime& running = opened();
+  if (!running.has_workers()) return;
+  std::lock_guard const guard(stopping_);
+  if (ends_ || stop_asked_.exchange(true)) return;
+  running.stop();
+  if (on_stop_) on_stop_();
+}
+
+void task_core::on_stop(std::function<void()> f) {
+  std::lock_guard const guard(stopping_);
+  on_stop_ = std::move(f);
+}
+
+void task_core::end_stops() {
+  std::lock_guard const guard(stopping_);
+  ends_ = true;
+}
+
 void task_core::check_not_open() const {
   if (runtime_) throw usage_error(errc::stale_handle, "task: it has been submitted already");
 }

@@ -10,12 +10,13 @@
 
 namespace rubato {
 
-task_run::task_run(task_core& t, stage_scheduler const& nodes, time_point submitted)
-    : task_(t), nodes_(nodes) {
+task_run::task_run(task_core& t, stage_scheduler const& nodes, time_point submitted, bool keeps_apart)
+    : task_(t), nodes_(nodes), keeps_apart_(keeps_apart) {
   report_.submitted = report_.ended = submitted;
 }
 
 std::optional<stage_demand> task_run::next(time_point now) {
+  if (is_stopped_) return keeper_ ? std::optional(bring_back(now)) : std::nullopt;
   if (step_ == task_.program().size()) return std::nullopt;
   if (nodes_.capacity() == 0) throw lost_error("task: all nodes are lost, expected one for its next stage");
   stage_options const& o = stage().options;
@@ -25,6 +26,7 @@ std::optional<stage_demand> task_run::next(time_point now) {
   stage_report& s = report_.stages.emplace_back();
   s.stage = number;
   s.asked = now;
+  waits_ = true;
   part const p = note_part();
   return stage_demand{.workers = p.workers,
                       .where = o.where,
@@ -35,8 +37,27 @@ std::optional<stage_demand> task_run::next(time_point now) {
                       .priority = o.priority};
 }
 
+/// A run in which nobody does anything, where they are. As many workers as before: a protocol may ask for their number.
+stage_demand task_run::bring_back(time_point now) {
+  stage_report& s = report_.stages.emplace_back();
+  s.stage = keeper_->stage;
+  s.iterations = 0;
+  s.asked = now;
+  stage_demand d;
+  d.workers = keeper_->workers;
+  d.one_node = true;
+  d.home = keeper_->node;
+  d.priority = task_.stages()[s.stage].options.priority;
+  return d;
+}
+
+void task_run::stop() {
+  if (std::exchange(waits_, false)) report_.stages.pop_back();
+  is_stopped_ = report_.stopped = step_ != task_.program().size();
+}
+
 std::optional<std::uint32_t> task_run::revised() {
-  if (search_ == nullptr || capacity() == 0) return std::nullopt;
+  if (is_stopped_ || search_ == nullptr || capacity() == 0) return std::nullopt;
   limit_search();
   return note_part().workers;
 }
@@ -77,29 +98,47 @@ run_request task_run::begin(placement where, time_point now) {
   stage_report& s = report_.stages.back();
   s.where = where;
   s.began = now;
-  stage_description const& what = stage();
+  waits_ = false;
+  stage_description const& what = task_.stages()[s.stage];
   run_request r;
-  r.body = [&what, todo = iteration_range(s.first, s.first + s.iterations)](worker_core& w) { what.body(w, todo); };
   r.protocol = s.stage;
   r.placement = std::move(where);
   r.local = what.options.local;
-  if (what.options.restarts != 0) r.recover = attempt_ == 0 ? recovery::keep : recovery::restore;
-  // What servers keep for another attempt must be all that there is.
-  r.keeps_tables = r.local && r.recover == recovery::none && goes_on_with_tables();
   r.step = static_cast<std::uint32_t>(report_.stages.size());
   r.iterations = s.iterations;
-  // The parts that follow go on with them.
-  r.changes_tables = s.first == 0 && attempt_ == 0 && what.options.changes_tables();
   r.began = now;
+  if (is_stopped_) {
+    r.local->prepare = preparation::on_demand;
+    r.body = [](worker_core&) {};
+  } else {
+    r.stop_asked = &task_.stop_asked();
+    r.body = [&what, todo = iteration_range(s.first, s.first + s.iterations)](worker_core& w) { what.body(w, todo); };
+    if (what.options.restarts != 0) r.recover = attempt_ == 0 ? recovery::keep : recovery::restore;
+    // What servers keep for another attempt must be all that there is.
+    r.keeps_tables = r.local && r.recover == recovery::none && goes_on_with_tables();
+    // The parts that follow go on with them.
+    r.changes_tables = s.first == 0 && attempt_ == 0 && what.options.changes_tables();
+  }
+  keeps_tables_ = r.keeps_tables;
   return r;
 }
 
 void task_run::ran(run_report const& r, time_point now) {
   stage_report& s = report_.stages.back();
   s.run = r;
-  s.ended = report_.ended = now;
+  s.ended = now;
   s.lost = r.completed != completion::whole;
-  if (r.completed == completion::not_begun) return;  // nor was an attempt spent
+  bool const has_begun = r.completed != completion::not_begun;
+  if (has_begun || !r.stopped) report_.ended = now;
+  if (has_begun) {
+    keeper_.reset();
+    if (keeps_tables_ && keeps_apart_) keeper_ = {node_id{only_node(s.where)}, s.stage, workers_of(s.where)};
+  }
+  if (r.stopped || is_stopped_) {
+    waits_ = !has_begun && r.stopped;  // as if it had not been asked for
+    return stop();
+  }
+  if (!has_begun) return;  // nor was an attempt spent
   if (std::uint32_t const restarts = stage().options.restarts; s.lost && restarts != 0) {
     if (attempt_++ == restarts)
       throw lost_error("stage " + std::to_string(s.stage) + ": a node was lost, after it had begun again " +

@@ -55,6 +55,7 @@ class transport_checker {
     attempt("several tables", [&] { check_several_tables(); });
     attempt("a body that throws", [&] { check_failure(); });
     attempt("stop", [&] { check_stop(); });
+    attempt("stop before it begins", [&] { check_early_stop(); });
     attempt("add_worker", [&] { check_joiner(); });
     attempt("a pace that pauses", [&] { check_pause(); });
     attempt("a conductor", [&] { check_conductor(); });
@@ -202,7 +203,7 @@ class transport_checker {
   void check_stop() {
     auto c = counter(asp{});
     std::atomic<bool> threw = false;
-    c.run([&](auto& w) {
+    run_report const r = c.run([&](auto& w) {
       try {
         for (;;) {
           count_clocks(w, 1);
@@ -214,6 +215,27 @@ class transport_checker {
       }
     });
     found_.expect(!threw, "a run that is stopped unwinds bodies by a std::exception");
+    found_.expect(r.stopped, "a run that was stopped reports that it was not");
+    found_.expect(!c.run([](auto& w) { count_clocks(w, 1); }).stopped,
+                  "the run after one that was stopped reports that it was, too");
+  }
+
+  /// As `task::stop` does that comes between two stages.
+  void check_early_stop() {
+    auto c = counter(asp{});
+    std::atomic<bool> asked = true;
+    std::atomic<std::uint32_t> clocks = 0;
+    run_request request;
+    request.body = [&](worker_core& w) {
+      count_clocks(static_cast<decltype(c)::worker_type&>(w), 1);
+      ++clocks;
+    };
+    request.stop_asked = &asked;
+    run_report const r = c.runtime().run(std::move(request));
+    found_.expect(r.stopped && r.completed == completion::not_begun,
+                  "a run whose end was asked for before it began (`stop_asked`) does not report that it was not begun");
+    found_.expect(clocks == 0, "a run whose end was asked for before it began had ", clocks.load(),
+                  " workers that made a step");
   }
 
   void check_joiner() {

@@ -112,7 +112,7 @@ class worker_fibers final : public simulated_runtime, worker_run, run_control::c
 
   run_report run(run_request request) override;
   std::uint32_t add_worker() override;
-  void stop() override { life::stop(); }
+  void stop() override { stop_as_asked(); }
   [[nodiscard]] time_point now() const override { return queue_.now(); }
   [[nodiscard]] std::uint32_t workers() const noexcept override { return options_.workers; }
   void read_whole(std::size_t table, std::byte* out) const override { servers_.read_whole(table, out); }

@@ -25,7 +25,8 @@ class local_model {
     server_tables& rows;
     std::function<void(std::size_t table, std::byte* out)> read_whole;
     std::function<void(std::size_t table, std::vector<std::uint64_t>& keys, raw_array& values)> read_touched;
-    std::function<void()> checkpoint;  ///< throws when the run is being stopped
+    std::function<void()> checkpoint;  ///< throws when the run has failed
+    std::function<bool()> is_stopped;  ///< bodies are to end, and tables go back
   };
 
   /// @param setup of the task @param threads the most workers that a stage may have

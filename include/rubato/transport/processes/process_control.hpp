@@ -165,10 +165,10 @@ class process_control final : public coordination, run_control::carrier {
 
   void begin_when_ready(time_point now);
   [[nodiscard]] bool lacks_workers() const noexcept;
-  void put_off();
+  void put_off(bool stopped);
   void pass_over_those_behind();
   template <class Which>
-  void pass_over(std::vector<std::uint32_t> const& lost, Which which);
+  void pass_over(wire::run_over said, Which which);
   [[nodiscard]] bool is_new(std::uint32_t number) const;
   void begin_stage(time_point now);
   struct stray {
@@ -196,10 +196,12 @@ class process_control final : public coordination, run_control::carrier {
   [[nodiscard]] std::vector<std::uint32_t> lost_now() const;
   [[nodiscard]] bool is_at_work(process const& p) const;
   [[nodiscard]] bool has_tables(process const& p) const;
+  [[nodiscard]] bool moves_tables() const;
   void ask_for_loss(time_point now);
   [[nodiscard]] std::optional<std::uint32_t> find_evaluator() const;
   [[nodiscard]] bool awaits_loss() const;
   void fail(std::string const& sentence);
+  void stop_as_asked();
   void stop(bool failed, errc code, std::string const& sentence);
 
   // run_control::carrier
@@ -246,6 +248,8 @@ class process_control final : public coordination, run_control::carrier {
   bool gathered_ = false;     ///< all have been there at one time
   bool initialized_ = false;  ///< servers have their initial values
   bool stopping_ = false;
+  bool failed_ = false;       ///< and that for a failure
+  bool was_put_off_ = false;  ///< a run: all have been there
   bool someone_is_done_ = false;  ///< with the last stage, and has left
   std::string ended_by_;          ///< the loss that ended the last stage
   std::string last_loss_;         ///< of a process that took part in it, unless others have come to its end

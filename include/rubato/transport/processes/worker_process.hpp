@@ -98,6 +98,8 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
 
   [[nodiscard]] bool is_refused(worker_id w);
   void throw_if_refused(worker_id w);
+  /// Whether workers are to leave their bodies, where they deal with servers.
+  [[nodiscard]] bool unwinds() const;
 
   // the loss, for a pace that goes by it
   void evaluate_losses();
@@ -133,6 +135,8 @@ class worker_process final : public tcp_runtime, worker_run, worker_links::user 
   std::atomic<bool> has_news_ = false;
   std::atomic<bool> has_destination_ = false;
   std::atomic<bool> any_refused_ = false;
+  std::atomic<bool> settles_tables_ = false;  ///< the run is in single-machine mode
+  std::atomic<bool> fails_elsewhere_ = false;
 
   /// For stages in single-machine mode; none where no stage is.
   std::unique_ptr<local_model> local_;

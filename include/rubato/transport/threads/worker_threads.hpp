@@ -105,7 +105,7 @@ class worker_threads final : public runtime, worker_run, run_control::carrier {
 
   run_report run(run_request request) override;
   std::uint32_t add_worker() override;
-  void stop() override { life::stop(); }
+  void stop() override { stop_as_asked(); }
   [[nodiscard]] time_point now() const override {
     return time_point(std::chrono::steady_clock::now() - began_.load(std::memory_order_relaxed));
   }

@@ -49,6 +49,12 @@ run_report worker_fibers::run(run_request request) {
     return r;
   }
   life::begin();
+  if (is_to_stop(request)) {
+    life::end();
+    run_report r = stopped_before_it_began();
+    r.virtual_time = true;
+    return r;
+  }
   try {
     begin(std::move(request));
     process_events();
@@ -353,6 +359,7 @@ run_report worker_fibers::report() const {
   r.crashes = crashes_;
   r.lost_nodes = options_.nodes_of(lost_machines_);
   r.completed = completed_;
+  r.stopped = was_stopped();
   r.events = events_;
   return r;
 }

@@ -64,6 +64,10 @@ std::unique_ptr<table_host> local_model::make_host(std::size_t i, std::unique_pt
 run_report local_model::run(run_request stage, home const& from, bool keep) {
   home_ = &from;
   bool const is_here = keep && runtime_ != nullptr;
+  if (home_->is_stopped() && !is_here) {  // nothing would be done with what comes
+    runtime_.reset();
+    return {};
+  }
   if (!is_here) open(*stage.local);
   std::unique_ptr<runtime> here = std::move(runtime_);  // gone if anything fails
   prepare(stage.local->prepare == preparation::integral, is_here);
@@ -76,7 +80,7 @@ run_report local_model::run(run_request stage, home const& from, bool keep) {
     give_back(*here);
     throw;
   }
-  if (!keeps) give_back(*here);
+  if (!keeps || home_->is_stopped()) give_back(*here);
   runtime_ = std::move(here);
   return r;
 }
@@ -96,6 +100,7 @@ run_report local_model::run_here(runtime& here, run_request request) {
   } const until_it_ends(*this, here);
   request.body = [this, body = std::move(request.body)](worker_core& w) {
     home_->checkpoint();
+    if (home_->is_stopped()) throw run_stopped{};
     body(w);
   };
   return here.run(std::move(request));

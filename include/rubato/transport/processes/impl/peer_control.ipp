@@ -303,10 +303,11 @@ void peer_control::on(std::uint32_t from, wire::end_run const& m, time_point) {
 }
 
 void peer_control::stop(bool failed, errc code, std::string const& sentence) {
-  if (std::exchange(stopping_, true)) {
+  if (stopping_ && (failed_ || !failed)) {
     RUBATO_RARE("peers: a run fails at more than one of them");
     return;
   }
+  stopping_ = true;
   failed_ = failed;
   if (failed && code == errc::lost) ended_by_ = sentence;
   tell_run(wire::stop_run{stage_, false, failed, code, sentence});

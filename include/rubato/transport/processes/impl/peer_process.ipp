@@ -382,7 +382,7 @@ void peer_process::on(wire::stop_run const& m) {
   {
     std::lock_guard const guard(lock_);
     if (m.stage != stage_ || over_) return;
-    if (m.failed && !stopping()) {
+    if (m.failed) {  // what has failed here comes first, see `life::end`
       RUBATO_RARE("peers: a run was ended by a failure elsewhere");
       stopped_ = m;
     }

@@ -100,6 +100,7 @@ void process_control::join_late(time_point now) {
   while (auto const found = find_stray())  // it came too late for its stage
     dismiss(found->process, errc::refused, found->why, parting::done, now);
   if (phase_ != phase::running) return;
+  bool stops = false;
   for (auto& [number, p] : processes_) {
     if (!p.here || !p.ready || p.takes_part) continue;
     auto const concerns = [&earlier = p.workers](auto const& entry) {
@@ -114,7 +115,9 @@ void process_control::join_late(time_point now) {
     auto const known = static_cast<std::uint32_t>(p.workers.size());
     for (worker_id const w : new_workers(number, p.threads - known)) p.workers.push_back(w);
     admit(number, p.workers, now);
+    stops = stops || p.wants.stops;
   }
+  if (stops) stop_as_asked();
 }
 
 void process_control::begin_when_ready(time_point now) {
@@ -140,11 +143,13 @@ void process_control::begin_when_ready(time_point now) {
   if (auto const found = find_stray())
     return dismiss(found->process, errc::refused, found->why, is_new(found->process) ? parting::done : parting::failed,
                    now);
+  if (std::ranges::any_of(processes_, [](auto const& entry) { return entry.second.ready && entry.second.wants.stops; }))
+    return put_off(true);
   begun_with_ = 0;
   for (auto const& [number, p] : processes_)
     if (p.ready) begun_with_ += p.threads;
   // Those who are not there any more would have had the others.
-  if (lacks_workers() && has_lost_more() && options_.when_lost == net::on_loss::go_on) return put_off();
+  if (lacks_workers() && has_lost_more() && options_.when_lost == net::on_loss::go_on) return put_off(false);
   begin_stage(now);
 }
 
@@ -152,10 +157,15 @@ bool process_control::lacks_workers() const noexcept {
   return wanted_.workers != 0 && begun_with_ != wanted_.workers;
 }
 
-/// Nobody begins it. Those who are there learn who is not, and ask for what they can do without.
-void process_control::put_off() {
+/// Nobody begins it. Those who are there learn who is not, and ask for what they can do without; or that it was
+/// stopped.
+void process_control::put_off(bool stopped) {
   known_lost_ = lost_now();
-  pass_over(known_lost_, [](process const&) { return true; });
+  was_put_off_ = true;
+  wire::run_over said;
+  said.lost_nodes = known_lost_;
+  said.stopped = stopped;
+  pass_over(std::move(said), [](process const&) { return true; });
 }
 
 /// Of a cluster who has come later is at a run that the others are done with: it goes on to the next one, without them.
@@ -165,10 +175,8 @@ void process_control::pass_over_those_behind() {
 
 /// For those of who is ready the run that they want is over before it has begun.
 template <class Which>
-void process_control::pass_over(std::vector<std::uint32_t> const& lost, Which which) {
-  wire::run_over said;
+void process_control::pass_over(wire::run_over said, Which which) {
   said.stage = stage_;
-  said.lost_nodes = lost;
   said.completed = completion::not_begun;
   for (auto& [number, p] : processes_) {
     if (!p.ready || !which(p)) continue;
@@ -214,7 +222,7 @@ void process_control::begin_stage(time_point now) {
   gone_.clear();
   turned_away_.clear();
   began_ = ended_ = now;
-  stopping_ = false;
+  stopping_ = failed_ = false;
   ended_by_.clear();
   last_loss_.clear();
   someone_is_done_ = false;
@@ -316,14 +324,23 @@ void process_control::lose_worker(worker_id w, time_point now) {
 
 void process_control::on(place from, wire::end_run const& m, time_point now) {
   expect(from.as == net::role::worker, from, "end the run");
-  if (!in_stage(m.stage) || stopping_) return;
-  if (!m.failed || options_.when_lost == net::on_loss::end)
-    return stop(m.failed, m.code, m.sentence);
+  if (!in_stage(m.stage) || (stopping_ && (failed_ || !m.failed))) return;
+  if (!m.failed) return stop_as_asked();
+  if (options_.when_lost == net::on_loss::end) return stop(true, m.code, m.sentence);
   dismiss(from.number, m.code, m.sentence, parting::failed, now);
 }
 
+/// Who has ended by then has done so by itself.
+void process_control::stop_as_asked() {
+  report_.stopped = active_ != 0;
+  stop(false, errc::bad_option, {});
+}
+
+/// Of a run that was only to end it is told as well that it has failed.
 void process_control::stop(bool failed, errc code, std::string const& sentence) {
-  if (std::exchange(stopping_, true)) return;
+  if (stopping_ && (failed_ || !failed)) return;
+  stopping_ = true;
+  failed_ = failed;
   tell_run(wire::stop_run{stage_, false, failed, code, sentence});
 }
 

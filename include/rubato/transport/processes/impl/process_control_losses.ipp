@@ -57,8 +57,11 @@ void process_control::leave_stage(std::uint32_t number, std::string const& sente
   last_loss_ = sentence;
   if (can_run_again()) note_lost(number);
   if (options_.when_lost == net::on_loss::end) {
-    if (!stopping_) ended_by_ = sentence;
-    stop(true, errc::lost, sentence);
+    // Another one may wait for tables that it had, or was to have.
+    if (!stopping_ || (!failed_ && moves_tables())) {
+      ended_by_ = sentence;
+      stop(true, errc::lost, sentence);
+    }
   } else if (can_run_again() && is_cut_off) {
     stop(false, errc::lost, sentence);  // the others are to begin it again
   }
@@ -134,8 +137,12 @@ bool process_control::is_at_work(process const& p) const {
 
 /// Whether a stage in single-machine mode is under way there.
 bool process_control::has_tables(process const& p) const {
-  return phase_ == phase::running && is_at_work(p) && wanted_.protocol < options_.moves_tables.size() &&
-         options_.moves_tables[wanted_.protocol];
+  return phase_ == phase::running && is_at_work(p) && moves_tables();
+}
+
+/// Whether the stage under way is in single-machine mode.
+bool process_control::moves_tables() const {
+  return wanted_.protocol < options_.moves_tables.size() && options_.moves_tables[wanted_.protocol];
 }
 
 /// Nobody is there; or only some who came too late for the last run, and those who were done with it

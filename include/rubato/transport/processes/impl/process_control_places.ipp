@@ -196,7 +196,7 @@ std::string process_control::attendance() const {
 }
 
 bool process_control::is_starting() const noexcept {
-  return stage_ == stage_id{} && !over_ && (!is_complete() || is_awaited() || workers_here() == 0);
+  return stage_ == stage_id{} && !was_put_off_ && !over_ && (!is_complete() || is_awaited() || workers_here() == 0);
 }
 
 std::string process_control::awaited() const {

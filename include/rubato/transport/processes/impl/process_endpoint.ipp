@@ -24,7 +24,7 @@ bool process_endpoint::scatters() const noexcept { return run_.shared() == nullp
 bool process_endpoint::shares_reads() const noexcept { return run_.shared() != nullptr; }
 
 void process_endpoint::checkpoint() {
-  if (run_.stopping()) throw run_stopped{};
+  if (run_.unwinds()) throw run_stopped{};
   if (run_.any_refused_.load(std::memory_order_acquire)) run_.throw_if_refused(self_.worker);
 }
 
@@ -113,7 +113,7 @@ void process_endpoint::wait() {
   bool complete = false;
   asking([&] {
     complete = run_.links_->wait_for(
-        asked_, [this] { return run_.stopping() || run_.is_refused(self_.worker); }, unasked_);
+        asked_, [this] { return run_.unwinds() || run_.is_refused(self_.worker); }, unasked_);
   });
   unasked_.clear();
   if (!complete) withdraw();
@@ -123,8 +123,9 @@ void process_endpoint::wait() {
 
 void process_endpoint::pause(time_point until) {
   constexpr duration as_good_as_never = std::chrono::hours(24 * 365 * 100);
-  run_.links_->turns().wait([this] { return run_.stopping(); },
-                            run_.began_.load(std::memory_order_relaxed) + std::min(until.since_start(), as_good_as_never));
+  run_.links_->turns().wait(
+      [this] { return run_.unwinds(); },
+      run_.began_.load(std::memory_order_relaxed) + std::min(until.since_start(), as_good_as_never));
   checkpoint();
 }
 

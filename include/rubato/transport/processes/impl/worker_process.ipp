@@ -23,7 +23,7 @@ struct worker_process::worker_thread final : worker_participant {
   void attach() { worker_participant::attach(link, process.options_.seed, !process.kept_); }
   void live() override {
     process.links_->turns().wait(
-        [this] { return may_start.load(std::memory_order_acquire) || process.stopping(); });
+        [this] { return may_start.load(std::memory_order_acquire) || process.unwinds(); });
     if (!may_start) return;
     link.enlist(start.clock);
     worker_participant::live();
@@ -87,7 +87,8 @@ run_report worker_process::run(run_request request) {
                              .recover = request_.recover,
                              .keeper = kept_ && kept_->in_debt ? std::optional(kept_->node) : std::nullopt,
                              .run = request_.step == 0 ? run_number() : 0,
-                             .iterations = request_.iterations});
+                             .iterations = request_.iterations,
+                             .stops = is_to_stop(request_)});
     drive();
   } catch (...) {
     fail(std::current_exception());
@@ -124,6 +125,8 @@ void worker_process::begin(run_request request) {
     any_refused_ = false;
     early_end_.reset();
     stopped_.reset();
+    fails_elsewhere_ = false;
+    settles_tables_ = kept_.has_value();
     over_.reset();
     has_destination_ = false;
     launched_ = 0;
@@ -136,17 +139,16 @@ void worker_process::begin(run_request request) {
 void worker_process::drive() {
   std::unique_lock guard(lock_);
   while (true) {
-    while (launched_ < participants_.size()) launch(guard, participants_[launched_++]);
-    if (over_) return;
-    if (links_->is_broken() && running_ == 0) break;
-    if (early_end_ && begun_) {
+    if (early_end_ && begun_) {  // before anybody here ends for it
       wire::end_run said = *std::exchange(early_end_, std::nullopt);
       said.stage = stage_;
       guard.unlock();
       links_->tell(said);
       guard.lock();
-      continue;
     }
+    while (launched_ < participants_.size()) launch(guard, participants_[launched_++]);
+    if (over_) return;
+    if (links_->is_broken() && running_ == 0) break;
     if (!participants_.empty() && running_ != 0) {
       changed_->wait(guard);  // a worker that waits serves the links
       continue;
@@ -225,9 +227,22 @@ std::uint32_t worker_process::add_worker() {
 
 // ---- its end
 
+/// The others are told first: who ends here for it must not seem to have ended by itself.
 void worker_process::stop() {
+  try {
+    end_for_all(false, errc::bad_option, {});
+  } catch (...) {
+    life::stop();
+    throw;
+  }
   life::stop();
-  end_for_all(false, errc::bad_option, {});
+}
+
+/// Whoever has the tables of a stage in single-machine mode, or brings them, does so to the end when that is stopped:
+/// only bodies on them are unwound. Not where something has failed.
+bool worker_process::unwinds() const {
+  if (!stopping()) return false;
+  return !settles_tables_ || fails_elsewhere_ || has_failed() || links_->is_broken();
 }
 
 void worker_process::tell_failure(std::exception_ptr const& why) noexcept {
@@ -264,6 +279,7 @@ run_report worker_process::report() {
     local_report_->crashes = over_->crashes;
     local_report_->lost_nodes = over_->lost_nodes;
     local_report_->completed = over_->completed;
+    local_report_->stopped = over_->stopped;
     return *std::exchange(local_report_, std::nullopt);
   }
   run_report r;
@@ -275,6 +291,7 @@ run_report worker_process::report() {
   r.crashes = over_->crashes;
   r.lost_nodes = over_->lost_nodes;
   r.completed = over_->completed;
+  r.stopped = over_->stopped;
   for (std::size_t i = 0; i < over_->change_times.size(); ++i)
     r.pace_changes.push_back({over_->change_times[i], over_->change_values.at(i), over_->change_reasons.at(i)});
   return r;
@@ -320,8 +337,10 @@ void worker_process::on(wire::stop_run const& m) {
   {
     std::lock_guard const guard(lock_);
     if (m.stage != stage_) return;
-    // Who has lost a server meanwhile has not been told of a failure yet.
-    if (m.failed && (!stopping() || links_->is_broken())) stopped_ = m;
+    if (m.failed) {  // what has failed here comes first, see `life::end`
+      stopped_ = m;
+      fails_elsewhere_ = true;
+    }
   }
   life::stop();
   std::lock_guard const guard(lock_);
@@ -363,7 +382,7 @@ void worker_process::on(wire::cut_grant const& m) {
 
 void worker_process::commit_refused(worker_id w, stage_id stage, server_id by, refusal why) {
   std::lock_guard const guard(lock_);
-  if (stage != stage_ || stopping()) return;
+  if (stage != stage_ || unwinds()) return;
   refusals_[w] = "server " + std::to_string(by.value()) + ": a commit was refused, for " + to_string(why);
   any_refused_.store(true, std::memory_order_release);
 }

@@ -37,7 +37,8 @@ run_request worker_process::in_single_machine_mode(run_request request) {
                     .changes_tables = request.changes_tables,
                     .recover = request.recover,
                     .step = request.step,
-                    .iterations = request.iterations};
+                    .iterations = request.iterations,
+                    .stop_asked = request.stop_asked};
   outer.placement[node] = 1;
   if (moves) {
     outer.placement.resize(std::max<std::size_t>(outer.placement.size(), before->node + 1));
@@ -45,6 +46,7 @@ run_request worker_process::in_single_machine_mode(run_request request) {
   }
   request.placement = {request.placement[node]};
   request.changes_tables = false;
+  request.stop_asked = nullptr;  // see `local_model::home`
   outer.body = [this, node, stays, moves, stage = std::move(request)](worker_core& w) {
     if (rank() == node) run_here(w, stage, stays, moves);
     else hand_over(w);
@@ -61,7 +63,7 @@ void worker_process::drop_tables() noexcept {
 local_model::home worker_process::home_of(server_tables& rows, process_endpoint& link) {
   return {rows, [this](std::size_t table, std::byte* out) { read_whole(table, out); },
           [this](std::size_t table, auto& keys, raw_array& values) { read_touched(table, keys, values); },
-          [&link] { link.checkpoint(); }};
+          [&link] { link.checkpoint(); }, [this] { return stopping(); }};
 }
 
 server_tables worker_process::tables_of(worker_core& w, process_endpoint& link) {
@@ -94,7 +96,7 @@ void worker_process::receive_tables(stage_id stage, local_model::home const& hom
 
 void worker_process::hand_over(worker_core& w) {
   process_endpoint& link = find(w.identity().stage, w.id())->link;
-  links_->turns().wait([this] { return stopping() || has_destination_.load(std::memory_order_acquire); });
+  links_->turns().wait([this] { return unwinds() || has_destination_.load(std::memory_order_acquire); });
   link.checkpoint();
   wire::send_tables to;
   {

@@ -254,6 +254,10 @@ worker_threads::~worker_threads() { join_threads(); }
 
 run_report worker_threads::run(run_request request) {
   life::begin();
+  if (is_to_stop(request)) {
+    life::end();
+    return stopped_before_it_began();
+  }
   try {
     begin(std::move(request));
     for (std::uint32_t i = 0; i < count_; ++i) enlist();
@@ -394,6 +398,7 @@ run_report worker_threads::report() const {
   for (auto const& p : participants_) r.workers.push_back(p->handle().metrics());
   servers_.add_counters(r);
   r.pace_changes.assign(control_.changes().begin(), control_.changes().end());
+  r.stopped = was_stopped();
   return r;
 }
 
