@@ -33,9 +33,9 @@ constexpr std::size_t cells = 2, row_bytes = cells * sizeof(double);
 
 /// A worker's part of a table on one server, and what it has to do with it.
 struct fed_back {
-  explicit fed_back(codec_rule c, std::uint64_t of_rows = table_rows)
+  explicit fed_back(codec_rule c, std::uint64_t of_rows = table_rows, bool may_pad = true)
       : codec(std::move(c), element_type::float64, row_bytes),
-        own(of_rows, row_bytes, update_pool{}),
+        own(of_rows, row_bytes, update_pool{}, may_pad),
         left(of_rows, row_bytes, update_pool{}) {}
 
   void push(std::uint64_t row, double x) {
@@ -102,6 +102,27 @@ TEST_CASE("error feedback: the commit that ends a body sends all that is left") 
     CHECK(value_of(last, 5) == 1);
     CHECK(f.left.empty());
   }
+}
+
+TEST_CASE("error feedback: rows of which nothing is left do not go, for to a lazy merge zeros are an update") {
+  fed_back lazy(bfloat16{}, table_rows, false);
+  lazy.push_all(std::vector<double>(table_rows * cells, 1.0));  // of which rounding leaves nothing
+  (void)lazy.commit();
+  lazy.push(3, 1 + 0x1p-10);
+  lazy.push(4, 1.0);
+  (void)lazy.commit();
+  lazy.push(8, 1.0);
+  auto const last = lazy.commit(true);
+  CHECK_FALSE(last->whole);
+  CHECK(last->rows.size() == 2);
+  CHECK(value_of(last, 3) == 0x1p-10);
+  CHECK(value_of(last, 8) == 1);
+
+  fed_back padded(bfloat16{});
+  padded.push_all(std::vector<double>(table_rows * cells, 1 + 0x1p-10));
+  (void)padded.commit();
+  padded.push(8, 1.0);
+  CHECK(padded.commit(true)->whole);  // which is less work
 }
 
 TEST_CASE("error feedback: what is no finite number leaves nothing behind") {

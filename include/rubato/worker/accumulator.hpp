@@ -147,6 +147,8 @@ class accumulator {
     if (empty()) current_ = {};
     make_whole(true);
   }
+  /// So many rows are going to be added: becomes whole at once where it would in the end.
+  void expect_rows(std::size_t n) { if (may_pad_ && rows_ != 0 && 2 * n >= rows_) fill(); }
   /// @pre something is there
   [[nodiscard]] update& all() noexcept { return *current_; }
 

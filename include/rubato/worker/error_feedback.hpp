@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "rubato/storage/arithmetic.hpp"
@@ -14,6 +15,17 @@
 
 namespace rubato::detail {
 
+/// The rows, by where they stand in it, of which rounding has left something. A row of zeros must not go, for to a lazy
+/// merge it is an update.
+template <std::floating_point T>
+[[nodiscard]] std::vector<std::size_t> rows_left(update const& left, std::size_t width) {
+  std::span<T const> const values = left.values.template as<T>();
+  std::vector<std::size_t> out;
+  for (std::size_t at = 0; at < values.size(); at += width)
+    if (std::ranges::any_of(values.subspan(at, width), [](T x) { return x != T{}; })) out.push_back(at / width);
+  return out;
+}
+
 /// Adds to a part of a commit all of what rounding has taken away before, and keeps nothing. Where memory ends, all of
 /// it is still there, and nothing but zeros has been added.
 template <std::floating_point T>
@@ -21,12 +33,13 @@ void add_all_left(accumulator& left, accumulator& part, std::size_t row_bytes) {
   update const* const u = left.current();
   if (u == nullptr) return;
   std::size_t const width = row_bytes / sizeof(T);
-  if (u->whole) part.fill();
+  std::vector<std::size_t> const rows = rows_left<T>(*u, width);
+  auto const number = [u](std::size_t i) { return u->whole ? std::uint64_t{i} : u->rows[i]; };
   std::vector<T> const nothing(width);
-  for (std::uint64_t const row : u->rows) part.add_row(row, nothing.data());  // room: from here on nothing fails
+  part.expect_rows(rows.size());
+  for (std::size_t const i : rows) part.add_row(number(i), nothing.data());  // room: from here on nothing fails
   T const* const from = u->values.template as<T>().data();
-  if (u->whole) add_row(part.all().values.template as<T>().data(), from, u->values.template as<T>().size());
-  for (std::size_t i = 0; i < u->rows.size(); ++i) part.add_row(u->rows[i], from + i * width);
+  for (std::size_t const i : rows) part.add_row(number(i), from + i * width);
   (void)left.release();
 }
 
