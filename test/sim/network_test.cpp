@@ -286,6 +286,19 @@ TEST_CASE("network: servers that live with workers share their card, and talk to
   CHECK(net.send(server(2), worker(0), 1000, at(0us), none).delivered == at(2100us));  // after server 1's
 }
 
+TEST_CASE("network: a server's card is that of its machine, whoever is used first") {
+  network_options const o{.worker_link = {.latency = 0us, .bandwidth = 1'000'000},
+                          .server_bandwidth = 1'000,
+                          .header_bytes = 0};
+  network net(o, {}, {0}, {100, 101});
+  random_stream none(1, 0);
+  auto const at = [](duration d) { return time_point(d); };
+  CHECK(net.send(worker(0), server(2), 1000, at(0us), none).delivered == at(1s));  // on a machine to itself
+  CHECK(net.send(worker(0), server(0), 1000, at(1s), none).delivered == at(1s + 1ms));
+  CHECK(net.send(worker(0), server(1), 1000, at(2s), none).delivered == at(2s + 1ms));
+  CHECK(net.send(worker(0), server(3), 1000, at(3s), none).delivered == at(4s));
+}
+
 TEST_CASE("what is local", "[sim][network]") {
   network const net({}, {}, {0, 1, 0, 4'000'000'000});
   CHECK(net.is_local(worker(0), worker(2)));

@@ -70,10 +70,10 @@ network::network(network_options const& options, std::vector<duration> server_de
 network::card& network::card_of(station n) {
   station const at = host(n);
   std::vector<card>& cards = at.is_server() ? servers_ : workers_;
-  if (at.index() >= cards.size()) {
-    bool const alone = at.is_server() && at.index() >= host_of_server_.size();
+  while (at.index() >= cards.size()) {
+    bool const alone = at.is_server() && cards.size() >= host_of_server_.size();
     nic const idle(alone ? options_.server_bandwidth : options_.worker_link.bandwidth);
-    cards.resize(at.index() + 1, card{idle, idle});
+    cards.push_back(card{idle, idle});
   }
   return cards[at.index()];
 }
