@@ -7,6 +7,7 @@
 
 #include <rubato/core/error.hpp>
 #include <rubato/protocol/dssp.hpp>
+#include <rubato/protocol/gaia.hpp>
 #include <rubato/protocol/fed_buff.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/adam.hpp>
@@ -208,8 +209,24 @@ TEST_CASE("changes count by their weight, and those of integers, too", "[server]
   std::vector<float> many(100, 0.5F);
   many[31] = -2;
   many[97] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(detail::greatest_magnitude(many.data(), many.size()) == 2);
+  double const infinite = std::numeric_limits<double>::infinity();
+  CHECK(detail::greatest_magnitude(many.data(), many.size()) == infinite);
+  CHECK(detail::greatest_magnitude(many.data(), 97) == 2);
   CHECK(detail::greatest_magnitude(many.data(), 0) == 0);
+  many[97] = -std::numeric_limits<float>::infinity();
+  CHECK(detail::greatest_magnitude(many.data(), many.size()) == infinite);
+  many[5] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(detail::greatest_magnitude(many.data(), 30) == infinite);
+}
+
+TEST_CASE("what is not a number changes more than any limit", "[server][admissions]") {
+  for (double const weight : {0.0, 0.5, 1.0}) {
+    lone_number s(with(rules(vap{.first = 1}), scale{.lambda = weight}), 2);
+    CHECK(s.read(0));
+    CHECK(s.read(1));
+    s.push(0, std::numeric_limits<double>::quiet_NaN());
+    CHECK_FALSE(s.read(0));
+  }
 }
 
 TEST_CASE("limits go with one server, and with updates that count by a weight as they come", "[server][admissions]") {
@@ -223,6 +240,10 @@ TEST_CASE("limits go with one server, and with updates that count by a weight as
   refused(with(rules(vap{}), momentum{.mu = 0.5}), 1, table, "more than their weight says");
   refused(with(rules(vap{}), adam{}), 1, table, "more than their weight says");
   refused(with(rules(dyn_sgd{}), vap{}.admission()), 1, multi_version{table}, "more than their weight says");
+  refused(with(vap{}, significance{}), 1, table, "leave it out");
+  refused(vap{}, 1, dense<double>{.rows = 4, .filter = {.largest = 0.1, .small = small_entries::carry}},
+          "or set .filter.small = small_entries::drop");
+  CHECK_NOTHROW(blueprint(vap{}, 1, {describe(dense<double>{.rows = 4, .filter = {.threshold = 0.1}})}));
   CHECK_FALSE(blueprint(vap{}, 1, {describe(table)}).shares_reads());
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 
 #include "rubato/core/element.hpp"
 
@@ -50,23 +51,28 @@ void add_scaled_into(T* __restrict to, T const* base, T const* from, std::size_t
   for (; i < n; ++i) to[i] = base[i] + w * from[i];
 }
 
-/// The greatest |x|, of those that are numbers; 0 of none
+/// The greatest |x|, infinity where one is not a number; 0 of none
 template <parameter T>
 [[nodiscard]] double greatest_magnitude(T const* from, std::size_t n) noexcept {
   T most[vector_elements] = {}, least[vector_elements] = {};  // |x| of the least integer is none
+  T rest[vector_elements] = {};  // stays 0 as long as all are finite
   std::size_t i = 0;
   for (; i + vector_elements <= n; i += vector_elements)
     for (std::size_t k = 0; k < vector_elements; ++k) {
       most[k] = most[k] < from[i + k] ? from[i + k] : most[k];
       least[k] = from[i + k] < least[k] ? from[i + k] : least[k];
+      rest[k] += from[i + k] - from[i + k];
     }
   double greatest = 0;
   for (; i < n; ++i) {
     most[0] = most[0] < from[i] ? from[i] : most[0];
     least[0] = from[i] < least[0] ? from[i] : least[0];
+    rest[0] += from[i] - from[i];
   }
-  for (std::size_t k = 0; k < vector_elements; ++k)
+  for (std::size_t k = 0; k < vector_elements; ++k) {
+    if (rest[k] != T{}) return std::numeric_limits<double>::infinity();
     greatest = std::max({greatest, static_cast<double>(most[k]), -static_cast<double>(least[k])});
+  }
   return greatest;
 }
 

@@ -397,7 +397,10 @@ double shard::greatest_change(commit_info const& info, commit_message const& m) 
       auto const values = m.parts[i]->template as<T>().values;
       return detail::greatest_magnitude(values.data(), values.size());
     });
-    if (size != 0) greatest = std::max(greatest, size * std::abs(worth(i, info)));
+    if (size == 0) continue;
+    double const change = size * std::abs(worth(i, info));
+    if (std::isnan(change)) return change;
+    greatest = std::max(greatest, change);
   }
   return greatest;
 }
