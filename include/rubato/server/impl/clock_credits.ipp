@@ -18,12 +18,12 @@ void clock_credits::forget(worker_id w) { of(w) = {}; }
 bool clock_credits::allows(admission_rule const& admission, progress const& clocks, clock_index c_min, worker_id reader,
                            clock_index clock, staleness bound) {
   if (c_min < clock - bound) return false;
-  record& r = of(reader);
-  if (clock < r.granted) return true;
+  if (clock < of(reader).granted) return true;
   if (clocks.c_max() > clock) return false;  // Algorithm 1 asks for the fastest worker only
   std::int64_t const most = distance(clock - bound, c_min) + 1;
-  r.granted = clock_index{clock.value() + std::clamp(extra(admission, clocks, reader, most), std::int64_t{0}, most)};
-  return clock < r.granted;
+  std::int64_t const more = std::clamp(extra(admission, clocks, reader, most), std::int64_t{0}, most);
+  of(reader).granted = clock_index{clock.value() + more};
+  return more > 0;
 }
 
 std::int64_t clock_credits::extra(admission_rule const& admission, progress const& clocks, worker_id reader,
