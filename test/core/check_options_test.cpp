@@ -125,7 +125,7 @@ TEST_CASE("options of steps that would leave all bounds are refused, by name", "
   refused(nesterov{.rate = std::nan("")}, "nesterov: rate is");
   refused(adam{.beta1 = 1}, "adam: beta1 is 1");
   refused(yogi{.beta2 = -1}, "yogi: beta2 is -1");
-  refused(adagrad{.tau = 0}, "adagrad: tau is 0, expected above 0, finite");
+  refused(adagrad{.tau = 0}, "adagrad: tau is 0, expected above 1e-30, finite");
   refused(adam{.rate = -infinite}, "adam: rate is -inf");
   refused(elastic{.alpha = 1}, "elastic: alpha is 1, expected above 0, and below 1");
   refused(elastic{.alpha = 0}, "elastic: alpha is 0");

@@ -159,6 +159,19 @@ TEST_CASE("range_hash: neighbors travel in runs, and a hot stretch of keys is sp
     REQUIRE(p.server_of(key{k}, unbounded) == p.server_of(key{k / 100 * 100}, unbounded));
 }
 
+TEST_CASE("range_hash: tables and runs of any number are dealt out") {
+  std::uint64_t const most = std::numeric_limits<std::uint64_t>::max();
+  CHECK_THROWS_WITH(partition_rule(range_hash{.runs_per_server = std::uint64_t{1} << 62}),
+                    Catch::Contains("runs_per_server is 4611686018427387904, expected below 2^32"));
+  table_shape const large{.rows = most, .servers = 4};
+  std::set<server_id> first;
+  for (std::uint64_t k = 0; k < 8; ++k) first.insert(range_hash{}.server_of(key{k}, large));
+  CHECK(first.size() == 1);  // in a run of 2^58
+  for (table_shape const shape : {large, table_shape{.rows = 0, .servers = 4}})
+    for (std::uint64_t const k : {std::uint64_t{0}, most / 3, most - 1, most})
+      CHECK((range_hash{}.run_end(key{k}, shape) > k || k == most));
+}
+
 TEST_CASE("by_function: asks the user's function") {
   by_function const odd_and_even([](key k, table_shape) {
     return server_id{static_cast<std::uint32_t>(k.value() % 2)};

@@ -115,6 +115,12 @@ TEST_CASE("significance: the bound is v/sqrt(t) of the parameter, and what is se
     CHECK(f.send(point_at(0), w, u) == 1e-9);
     CHECK(u == 0);
   }
+  auto const sent = [&f](double w, double pushed) { return f.send(point_at(0), w, pushed) != 0; };
+  CHECK(sent(0, 1e-170));
+  CHECK(sent(1e-170, 1e-170));
+  CHECK_FALSE(sent(1e-170, 1e-171));
+  CHECK(sent(1e160, 1e170));
+  CHECK_FALSE(sent(1e200, 1e170));
   double u = std::nan("");
   CHECK(std::isnan(f.send(point_at(0), 1.0, u)));
   float small = 1e-3F;

@@ -221,6 +221,20 @@ TEST_CASE("easgd: each worker reads a variable of its own, which the center draw
   });
 }
 
+TEST_CASE("easgd: a spring for more workers than are left does not tear them apart") {
+  double x = 0, center = 0;
+  for (int n = 0; n < 100; ++n) {
+    center += elastic{.beta = 1.8}.step({.workers = 1}, center, 0.01, x);
+    REQUIRE(std::abs(x - center) < 0.1);
+  }
+}
+
+TEST_CASE("yogi: a measure that is met stays") {
+  double m = 0, v = 0.25;
+  (void)yogi{}.step({}, 0.0, 0.5, m, v);
+  CHECK(v == 0.25);
+}
+
 TEST_CASE("easgd: what leaves the copies enters the center") {
   for (std::uint64_t i = 0; i < test::seed_count(200); ++i) {
     std::uint64_t const seed = test::first_seed() + i;

@@ -22,14 +22,14 @@ struct adaptive {
   double rate = 0.1;    ///< η
   double beta1 = 0.9;   ///< β₁: what is left of m in each step
   double beta2 = 0.99;  ///< β₂: what is left of v
-  double tau = 1e-3;    ///< τ, above 0: how adaptive it is; less is more
+  double tau = 1e-3;    ///< τ, above 10⁻³⁰, as floats have it: how adaptive it is; less is more
 
   void check() const {
     std::string const name(After::name);
     detail::expect_finite(name + ": rate", rate);
     detail::expect_share(name + ": beta1", beta1);
     detail::expect_share(name + ": beta2", beta2);
-    detail::expect_option(tau > 0 && std::isfinite(tau), name + ": tau", tau, "above 0, finite");
+    detail::expect_option(tau > 1e-30 && std::isfinite(tau), name + ": tau", tau, "above 1e-30, finite");
   }
   static constexpr std::size_t slots = 2;
   static constexpr bool lazy = true;
@@ -60,7 +60,9 @@ struct after_adam {
 struct after_yogi {
   static constexpr std::string_view name = "yogi";
   template <class T>
-  static T next(T v, T square, T share) noexcept { return v > square ? v - share * square : v + share * square; }
+  static T next(T v, T square, T share) noexcept {
+    return v > square ? v - share * square : v < square ? v + share * square : v;
+  }
 };
 }  // namespace detail
 

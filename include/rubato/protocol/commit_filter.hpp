@@ -102,7 +102,9 @@ consteval bool measures_as_declared() {
 /// element. All are noexcept, and depend on nothing but their arguments and on what `decide` was told.
 ///
 /// What is carried is part of the next commit, and shown by the worker's own reads; the commit that ends a body takes
-/// all of it. With slots a body always ends with one, after that of what was pushed last. A row is sent where an entry
+/// all of it. There is one where something has been pushed since the last `step` or `commit` that committed; where
+/// nothing has, what that one has carried is lost, as with an `update_filter`. With slots a body always ends with one,
+/// after that of what was pushed last. A row is sent where an entry
 /// is not 0, and by `takes` alone if it was pushed; an empty commit moves the clock as any other. Without slots only
 /// rows that were pushed are asked about, with slots every row in each commit. Values and slots are the worker's
 /// memory, a table's each: they live as long as its body and are no part of checkpoints. So elements are filtered in

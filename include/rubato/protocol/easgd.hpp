@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -20,8 +21,10 @@ namespace rubato {
 /// commit x moves by the worker's update, then both by `e = α(x − w)`: `x ← x − e`, `w ← w + e`. What leaves the copies
 /// enters the center. Source: as `easgd`.
 struct elastic {
-  double beta = 0.9;               ///< β: α times the number of workers
-  std::optional<double> alpha{};   ///< α, above 0 and below 1; none: β/M
+  double beta = 0.9;  ///< β: α times the number of workers
+  /// α, above 0 and below 1; none: β/M. Where so few workers are left that this is above 0.9, it is 0.9: from 1 on
+  /// copies and center would fly apart.
+  std::optional<double> alpha{};
 
   void check() const {
     detail::expect_option(beta > 0 && std::isfinite(beta), "elastic: beta", beta, "above 0, finite");
@@ -34,7 +37,7 @@ struct elastic {
   template <std::floating_point T>
   [[nodiscard]] constexpr T step(fold_step at, T center, T u, T& x) const noexcept {
     x += u;
-    T const e = static_cast<T>(alpha ? *alpha : beta / at.workers) * (x - center);
+    T const e = static_cast<T>(alpha ? *alpha : std::min(beta / at.workers, 0.9)) * (x - center);
     x -= e;
     return e;
   }

@@ -30,8 +30,8 @@ struct significance {
   template <std::floating_point T>
   [[nodiscard]] constexpr T send(filter_point at, T w, T& u) const noexcept {
     auto const t = static_cast<double>(at.clock.value() + 1);
-    double const update = static_cast<double>(u), value = threshold * static_cast<double>(w);
-    bool const small = update * update * t <= value * value;  // false of what is not a number
+    double const share = static_cast<double>(u) / static_cast<double>(w);
+    bool const small = share * share * t <= threshold * threshold;  // false of what is not a number
     T const sent = small ? T(0) : u;
     u = small ? u : T(0);
     return sent;
@@ -40,7 +40,8 @@ struct significance {
 static_assert(commit_filter<significance>);
 
 /// Gaia's approximate synchronous parallel: workers, which are its data centers, send what is significant only, and
-/// none is more than s clocks ahead of the slowest. What is not sent grows until it is.
+/// none is more than s clocks ahead of the slowest. What is not sent grows until it is; what becomes
+/// of it at a body's end, `commit_filter` says.
 ///
 /// Guarantee: SSP's, of all but what is carried, of which no entry is above `v/√t` of its parameter. With v = 0 it is
 /// SSP.

@@ -29,7 +29,7 @@ inline double probable_runs_in_runs(partition_rule const& partition, table_shape
   double ahead = 0;
   for (std::uint64_t i = 0; i < layout_samples; ++i) {
     std::uint64_t const k = shape.rows / layout_samples * i;
-    ahead += static_cast<double>(*partition.run_end(key{k}, shape) - k);
+    ahead += static_cast<double>(std::max(*partition.run_end(key{k}, shape), k + 1) - k);
   }
   return static_cast<double>(shape.rows) * static_cast<double>(layout_samples) / (2 * ahead);
 }
