@@ -11,6 +11,9 @@
 
 #include <rubato/cluster/cluster.hpp>
 #include <rubato/protocol/dssp.hpp>
+#include <rubato/protocol/fed_avg.hpp>
+#include <rubato/protocol/merge.hpp>
+#include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/psp.hpp>
 #include <rubato/protocol/rules.hpp>
 #include <rubato/protocol/vap.hpp>
@@ -33,7 +36,7 @@ constexpr std::size_t rows_of_it = 3;
 
 std::vector<rules> by_other_admissions() {
   return {psp{.staleness = 1, .sample = 2, .of = worker_count}, dssp{.low = 1, .high = 4}, vap{.first = 0},
-          vap{.first = 20}};
+          vap{.first = 20}, with(rules(fed_avg{.clients = 2, .of = worker_count}), sum{})};
 }
 
 std::uint32_t servers_of(rules const& p) { return p.admission.limits() ? 1 : 2; }

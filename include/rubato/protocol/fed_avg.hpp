@@ -12,8 +12,9 @@
 namespace rubato {
 
 /// FedAvg: in each round some workers are drawn, make some local steps from the same parameters, and the mean of what
-/// they have become makes the next parameters; the others wait in their pull, and receive nothing. All shards of the
-/// data count the same: for the paper's n_k/n, a merge that weighs by `commit_info::from`.
+/// they have become makes the next parameters; the others wait in their pull, or in the push of a clock without one, and
+/// receive nothing. All shards of the data count the same: for the paper's n_k/n, a merge that weighs by
+/// `commit_info::from`.
 ///
 /// A round is over when all that were drawn have committed, without those that have left or are lost.
 /// Source: McMahan, Moore, Ramage, Hampson, Agüera y Arcas, "Communication-Efficient Learning of Deep Networks from

@@ -64,12 +64,14 @@ void reader::ask_admission(staleness s) {
 
 void reader::enter_anew(staleness s) {
   clock_index const needed = need(s);
-  // Where it is a matter of values, clocks say nothing.
-  if ((needed > known_ || admission_.limits()) && !(end_prefetch() && needed <= known_ && !admission_.limits())) {
+  // Where it is a matter of values or rounds, clocks say nothing; and each server has rounds of its own.
+  bool const asks = needed > known_ || admission_.limits() || admission_.by_round();
+  if (asks && !(end_prefetch() && needed <= known_ && !admission_.limits())) {
     if (synchronized_) {
       fetch_cut(s, false);
     } else {
-      std::span<server_id const> const ask = own_may_lag_ ? servers_ : std::span<server_id const>(&nearest_, 1);
+      bool const asks_all = own_may_lag_ || admission_.by_round();
+      std::span<server_id const> const ask = asks_all ? servers_ : std::span<server_id const>(&nearest_, 1);
       for (server_id const server : ask) slot(0, server).asked = selection::nothing;
       fetch(0, ask, s);
     }
@@ -381,7 +383,7 @@ void reader::fetch(std::size_t table, std::span<server_id const> from, staleness
 }
 
 void reader::note_let_in(staleness s) noexcept {
-  if (!admission_.lets_in_one_by_one()) return;
+  if (!admission_.lets_in_one_by_one() && !admission_.by_round()) return;
   if (!entered_ || s < entered_for_) entered_for_ = s;
   entered_ = true;  // who has answered lets it in, whatever clock it told
 }
