@@ -16,6 +16,8 @@
 #include <rubato/data/ratings.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/k_sync.hpp>
+#include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/streaming_diloco.hpp>
 
 #include "algorithm/algorithms.hpp"
 
@@ -187,6 +189,10 @@ TEST_CASE("als: options that cannot be meant are refused", "[algorithm]") {
   rb::stage_options const drops{.workers = 3, .protocol = rb::k_sync{.k = 2}};
   CHECK_THROWS_WITH(made({.users = drops}), Contains("als: users has a protocol"));
   CHECK_THROWS_WITH(made({.items = drops}), Contains("als: items has a protocol"));
+  rb::stage_options const keeps_back{.protocol = rb::streaming_diloco{.steps = 2, .fragments = 2}};
+  CHECK_THROWS_WITH(made({.users = keeps_back}), Contains("als: users has a protocol with a filter (streaming_diloco)"));
+  CHECK_THROWS_WITH(made({.items = keeps_back}), Contains("als: items has a protocol with a filter"));
+  CHECK_NOTHROW(made({.users = {.protocol = with(rb::streaming_diloco{.steps = 2, .fragments = 2}, rb::send_all{})}}));
   CHECK_THROWS_WITH(made({.users = {.cleared = {1}}}), Contains("als: users has iterations"));
   CHECK_THROWS_WITH(made({.items = {.workers = rb::automatic}}), Contains("expected a number of workers"));
   rb::engine engine{rb::simulated{.workers = 2}};

@@ -17,6 +17,7 @@
 #include <rubato/protocol/k_sync.hpp>
 #include <rubato/protocol/rules.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/protocol/streaming_diloco.hpp>
 
 #include "algorithm/algorithms.hpp"
 
@@ -274,6 +275,8 @@ TEST_CASE("k_means: options that cannot be meant are refused", "[algorithm]") {
   CHECK_THROWS_WITH(made({.stage = {.iterations = 3}}, first), Contains("k_means: stage has iterations"));
   CHECK_THROWS_WITH(made({.stage = {.workers = 3, .protocol = rb::k_sync{.k = 2}}}, first),
                     Contains("leaves out what comes late"));
+  CHECK_THROWS_WITH(made({.stage = {.protocol = rb::streaming_diloco{.steps = 2, .fragments = 2}}}, first),
+                    Contains("k_means: stage has a protocol with a filter"));
   CHECK_NOTHROW(made({.stage = {.workers = 2, .protocol = rb::k_sync{.k = 2}}}, first));  // nobody comes late
   CHECK_NOTHROW(made({.stage = {.workers = 3, .protocol = rb::fed_avg{.clients = 2, .of = 3}}}, first));
   CHECK_THROWS_WITH(made({}, doubles(5)), Contains("a number for each feature"));

@@ -20,6 +20,7 @@
 #include <rubato/protocol/k_sync.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/protocol/streaming_diloco.hpp>
 #include <rubato/storage/kkt_filter.hpp>
 
 #include "algorithm/algorithms.hpp"
@@ -419,6 +420,11 @@ TEST_CASE("lasso: options that cannot be meant are refused", "[algorithm]") {
                     Contains("lasso: descent has a protocol that leaves out what comes late"));
   CHECK_THROWS_WITH(made({.residual = {.workers = 3, .protocol = rb::k_sync{.k = 2}}}),
                     Contains("lasso: residual has a protocol"));
+  rb::rules const keeps_back = rb::streaming_diloco{.steps = 2, .fragments = 2};
+  CHECK_THROWS_WITH(made({.residual = {.protocol = keeps_back}}),
+                    Contains("lasso: residual has a protocol with a filter"));
+  CHECK_THROWS_WITH(made({.damping = 0.25, .descent = {.protocol = keeps_back}}),
+                    Contains("lasso: descent has a protocol with a filter"));
   CHECK_THROWS_WITH(made({.rounds = 0}), Contains("rounds must be at least 1"));
   CHECK_THROWS_WITH(made({.batch = 0}), Contains("batch must be above 0 and at most 1"));
   CHECK_THROWS_WITH(made({.batch = 1.5}), Contains("batch must be above 0 and at most 1"));

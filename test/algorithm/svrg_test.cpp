@@ -13,6 +13,7 @@
 #include <rubato/core/error.hpp>
 #include <rubato/protocol/k_sync.hpp>
 #include <rubato/protocol/ssp.hpp>
+#include <rubato/protocol/streaming_diloco.hpp>
 
 #include "algorithm/algorithms.hpp"
 
@@ -232,6 +233,10 @@ TEST_CASE("svrg: bad options are refused by name") {
   CHECK_THROWS_WITH(refused({.batch = 0}), Contains("svrg: batch"));
   CHECK_THROWS_WITH(refused({.full_gradient = {.workers = 3, .protocol = rb::k_sync{.k = 2}}}),
                     Contains("svrg: full_gradient has a protocol"));
+  rb::stage_options const keeps_back{.protocol = rb::streaming_diloco{.steps = 2, .fragments = 2}};
+  CHECK_THROWS_WITH(refused({.full_gradient = keeps_back}),
+                    Contains("svrg: full_gradient has a protocol with a filter"));
+  CHECK_NOTHROW(refused({.small_steps = keeps_back}));  // which only makes fewer of them
   CHECK_THROWS_WITH(refused({.steps = -1}), Contains("svrg: steps"));
   CHECK_THROWS_WITH(refused({.growth = 0.5}), Contains("svrg: growth"));
   CHECK_THROWS_WITH(refused({.epochs = 80, .growth = 2}), Contains("svrg: growth makes too many steps"));

@@ -32,7 +32,8 @@ struct als_options {
   std::size_t block = 64;    ///< lines of which a worker holds what they need at a time; at least 1
   std::uint64_t seed = 1;    ///< of the items' first factors
   /// Degree, placement and so on of the stages; their iterations and cleared tables are the algorithm's, and
-  /// their protocol is of no influence: nobody reads what a stage writes before it has ended.
+  /// their protocol, which sends and folds all, is of no influence: nobody reads what a stage writes before it has
+  /// ended.
   stage_options users{};
   stage_options items{};  ///< the same for the stage that solves for the items' factors
 

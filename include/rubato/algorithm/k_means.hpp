@@ -26,7 +26,7 @@ namespace rubato::algorithm {
 struct k_means_options {
   std::int64_t clocks = 20;  ///< batches that each worker goes over
   double batch = 1;          ///< share of a worker's rows in a batch, in (0, 1]
-  /// Degree, protocol and so on; iterations and cleared tables are the algorithm's.
+  /// Degree, protocol, which sends and folds all, and so on; iterations and cleared tables are the algorithm's.
   stage_options stage{};
 
   /// @throws option_error naming the option and what was expected

@@ -38,7 +38,7 @@ struct lasso_options {
   /// left to move in: more than `passes` passes of them. Without a bound on staleness, nothing keeps a worker without
   /// active columns from ending, its last pass included, while others have clocks to go.
   kkt_filter filter{};
-  /// Degree, protocol and so on; iterations and cleared tables are the algorithm's.
+  /// Degree, protocol, which sends and folds all, and so on; iterations and cleared tables are the algorithm's.
   stage_options residual{};  ///< that computes it; its protocol is of no influence
   stage_options descent{};  ///< the descent, which moves the coordinates
 

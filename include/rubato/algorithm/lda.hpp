@@ -87,7 +87,7 @@ void lda_clock(Worker& worker, lda_batch const& batch, lda_sampler& sampler) {
 ///     use(cluster.parameters<0>());                                  // n_kw; one more run goes on from here
 ///
 /// Counts may be as old as the protocol allows, and rows and totals may be of different moments: a row may then
-/// have more tokens of a topic than the totals. None is below zero under any protocol that folds all commits, for
+/// have more tokens of a topic than the totals. None is below zero under any protocol that sends and folds all, for
 /// what is seen of another worker are its first commits, whose sum is how its tokens were once, and a worker sees
 /// all that it has pushed itself. Tables that hold less than the state says, after a failure, are not repaired:
 /// counts below zero are then taken for zero in probabilities.

@@ -23,8 +23,11 @@ inline void expect_unset(stage_options const& o, std::string const& name) {
 }
 
 /// That all that workers push counts, of a stage that is wrong without a part of it. Who is drawn for a round is waited
-/// for.
+/// for. What a filter carries to a next commit is lost with the last one.
 inline void expect_all_folded(stage_options const& o, std::string const& name) {
+  expect(!o.protocol.filter, name + " has a protocol with a filter (" + o.protocol.name +
+                                 "), which keeps back what workers push, expected one that sends all of it: bsp, ssp "
+                                 "or asp, for example, or with(protocol, send_all{})");
   auto const& rounds = o.protocol.visibility.rounds();
   bool const is_for_all = rounds && !o.workers.is_automatic() && rounds->size >= o.workers.workers();
   expect(!rounds || rounds->late != late_commit::drop || is_for_all || o.protocol.admission.samples(),

@@ -32,7 +32,8 @@ struct svrg_options {
   /// run at different degrees. Those of one part are pushed together. At least 1.
   std::int64_t slices = 1;
   std::uint64_t seed = 1;  ///< of the draws of batches
-  /// Degree, protocol, search and so on of the two stages; iterations and cleared tables are the algorithm's.
+  /// Degree, protocol, search and so on of the two stages; iterations and cleared tables are the algorithm's. That of
+  /// the full gradient sends and folds all.
   stage_options full_gradient{};
   stage_options small_steps{};  ///< the same for the stage of the steps
 
