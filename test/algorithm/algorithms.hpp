@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +40,13 @@ std::vector<double> descended(Model const& m, data::dataset const& rows, double 
     for (std::size_t j = 0; j < w.size(); ++j) w[j] += delta[j];
   }
   return w;
+}
+
+/// Four workers in virtual time, and one more that joins each run.
+inline simulated with_joiner() {
+  simulated where{.workers = 4};
+  where.scenario.joins = {{std::chrono::nanoseconds(1)}};
+  return where;
 }
 
 /// The greatest difference between two vectors.

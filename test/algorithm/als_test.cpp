@@ -200,3 +200,15 @@ TEST_CASE("als: options that cannot be meant are refused", "[algorithm]") {
   ra::als(t, all, {.factors = 4});
   CHECK_THROWS_AS(engine.submit(t).wait(), rb::error);
 }
+
+TEST_CASE("als: a worker that joins is refused, as its lines are others' already", "[algorithm]") {
+  ra::als_options o{.factors = 3, .sweeps = 1};
+  o.users.workers = o.items.workers = 3;
+  CHECK_THROWS_WITH(trained(some_ratings(), o, rb::test::with_joiner()), Contains("als: worker 3 has joined"));
+  rb::engine engine{rb::test::with_joiner()};
+  auto const all = some_ratings();
+  rb::task<rb::dense<double, rb::sum, rb::range>, rb::dense<double, rb::sum, rb::range>> half(
+      {.rows = all.users(), .width = 3}, {.rows = all.items(), .width = 3});
+  half.run(half.stage({.workers = 2}, ra::als_half<double>(all, ra::als_half<double>::side::items, o)));
+  CHECK_THROWS_AS(engine.submit(half).wait(), rb::usage_error);
+}

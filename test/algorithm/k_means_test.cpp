@@ -292,3 +292,12 @@ TEST_CASE("k_means: options that cannot be meant are refused", "[algorithm]") {
   ra::k_means(other, rows, first, {});
   CHECK_THROWS_AS(engine.submit(other).wait(), rb::error);
 }
+
+TEST_CASE("k_means: a worker that joins is refused, as its rows are others' already", "[algorithm]") {
+  auto const rows = blobs(50, 4, 0.3);
+  auto const first = ra::k_means_plus_plus(rows, 4, 1);
+  CHECK_THROWS_WITH(k_means_of(rows, first, {.stage = {.workers = 2}}, rb::test::with_joiner()),
+                    Contains("k_means: worker 2 has joined"));
+  CHECK_THROWS_AS(k_means_of(rows, first, {.stage = {.workers = rb::automatic}}, rb::test::with_joiner()),
+                  rb::usage_error);
+}

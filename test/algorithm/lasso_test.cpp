@@ -446,3 +446,13 @@ TEST_CASE("lasso: options that cannot be meant are refused", "[algorithm]") {
   ra::lasso(other, rows, {});
   CHECK_THROWS_AS(engine.submit(other).wait(), rb::error);
 }
+
+TEST_CASE("lasso: a worker that joins is refused, as its rows and columns are others' already", "[algorithm]") {
+  auto const rows = lasso_rows();
+  CHECK_THROWS_WITH(lasso_of(rows, {.residual = {.workers = 2}}, rb::test::with_joiner()),
+                    Contains("lasso: worker 2 has joined"));
+  rb::engine engine{rb::test::with_joiner()};
+  auto t = ra::make_lasso_task<double>(rows);
+  t.run(t.stage({.workers = 2}, ra::lasso_descent<double>(rd::columns(rows), {})));
+  CHECK_THROWS_WITH(engine.submit(t).wait(), Contains("lasso: worker 2 has joined"));
+}

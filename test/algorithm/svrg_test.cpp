@@ -248,3 +248,9 @@ TEST_CASE("svrg: bad options are refused by name") {
   CHECK_THROWS_WITH(refused({.full_gradient = {.copied = {{.to = 1, .from = 0}}}}),
                     Contains("svrg: full_gradient has"));
 }
+
+TEST_CASE("svrg: a worker that joins a full gradient is refused, as its rows are others' already") {
+  ra::svrg_options const o{.epochs = 1, .batch = 8, .full_gradient = {.workers = 2}};
+  CHECK_THROWS_WITH(trained(rt::logistic{}, rt::sparse_rows(40), o, rt::with_joiner()),
+                    Contains("svrg: worker 2 has joined"));
+}

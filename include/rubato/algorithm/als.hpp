@@ -84,6 +84,7 @@ class als_half {
 
   template <class Worker>
   void operator()(Worker& worker, iteration_range) const {
+    detail::expect_not_joined(worker, "als");
     if (solved_ == side::users) solve(worker, worker[table<0>], worker[table<1>]);
     else solve(worker, worker[table<1>], worker[table<0>]);
   }
@@ -164,6 +165,7 @@ class als_start {
 
   template <class Worker>
   void operator()(Worker& worker) const {
+    detail::expect_not_joined(worker, "als");
     auto const [first, last] = line_range::of(items_, worker.rank(), worker.count());
     std::vector<key> keys;
     std::vector<Real> values;
@@ -197,6 +199,7 @@ struct als_stages {
 ///     engine.submit(t).wait();
 ///     use(t.parameters<0>(), t.parameters<1>());
 ///
+/// Workers own lines by rank, so none may join a stage that is under way: its body throws usage_error.
 /// @param t made for the same users, items and factors @param all kept by the task
 /// @throws option_error naming the option and what was expected
 /// Source: 004 §7.3.

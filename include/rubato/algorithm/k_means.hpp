@@ -73,6 +73,7 @@ class k_means_clocks {
 
   template <class Worker>
   void operator()(Worker& worker, iteration_range todo) const {
+    detail::expect_not_joined(worker, "k_means");
     own_batches const own(rows_.size(), worker.rank(), worker.count(), batch_);
     state s{.first = own.all().first,
             .cluster_of = std::vector<std::int64_t>(own.all().size()),
@@ -154,6 +155,7 @@ class k_means_clocks {
 ///     engine.submit(t).wait();
 ///     use(algorithm::k_means_centres(t, first));
 ///
+/// Workers own rows by rank, so none may join a stage that is under way: its body throws usage_error.
 /// @param first centres, the same in all processes @param rows kept by the task
 /// @throws option_error naming the option and what was expected
 template <std::floating_point Real>

@@ -11,6 +11,7 @@
 #include "rubato/algorithm/lasso_objective.hpp"
 #include "rubato/algorithm/lasso_options.hpp"
 #include "rubato/algorithm/line_range.hpp"
+#include "rubato/algorithm/stage_setting.hpp"
 #include "rubato/core/table.hpp"
 #include "rubato/data/columns.hpp"
 #include "rubato/data/dataset.hpp"
@@ -41,6 +42,7 @@ class lasso_fresh_residual {
 
   template <class Worker>
   void operator()(Worker& worker) const {
+    detail::expect_not_joined(worker, "lasso");
     auto const mine = line_range::of(rows_.size(), worker.rank(), worker.count());
     data::dataset_view const own = rows_.rows().slice(mine.first, mine.size());
     std::vector<Real> w(rows_.features());
@@ -68,6 +70,7 @@ struct lasso_stages {
 ///     engine.submit(t).wait();
 ///     use(t.parameters());
 ///
+/// Workers own rows and columns by rank, so none may join a stage that is under way: its body throws usage_error.
 /// @param rows with real labels (`label_kind::raw`); kept by the task, and turned round once
 /// @throws option_error naming the option and what was expected
 /// Cost: O(stored values) beforehand. Source: 001 §5; see `lasso_options` for damping.

@@ -10,6 +10,7 @@
 #include "rubato/algorithm/kkt_active_set.hpp"
 #include "rubato/algorithm/lasso_options.hpp"
 #include "rubato/algorithm/own_batches.hpp"
+#include "rubato/algorithm/stage_setting.hpp"
 #include "rubato/core/table.hpp"
 #include "rubato/data/columns.hpp"
 #include "rubato/task/stage.hpp"
@@ -36,6 +37,7 @@ class lasso_descent {
 
   template <class Worker>
   void operator()(Worker& worker, iteration_range todo) const {
+    detail::expect_not_joined(worker, "lasso");
     own_batches const own(x_.size(), worker.rank(), worker.count(), options_.batch);
     double const damping =
         options_.damping ? *options_.damping : *options_.safe_damping(worker.count(), x_.size());

@@ -34,6 +34,15 @@ inline void expect_all_folded(stage_options const& o, std::string const& name) {
          name + " has a protocol that leaves out what comes late, expected one that folds all commits");
 }
 
+/// That a worker has been there since the stage began: what a joiner would take for its part is others' already.
+/// @throws usage_error
+template <class Worker>
+void expect_not_joined(Worker const& worker, std::string const& name) {
+  if (worker.has_joined())
+    throw usage_error(errc::bad_option, name + ": worker " + std::to_string(worker.rank()) +
+                                            " has joined, expected those alone that the stage began with");
+}
+
 /// Batches that rows are cut into.
 inline std::int64_t steps_of_scan(std::size_t rows, std::size_t batch) {
   return static_cast<std::int64_t>(rows / batch + (rows % batch != 0 ? 1 : 0));

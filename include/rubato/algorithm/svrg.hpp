@@ -53,6 +53,7 @@ struct svrg_stages {
 /// Call it once for a task: its epochs are counted from the task's first. For a smooth loss; with the hinge
 /// it takes subgradients, for which no rate of convergence is known.
 /// @param model its regulariser counts, and its loss @param rows in random order; kept by the task
+/// Workers share out the rows of a full gradient by rank, so none may join it: its body throws usage_error.
 /// @throws option_error naming the option and what was expected
 /// Cost: with `exchange::by_key` O(stored values) beforehand. Source: 004 §3 Alg. 1, §4.
 template <model::row_loss Loss, std::floating_point Real>

@@ -10,6 +10,7 @@
 
 #include "rubato/algorithm/batch_part.hpp"
 #include "rubato/algorithm/feature_rarity.hpp"
+#include "rubato/algorithm/stage_setting.hpp"
 #include "rubato/algorithm/svrg_anchor.hpp"
 #include "rubato/algorithm/svrg_options.hpp"
 #include "rubato/core/ids.hpp"
@@ -46,6 +47,7 @@ class svrg_full_gradient {
 
   template <class Worker>
   void operator()(Worker& worker, iteration_range todo) const {
+    detail::expect_not_joined(worker, "svrg");
     std::int64_t const slice = *todo.begin();
     std::size_t const first = end_of_slices(slice), last = end_of_slices(slice + todo.size());
     data::dataset_view const mine =

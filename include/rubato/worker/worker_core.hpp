@@ -61,6 +61,8 @@ class worker_core {
   /// How many workers the run began with; for one that joined later at least `rank() + 1`, so that
   /// `shard(rank(), count())` is a part of the data for everyone.
   [[nodiscard]] std::uint32_t count() const noexcept;
+  /// Whether it came to a run that had begun without it: what `shard(rank(), count())` gives it others have as well.
+  [[nodiscard]] bool has_joined() const noexcept;
   /// Its number in what policies and reports are told.
   [[nodiscard]] worker_id id() const noexcept;
   /// The number of this worker's commits; a joiner starts where the others are.

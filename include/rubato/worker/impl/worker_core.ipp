@@ -104,6 +104,7 @@ struct worker_core::state {
   sender self;
   std::uint32_t rank;
   std::uint32_t count = 0;
+  bool joined = false;
   bool live = false;
   bool conducted;
   bool pushed = false;  ///< since the last commit
@@ -136,6 +137,7 @@ worker_core::~worker_core() = default;
 
 std::uint32_t worker_core::rank() const noexcept { return state_->rank; }
 std::uint32_t worker_core::count() const noexcept { return state_->count; }
+bool worker_core::has_joined() const noexcept { return state_->joined; }
 worker_id worker_core::id() const noexcept { return state_->self.worker; }
 clock_index worker_core::clock() const noexcept { return state_->reads.clock(); }
 std::int64_t worker_core::steps_since_commit() const noexcept { return state_->pace.steps(); }
@@ -238,6 +240,7 @@ void worker_core::start(starting_point const& at, std::uint32_t count) {
   state& s = *state_;
   s.reads.start(at);
   s.count = std::max(count, s.rank + 1);
+  s.joined = s.rank >= count;
   s.started = s.idle_since = s.link.now();
   s.thread = std::this_thread::get_id();
   s.live = true;
