@@ -40,6 +40,17 @@ TEST_CASE("feature_rarity: all rows over those in which a feature occurs, 0 wher
   CHECK(rarity[3] == 0.0F);
 }
 
+TEST_CASE("feature_rarity: counts more rows than a float tells apart") {
+  constexpr std::size_t rows = (std::size_t{1} << 24) + 2;
+  rubato::data::dataset_builder all(1);
+  all.reserve(rows, rows);
+  std::uint32_t const feature = 0;
+  float const value = 1;
+  for (std::size_t i = 0; i < rows; ++i) all.add(1, {&feature, 1}, {&value, 1});
+  auto const built = all.build();
+  CHECK(ra::feature_rarity(built)[0] == 1.0F);
+}
+
 TEST_CASE("batch_part: by key a part has the coordinates that occur in it, and counts them by rarity") {
   auto const rows = four_rows();
   ra::feature_rarity const rarity(rows);
