@@ -58,6 +58,11 @@ TEST_CASE("sgd: a phase goes on in the scan also where batches do not divide the
   phases const scans{{.batch = 100, .iterations = 7, .rate = 0.5}, {.batch = 50, .iterations = 3, .rate = 1}};
   auto const whole = ra::exchange::whole;
   CHECK(rt::apart(trained(regression, rows, scans, whole), by_hand(regression, rows, scans, {0, 2})) < 1e-13);
+  // Where a phase has ended within a batch of the next one, that batch is the first.
+  phases const within{{.batch = 5, .iterations = 3, .rate = 0.5}, {.batch = 20, .iterations = 12, .rate = 1}};
+  CHECK(rt::apart(trained(regression, rows, within, whole), by_hand(regression, rows, within, {0, 0})) < 1e-13);
+  phases const later{{.batch = 50, .iterations = 3, .rate = 0.5}, {.batch = 100, .iterations = 4, .rate = 1}};
+  CHECK(rt::apart(trained(regression, rows, later, whole), by_hand(regression, rows, later, {0, 1})) < 1e-13);
   phases const one_scan{{.batch = 100, .rate = 0.5}, {.batch = 50, .iterations = 3, .rate = 1}};
   phases const told{{.batch = 100, .iterations = 3, .rate = 0.5}, one_scan[1]};
   CHECK(rt::apart(trained(regression, rows, one_scan, whole), by_hand(regression, rows, told, {0, 0})) < 1e-13);

@@ -107,7 +107,8 @@ template <std::floating_point Real = float>
 }
 
 /// Appends SGD in phases to what a task does, a stage for each phase; batches may grow from phase to phase.
-/// Each goes on in the scan of the rows where the phase before has ended.
+/// Each goes on in the scan of the rows where the phase before has ended; where none of its batches begins there, with
+/// the one that has that row, so that none is left out.
 ///
 ///     auto t = algorithm::make_sgd_task(rows.features());
 ///     algorithm::sgd(t, model, rows, {{.batch = 100, .rate = 1, .stage = {.workers = 4}},
@@ -131,7 +132,7 @@ std::vector<stage_ref> sgd(sgd_task<Real>& t, model::linear_model<Loss, Real> co
     stage_options o = p.stage;
     std::int64_t const scan = detail::steps_of_scan(rows.size(), p.batch);
     o.iterations = p.iterations != 0 ? p.iterations : scan;
-    std::int64_t const first = detail::steps_of_scan(seen, p.batch) % scan;
+    auto const first = static_cast<std::int64_t>(seen / p.batch);
     // A scan's last batch may be short, so batches count, and not rows.
     seen = static_cast<std::size_t>((first + o.iterations % scan) % scan) * p.batch;
     stages.push_back(
