@@ -182,5 +182,6 @@ TEST_CASE("sgd: bad options are refused by name") {
   CHECK_THROWS_WITH(refused({.stage = {.iterations = 3}}), Contains("sgd: stage has iterations"));
   CHECK_THROWS_WITH(refused({.stage = {.cleared = {0}}}), Contains("cleared"));
   auto t = ra::make_sgd_task<double>(3);
+  CHECK_THROWS_WITH(ra::sgd(t, rt::logistic{.l2 = -1}, rows, {{}}), Contains("l2 must be finite and at least 0"));
   CHECK_THROWS_WITH(ra::sgd(t, rt::logistic{}, rb::data::dataset{}, {{}}), Contains("there must be rows"));
 }

@@ -242,6 +242,10 @@ TEST_CASE("svrg: bad options are refused by name") {
   CHECK_THROWS_WITH(refused({.epochs = 80, .growth = 2}), Contains("svrg: growth makes too many steps"));
   CHECK_THROWS_WITH(refused({.rate = -1}), Contains("svrg: rate"));
   CHECK_THROWS_WITH(refused({.slices = 0}), Contains("svrg: slices"));
+  CHECK_NOTHROW(refused({.slices = std::int64_t{1} << 60}));
+  CHECK_THROWS_WITH(refused({.slices = std::int64_t{1} << 61}), Contains("svrg: slices must be at most"));
+  auto other = ra::make_svrg_task<double>(rows.features());
+  CHECK_THROWS_WITH(ra::svrg(other, rt::logistic{.l2 = -1}, rows, {}), Contains("l2 must be finite and at least 0"));
   CHECK_THROWS_WITH(refused({.full_gradient = {.iterations = 2}}),
                     Contains("svrg: full_gradient has iterations"));
   CHECK_THROWS_WITH(refused({.small_steps = {.cleared = {1}}}), Contains("svrg: small_steps has"));

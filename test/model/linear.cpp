@@ -208,6 +208,19 @@ TEST_CASE("sizes that do not fit are refused", "[model]") {
   CHECK(model.objective(data, std::vector<float>(9)) == Approx(std::log(2.0)));
 }
 
+TEST_CASE("a regulariser of no weight that can be meant is refused", "[model]") {
+  rd::dataset const data = toy();
+  std::vector<float> const w(data.features());
+  std::vector<float> out(w.size());
+  auto const l2 = GENERATE(-1e-3, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN());
+  rm::logistic_regression<float> const model{.l2 = l2};
+  auto const refusal = Catch::Message("linear_model: l2 must be finite and at least 0");
+  CHECK_THROWS_MATCHES(model.check(), rubato::option_error, refusal);
+  CHECK_THROWS_MATCHES(model.objective(data, w), rubato::option_error, refusal);
+  CHECK_THROWS_MATCHES(model.gradient(data, w, out), rubato::option_error, refusal);
+  CHECK_THROWS_MATCHES(model.local_step(data, 1, w, out), rubato::option_error, refusal);
+}
+
 TEMPLATE_TEST_CASE("plain gradient descent converges", "[model][numeric]", rm::logistic_loss,
                    rm::hinge_loss) {
   rd::dataset const data =

@@ -123,6 +123,7 @@ template <model::row_loss Loss, std::floating_point Real>
 std::vector<stage_ref> sgd(sgd_task<Real>& t, model::linear_model<Loss, Real> const& model,
                            data::dataset const& rows, std::vector<sgd_phase> const& phases,
                            exchange how = exchange::whole) {
+  model.check();
   detail::expect(!rows.empty(), "sgd: there must be rows to train on");
   for (sgd_phase const& p : phases) p.check();
   feature_rarity const rarity = how == exchange::by_key ? feature_rarity(rows) : feature_rarity();

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -52,15 +53,18 @@ struct svrg_stages {
 ///
 /// Call it once for a task: its epochs are counted from the task's first. For a smooth loss; with the hinge
 /// it takes subgradients, for which no rate of convergence is known.
-/// @param model its regulariser counts, and its loss @param rows in random order; kept by the task
 /// Workers share out the rows of a full gradient by rank, so none may join it: its body throws usage_error.
+/// @param model its regulariser counts, and its loss @param rows in random order; kept by the task
 /// @throws option_error naming the option and what was expected
 /// Cost: with `exchange::by_key` O(stored values) beforehand. Source: 004 §3 Alg. 1, §4.
 template <model::row_loss Loss, std::floating_point Real>
 svrg_stages svrg(svrg_task<Real>& t, model::linear_model<Loss, Real> const& model, data::dataset const& rows,
                  svrg_options const& options) {
   options.check();
+  model.check();
   detail::expect(!rows.empty(), "svrg: there must be rows to train on");
+  detail::expect(static_cast<std::size_t>(options.slices) <= std::numeric_limits<std::size_t>::max() / rows.size(),
+                 "svrg: slices must be at most 2^64 - 1 over the number of rows");
   detail::expect(options.most_steps(rows.size()) < 1e15,
                  "svrg: growth makes too many steps of the last epoch");
   feature_rarity rarity = options.how == exchange::by_key ? feature_rarity(rows) : feature_rarity();

@@ -29,7 +29,7 @@ struct svrg_options {
   svrg_snapshot snapshot = svrg_snapshot::last;  ///< where an epoch takes its full gradient
   exchange how = exchange::whole;  ///< of the steps; a full gradient pulls all, and pushes what has occurred
   /// Iterations of a full gradient, each on its share of the rows: parts that a search for its degree can
-  /// run at different degrees. Those of one part are pushed together. At least 1.
+  /// run at different degrees. Those of one part are pushed together. At least 1; times the rows, below 2^64.
   std::int64_t slices = 1;
   std::uint64_t seed = 1;  ///< of the draws of batches
   /// Degree, protocol, search and so on of the two stages; iterations and cleared tables are the algorithm's. That of

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -39,9 +40,12 @@ struct sparse_vector {
 /// Below, d is the length of w and n the number of stored values in the rows at hand.
 template <row_loss Loss, std::floating_point Real = float>
 struct linear_model {
-  /// Weight of the regulariser; not negative.
+  /// Weight of the regulariser; finite, and not negative.
   double l2 = 0;
   [[no_unique_address]] Loss loss{};  ///< of a row, with its own parameters
+
+  /// Called by what trains or evaluates with it. @throws option_error unless `l2` is finite and at least 0
+  void check() const;
 
   /// Mean loss plus regulariser; without rows the mean loss counts as 0. Cost: O(n + d).
   [[nodiscard]] double objective(data::dataset_view rows, std::span<Real const> w) const;
@@ -97,7 +101,13 @@ template <std::floating_point Real = float>
 using support_vector_regression = linear_model<epsilon_insensitive_loss, Real>;
 
 template <row_loss Loss, std::floating_point Real>
+void linear_model<Loss, Real>::check() const {
+  if (!(l2 >= 0) || !std::isfinite(l2)) throw option_error("linear_model: l2 must be finite and at least 0");
+}
+
+template <row_loss Loss, std::floating_point Real>
 double linear_model<Loss, Real>::objective(data::dataset_view rows, std::span<Real const> w) const {
+  check();
   expect_weights(rows, w);
   double sum = 0;
   for (data::example const row : rows) sum += cost(row, w);
@@ -200,6 +210,7 @@ template <row_loss Loss, std::floating_point Real>
 void linear_model<Loss, Real>::write_scaled_gradient(data::dataset_view batch, double factor,
                                                      std::span<Real const> w,
                                                      std::span<Real> out) const {
+  check();
   auto const shrink = static_cast<Real>(factor * l2);
   std::ranges::transform(w, out.begin(), [=](Real x) { return shrink * x; });
   double const per_row = factor / static_cast<double>(batch.size());
