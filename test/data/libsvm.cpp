@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -222,6 +223,10 @@ TEST_CASE("a bad line is named with line, reason and what was expected", "[data]
 
 TEST_CASE("the largest index and value that are allowed are allowed", "[data]") {
   CHECK(parse("1 268435456:3.4028234e38\n").features() == 268435456);
+  CHECK(parse("1 1:3.4028235e+38\n")[0].values[0] == std::numeric_limits<float>::max());
+  CHECK(parse("1 1:-3.4028235e+38\n")[0].values[0] == std::numeric_limits<float>::lowest());
+  CHECK(error_of("1 1:3.4028236e38\n") == "mem:1: value '3.4028236e38' is out of range, expected 0 or a magnitude "
+                                          "between 1e-45 and 3.4e38");
   CHECK(parse("1 1:1e-45\n")[0].values[0] > 0);
   CHECK(parse("1 1:0 2:-0.0\n").nonzeros() == 2);
   CHECK(parse("1 1:" + std::string(254, '0') + "\n").nonzeros() == 1);

@@ -142,6 +142,15 @@ TEST_CASE("movielens: what cannot be a rating is refused with its line and what 
         "4: user 9 has rated item 2 in line 2, expected one rating of it");
 }
 
+TEST_CASE("movielens: empty lines may follow the last rating", "[data]") {
+  for (char const* end : {"\n", "\r\n", "\n\n\r\n", ""}) {
+    scratch_file const file("1\t2\t3\t4\n2\t2\t3\t4\n" + std::string(end));
+    CHECK(rd::read_ratings(file.path()).all.size() == 2);
+  }
+  CHECK(movielens_error("1\t2\t3\t4\n\n\n1\t3\t3\t4\n") ==
+        "2: user is missing, expected user<tab>item<tab>rating<tab>timestamp");
+}
+
 TEST_CASE("movielens: a file without ratings, or of something else, is refused", "[data]") {
   std::string const none = " no ratings, expected lines of 'user item rating timestamp'";
   CHECK(movielens_error("") == none);

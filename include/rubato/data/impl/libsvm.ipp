@@ -205,12 +205,12 @@ class parser {
     if (error == std::errc{} && !std::isfinite(number)) {
       fail("{} {} is not finite, expected a finite number", what, quoted(text));
     }
-    bool const too_large = std::abs(number) > std::numeric_limits<float>::max();
-    if (error != std::errc{} || too_large || (number != 0 && static_cast<float>(number) == 0)) {
+    auto const rounded = static_cast<float>(number);  // 3.4028235e38, above the largest float, is a name of it
+    if (error != std::errc{} || !std::isfinite(rounded) || (number != 0 && rounded == 0)) {
       fail("{} {} is out of range, expected 0 or a magnitude between 1e-45 and 3.4e38", what,
            quoted(text));
     }
-    return static_cast<float>(number);
+    return rounded;
   }
 
   scanner in_;

@@ -67,7 +67,18 @@ class ratings_parser {
     format_ = format_of(*text);
     if (*text == rating_formats.back().line) text = lines_.next();
     first_line_ = lines_.number();
-    for (; text; text = lines_.next()) read_.push_back(read_line(*text));
+    for (; text; text = lines_.next()) {
+      if (text->empty()) return expect_end();
+      read_.push_back(read_line(*text));
+    }
+  }
+
+  /// Behind an empty line.
+  void expect_end() {
+    std::size_t const empty = lines_.number();
+    while (auto const text = lines_.next())
+      if (!text->empty())
+        throw data_error(fmt::format("{}:{}: user is missing, expected {}", name_, empty, format_.line));
   }
 
   [[nodiscard]] rating_format format_of(std::string_view text) const {
