@@ -43,7 +43,7 @@ void small_steps(auto& worker, rb::iteration_range todo) {
   for (std::int64_t i : todo) {
     worker.pull(w);
     std::size_t const turn = static_cast<std::size_t>(i) * worker.count() + worker.rank();
-    auto const some = rows.rows().slice(turn * batch % (rows.size() - batch), batch);
+    auto const some = rows.rows().slice(turn * batch % (rows.size() - batch + 1), batch);
     model.gradient(some, w, here);
     model.gradient(some, point, there);
     for (std::size_t k = 0; k < n; ++k) delta[k] = -4.0F / m * (here[k] - there[k] + full[k]);
