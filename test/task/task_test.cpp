@@ -384,6 +384,25 @@ TEST_CASE("engine: what cannot be meant is refused by name", "[threads]") {
   CHECK_THROWS_WITH(other.submit(more, {handle}), Contains("of another engine"));
 }
 
+TEST_CASE("task: a degree is found in parts only where the body is told of them") {
+  rb::engine engine{rb::simulated{.workers = 4}};
+  rb::task t{counts{.rows = 1}};
+  auto const whole = [](auto& w) {
+    w.push(std::vector<std::int64_t>{1});
+    w.step();
+  };
+  CHECK_THROWS_WITH(t.stage({.workers = rb::automatic, .iterations = 2}, whole),
+                    Contains("body(worker, iteration_range)"));
+  auto const once = t.stage({.workers = rb::automatic}, whole);
+  CHECK_THROWS_WITH(t.run(once, 30), Contains("its 30 iterations in parts"));
+  CHECK_NOTHROW(t.stage({.workers = 2, .iterations = 30}, whole));
+  t.repeat(2, once);
+  t.run(once, 1);
+  auto const r = engine.submit(t).wait();
+  CHECK(r.stages.size() == 3);
+  CHECK(t.parameters()[0] == 1 + 2 + 3);  // 1, 2 and 3 workers
+}
+
 // ---- FLEX-1, FLEX-2
 
 namespace {

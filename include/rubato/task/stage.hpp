@@ -54,7 +54,7 @@ class degree {
 
 /// What a stage is, beside what its workers do. Source: 004 §4.
 struct stage_options {
-  degree workers = 1;  ///< its degree: how many over all nodes, or `automatic`
+  degree workers = 1;  ///< its degree: how many over all nodes, or `automatic` for a body that takes a range
   rules protocol = bsp{};  ///< what the stage's workers follow
   /// What bodies are told to do, in one run or, where the degree is searched for, in several: at least 1.
   std::int64_t iterations = 1;
@@ -135,6 +135,7 @@ class stage_ref {
 struct stage_description {
   stage_options options;  ///< degree, protocol, tables that it begins with
   std::function<void(worker_core&, iteration_range)> body;  ///< what its workers do
+  bool takes_range = true;  ///< whether it looks at its iterations, so that they can be run in parts
 };
 
 /// One step of a task: this stage, for its own number of iterations or another one.

@@ -30,7 +30,8 @@ class task_core {
   /// Appends a stage to what the task does: for its own number of iterations, or for another one.
   /// @throws option_error @throws usage_error once the task has been submitted, and for a stage of another task
   void run(stage_ref s);
-  /// The same, for so many iterations in place of the stage's own. @throws option_error for less than 1
+  /// The same, for so many iterations in place of the stage's own. @throws option_error for less than 1, and for several
+  /// where the degree is automatic and the body takes no iteration_range
   void run(stage_ref s, std::int64_t iterations);
   /// Appends the stages, one after the other, so many times.
   template <std::same_as<stage_ref>... Stages>
@@ -75,8 +76,8 @@ class task_core {
 
  protected:
   task_core() = default;
-  /// A stage whose body takes any worker.
-  stage_ref add(stage_options options, std::function<void(worker_core&, iteration_range)> body);
+  /// A stage whose body takes any worker. @param takes_range as in `stage_description`
+  stage_ref add(stage_options options, std::function<void(worker_core&, iteration_range)> body, bool takes_range);
   /// All but its protocols, which are its stages'.
   [[nodiscard]] virtual run_setup setup() const = 0;
 
@@ -123,16 +124,18 @@ class task final : public task_core {
   explicit task(Tables... tables) : tables_(std::move(tables)...) {}
 
   /// A stage: `body(worker)` or `body(worker, iteration_range)`. It does nothing yet: see `run` and `repeat`.
-  /// @throws option_error
+  /// Where the degree is automatic the body is called for one part of the iterations after the other.
+  /// @throws option_error, also where it then takes no range and there are several
   template <class Body>
     requires std::invocable<Body&, worker_type&, iteration_range> || std::invocable<Body&, worker_type&>
   stage_ref stage(stage_options options, Body body) {
-    return add(std::move(options), [body = std::move(body)](worker_core& w,
-                                                            [[maybe_unused]] iteration_range todo) mutable {
+    constexpr bool takes_range = std::invocable<Body&, worker_type&, iteration_range>;
+    auto whole = [body = std::move(body)](worker_core& w, [[maybe_unused]] iteration_range todo) mutable {
       auto& own = static_cast<worker_type&>(w);
-      if constexpr (std::invocable<Body&, worker_type&, iteration_range>) body(own, todo);
+      if constexpr (takes_range) body(own, todo);
       else body(own);
-    });
+    };
+    return add(std::move(options), std::move(whole), takes_range);
   }
 
   /// The parameters as they are after the last stage, in the order of the keys; for a sparse table its

@@ -46,10 +46,20 @@ task_core::~task_core() {
   if (at_end_) at_end_();
 }
 
-stage_ref task_core::add(stage_options options, std::function<void(worker_core&, iteration_range)> body) {
+namespace {
+void check_parts(stage_options const& o, bool takes_range, std::int64_t iterations) {
+  if (o.workers.is_automatic() && !takes_range && iterations > 1)
+    throw option_error("stage: its degree is found by running its " + std::to_string(iterations) +
+                       " iterations in parts, expected a body that is told which: body(worker, iteration_range)");
+}
+}  // namespace
+
+stage_ref task_core::add(stage_options options, std::function<void(worker_core&, iteration_range)> body,
+                         bool takes_range) {
   check_not_open();
   options.check();
-  stages_.push_back({std::move(options), std::move(body)});
+  check_parts(options, takes_range, options.iterations);
+  stages_.push_back({std::move(options), std::move(body), takes_range});
   return stage_ref(*this, stages_.size() - 1);
 }
 
@@ -57,6 +67,8 @@ void task_core::append(stage_ref s, std::optional<std::int64_t> iterations) {
   check_not_open();
   if (s.of_ != this)
     throw usage_error(errc::stale_handle, "task: stage " + std::to_string(s.number()) + " is of another task");
+  stage_description const& what = stages_[s.number()];
+  if (iterations) check_parts(what.options, what.takes_range, *iterations);
   program_.push_back({s.number(), iterations});
 }
 
