@@ -21,7 +21,9 @@
 #include <rubato/protocol/bsp.hpp>
 #include <rubato/protocol/con_sgd.hpp>
 #include <rubato/protocol/dyn_sgd.hpp>
+#include <rubato/protocol/fed_avg.hpp>
 #include <rubato/protocol/protocol.hpp>
+#include <rubato/protocol/psp.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/storage/dense.hpp>
 #include <rubato/storage/multi_version.hpp>
@@ -315,7 +317,7 @@ TEST_CASE("engine: after a task that was refused the next one begins at its own 
   rb::engine engine{rb::simulated{.workers = 2}};
   rb::task wrong{counts{.rows = 1}};
   wrong.run(wrong.stage({.workers = 3}, counting{}));
-  CHECK_THROWS_WITH(engine.submit(wrong).wait(), Contains("no room for 3 workers"));
+  CHECK_THROWS_WITH(engine.submit(wrong), Contains("no room for 3 workers"));
   rb::task good{counts{.rows = 1}};
   good.run(good.stage({.workers = 2, .where = {1, 1, 0}}, counting{}));  // nobody on a node that is not there
   auto const r = engine.submit(good).wait();
@@ -359,9 +361,9 @@ TEST_CASE("engine: what cannot be meant is refused by name", "[threads]") {
   CHECK_THROWS_WITH(t.stage({.workers = 2, .where = {1}}, counting{}), Contains("placement has 1 workers"));
   CHECK_THROWS_WITH(t.stage({.workers = rb::automatic, .where = {1}}, counting{}), Contains("not automatic"));
   CHECK_THROWS_AS(t.parameters(), rb::usage_error);
-  t.run(t.stage({.workers = 3}, counting{}));
+  t.run(t.stage({.workers = 2}, counting{}));
   auto const handle = engine.submit(t);
-  CHECK_THROWS_WITH(handle.wait(), Contains("no room for 3 workers"));
+  handle.wait();
   CHECK_THROWS_WITH(engine.submit(t), Contains("submitted already"));
   CHECK_THROWS_AS(t.stage({}, counting{}), rb::usage_error);
   rb::task wrong{rb::dense<std::int64_t>{.rows = 1}};
@@ -382,6 +384,54 @@ TEST_CASE("engine: what cannot be meant is refused by name", "[threads]") {
   more.run(more.stage({}, counting{}));
   rb::engine other{rb::in_process{.workers = 2}};
   CHECK_THROWS_WITH(other.submit(more, {handle}), Contains("of another engine"));
+}
+
+TEST_CASE("engine: a stage that could never run is refused before an earlier one has begun", "[threads]") {
+  auto const check = [](auto const& where) {
+    rb::engine engine{where};
+    bool ran = false;
+    auto const refused = [&](rb::stage_options const& o, std::string const& why) {
+      INFO(why);
+      rb::task t{counts{.rows = 1}};
+      t.run(t.stage({}, [&](auto& w) {
+        ran = true;
+        w.step();
+      }));
+      t.run(t.stage(o, counting{}));
+      CHECK_THROWS_AS(engine.submit(t), rb::option_error);
+      CHECK_THROWS_WITH(engine.submit(t), Contains(why));
+      CHECK_FALSE(t.is_open());
+    };
+    refused({.workers = 3}, "no room for 3 workers, all nodes together have 2");
+    refused({.workers = 2, .where = {1, 1}}, "no room for 2 workers where it asks for them");
+    refused({.workers = 1, .data = {rb::node_id{0}, rb::node_id{77}}}, "stage 1: it has data on node 77");
+    rb::rules const drawn = rb::fed_avg{.clients = 1, .of = 2};
+    refused({.workers = 1, .protocol = drawn}, "stage 1: it has 1 workers, expected 2, of which fed_avg draws some");
+    refused({.workers = rb::automatic, .protocol = drawn, .iterations = 50}, "it has 1 to 2 workers, expected 2");
+    rb::rules const sampled = rb::psp{.of = 4};
+    refused({.workers = rb::automatic, .protocol = sampled, .search = {.first = 2}}, "has 2 workers, expected 4");
+    CHECK_FALSE(ran);
+
+    rb::task t{counts{.rows = 1}};
+    (void)t.stage({.workers = 3}, counting{});  // never run
+    auto const steps = [](auto& w, rb::iteration_range todo) {
+      for (auto i : todo) (void)i, w.step();
+    };
+    t.run(t.stage({.workers = 2, .protocol = drawn}, steps));
+    t.run(t.stage({.workers = rb::automatic, .protocol = drawn, .iterations = 4, .search = {.first = 2}}, steps));
+    t.run(t.stage({.data = {rb::node_id{0}}}, counting{}));
+    CHECK(engine.submit(t).wait().stages.size() == 3);
+  };
+  check(rb::in_process{.workers = 2});
+  check(rb::simulated{.workers = 2, .scenario = {.machine_of = {0, 0}}});
+}
+
+TEST_CASE("engine: options of its schedule and of searches that cannot be meant are refused") {
+  CHECK_THROWS_WITH((rb::engine{rb::in_process{.workers = 2}, {.free_workers = 3}}),
+                    Contains("free_workers must be at most all workers, of which there are 2, but is 3"));
+  CHECK_NOTHROW(rb::engine{rb::in_process{.workers = 2}, {.free_workers = 2}});
+  rb::task t{counts{.rows = 1}};
+  CHECK_THROWS_WITH(t.stage({.workers = 1, .search = {.probe = -5}}, counting{}), Contains("search: probe must be"));
 }
 
 TEST_CASE("task: a degree is found in parts only where the body is told of them") {

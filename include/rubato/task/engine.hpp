@@ -67,7 +67,7 @@ class engine {
                 "an engine's transport needs nodes() and tasks, see task_transport in transport/concepts.hpp");
 
  public:
-  /// @throws option_error
+  /// @throws option_error, also where `free_workers` is above all workers that there are
   explicit engine(Transport const& transport, schedule_options const& options = {})
       : core_(detail::make_engine(Transport::tasks, transport.nodes(), options,
                                   [transport](run_setup setup) -> std::unique_ptr<runtime> {
@@ -75,7 +75,8 @@ class engine {
                                   })) {}
 
   /// Opens the task's tables, and lets it run as soon as those that it depends on have ended.
-  /// @param after tasks that come first @throws option_error naming what cannot be meant
+  /// @param after tasks that come first @throws option_error naming what cannot be meant, and each stage that could not
+  /// run even if it had all workers to itself: nothing has been begun then, and the task may be submitted elsewhere
   submitted_task submit(task_core& t, std::vector<submitted_task> const& after = {}) {
     std::vector<task_id> first;
     for (submitted_task const& one : after) {

@@ -64,7 +64,7 @@ struct stage_options {
   std::vector<table_function> applied{};  ///< functions of yours on the parameters, see `at_servers`
   placement where{};                   ///< how many workers on which node; empty: the scheduler chooses
   bool spread = false;                 ///< it spreads them over all nodes, instead of on as few as possible
-  std::vector<node_id> data{};         ///< nodes that hold training data of it; empty: all are alike
+  std::vector<node_id> data{};         ///< nodes of the engine that hold training data of it; empty: all are alike
   std::optional<single_machine> local{};  ///< all workers on one node, which has the tables meanwhile
   /// How often it is begun again, on the nodes that are left, when a node is lost that has workers of it: servers then
   /// make its tables what they were. It takes their memory once more where all of them change, until the next stage
@@ -74,7 +74,7 @@ struct stage_options {
   /// what those did counts; where the lost node had the tables (`local`) the task ends.
   std::uint32_t restarts = 0;
   double priority = 0;                 ///< grows while it waits
-  search_options search{};             ///< where the degree is automatic
+  search_options search{};             ///< of use where the degree is automatic
 
   /// @throws option_error
   void check() const;

@@ -31,7 +31,7 @@ struct stage_demand {
 
 /// When and by what stages are scheduled.
 struct schedule_options {
-  /// Stages are scheduled as soon as so many workers are free, (004 §5.1)
+  /// Stages are scheduled as soon as so many workers are free, no more than there are, (004 §5.1)
   std::uint32_t free_workers = 1;
   /// and when so much time has passed since the last time.
   duration period = std::chrono::milliseconds(100);
@@ -84,6 +84,8 @@ class stage_scheduler {
 
   // ---- stages
 
+  /// That there are workers for it, free or not. @throws as `ask`
+  void check(stage_demand demand) const;
   /// A task's next stage may run. A task has one stage at a time.
   /// @throws option_error when there are not so many workers, free or not; lost_error when nodes have been lost
   void ask(task_id t, stage_demand demand, time_point now);

@@ -53,7 +53,46 @@ std::exception_ptr failed_before(task_id t) {
 stage_scheduler make_scheduler(std::vector<std::uint32_t> const& nodes, schedule_options const& options) {
   stage_scheduler s(options);
   for (std::uint32_t n = 0; n < nodes.size(); ++n) s.add_node(node_id{n}, nodes[n]);
+  if (options.free_workers > s.capacity())
+    throw option_error("schedule: free_workers must be at most all workers, of which there are " +
+                       std::to_string(s.capacity()) + ", but is " + std::to_string(options.free_workers));
   return s;
+}
+
+/// The degrees that a stage can have, from the least on.
+struct degrees {
+  std::uint32_t least, most;
+};
+degrees degrees_of(stage_options const& o, stage_scheduler const& nodes) {
+  if (!o.workers.is_automatic()) return {o.workers.workers(), o.workers.workers()};
+  std::uint32_t const there = o.local ? nodes.capacity_of_one_node() : nodes.capacity();
+  std::uint32_t const most = o.search.limit == 0 ? there : std::min(there, o.search.limit);
+  return {std::min(o.search.first, most), most};
+}
+
+void check_stage(std::string const& name, stage_options const& o, stage_scheduler const& nodes) {
+  for (node_id const n : o.data)
+    if (!nodes.has_node(n))
+      throw option_error(name + ": it has data on node " + std::to_string(n.value()) + ", of which there is none");
+  degrees const d = degrees_of(o, nodes);
+  nodes.check({.workers = d.least, .where = o.where, .one_node = o.local.has_value(), .spread = o.spread});
+  std::uint32_t const of = o.protocol.admission.run_workers();
+  if (of != 0 && (d.least != of || d.most != of))
+    throw option_error(name + ": it has " +
+                       (d.least == d.most ? std::to_string(d.least)
+                                          : std::to_string(d.least) + " to " + std::to_string(d.most)) +
+                       " workers, expected " + std::to_string(of) + ", of which " + o.protocol.name +
+                       " draws some (its `of`)");
+}
+
+/// That each step could run. @param nodes as they were when nobody had begun
+void check_steps(task_core const& t, stage_scheduler const& nodes) {
+  std::vector<bool> is_known(t.stages().size());
+  for (task_step const& step : t.program()) {
+    if (is_known[step.stage]) continue;
+    is_known[step.stage] = true;
+    check_stage("stage " + std::to_string(step.stage), t.stages()[step.stage].options, nodes);
+  }
 }
 
 /// Nobody runs there any more, and stages that wait ask for no more than is left, where they need not have it.
@@ -76,7 +115,7 @@ lost_error no_room_left() { return lost_error("task: of the nodes that are left 
 class engine_of_threads final : public engine_core {
  public:
   engine_of_threads(std::vector<std::uint32_t> const& nodes, schedule_options const& options, runtime_opener open)
-      : open_(std::move(open)), scheduler_(make_scheduler(nodes, options)) {}
+      : open_(std::move(open)), whole_(make_scheduler(nodes, options)), scheduler_(whole_) {}
   ~engine_of_threads() override {
     for (auto& t : threads_) t.join();
     for (submitted const& s : tasks_)
@@ -88,6 +127,7 @@ class engine_of_threads final : public engine_core {
 
   task_id submit(task_core& t, std::vector<task_id> const& after) override {
     check(after, tasks_.size());
+    check_steps(t, whole_);
     t.open(open_);
     t.on_stop([this] { wake_all(); });
     task_id const id = id_of(tasks_.size());
@@ -206,6 +246,7 @@ class engine_of_threads final : public engine_core {
   }
 
   runtime_opener open_;
+  stage_scheduler const whole_;  ///< as it is before anybody has a worker, or a node is lost
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::vector<std::thread> threads_;
   std::mutex lock_;  ///< what follows
@@ -220,7 +261,10 @@ class engine_in_turns final : public engine_core {
  public:
   engine_in_turns(std::vector<std::uint32_t> const& nodes, schedule_options const& options, runtime_opener open,
                   bool one_task)
-      : open_(std::move(open)), one_task_(one_task), scheduler_(make_scheduler(nodes, options)) {}
+      : open_(std::move(open)),
+        one_task_(one_task),
+        whole_(make_scheduler(nodes, options)),
+        scheduler_(whole_) {}
   ~engine_in_turns() override {
     for (submitted const& s : tasks_)
       if (s.task != nullptr) s.task->at_end({});
@@ -230,6 +274,7 @@ class engine_in_turns final : public engine_core {
     check(after, tasks_.size());
     if (one_task_ && !tasks_.empty())
       throw option_error("engine: processes take part in one task, expected no second one");
+    check_steps(t, whole_);
     t.open(open_);
     tasks_.emplace_back(t, after);
     task_id const id = id_of(tasks_.size() - 1);
@@ -361,6 +406,7 @@ class engine_in_turns final : public engine_core {
 
   runtime_opener open_;
   bool one_task_;
+  stage_scheduler const whole_;  ///< as it is before anybody has a worker, or a node is lost
   stage_scheduler scheduler_;
   std::deque<submitted> tasks_;
   time_point now_{};

@@ -69,11 +69,16 @@ std::uint32_t stage_scheduler::free_workers() const noexcept {
 
 // ---- stages
 
-void stage_scheduler::ask(task_id t, stage_demand demand, time_point now) {
-  RUBATO_ASSERT(!waiting_.contains(t) && !running_.contains(t));
+void stage_scheduler::check(stage_demand demand) const {
   if (!demand.where.empty()) demand.workers = workers_of(demand.where);
   if (demand.workers == 0) throw option_error("stage: workers must be at least 1");
-  if (!place(t, demand, room(true))) throw_no_room(demand);
+  if (!place({}, demand, room(true))) throw_no_room(demand);
+}
+
+void stage_scheduler::ask(task_id t, stage_demand demand, time_point now) {
+  RUBATO_ASSERT(!waiting_.contains(t) && !running_.contains(t));
+  check(demand);
+  if (!demand.where.empty()) demand.workers = workers_of(demand.where);
   if (!demand.where.empty()) demand.where.resize(nodes_.size());  // with nobody on the others
   waiting_.emplace(t, request{std::move(demand), now, asked_++, {}});
 }

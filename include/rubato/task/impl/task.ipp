@@ -15,8 +15,8 @@ void stage_options::check() const {
   if (iterations < 1)
     throw option_error("stage: iterations must be at least 1, but is " + std::to_string(iterations));
   if (std::isnan(priority)) throw option_error("stage: priority must be a number");
+  search.check();
   if (workers.is_automatic()) {
-    search.check();
     if (!where.empty()) throw option_error("stage: a placement says how many workers there are: not automatic");
   } else if (!where.empty() && workers_of(where) != workers.workers()) {
     throw option_error("stage: its placement has " + std::to_string(workers_of(where)) +
