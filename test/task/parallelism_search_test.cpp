@@ -98,37 +98,37 @@ TEST_CASE("parallelism_search: a part that lost workers says nothing of its degr
 
 TEST_CASE("parallelism_search: a part in which workers crashed is no measure, but where that comes again") {
   rb::parallelism_search s({.growth = 2}, 200, 8);
-  s.ran_with_crashes(900ms);
+  s.ran_disturbed(900ms);
   CHECK(s.probes().empty());
   CHECK(s.next()->workers == 1);
   s.ran(100ms);
   REQUIRE(s.next()->workers == 2);
-  s.ran_with_crashes(900ms);  // of another degree
+  s.ran_disturbed(900ms);  // of another degree
   CHECK(s.next()->workers == 2);
-  s.ran_with_crashes(60ms);
+  s.ran_disturbed(60ms);
   REQUIRE(s.probes().size() == 2);
   CHECK(s.probes()[1].per_iteration == 6ms);
   CHECK(s.next()->workers == 4);
   CHECK(s.done() == 40);
 
   rb::parallelism_search always({.growth = 2}, 200, 8);
-  while (auto const p = always.next()) always.ran_with_crashes(p->iterations * 1ms / p->workers);
+  while (auto const p = always.next()) always.ran_disturbed(p->iterations * 1ms / p->workers);
   CHECK_FALSE(always.searching());
   CHECK(always.probes().size() == 4);
   CHECK(always.best() == 8);
 
   rb::parallelism_search lost({.growth = 4}, 200, 8);
-  lost.ran_with_crashes(9ms);
+  lost.ran_disturbed(9ms);
   lost.ran_unmeasured();  // the part before this one
-  lost.ran_with_crashes(9ms);
+  lost.ran_disturbed(9ms);
   CHECK(lost.probes().empty());
 
   rb::parallelism_search fewer({.growth = 4}, 200, 8);
   fewer.ran(10ms);
   REQUIRE(fewer.next()->workers == 4);
-  fewer.ran_with_crashes(1ms);
+  fewer.ran_disturbed(1ms);
   fewer.limit_to(3);
-  fewer.ran_with_crashes(1ms);
+  fewer.ran_disturbed(1ms);
   CHECK(fewer.probes().size() == 1);
 }
 

@@ -309,9 +309,40 @@ TEST_CASE("single_machine: parts of a stage, and stages in one place, stay there
     places.push_back(s.where);
     took.push_back(s.run.elapsed);
   }
-  CHECK(places == std::vector<rb::placement>{{1, 0}, {2, 0}, {2, 0}, {1, 0}, {1, 0}, {1, 0}});
-  CHECK(took == std::vector<rb::duration>{2ms + 10ms, 5ms, 10ms, 1ms, 1ms + 1ms, 2ms + 1ms + 1ms});
+  CHECK(places == std::vector<rb::placement>{{1, 0}, {1, 0}, {2, 0}, {2, 0}, {1, 0}, {1, 0}, {1, 0}});
+  CHECK(took == std::vector<rb::duration>{2ms + 10ms, 10ms, 5ms, 5ms, 1ms, 1ms + 1ms, 2ms + 1ms + 1ms});
   CHECK(t.parameters()[999] == 1);
+}
+
+TEST_CASE("single_machine: a search is not misled by the time in which the tables come") {
+  rb::simulated where{.workers = 4};
+  where.scenario.machine_of = {0, 0, 0, 0};
+  where.scenario.network = {.worker_link = {.latency = 100ms}, .local_link = {.latency = 0ms}};
+  where.scenario.speed = {.work_cost = 1us};
+  auto const add = [](auto& w, rb::iteration_range todo) {
+    std::vector<std::int64_t> all(1000);
+    for ([[maybe_unused]] auto i : todo) {
+      w.pull(all);
+      w.push(std::vector<std::int64_t>(1000, 1));
+      w.step(1000.0 * w.count());  // one worker is the fastest
+    }
+  };
+  auto const prepare = GENERATE(preparation::on_demand, preparation::integral);
+  rb::engine engine{where};
+  rb::task t{counts{.rows = 1000}};
+  rb::stage_options o{.workers = rb::automatic, .protocol = rb::asp{}, .iterations = 100};
+  o.local = single_machine{.prepare = prepare};
+  t.run(t.stage(o, add));
+  o.cleared = {0};  // they come anew
+  t.run(t.stage(o, add));
+  auto const r = engine.submit(t).wait();
+  REQUIRE(r.degrees.size() == 2);
+  for (auto const& found : r.degrees) {
+    CHECK(found.workers == 1);
+    REQUIRE(found.probes.size() == 2);
+    CHECK(found.probes[0].per_iteration == 1ms);
+    CHECK(found.probes[1].per_iteration == 2ms);
+  }
 }
 
 TEST_CASE("single_machine: tables go from node to node, around the servers, where stages follow each other") {

@@ -50,9 +50,10 @@ class parallelism_search {
   void ran(duration elapsed);
   /// It has, but how long it took says nothing of its degree, as where a node was lost meanwhile.
   void ran_unmeasured();
-  /// It has, but workers crashed whose nodes are still there: no measure of its degree either, unless the part before
-  /// was none for this reason at the same degree: what happens in each part must not keep the search for ever.
-  void ran_with_crashes(duration elapsed);
+  /// It has, but workers crashed whose nodes are still there, or tables came to its node first: no measure of its degree
+  /// either, unless the part before was none for such a reason at the same degree: what happens in each part must not
+  /// keep the search for ever.
+  void ran_disturbed(duration elapsed);
   /// There are no more than so many workers from now on, at least 1. A degree that has been tried is not tried again.
   void limit_to(std::uint32_t workers);
   /// The stage runs once more, with so many iterations: the search goes on where it has stopped.
@@ -74,7 +75,7 @@ class parallelism_search {
   std::int64_t done_ = 0;
   std::uint32_t degree_;   ///< of the probe that comes next
   bool searching_ = true;
-  bool crashed_ = false;   ///< the part before, of the same degree
+  bool disturbed_ = false;  ///< the part before, of the same degree
   std::vector<probe> probes_;
 };
 

@@ -21,7 +21,9 @@ class task_run {
  public:
   /// @param t has been opened; outlives this @param nodes says how many workers a stage can have; as well
   /// @param keeps_apart whether tables that a stage keeps in single-machine mode are not at the servers meanwhile
-  task_run(task_core& t, stage_scheduler const& nodes, time_point submitted, bool keeps_apart = false);
+  /// @param moves whether they are brought to its node at all
+  task_run(task_core& t, stage_scheduler const& nodes, time_point submitted, bool keeps_apart = false,
+           bool moves = true);
 
   /// What the next stage, or part of one, asks of the scheduler; nothing when the task is done.
   [[nodiscard]] std::optional<stage_demand> next(time_point now);
@@ -62,6 +64,7 @@ class task_run {
   task_core& task_;
   stage_scheduler const& nodes_;
   bool keeps_apart_;
+  bool moves_;
   std::uint32_t attempt_ = 0;  ///< of the part under way: how often it has been begun again
   std::size_t step_ = 0;
   parallelism_search* search_ = nullptr;  ///< of the step under way
@@ -69,6 +72,8 @@ class task_run {
   std::optional<node_id> home_;           ///< of the tables, in single-machine mode, between parts of a step
   bool waits_ = false;                    ///< the last report is of what has been asked for and has not begun
   bool keeps_tables_ = false;             ///< what is under way does so
+  bool tables_come_ = false;              ///< to the node of what is under way, at its expense
+  std::optional<node_id> copied_to_;      ///< the node that has what the servers have, from the run before
   struct keeper {
     node_id node;
     std::size_t stage;

@@ -182,7 +182,7 @@ class engine_of_threads final : public engine_core {
     submitted& s = tasks_[id.index()];
     try {
       await_others(guard, s);
-      s.run.emplace(*s.task, scheduler_, now());
+      s.run.emplace(*s.task, scheduler_, now(), false, false);
       while (auto const demand = next_of(s)) {
         scheduler_.ask(id, *demand, now());
         if (!await_workers(guard, id, s)) continue;

@@ -40,7 +40,7 @@ std::optional<parallelism_search::sub_stage> parallelism_search::next() const {
 void parallelism_search::ran(duration elapsed) {
   sub_stage const what = *next();
   done_ += what.iterations;
-  crashed_ = false;
+  disturbed_ = false;
   if (!what.probes) return;
   probes_.push_back({what.workers, what.iterations, elapsed / what.iterations});
   std::size_t const n = probes_.size();
@@ -55,20 +55,20 @@ void parallelism_search::ran(duration elapsed) {
 
 void parallelism_search::ran_unmeasured() {
   done_ += next()->iterations;
-  crashed_ = false;
+  disturbed_ = false;
 }
 
-void parallelism_search::ran_with_crashes(duration elapsed) {
-  if (crashed_) return ran(elapsed);
+void parallelism_search::ran_disturbed(duration elapsed) {
+  if (disturbed_) return ran(elapsed);
   ran_unmeasured();
-  crashed_ = true;
+  disturbed_ = true;
 }
 
 void parallelism_search::limit_to(std::uint32_t workers) {
   limit_ = std::min(limit_, workers);
   if (degree_ <= limit_) return;
   degree_ = limit_;
-  crashed_ = false;
+  disturbed_ = false;
   if (!probes_.empty() && probes_.back().workers >= limit_) searching_ = false;
 }
 

@@ -10,8 +10,8 @@
 
 namespace rubato {
 
-task_run::task_run(task_core& t, stage_scheduler const& nodes, time_point submitted, bool keeps_apart)
-    : task_(t), nodes_(nodes), keeps_apart_(keeps_apart) {
+task_run::task_run(task_core& t, stage_scheduler const& nodes, time_point submitted, bool keeps_apart, bool moves)
+    : task_(t), nodes_(nodes), keeps_apart_(keeps_apart), moves_(moves) {
   report_.submitted = report_.ended = submitted;
 }
 
@@ -120,6 +120,10 @@ run_request task_run::begin(placement where, time_point now) {
     r.changes_tables = s.first == 0 && attempt_ == 0 && what.options.changes_tables();
   }
   keeps_tables_ = r.keeps_tables;
+  std::optional<node_id> here;
+  if (r.local && moves_) here = node_id{only_node(s.where)};
+  tables_come_ = here && (r.changes_tables || copied_to_ != here);
+  copied_to_ = here;
   return r;
 }
 
@@ -129,6 +133,7 @@ void task_run::ran(run_report const& r, time_point now) {
   s.ended = now;
   s.lost = r.completed != completion::whole;
   bool const has_begun = r.completed != completion::not_begun;
+  if (s.lost) copied_to_.reset();
   if (has_begun || !r.stopped) report_.ended = now;
   if (has_begun) {
     keeper_.reset();
@@ -150,7 +155,7 @@ void task_run::ran(run_report const& r, time_point now) {
   if (search_ != nullptr) {
     bool const searched = search_->searching();
     if (s.lost) search_->ran_unmeasured();
-    else if (r.crashes != 0) search_->ran_with_crashes(r.elapsed);
+    else if (r.crashes != 0 || tables_come_) search_->ran_disturbed(r.elapsed);
     else search_->ran(r.elapsed);
     note_degree(searched);
     if (search_->next()) return;
