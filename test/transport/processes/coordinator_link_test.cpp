@@ -130,6 +130,8 @@ class coordinator_by_hand final : public net::frame_receiver {
 
   std::vector<net::hello> hellos;
   std::uint32_t registrations = 0;
+  bool says_come_again = true;  ///< to who registers first
+  std::string name = {};        ///< of the server that it tells of
 
  private:
   void visited(std::unique_ptr<net::connection> fresh, net::hello const& said) {
@@ -153,15 +155,16 @@ class coordinator_by_hand final : public net::frame_receiver {
     wire::frame_header h;
     h.kind = +wire::kind::control;
     h.sequence = 1;
-    bool const is_first = registrations == 1;
+    bool const is_first = says_come_again && registrations == 1;
     connection_->send(h, {}, is_first ? wire::encode(wire::come_again{}) : wire::encode(seventh()));
     connection_->flush();
     if (is_first) connection_.reset();  // without a goodbye
   }
   void closed(std::string const&) override {}
-  static wire::welcome seventh() {
+  [[nodiscard]] wire::welcome seventh() const {
     wire::welcome w;
     w.process = 7;
+    w.servers = {name};
     return w;
   }
 
@@ -172,12 +175,16 @@ class coordinator_by_hand final : public net::frame_receiver {
 };
 
 struct told_by_coordinator final : detail::coordinator_user {
-  void welcomed(wire::welcome const& w) override { number = w.process; }
+  void welcomed(wire::welcome const& w) override {
+    number = w.process;
+    server = w.servers.front();
+  }
   void told(wire::control_message const&) override {}
   void coordinator_lost(std::string const& reason, bool) override { ends.push_back("lost: " + reason); }
   void coordinator_absent(std::string const& sentence) override { ends.push_back("absent: " + sentence); }
   void coordinator_refused(std::string const& reason) override { ends.push_back("refused: " + reason); }
   std::optional<std::uint32_t> number;
+  std::string server;
   std::vector<std::string> ends;
 };
 
@@ -207,4 +214,39 @@ TEST_CASE("who is told to come again does so also where the connection breaks be
   CHECK(coordinator.hellos[2].session != coordinator.hellos[0].session);
   CHECK(coordinator.hellos[2].received == 0);
   link.close();
+}
+
+TEST_CASE("what the coordinator says may be long, as the report of a run of many workers is", "[tcp]") {
+  testing::world w(1);
+  auto const there = w.outside();
+  auto const here = w.outside();
+  coordinator_by_hand coordinator(*there);
+  coordinator.says_come_again = false;
+  coordinator.name = std::string(detail::arriving_control::of_member_max, 's');
+  told_by_coordinator told;
+  net::deployment place;
+  place.coordinator = coordinator.bound();
+  wire::registration self;
+  self.as = net::role::worker;
+  detail::coordinator_link link(*here, told, place, self);
+  auto const end = here->now() + std::chrono::seconds(5);
+  while (!told.number && told.ends.empty() && here->now() < end) {
+    here->run_one(here->now() + std::chrono::milliseconds(1));
+    there->poll();
+  }
+  CHECK(told.ends == std::vector<std::string>{});
+  CHECK(told.number == 7u);
+  CHECK(told.server == coordinator.name);
+  link.close();
+}
+
+TEST_CASE("who would say more of itself than a coordinator reads says so before", "[tcp]") {
+  testing::world w(1);
+  auto const here = w.outside();
+  told_by_coordinator told;
+  net::deployment place;
+  place.coordinator = {.host = "127.0.0.1", .port = 1};
+  wire::registration self;
+  self.agreed = std::string(detail::arriving_control::of_guest_max, 'a');
+  CHECK_THROWS_AS(detail::coordinator_link(*here, told, place, self), option_error);
 }

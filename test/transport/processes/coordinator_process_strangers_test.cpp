@@ -138,6 +138,25 @@ TEST_CASE("coordinator: a certificate is for its number, and the others' run goe
   CHECK_THAT(log.warnings(), Contains(why));
 }
 
+TEST_CASE("coordinator: who has no place says little, and one that has may say more", "[tcp]") {
+  test::log_capture log;
+  {
+    coordinated const run(5s);
+    net::asio_network network;
+    std::string const much(detail::arriving_control::of_guest_max, 'x');
+    stranger guest(network, run.place().coordinator, 77);
+    guest.register_itself({.as = net::role::worker, .rank = std::nullopt, .listens = {}, .agreed = much, .pid = 0});
+    CHECK(test::run_until(network, [&] { return !guest.lost_for().empty(); }));
+    CHECK_THAT(guest.lost_for(), Contains("expected at most 1048576"));
+    member const server(network, run.place(), net::role::server);
+    member worker(network, run.place(), net::role::worker);
+    REQUIRE(test::run_until(network, [&] { return worker.is_in(); }));
+    worker.say(wire::farewell{much});
+    CHECK(test::run_until(network, [&] { return worker.has_arrived() || !worker.lost_for().empty(); }));
+    CHECK(worker.lost_for() == "");
+  }
+}
+
 TEST_CASE("coordinator: a session is one role's", "[tcp]") {
   test::log_capture const log;
   coordinated const run(5s);

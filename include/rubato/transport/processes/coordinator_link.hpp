@@ -15,6 +15,7 @@
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
+#include "rubato/transport/processes/arriving_control.hpp"
 #include "rubato/transport/processes/reminder.hpp"
 #include "rubato/wire/control.hpp"
 
@@ -42,9 +43,6 @@ template <class Options>
                                      net::address const& bound);
 /// Names a link; drawn at random, so that no two are alike.
 [[nodiscard]] std::uint64_t fresh_session(net::network& by);
-/// Where a process's control messages gather. @throws wire::frame_error when they are too long
-void receive_control(wire::frame_header const& header, std::span<std::byte const> meta,
-                     std::vector<std::byte>& into, std::vector<std::span<std::byte>>& body);
 
 class network_turn;
 
@@ -95,6 +93,7 @@ class coordinator_user {
 /// A process's link to the coordinator. Logs for whom it waits until it is let in.
 class coordinator_link final : net::link_user {
  public:
+  /// @throws option_error when what all must agree on is longer in words than a coordinator reads
   coordinator_link(net::network& where, coordinator_user& user, net::deployment const& place,
                    wire::registration self);
 
@@ -111,6 +110,7 @@ class coordinator_link final : net::link_user {
  private:
   void begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
              std::vector<std::span<std::byte>>& body) override;
+  void more(net::link&, wire::frame_header const&, std::vector<std::span<std::byte>>& body) override;
   void end(net::link&, wire::frame_header const& header) override;
   void lost(net::link&, std::string const& reason, bool expected) override;
   void resumed(net::link&) override { was_there_ = true; }
@@ -131,7 +131,7 @@ class coordinator_link final : net::link_user {
   bool was_there_ = false;  ///< the coordinator has answered
   bool is_in_ = false;      ///< and has welcomed this process
   bool is_early_ = false;   ///< and says that this process is to come again
-  std::vector<std::byte> arriving_;
+  arriving_control arriving_;
 };
 
 }  // namespace rubato::detail

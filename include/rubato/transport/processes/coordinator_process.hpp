@@ -105,6 +105,7 @@ class coordinator_process final {
   std::optional<wait> wait_;
   net::network::clock::duration patience_left_ = place_.patience;  ///< for the next one
   bool was_complete_ = false;
+  std::size_t largest_message_ = 0;  ///< that somebody has been told, in bytes
   net::doorkeeper door_;
   std::unique_ptr<net::listener> listener_;
   net::refusal_log refusals_{bound().text()};

@@ -80,16 +80,6 @@ std::uint64_t fresh_session(net::network& by) {
   return session;
 }
 
-void receive_control(wire::frame_header const& header, std::span<std::byte const> meta,
-                     std::vector<std::byte>& into, std::vector<std::span<std::byte>>& body) {
-  constexpr std::uint64_t longest = 4 * 1024 * 1024;
-  if (!meta.empty() || header.length > longest)
-    throw wire::frame_error("a control message of " + std::to_string(header.length) +
-                            " bytes, expected at most " + std::to_string(longest));
-  into.resize(static_cast<std::size_t>(header.length));
-  body.emplace_back(into);
-}
-
 coordinator_link::coordinator_link(net::network& where, coordinator_user& user,
                                    net::deployment const& place, wire::registration self)
     : network_(where), user_(user), place_(place), self_(std::move(self)), says_(where.now()) {
@@ -111,8 +101,10 @@ void coordinator_link::dial() {
   h.as = self_.as;
   h.session = fresh_session(network_);
   auto const waited = std::chrono::floor<std::chrono::milliseconds>(network_.now() - began_);
+  auto const registration = encode_at_most(self_, arriving_control::of_guest_max);
   link_->dial(place_.coordinator, place_.keys, h, std::max(place_.patience - waited, 0ms));
-  send(self_);
+  link_->send_reliable(+wire::kind::control, registration);
+  link_->flush();
 }
 
 /// What is there is the last run's coordinator, which still has to do with others: the next one will be there.
@@ -152,7 +144,7 @@ void coordinator_link::remind() {
 }
 
 void coordinator_link::send(wire::control_message const& message) {
-  link_->send_reliable(+wire::kind::control, wire::encode(message));
+  link_->send_reliable(+wire::kind::control, encode_at_most(message, arriving_control::of_member_max));
   link_->flush();
 }
 
@@ -171,8 +163,13 @@ void coordinator_link::take_leave(network_turn& turns, std::string const& failur
 void coordinator_link::begin(net::link&, wire::frame_header const& header,
                              std::span<std::byte const> meta,
                              std::vector<std::span<std::byte>>& body) {
-  if (header.kind == +wire::kind::control) return receive_control(header, meta, arriving_, body);
+  if (header.kind == +wire::kind::control)
+    return arriving_.begin(header, meta, arriving_control::of_coordinator_max, body);
   body.push_back(user_.room_for(header, meta));
+}
+
+void coordinator_link::more(net::link&, wire::frame_header const&, std::vector<std::span<std::byte>>& body) {
+  arriving_.more(body);
 }
 
 breakdown breakdown::by(std::exception_ptr const& thrown) {
@@ -198,7 +195,7 @@ std::span<std::byte> coordinator_user::room_for(wire::frame_header const& header
 
 void coordinator_link::end(net::link&, wire::frame_header const& header) {
   if (header.kind != +wire::kind::control) return user_.frame_arrived();
-  wire::control_message const message = wire::decode_control(arriving_);
+  wire::control_message const message = wire::decode_control(arriving_.bytes());
   if (auto const* w = std::get_if<wire::welcome>(&message)) {
     is_in_ = true;
     timer_.reset();

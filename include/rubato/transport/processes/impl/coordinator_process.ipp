@@ -10,6 +10,7 @@
 #include "rubato/core/rare.hpp"
 #include "rubato/net/log.hpp"
 #include "rubato/net/proof.hpp"
+#include "rubato/transport/processes/arriving_control.hpp"
 #include "rubato/transport/processes/coordinator_link.hpp"
 #include "rubato/transport/processes/coordinator_process.hpp"
 #include "rubato/transport/processes/process_control.hpp"
@@ -28,6 +29,9 @@ struct coordinator_process::guest final : net::link_user {
   void begin(net::link&, wire::frame_header const& header, std::span<std::byte const> meta,
              std::vector<std::span<std::byte>>& body) override {
     all.begin(*this, header, meta, body);
+  }
+  void more(net::link&, wire::frame_header const&, std::vector<std::span<std::byte>>& body) override {
+    arriving.more(body);
   }
   void end(net::link&, wire::frame_header const& header) override { all.end(*this, header); }
   void resumed(net::link&) override { all.note_connection(*this, true); }
@@ -51,7 +55,7 @@ struct coordinator_process::guest final : net::link_user {
   bool is_early = false;                    ///< it is there for the next run
   bool is_late = false;                     ///< it did not say in time who it is
   wire::secret key{};                       ///< of its place
-  std::vector<std::byte> arriving;
+  arriving_control arriving;
 };
 
 coordinator_process::coordinator_process(std::unique_ptr<net::network> network,
@@ -200,7 +204,7 @@ void coordinator_process::check_patience() {
 /// What it has been told is kept for it until it takes it.
 bool coordinator_process::takes_too_little(guest const& g) const {
   constexpr std::size_t untaken_max = 64 * 1024 * 1024;
-  return g.link.unacknowledged_bytes() > untaken_max + 2 * control_.largest_frame();
+  return g.link.unacknowledged_bytes() > std::max(untaken_max, 2 * largest_message_) + 2 * control_.largest_frame();
 }
 
 /// Those who do not say who they are, and those who do not take what they are told.
@@ -265,8 +269,11 @@ void coordinator_process::welcome(std::unique_ptr<net::connection> fresh, net::h
 
 void coordinator_process::begin(guest& g, wire::frame_header const& header, std::span<std::byte const> meta,
                                 std::vector<std::span<std::byte>>& body) {
-  if (header.kind == +wire::kind::control) return receive_control(header, meta, g.arriving, body);
-  if (!is_enrolled(g))
+  bool const is_in = is_enrolled(g);
+  if (header.kind == +wire::kind::control)
+    return g.arriving.begin(header, meta, is_in ? arriving_control::of_member_max : arriving_control::of_guest_max,
+                            body);
+  if (!is_in)
     throw wire::frame_error("a frame of kind " + std::to_string(header.kind) +
                             " came from a process that is not in the run");
   body.push_back(control_.room_for(*g.place, header, meta));
@@ -284,7 +291,7 @@ void coordinator_process::end(guest& g, wire::frame_header const& header) {
     if (is_enrolled(g)) control_.take_frame(*g.place, now());
     return deliver();
   }
-  wire::control_message const message = wire::decode_control(g.arriving);
+  wire::control_message const message = wire::decode_control(g.arriving.bytes());
   if (!g.place) {
     auto const* r = std::get_if<wire::registration>(&message);
     if (g.waits) throw wire::frame_error("a process said something before it was let in");
@@ -449,7 +456,9 @@ void coordinator_process::deliver() {
   };
   for (auto const& [to, message] : control_.take())
     if (auto const at = at_.find(to); at != at_.end()) {
-      at->second->link.send_reliable(+wire::kind::control, wire::encode(message));
+      auto const bytes = wire::encode(message);
+      largest_message_ = std::max(largest_message_, bytes.size());
+      at->second->link.send_reliable(+wire::kind::control, bytes);
       has_been_told(*at->second);
     }
   for (auto const& [to, frame] : control_.take_frames())
