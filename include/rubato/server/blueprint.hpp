@@ -138,6 +138,9 @@ class blueprint {
   /// @throws option_error naming the table, its size and the memory that there is
   void check_memory(std::optional<server_id> of = std::nullopt) const;
 
+  /// Bytes of the rows that a server has of dense tables, and of others whose number of rows is known before.
+  [[nodiscard]] std::uint64_t bytes_of(server_id s) const;
+
   /// They are the caller's memory, and may be gone soon.
   void forget_initial_values() noexcept;
 

@@ -97,6 +97,8 @@ class worker_peer final : public net::link_user {
   }
 
   [[nodiscard]] bool is_up() const noexcept { return link_.is_up(); }
+  /// What it has said.
+  [[nodiscard]] bool has_arrived() const noexcept { return link_.unacknowledged() == 0; }
   void cut() { link_.cut(); }
   [[nodiscard]] std::string const& lost_for() const noexcept { return lost_for_; }
   [[nodiscard]] std::vector<answer> const& answers() const noexcept { return answers_; }
@@ -191,6 +193,8 @@ class played_coordinator final : public net::link_user {
   }
 
   [[nodiscard]] bool is_up() const noexcept { return link_.is_up(); }
+  /// What it has said.
+  [[nodiscard]] bool has_arrived() const noexcept { return link_.unacknowledged() == 0; }
   [[nodiscard]] stage_id stage() const noexcept { return stage_; }
   [[nodiscard]] sender identity(worker_id w) const noexcept { return {w, incarnation_id{0}, stage_}; }
   [[nodiscard]] stable_cuts& cuts() noexcept { return orders_.cuts(); }

@@ -426,6 +426,13 @@ void blueprint::check_memory(std::optional<server_id> of) const {
                        what_there_is);
 }
 
+std::uint64_t blueprint::bytes_of(server_id s) const {
+  std::uint64_t sum = 0;  // tables are of 2^46 bytes at most
+  for (table_blueprint const& t : tables_)
+    if (t.bounded()) sum += t.where().rows_of(s) * t.row_bytes();
+  return sum;
+}
+
 bool blueprint::versioned(std::size_t p) const noexcept {
   return std::ranges::any_of(tables_, [p](table_blueprint const& t) { return t.versioned(p); });
 }

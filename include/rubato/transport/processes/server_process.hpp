@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "rubato/net/deployment.hpp"
@@ -75,7 +77,7 @@ class server_process final : coordinator_user {
   }
   /// Rows that count for worker processes.
   [[nodiscard]] process_usage const& usage() const noexcept { return usage_; }
-  /// Its part of the tables. @pre it has its number
+  /// Its part of the tables. @pre it has been built: `server_stats::ready`
   [[nodiscard]] shard const& tables() const noexcept { return *shard_; }
   /// The memory that it shares with processes on its machine; null if it does not.
   [[nodiscard]] chunk_arena const* shared_memory() const noexcept { return memory_.arena(); }
@@ -152,6 +154,10 @@ class server_process final : coordinator_user {
 
   // the coordinator
   void welcomed(wire::welcome const& w) override;
+  void build();
+  [[nodiscard]] bool build_beside();
+  void begin_serving();
+  void serve();
   [[nodiscard]] bool may_share_memory() const;
   void told(wire::control_message const& said) override;
   template <class Other>
@@ -208,6 +214,13 @@ class server_process final : coordinator_user {
   std::unique_ptr<net::listener> listener_;
   coordinator_link coordinator_;
   wait_watch watch_;
+
+  // while a large shard is built
+  std::vector<wire::control_message> early_;  ///< what the coordinator has said
+  std::unique_ptr<shard> built_;              ///< what is to be served
+  std::exception_ptr not_built_;              ///< why it could not be
+  std::atomic<bool> is_built_ = false;        ///< or has failed: nobody has seen it yet
+  std::jthread builder_;                      ///< last: it uses the others
 };
 
 }  // namespace rubato::detail

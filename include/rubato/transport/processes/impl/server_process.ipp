@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <exception>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -56,6 +59,7 @@ server_process::server_process(std::unique_ptr<net::network> network, blueprint 
 void server_process::run() {
   while (!over_ && !stop_asked_) {
     network_->run_one();
+    begin_serving();
     forget_sessions();
   }
   for (auto& [id, s] : sessions_)
@@ -73,6 +77,7 @@ void server_process::stop() noexcept {
 
 void server_process::poll() {
   network_->poll();
+  begin_serving();
   forget_sessions();
 }
 
@@ -342,11 +347,56 @@ void server_process::welcomed(wire::welcome const& w) {
     over_ = true;
     return fail(e.code(), e.what());
   }
-  answering_for_itself([&] {
-    if (may_share_memory()) memory_.make(*self_, *network_);
-    shard_ = std::make_unique<shard>(plan_, *self_, threading::single, memory_.arena());
-    memory_.settle();
+  if (may_share_memory()) answering_for_itself([&] { memory_.make(*self_, *network_); });
+  // What takes long goes on beside the network: others are to hear that this server is here.
+  constexpr std::uint64_t built_at_once_max = 64 * 1024 * 1024;
+  if (plan_.bytes_of(*self_) <= built_at_once_max || !build_beside()) answering_for_itself([this] { build(); });
+  if (!builder_.joinable()) serve();
+}
+
+void server_process::build() {
+  built_ = std::make_unique<shard>(plan_, *self_, threading::single, memory_.arena());
+}
+
+/// Whether there is a thread for it.
+bool server_process::build_beside() {
+  auto const all = [this] {
+    try {
+      build();
+    } catch (...) {
+      not_built_ = std::current_exception();
+    }
+    is_built_ = true;
+    network_->interrupt();
+  };
+  try {
+    builder_ = std::jthread(all);
+    return true;
+  } catch (std::system_error const&) {
+    return false;
+  }
+}
+
+/// Once what is built beside the network is there. What the coordinator has said meanwhile comes first.
+void server_process::begin_serving() try {
+  if (!is_built_) return;
+  is_built_ = false;
+  builder_.join();
+  if (over_) return;
+  answering_for_itself([this] {
+    if (not_built_) std::rethrow_exception(not_built_);
   });
+  serve();
+  for (wire::control_message const& said : std::exchange(early_, {})) told(said);
+} catch (std::exception const& e) {  // as a link would
+  if (!failure_) fail(errc::bad_frame, e.what());
+  coordinator_.refuse(e.what());
+  over_ = true;
+}
+
+void server_process::serve() {
+  shard_ = std::move(built_);
+  memory_.settle();
   open_door();
   stats_.set(stats_.ready, 1);
   weigh_memory();
@@ -359,6 +409,7 @@ bool server_process::may_share_memory() const {
 }
 
 void server_process::told(wire::control_message const& said) {
+  if (builder_.joinable()) return early_.push_back(said);
   if (!shard_) throw wire::frame_error("the coordinator said something before it gave this server its number");
   answering_for_itself([&] { std::visit([this](auto const& m) { this->on(m); }, said); });
 }
