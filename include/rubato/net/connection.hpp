@@ -52,6 +52,9 @@ class frame_receiver {
   /// What came cannot be a frame, or is one beyond this connection's limits: it closes right after this, for that
   /// reason. What is sent now still goes out, as far as the system takes it at once.
   virtual void garbled(std::string const& /*reason*/) {}
+  /// The connection fails for this reason: a sentence for the log, which has it at once unless this is overridden, as
+  /// strangers are not to fill that.
+  virtual void warn(std::string const& sentence);
   /// The connection is closed, by the other end or for a reason of this one; nothing more comes.
   virtual void closed(std::string const& reason) = 0;
 };

@@ -67,6 +67,8 @@ class link_user {
   /// Connected, for the first time or again: unreliable frames that were under way are lost.
   virtual void resumed(link&) {}
   virtual void broken(link&, std::string const& /*reason*/) {}
+  /// Of it and its connections: as `frame_receiver::warn`.
+  virtual void warn(link&, std::string const& sentence);
   /// Nothing more will come. `expected`: the other end said goodbye. What it said as the reason is escaped, see
   /// `printable`.
   virtual void lost(link& from, std::string const& reason, bool expected) = 0;
@@ -146,6 +148,7 @@ class link final : public frame_receiver {
   void drained() override;
   void writable() override { user_.writable(*this); }
   void garbled(std::string const& reason) override;
+  void warn(std::string const& sentence) override { user_.warn(*this, sentence); }
   void closed(std::string const& reason) override;
 
  private:

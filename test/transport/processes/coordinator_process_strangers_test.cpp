@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,6 +17,8 @@
 
 #include <rubato/core/error.hpp>
 #include <rubato/net/asio_network.hpp>
+#include <rubato/net/connection.hpp>
+#include <rubato/net/network.hpp>
 #include <rubato/transport/processes/past_sessions.hpp>
 #include <rubato/wire/control.hpp>
 
@@ -155,6 +158,64 @@ TEST_CASE("coordinator: who has no place says little, and one that has may say m
     CHECK(test::run_until(network, [&] { return worker.has_arrived() || !worker.lost_for().empty(); }));
     CHECK(worker.lost_for() == "");
   }
+}
+
+namespace {
+
+/// Sockets, for whom no time goes by: what there is so much of in a second comes in one.
+class standing_clock final : public net::network_decorator {
+ public:
+  standing_clock() : network_decorator(std::make_unique<net::asio_network>()) {}
+  [[nodiscard]] clock::time_point now() const override { return began_; }
+
+ private:
+  clock::time_point began_ = clock::now();
+};
+
+/// Connects, and says something else than a hello.
+void babble(net::network& network, net::address const& to) {
+  test::recorder hears;
+  std::unique_ptr<net::connection> made;
+  auto const dialing = network.dial(to, {}, {}, [&](auto fresh, auto const&, bool) { made = std::move(fresh); });
+  REQUIRE(test::run_until(network, [&] { return made != nullptr; }));
+  made->attach(hears);
+  wire::frame_header h;
+  h.kind = 99;
+  made->send(h, {});
+  made->flush();
+  REQUIRE(test::run_until(network, [&] { return hears.is_closed(); }));
+}
+
+}  // namespace
+
+TEST_CASE("coordinator: a flood of those who say nonsense, or go again, does not fill the log", "[tcp]") {
+  enum class flood { at_the_door, of_nonsense, of_breaks };
+  auto const what = GENERATE(flood::at_the_door, flood::of_nonsense, flood::of_breaks);
+  shared_log log;
+  {
+    coordinated const run(60s, asp{}, std::make_unique<standing_clock>());
+    net::asio_network network;
+    for (std::uint64_t session = 1; session <= 100; ++session) {
+      if (what == flood::at_the_door) {
+        babble(network, run.place().coordinator);
+        continue;
+      }
+      stranger guest(network, run.place().coordinator, session);
+      REQUIRE(test::run_until(network, [&] { return guest.is_up(); }));
+      if (what == flood::of_breaks) {
+        guest.cut();
+        continue;
+      }
+      guest.say(wire::farewell{});
+      REQUIRE(test::run_until(network, [&] { return !guest.lost_for().empty(); }));
+    }
+  }
+  CHECK_THAT(log.lines(), Contains("refuses more than 32 a second; the rest are not told of singly"));
+  std::istringstream all(log.lines());
+  int of_coordinator = 0;
+  for (std::string line; std::getline(all, line);)  // of which strangers say some of their own
+    if (!line.starts_with("the coordinator: cut")) ++of_coordinator;
+  CHECK(of_coordinator < 50);
 }
 
 TEST_CASE("coordinator: a session is one role's", "[tcp]") {

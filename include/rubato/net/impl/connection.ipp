@@ -219,7 +219,8 @@ void frame_pipe::fail(log_level level, std::string const& reason) {
   auto* const owner = owner_;
   shut();
   std::string const sentence = fmt::format("{}: {}", peer_, reason);
-  log(level, sentence);
+  if (level == log_level::warning && owner != nullptr) owner->warn(sentence);
+  else log(level, sentence);
   if (owner != nullptr) owner->closed(sentence);
 }
 
@@ -290,6 +291,8 @@ class handle final : public connection {
 };
 
 }  // namespace
+
+void frame_receiver::warn(std::string const& sentence) { log(log_level::warning, sentence); }
 
 std::unique_ptr<connection> make_connection(std::shared_ptr<stream_host> host, std::unique_ptr<stream> over,
                                             std::string peer, peer_identity shown,

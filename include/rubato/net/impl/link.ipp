@@ -101,6 +101,8 @@ class small_frame final : public reliable_frame {
 
 }  // namespace
 
+void link_user::warn(link&, std::string const& sentence) { log(log_level::warning, sentence); }
+
 link::link(network& where, link_user& user, options const& limits, std::string who)
     : network_(where), user_(user), limits_(limits), who_(std::move(who)) {}
 
@@ -171,7 +173,7 @@ void link::adopt(std::unique_ptr<connection> fresh, hello const& said) {
     // A new link knows of nothing that is to go on: whom the other end means was here before, as who is started again.
     std::string const reason =
         (begun_ ? "" : "this process is not the one that it goes on with: ") + beyond_sent(said.received);
-    log(log_level::warning, who_ + ": " + reason);
+    warn(who_ + ": " + reason);
     net::refuse(*fresh, reason);
     if (!begun_) give_up(reason, false);
     return;
@@ -467,8 +469,7 @@ void link::closed(std::string const& reason) {
   auto const grace = cut_ ? std::max(limits_.reconnect, limits_.handshake) : limits_.reconnect;
   if (ready_) {
     deadline_ = network_.now() + grace;
-    log(log_level::warning,
-        who_ + ": " + reason + "; it may come back within " + seconds_text(grace));
+    warn(who_ + ": " + reason + "; it may come back within " + seconds_text(grace));
     interrupted(reason);
   }
   if (dials_) return retry(reason);
@@ -517,6 +518,7 @@ class doorkeeper::guest final : public frame_receiver {
     if (auto const why = connection_->shown().objection(said_->as)) return turn_away(*why);
     if (keeper_.open_) enter();
   }
+  void warn(std::string const& sentence) override { keeper_.refusals_.tell(sentence, keeper_.network_.now()); }
   void closed(std::string const&) override { leave(); }
 
   /// Once the door is open: those whose hello has been read.

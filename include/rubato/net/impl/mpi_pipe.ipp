@@ -301,7 +301,8 @@ void mpi_pipe::fail(log_level level, std::string const& reason) {
   auto* const owner = owner_;
   shut();
   std::string const sentence = fmt::format("{}: {}", name_, reason);
-  log(level, sentence);
+  if (level == log_level::warning && owner != nullptr) owner->warn(sentence);
+  else log(level, sentence);
   if (owner != nullptr) owner->closed(sentence);
 }
 

@@ -16,6 +16,7 @@
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
+#include "rubato/net/refusal_log.hpp"
 #include "rubato/transport/processes/borrowed_frame.hpp"
 #include "rubato/transport/processes/enrolled_links.hpp"
 #include "rubato/transport/processes/lent_messages.hpp"
@@ -160,6 +161,7 @@ class peer_links final : public enrolled_links {
   update_pool copies_;                     ///< there, of what is elsewhere
   std::deque<neighbor> neighbors_;  ///< by rank, this peer itself among them
   net::doorkeeper door_;
+  net::refusal_log refusals_{"a peer"};
   std::unique_ptr<net::listener> listener_;
   std::atomic<std::uint32_t> large_arriving_ = 0;  ///< messages
 };

@@ -15,6 +15,7 @@
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
+#include "rubato/net/refusal_log.hpp"
 #include "rubato/server/blueprint.hpp"
 #include "rubato/server/shard.hpp"
 #include "rubato/transport/processes/chunk_arena.hpp"
@@ -212,6 +213,7 @@ class server_process final : coordinator_user {
 
   net::doorkeeper door_;
   std::unique_ptr<net::listener> listener_;
+  net::refusal_log refusals_{bound().text()};
   coordinator_link coordinator_;
   wait_watch watch_;
 

@@ -36,6 +36,10 @@ struct coordinator_process::guest final : net::link_user {
   void end(net::link&, wire::frame_header const& header) override { all.end(*this, header); }
   void resumed(net::link&) override { all.note_connection(*this, true); }
   void broken(net::link&, std::string const&) override { all.note_connection(*this, false); }
+  void warn(net::link&, std::string const& sentence) override {
+    if (place) net::log(net::log_level::warning, sentence);
+    else all.refusals_.tell(sentence, all.network_->now());
+  }
   void lost(net::link&, std::string const& reason, bool expected) override { all.miss(*this, reason, expected); }
   /// Why one that says this, and has shown itself to be that, cannot go on as this guest.
   [[nodiscard]] std::optional<std::string> objection(net::hello const& said, net::peer_identity const& to) const {
@@ -258,7 +262,7 @@ void coordinator_process::welcome(std::unique_ptr<net::connection> fresh, net::h
   }
   if (auto const why = at->second->objection(said, fresh->shown())) {
     server_stats::add(stats_->refused, 1);
-    net::log(net::log_level::warning, fresh->peer() + ": refused: " + *why);
+    refusals_.tell(fresh->peer() + ": refused: " + *why, network_->now());
     return net::refuse(*fresh, *why);
   }
   server_stats::add(stats_->reconnects, 1);

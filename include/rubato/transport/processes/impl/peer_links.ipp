@@ -140,8 +140,7 @@ std::optional<std::string> peer_links::objection(net::hello const& said, net::pe
 
 void peer_links::welcome(std::unique_ptr<net::connection> guest, net::hello const& said) {
   if (auto const why = objection(said, guest->shown())) {
-    net::log(net::log_level::warning,
-             guest->peer() + ": peer " + std::to_string(said.number) + " was refused: " + *why);
+    refusals_.tell(guest->peer() + ": peer " + std::to_string(said.number) + " was refused: " + *why, network().now());
     return net::refuse(*guest, *why);
   }
   neighbor& other = neighbors_[said.number];

@@ -133,7 +133,7 @@ void server_process::open_door() {
 void server_process::welcome(std::unique_ptr<net::connection> guest, net::hello const& said) {
   std::string const name = "worker process " + std::to_string(said.number);
   auto const send_away = [&](std::string const& why, std::string const& reason) {
-    net::log(net::log_level::warning, guest->peer() + ": " + name + " was refused: " + why);
+    refusals_.tell(guest->peer() + ": " + name + " was refused: " + why, network_->now());
     net::refuse(*guest, reason);
   };
   if (auto const why = guest->shown().objection(said.as, said.number)) return send_away(*why, *why);
