@@ -17,11 +17,15 @@
 #include <rubato/net/link.hpp>
 #include <rubato/protocol/asp.hpp>
 #include <rubato/protocol/bsp.hpp>
+#include <rubato/protocol/merge.hpp>
 #include <rubato/protocol/protocol.hpp>
 #include <rubato/protocol/ssp.hpp>
 #include <rubato/protocol/visibility.hpp>
 #include <rubato/server/blueprint.hpp>
+#include <rubato/storage/sparse.hpp>
+#include <rubato/storage/table_description.hpp>
 
+#include "patience.hpp"
 #include "transport/processes/server_process_bench.hpp"
 
 using namespace rubato;
@@ -495,4 +499,43 @@ TEST_CASE("server: a coordinator of more servers than there are here, and one th
     coordinator.admit(0);
     CHECK_THROWS_WITH(server.run(), Contains("before it gave this server its number"));
   }
+}
+
+TEST_CASE("server: initial values are taken from worker process 0, and nobody else", "[tcp]") {
+  test::log_capture const log;
+  net::asio_network network;
+  test::temporary_folder const folder;
+  net::deployment place;
+  place.as = net::role::server;
+  place.rank = 0;
+  place.coordinator.path = folder.file("coordinator");
+  place.listen = {.host = {}, .path = folder.file("server")};
+  place.silence = long_silence;
+  blueprint const plan(std::vector<rules>{asp{}}, 1, {describe(sparse<std::int64_t, sum>{.rows = 0})}, {});
+  played_coordinator coordinator(network, place.coordinator, false);
+  detail::server_process server(std::make_unique<net::asio_network>(), plan, plan.agreement(), place, 1 << 20, 1 << 20);
+  auto const until = [&](auto condition) {
+    for (auto const end = net::network::clock::now() + test::patience; net::network::clock::now() < end;) {
+      if (condition()) return true;
+      server.poll();
+      network.run_one(net::network::clock::now() + 1ms);
+    }
+    return false;
+  };
+  REQUIRE(until([&] { return coordinator.is_up(); }));
+  coordinator.welcome(0);
+  coordinator.admit(first_worker.value());
+  coordinator.admit(second_worker.value());
+  worker_peer second(network, server.bound(), second_worker.value());
+  REQUIRE(until([&] { return second.is_up(); }));
+  second.give(1, 5);
+  CHECK(until([&] { return server.stats().connections_lost == 1; }));
+  worker_peer first(network, server.bound(), first_worker.value());
+  REQUIRE(until([&] { return first.is_up(); }));
+  first.give(2, 7);
+  CHECK(until([&] { return first.has_arrived(); }));
+  CHECK(first.lost_for() == "");
+  CHECK(server.stats().connections_lost == 1);
+  CHECK_THAT(log.warnings(), Contains("worker process 1: initial values came from it, expected them from process 0"));
+  coordinator.shut_down();
 }

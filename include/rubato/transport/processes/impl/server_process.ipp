@@ -197,6 +197,8 @@ void server_process::end(session& s, wire::frame_header const& header) {
     case wire::kind::commit: return take_commit(s, header);
     case wire::kind::request: return take_request(s, s.arriving.take_request());
     case wire::kind::values:
+      if (stage_ == stage_id{} && s.process != 0)
+        throw wire::frame_error("initial values came from it, expected them from process 0");
       if (stage_ != stage_id{} && !has_tables(s))
         throw wire::frame_error("values of rows came from a process that does not have the tables");
       return s.arriving.take_values(header.table, *shard_, stage_ == stage_id{});
