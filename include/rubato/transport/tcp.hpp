@@ -79,7 +79,8 @@ struct tcp {
   [[nodiscard]] static tcp from_environment(std::uint32_t threads = 1);
 
   using runtime_type = tcp_runtime;
-  /// Joins the run, or begins to listen. @throws option_error for what cannot be meant; lost_error, or
+  /// Joins the run, or begins to listen. @throws option_error for what cannot be meant, and for more than 2519 tables;
+  /// lost_error, or
   /// error with errc::refused, when it is not let in
   [[nodiscard]] std::unique_ptr<tcp_runtime> open(run_setup setup) const;
 

@@ -43,6 +43,9 @@ class serving_process final : public tcp_runtime {
   std::unique_ptr<coordinator_process> coordinator_;
 };
 
+/// Tables of a cluster over processes: a commit says of each what it has of it, and frames have room for so many.
+[[nodiscard]] std::size_t tables_max();
+
 /// What `tcp::open` makes, without a check of what there are no sockets for.
 [[nodiscard]] std::unique_ptr<tcp_runtime> open_process(tcp const& options, run_setup setup);
 

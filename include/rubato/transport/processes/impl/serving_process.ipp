@@ -1,13 +1,19 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <string>
 #include <utility>
 
 #include "rubato/core/error.hpp"
 #include "rubato/net/asio_network.hpp"
+#include "rubato/net/connection.hpp"
 #include "rubato/transport/processes/local_model.hpp"
 #include "rubato/transport/processes/serving_process.hpp"
 #include "rubato/transport/processes/worker_process.hpp"
+#include "rubato/wire/messages.hpp"
 
 namespace rubato {
 
@@ -65,10 +71,22 @@ void serving_process::cut(server_id) {
   throw usage_error(errc::stale_handle, "cut: only worker processes are connected to servers");
 }
 
+std::size_t tables_max() {
+  wire::commit_meta said;
+  std::size_t const of_none = wire::to_bytes(said).size();
+  said.parts.resize(1);
+  std::size_t const of_each = wire::to_bytes(said).size() - of_none;
+  constexpr std::size_t numbers = std::size_t{std::numeric_limits<decltype(wire::frame_header::table)>::max()} + 1;
+  return std::min(numbers, (net::connection_options().meta_max - of_none) / of_each);
+}
+
 std::unique_ptr<tcp_runtime> open_process(tcp const& options, run_setup setup) {
   if (options.place.servers == 0)
     throw option_error("a cluster's tables are on servers, but the number of servers is 0: expected 1 or more "
                        "(RUBATO_SERVERS, rubato-launch -s); peers, which have none, make a peer_group");
+  if (setup.tables.size() > tables_max())
+    throw option_error("tables: " + std::to_string(setup.tables.size()) + ", expected at most " +
+                       std::to_string(tables_max()) + " where they are in other processes");
   if (options.place.logs) net::set_log_format(*options.place.logs);
   if (options.place.as == net::role::worker) return std::make_unique<worker_process>(options, std::move(setup));
   return std::make_unique<serving_process>(options, beside_local_models(std::move(setup)));
