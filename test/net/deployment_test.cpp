@@ -396,16 +396,25 @@ TEST_CASE("what cannot be meant does not pass the check", "[net][deployment]") {
       "deployment::coordinator must have a host and a port other than 0, but is ':0'; from_environment() takes it from "
       "what a launcher says");
   CHECK_THROWS_WITH((deployment{.coordinator = here, .silence = 0s}.check()),
-                    "deployment::silence must be at least 1 ms, but is 0");
+                    "deployment::silence, in milliseconds, must be between 1 and 1000000000000, but is 0");
+  for (auto const member : {&deployment::silence, &deployment::reconnect, &deployment::patience}) {
+    deployment d{.coordinator = here};
+    d.*member = std::chrono::milliseconds(1'000'000'000'000);
+    CHECK_NOTHROW(d.check());
+    d.*member += 1ms;
+    CHECK_THROWS_AS(d.check(), option_error);
+    d.*member = std::chrono::milliseconds::max();  // moments would be before now
+    CHECK_THROWS_AS(d.check(), option_error);
+  }
   CHECK_THROWS_WITH((deployment{.coordinator = here, .long_wait = std::chrono::milliseconds::max()}.check()),
                     "deployment::long_wait, in milliseconds, must be between 0 and 1000000000000, but is "
                     "9223372036854775807");
   CHECK_THROWS_WITH((deployment{.coordinator = here, .breaks_max = 0}.check()),
                     "deployment::breaks_max must be between 1 and 2147483647, but is 0");
   CHECK_THROWS_WITH((deployment{.coordinator = here, .reconnect = -1ms}.check()),
-                    "deployment::reconnect must be at least 0 ms, but is -1");
+                    "deployment::reconnect, in milliseconds, must be between 0 and 1000000000000, but is -1");
   CHECK_THROWS_WITH((deployment{.coordinator = here, .patience = 0s}.check()),
-                    "deployment::patience must be at least 1 ms, but is 0");
+                    "deployment::patience, in milliseconds, must be between 1 and 1000000000000, but is 0");
   CHECK_THROWS_WITH(
       (deployment{.coordinator = here, .keys = {.tls = net::tls_files{"c", "", "a"}}}.check()),
       "tls_files must name three files, but certificate is 'c', key is '' and authority is 'a'");
