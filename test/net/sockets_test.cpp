@@ -220,6 +220,42 @@ TEST_CASE("files that come with bytes are not kept, asked for or not", "[net]") 
   }
 }
 
+namespace {
+
+/// A socket that nobody listens at, as one leaves who is killed.
+void leave_socket(std::string const& path) {
+  int const stale = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  std::memcpy(where.sun_path, path.data(), path.size());
+  REQUIRE(::bind(stale, reinterpret_cast<sockaddr const*>(&where), sizeof where) == 0);
+  ::close(stale);
+}
+
+}  // namespace
+
+TEST_CASE("who chooses the name of its socket removes those of others who chose one and were killed", "[net]") {
+  temporary_folder const folder;
+  std::string const begin = folder.file("c.server-");
+  pair_of_ends lives;
+  lives.listen("unix:" + begin + "*");
+  std::string const dead = begin + "0123456789abcdef";
+  leave_socket(dead);
+  std::ofstream(dead + ".lock") << "";
+  std::vector<std::string> const others{begin + "somebody", begin + "0123456789abcdef0",
+                                        folder.file("d.server-0123456789abcdef")};
+  for (auto const& path : others) leave_socket(path);
+  std::ofstream(begin + "fedcba9876543210") << "no socket";
+  pair_of_ends fresh;
+  fresh.listen("unix:" + begin + "*");
+  CHECK_FALSE(std::filesystem::exists(dead));
+  CHECK_FALSE(std::filesystem::exists(dead + ".lock"));
+  for (auto const& path : others) CHECK(std::filesystem::exists(path));
+  CHECK(std::filesystem::exists(begin + "fedcba9876543210"));
+  CHECK(std::filesystem::exists(lives.listener->bound().path));
+  CHECK(std::filesystem::exists(fresh.listener->bound().path));
+}
+
 TEST_CASE("a Unix-domain socket's file", "[net]") {
   temporary_folder const folder;
   std::string const path = folder.file("socket");

@@ -30,7 +30,8 @@ class path_lock {
   int file_ = -1;
 };
 
-/// The address with a name of a file that nobody else chooses, where that was left to the network.
+/// The address with a name of a file that nobody else chooses, where that was left to the network. Removes what those
+/// left there who chose such names and were killed.
 [[nodiscard]] address chosen(address at);
 
 /// A socket that listens at an address, of either kind; its `path_lock` is held.

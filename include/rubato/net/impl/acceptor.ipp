@@ -11,7 +11,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <random>
+#include <string>
+#include <system_error>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -97,6 +100,25 @@ void bind_tcp(acceptor_type& acceptor, asio::io_context& context, address const&
   require(error, at);
 }
 
+/// Sockets of such chosen names whose processes have died. Who lives has the lock before there is a socket.
+void remove_left_behind(std::string const& prefix) {
+  namespace files = std::filesystem;
+  std::error_code none;
+  for (files::directory_iterator at(files::path(prefix + "x").parent_path(), none), end; !none && at != end;
+       at.increment(none)) {
+    std::string const path = at->path().string();
+    std::error_code gone;
+    bool const is_chosen = path.starts_with(prefix) && path.size() == prefix.size() + 16 &&
+                           path.find_first_not_of("0123456789abcdef", prefix.size()) == std::string::npos;
+    if (!is_chosen || !files::is_socket(at->symlink_status(gone))) continue;
+    try {
+      path_lock const mine({.host = {}, .port = 0, .path = path});
+      ::unlink(path.c_str());
+    } catch (error const&) {  // it lives, or is another user's
+    }
+  }
+}
+
 }  // namespace
 
 void close_on_exec(int socket) noexcept { ::fcntl(socket, F_SETFD, FD_CLOEXEC); }
@@ -114,8 +136,9 @@ endpoint unix_endpoint(address const& at) {
 /// At random: processes in containers have the same numbers, and who has died may have left its file.
 address chosen(address at) {
   if (!at.is_unix() || at.path.back() != '*') return at;
-  std::random_device random;
   at.path.pop_back();
+  remove_left_behind(at.path);
+  std::random_device random;
   at.path += fmt::format("{:08x}{:08x}", random(), random());
   return at;
 }
