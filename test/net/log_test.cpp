@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -50,6 +51,21 @@ TEST_CASE("a log that cannot be written disturbs nobody, and goes on with the ne
   is_full = false;
   net::log(net::log_level::info, "second");
   CHECK(written == std::vector<std::string>{"second"});
+}
+
+TEST_CASE("a sink may set another one, and what it logs itself goes nowhere", "[net]") {
+  std::vector<std::string> written;
+  auto const shared = std::make_shared<int>(7);
+  log_of_one_test const log([&, shared](net::log_level, std::string_view line) {
+    net::log(net::log_level::warning, "of its own");
+    net::set_log([&](net::log_level, std::string_view later) { written.push_back("later: " + std::string(later)); });
+    CHECK(*shared == 7);  // what it has captured is still there
+    written.emplace_back(line);
+  });
+  net::log(net::log_level::warning, "first");
+  CHECK(shared.use_count() == 1);  // and is gone with it
+  net::log(net::log_level::warning, "second");
+  CHECK(written == std::vector<std::string>{"first", "later: second"});
 }
 
 TEST_CASE("refusal_log: each is told of, but of a flood only the first, and that there are more", "[net]") {

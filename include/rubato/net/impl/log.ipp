@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <ctime>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -32,8 +33,9 @@ void warnings_to_stderr(log_level level, std::string_view line) {
 }
 
 struct shared_sink {
-  std::mutex mutex;
-  log_sink sink = warnings_to_stderr;
+  std::recursive_mutex mutex;  // a sink may set another one
+  std::shared_ptr<log_sink const> sink = std::make_shared<log_sink const>(warnings_to_stderr);
+  bool writes = false;
 };
 
 // Never destroyed: other threads may still log while the process ends.
@@ -99,17 +101,23 @@ std::string log_line(log_format how, std::chrono::system_clock::time_point when,
 void set_log_format(log_format how) { format_of_warnings = how; }
 
 void set_log(log_sink sink) {
+  auto next = std::make_shared<log_sink const>(sink ? std::move(sink) : log_sink(warnings_to_stderr));
   std::lock_guard const lock(the_sink().mutex);
-  the_sink().sink = sink ? std::move(sink) : log_sink(warnings_to_stderr);
+  the_sink().sink.swap(next);
 }
 
 void log(log_level level, std::string const& line) {
-  std::lock_guard const lock(the_sink().mutex);
+  shared_sink& all = the_sink();
+  std::lock_guard const lock(all.mutex);
+  if (all.writes) return;  // a line of the sink's own
+  all.writes = true;
   try {
     constexpr std::size_t most = 4000;
-    the_sink().sink(level, printable(line, most));
+    auto const sink = all.sink;  // one that is replaced meanwhile lives until it returns
+    (*sink)(level, printable(line, most));
   } catch (...) {  // a full disk under the log ends no run
   }
+  all.writes = false;
 }
 
 }  // namespace rubato::net
