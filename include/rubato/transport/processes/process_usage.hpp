@@ -26,8 +26,7 @@ class process_usage {
   [[nodiscard]] limit take_rows(std::uint32_t process, commit_message const& m);
   /// The commit has been refused after all: the rows that the last `take_rows` took belong to nobody.
   void give_back();
-  /// What a stage has emptied belongs to nobody.
-  /// The same where only these rows, in any order, are left. O(rows × log)
+  /// Of the table only these rows, in any order, are left: the others belong to nobody. O(rows × log)
   void keep_only(std::size_t table, std::vector<std::uint64_t> rows);
 
   [[nodiscard]] bool counts() const noexcept { return limits_.rows_max != 0 || limits_.bytes_max != 0; }
