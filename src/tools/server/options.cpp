@@ -293,7 +293,7 @@ Environment; the option beside a variable wins, whatever the variable says:
                           --tls-certificate, --tls-key, --tls-authority
   RUBATO_ON_LOSS          --on-loss [end]
   RUBATO_SILENCE, RUBATO_RECONNECT, RUBATO_PATIENCE
-                          --silence, --reconnect, --patience, in seconds [5, 2, 60]
+                          --silence (the same for all processes), --reconnect, --patience, in seconds [5, 2, 60]
   RUBATO_BREAKS_MAX       --breaks-max [20]
   RUBATO_LONG_WAIT        seconds after which this server says who waits for whom; 0: never (no option) [60]
   RUBATO_CHECK_FINITE     1: --check-finite
