@@ -24,8 +24,8 @@ struct identified_ratings {
 ///
 /// Which of them it is, and whether it is packed by gzip, is told from the content. Ids are any numbers from 1 to
 /// 2^64 − 1, with gaps or without; users and items are numbered in ascending order of their ids, so that memory goes
-/// by how many there are. Times are checked, and not kept. Lines may end in CRLF,
-/// and empty ones may follow the last.
+/// by how many there are. Times are checked, and not kept. Lines may end in CRLF, and empty ones may follow
+/// the last.
 ///
 /// @throws data_error `file:line: what, expected …` for a field that is missing, one too many or no number, a rating
 ///   that is not finite, an id of 0 or too large, and an item that a user has rated in two lines; `file: …` for a

@@ -80,8 +80,7 @@ struct tcp {
 
   using runtime_type = tcp_runtime;
   /// Joins the run, or begins to listen. @throws option_error for what cannot be meant, and for more than 2519 tables;
-  /// lost_error, or
-  /// error with errc::refused, when it is not let in
+  /// lost_error, or error with errc::refused, when it is not let in
   [[nodiscard]] std::unique_ptr<tcp_runtime> open(run_setup setup) const;
 
   using peer_runtime_type = tcp_peer_runtime;

@@ -9,9 +9,9 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "rubato/core/thread_source.hpp"
 #include "rubato/net/deployment.hpp"
 #include "rubato/net/link.hpp"
 #include "rubato/net/network.hpp"
@@ -38,7 +38,8 @@ namespace rubato::detail {
 void check_memory(blueprint const& plan, net::deployment const& place);
 
 /// A server process: one shard of every table, behind links to the worker processes, under the orders of
-/// the coordinator. All of it lives in one thread, so nothing is locked.
+/// the coordinator. All of it lives in one thread, so nothing is locked; only large tables are made on another one,
+/// which nobody uses before.
 class server_process final : coordinator_user {
  public:
   /// `sparse_max` bytes of rows of sparse tables come in one frame at most; `held_max` bytes of one
@@ -47,6 +48,7 @@ class server_process final : coordinator_user {
   server_process(std::unique_ptr<net::network> network, blueprint const& plan, std::string agreed,
                  net::deployment const& place, std::uint64_t sparse_max,
                  std::uint64_t held_max = std::uint64_t{1} << 30);
+  ~server_process() override;
 
   /// Serves until all workers have left, or `stop` is called.
   /// @throws lost_error when the coordinator is lost, or ends the run because somebody else is; error
@@ -222,7 +224,7 @@ class server_process final : coordinator_user {
   std::unique_ptr<shard> built_;              ///< what is to be served
   std::exception_ptr not_built_;              ///< why it could not be
   std::atomic<bool> is_built_ = false;        ///< or has failed: nobody has seen it yet
-  std::jthread builder_;                      ///< last: it uses the others
+  std::unique_ptr<running_thread> builder_;
 };
 
 }  // namespace rubato::detail

@@ -5,7 +5,6 @@
 #include <exception>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <variant>
 
@@ -55,6 +54,10 @@ server_process::server_process(std::unique_ptr<net::network> network, blueprint 
                     .pid = 0,
                     .place_key = {}}),
       watch_(*network_, place.long_wait, [this] { return waits_since(); }, [this] { return who_waits(); }) {}
+
+server_process::~server_process() {
+  if (builder_) builder_->join();
+}
 
 void server_process::run() {
   while (!over_ && !stop_asked_) {
@@ -353,7 +356,7 @@ void server_process::welcomed(wire::welcome const& w) {
   // What takes long goes on beside the network: others are to hear that this server is here.
   constexpr std::uint64_t built_at_once_max = 64 * 1024 * 1024;
   if (plan_.bytes_of(*self_) <= built_at_once_max || !build_beside()) answering_for_itself([this] { build(); });
-  if (!builder_.joinable()) serve();
+  if (!builder_) serve();
 }
 
 void server_process::build() {
@@ -372,7 +375,7 @@ bool server_process::build_beside() {
     network_->interrupt();
   };
   try {
-    builder_ = std::jthread(all);
+    builder_ = network_->threads().start(all);
     return true;
   } catch (std::system_error const&) {
     return false;
@@ -383,7 +386,7 @@ bool server_process::build_beside() {
 void server_process::begin_serving() try {
   if (!is_built_) return;
   is_built_ = false;
-  builder_.join();
+  std::exchange(builder_, nullptr)->join();
   if (over_) return;
   answering_for_itself([this] {
     if (not_built_) std::rethrow_exception(not_built_);
@@ -411,7 +414,7 @@ bool server_process::may_share_memory() const {
 }
 
 void server_process::told(wire::control_message const& said) {
-  if (builder_.joinable()) return early_.push_back(said);
+  if (builder_) return early_.push_back(said);
   if (!shard_) throw wire::frame_error("the coordinator said something before it gave this server its number");
   answering_for_itself([&] { std::visit([this](auto const& m) { this->on(m); }, said); });
 }
