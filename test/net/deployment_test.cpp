@@ -451,7 +451,7 @@ TEST_CASE("a server listens where the coordinator can be reached from", "[net][d
   server.announce = net::address::parse("127.0.0.1:7");  // a forwarder, which must know where to forward to
   CHECK(server.listening().text() == "127.0.0.1:0");
   server.announce.reset();
-  server.coordinator.path = "/" + std::string(78, 'x');
+  server.coordinator.path = "/" + std::string(net::coordinator_path_max - 1, 'x');
   CHECK(server.listening().text() == "unix:" + server.coordinator.path + ".server-*");
   server.coordinator.path += "x";  // which would be too long with a number after it
   CHECK(server.listening().text() == "127.0.0.1:0");

@@ -1,11 +1,15 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 // What rubato-launch gives the processes that it starts.
 #include <catch2/catch.hpp>
+#include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <string>
+
+#include <rubato/net/deployment.hpp>
 
 #include "tools/launched.hpp"
 
@@ -71,6 +75,30 @@ TEST_CASE("each place of a run has a key of its own, whatever process has it", "
   for (auto const& key : all) CHECK(matches(key, "[0-9a-f]{64}"));
   REQUIRE(both_lives.size() == 2);
   CHECK(both_lives[0] == both_lives[1]);
+}
+
+TEST_CASE("where one process listens is not said to all of a run", "[tools][launch]") {
+  for (char const* const one : {"RUBATO_LISTEN", "RUBATO_ANNOUNCE"}) ::setenv(one, "127.0.0.1:4711", 1);
+  auto const result = run_shell("echo =$RUBATO_LISTEN$RUBATO_ANNOUNCE", {"-n", "1", "--no-prefix"});
+  for (char const* const one : {"RUBATO_LISTEN", "RUBATO_ANNOUNCE"}) ::unsetenv(one);
+  CHECK(result.output == "=\n");  // of the worker, and servers say nothing
+}
+
+TEST_CASE("the coordinator's directory leaves room for the names of servers beside it", "[tools][launch]") {
+  for (std::size_t const length : {53U, 54U}) {
+    std::string folder = "/tmp/" + std::to_string(::getpid()) + "-";
+    folder.resize(length, 'x');
+    std::filesystem::create_directory(folder);
+    std::string const script = "echo ${RUBATO_COORDINATOR#unix:}";
+    auto const result = run_shell("TMPDIR=" + folder + " exec " RUBATO_LAUNCH_PROGRAM
+                                  " -n 1 --no-prefix --server-command true --grace 30 -- sh -c '" + script + "'",
+                                  {"-n", "1", "--no-prefix", "--grace", "30"});
+    std::filesystem::remove_all(folder);
+    net::deployment server{.as = net::role::server};
+    server.coordinator.path = lines_of(result.output).at(0);
+    CHECK(server.coordinator.path.starts_with(folder) == (length == 53));
+    CHECK(server.listening().is_unix());
+  }
 }
 
 TEST_CASE("the coordinator's directory is private, and gone after the run", "[tools][launch]") {

@@ -173,3 +173,21 @@ TEST_CASE("limits are options as deployments have them, and formats of the log a
   CHECK_THAT(complaint({"--rows", "3", "--log-format", "xml"}),
              Contains("--log-format: \"xml\"") && Contains("text, keyvalue or json"));
 }
+
+TEST_CASE("rubato-server refuses options that its protocol does nothing with") {
+  for (auto const& [protocol, option, of] : std::vector<std::array<std::string, 3>>{
+           {"bsp", "--staleness", "ssp, con_sgd, dyn_sgd"},
+           {"dyn_sgd", "--lambda", "con_sgd, adsp"},
+           {"ssp", "--check-period", "adsp"},
+           {"ada_comm", "--epoch", "adsp"},
+           {"con_sgd", "--probe-period", "adsp"},
+           {"asp", "--first-rate", "adsp"},
+           {"fixed_ada_comm", "--first-steps", "ada_comm"},
+           {"adsp", "--interval", "ada_comm"},
+           {"ssp", "--gamma", "ada_comm"}})
+    CHECK(complaint({"--rows", "7", "--storage", "multi_version", "--protocol", protocol, option, "1"}) ==
+          option + ": is of " + of + ", expected none with --protocol " + protocol);
+  CHECK(complaint({"--rows", "7", "--no-search"}) == "--no-search: is of adsp, expected none with --protocol ssp");
+  CHECK(complaint({"--rows", "7", "--protocol", "adsp", "--no-search", "--lambda", "0.5"}).empty());
+  CHECK(complaint({"--rows", "7", "--staleness", "2"}).empty());
+}

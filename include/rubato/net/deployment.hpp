@@ -44,6 +44,10 @@ struct server_limits {
   std::uint64_t bytes_max = 0;
 };
 
+/// Characters of the path of a coordinator's Unix-domain socket that leave room for what servers and peers add to it,
+/// who listen beside it: of 107 that such a path may have.
+inline constexpr std::size_t coordinator_path_max = 107 - 28;
+
 /// A process's place in a run of several processes.
 struct deployment {
   role as = role::worker;  ///< what this process is

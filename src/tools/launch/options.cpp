@@ -28,7 +28,8 @@ constexpr char const* after_the_options =
     R"(Processes find their places in the environment: RUBATO_ROLE, RANK, WORLD_SIZE (workers), LOCAL_RANK (of
 workers), RUBATO_SERVERS, RUBATO_COORDINATOR, RUBATO_TOKEN, RUBATO_PLACE_KEY, RUBATO_ON_LOSS,
 RUBATO_LOG_FORMAT and MASTER_ADDR are set here; what else rubato-launch was started with reaches them
-unchanged, such as RUBATO_SILENCE, RUBATO_RECONNECT and RUBATO_PATIENCE (see rubato-server --help).
+unchanged, such as RUBATO_SILENCE, RUBATO_RECONNECT and RUBATO_PATIENCE (see rubato-server --help), but for
+RUBATO_LISTEN and RUBATO_ANNOUNCE, which say where one process is.
 
 Signals: SIGINT, SIGTERM, SIGHUP and SIGQUIT end the run, a second SIGINT at once; SIGUSR1 and SIGUSR2 are
 passed on. Where rubato-launch itself is killed (SIGKILL), the system kills its processes, but not those that they have
@@ -44,7 +45,7 @@ Environment:
                   written, and of Rubato in the processes, which are passed on behind their prefix, as are
                   the program's own (--no-prefix leaves it out)
   TMPDIR          folder in which the coordinator's socket is put, and others beside it [/tmp, which is taken also
-                  where it is relative, or longer than the names of sockets may be: 59 characters]
+                  where it is relative, or longer than the names of sockets leave room for: 53 characters]
 
 Exit code:
   0        every worker ended well; with go-on one at least, and the servers with it: a worker that was lost,

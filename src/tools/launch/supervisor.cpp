@@ -37,13 +37,18 @@ namespace {
 namespace asio = boost::asio;
 using net::role;
 
+constexpr std::string_view coordinator_socket = "/coordinator";
+constexpr std::size_t temporary_path_max =
+    net::coordinator_path_max - std::string_view("/rubato-XXXXXX").size() - coordinator_socket.size();
+static_assert(temporary_path_max == 53, "the help says how many");
+
 // Only this user can enter it, so only this user's processes reach the coordinator's socket.
 class private_directory {
  public:
   private_directory() {
     char const* const wished = std::getenv("TMPDIR");
-    // The path of a socket may have about a hundred characters, with what is added here.
-    bool const fits = wished != nullptr && *wished == '/' && std::strlen(wished) < 60;
+    // With what is added here, and to the names of others beside it.
+    bool const fits = wished != nullptr && *wished == '/' && std::strlen(wished) <= temporary_path_max;
     path_ = std::string(fits ? wished : "/tmp") + "/rubato-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr) {
       throw std::system_error(errno, std::generic_category(),
@@ -77,6 +82,7 @@ std::vector<std::string> inherited_environment() {
       "RUBATO_ROLE",  "RANK",           "WORLD_SIZE",  "RUBATO_SERVERS", "RUBATO_COORDINATOR",
       "RUBATO_TOKEN", "RUBATO_ON_LOSS", "MASTER_ADDR", "LOCAL_RANK",     "RUBATO_TOKEN_FILE",
       "RUBATO_LOG_FORMAT", "RUBATO_PLACE_KEY",
+      "RUBATO_LISTEN", "RUBATO_ANNOUNCE",  // of one process, and never of several
   };
   std::vector<std::string> result;
   for (char** line = ::environ; *line != nullptr; ++line) {
@@ -308,7 +314,7 @@ std::vector<std::string> supervisor::environment_of(member const& m) const {
   if (m.as == role::worker) set("LOCAL_RANK", m.rank);
   set("WORLD_SIZE", options_.workers);
   set("RUBATO_SERVERS", options_.servers);
-  set("RUBATO_COORDINATOR", fmt::format("unix:{}/coordinator", directory_->path()));
+  set("RUBATO_COORDINATOR", fmt::format("unix:{}{}", directory_->path(), coordinator_socket));
   set("RUBATO_TOKEN", token_);
   set("RUBATO_PLACE_KEY", m.key);
   set("RUBATO_ON_LOSS", options_.when_lost == net::on_loss::end ? "end" : "go-on");

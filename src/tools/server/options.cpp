@@ -320,6 +320,25 @@ void refuse_options_of_servers(CLI::App const& app) {
       throw option_error(std::string(name) + ": is for servers; this process is the coordinator");
 }
 
+/// Nobody is to believe that they do something.
+void refuse_options_of_other_protocols(CLI::App const& app, std::string const& protocol) {
+  using names = std::vector<std::string>;
+  static std::pair<char const*, names> const all[] = {{"--staleness", {"ssp", "con_sgd", "dyn_sgd"}},
+                                                      {"--lambda", {"con_sgd", "adsp"}},
+                                                      {"--check-period", {"adsp"}},
+                                                      {"--epoch", {"adsp"}},
+                                                      {"--probe-period", {"adsp"}},
+                                                      {"--first-rate", {"adsp"}},
+                                                      {"--no-search", {"adsp"}},
+                                                      {"--first-steps", {"ada_comm"}},
+                                                      {"--interval", {"ada_comm"}},
+                                                      {"--gamma", {"ada_comm"}}};
+  for (auto const& [name, of] : all)
+    if (app.count(name) != 0 && std::ranges::find(of, protocol) == of.end())
+      throw option_error(
+          fmt::format("{}: is of {}, expected none with --protocol {}", name, fmt::join(of, ", "), protocol));
+}
+
 }  // namespace
 
 std::optional<options> parse(int argc, char const* const* argv, int& exit_code) {
@@ -359,6 +378,7 @@ std::optional<options> parse(int argc, char const* const* argv, int& exit_code) 
   }
   interpret(o, t);
   if (t.role == "coordinator") refuse_options_of_servers(app);
+  refuse_options_of_other_protocols(app, o.protocol);
   read_token(o, t.token_file);
   check(o);
   return o;

@@ -390,9 +390,8 @@ deployment deployment::from_environment() {
 address deployment::listening() const {
   if (listen) return absolute(*listen);
   // Whoever reaches the coordinator's socket mostly reaches one beside it: on this machine, by this user.
-  constexpr std::size_t longest = 107 - 28;  // of a path, and of what is put for the `*`
   if (std::string const beside = absolute(coordinator).path;
-      coordinator.is_unix() && !announce && beside.size() <= longest)
+      coordinator.is_unix() && !announce && beside.size() <= coordinator_path_max)
     return {.host = {}, .port = 0, .path = beside + "." + to_string(as) + "-*"};
   if (!keys.beyond_loopback || coordinator.is_loopback()) return {.host = "127.0.0.1", .port = 0};
   bool const by_ipv6 = coordinator.host.find(':') != std::string::npos;
