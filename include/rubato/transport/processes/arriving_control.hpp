@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rubato/core/error.hpp"
 #include "rubato/wire/control.hpp"
 #include "rubato/wire/frame.hpp"
 
@@ -49,7 +50,8 @@ class arriving_control {
   std::size_t length_ = 0;
 };
 
-/// The bytes of a message to the coordinator. @throws option_error where it would not be read, as it has more than `most`
+/// The bytes of a message to the coordinator. @throws option_error where it would not be read, as these are more than
+/// `most`
 [[nodiscard]] inline std::vector<std::byte> encode_at_most(wire::control_message const& message, std::uint64_t most) {
   auto bytes = wire::encode(message);
   if (bytes.size() > most)
