@@ -40,7 +40,7 @@ TEST_CASE("feature_rarity: all rows over those in which a feature occurs, 0 wher
   CHECK(rarity[3] == 0.0F);
 }
 
-TEST_CASE("feature_rarity: counts more rows than a float tells apart") {
+TEST_CASE("feature_rarity: counts more rows than a float tells apart", "[numeric]") {
   constexpr std::size_t rows = (std::size_t{1} << 24) + 2;
   rubato::data::dataset_builder all(1);
   all.reserve(rows, rows);
