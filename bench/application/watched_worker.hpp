@@ -18,6 +18,7 @@ class watched_worker {
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return worker_.rank(); }
   [[nodiscard]] std::uint32_t count() const noexcept { return worker_.count(); }
+  [[nodiscard]] bool has_joined() const noexcept { return worker_.has_joined(); }
   [[nodiscard]] clock_index clock() const noexcept { return worker_.clock(); }
 
   template <std::size_t I>
