@@ -240,9 +240,9 @@ TEST_CASE("limits go with one server, and with updates that count by a weight as
   refused(with(rules(vap{}), momentum{.mu = 0.5}), 1, table, "more than their weight says");
   refused(with(rules(vap{}), adam{}), 1, table, "more than their weight says");
   refused(with(rules(dyn_sgd{}), vap{}.admission()), 1, multi_version{table}, "more than their weight says");
-  refused(with(vap{}, significance{}), 1, table, "leave it out");
+  refused(with(vap{}, significance{}), 1, table, ": use send_all");
   refused(vap{}, 1, dense<double>{.rows = 4, .filter = {.largest = 0.1, .small = small_entries::carry}},
-          "or set .filter.small = small_entries::drop");
+          ": use .filter.small = small_entries::drop");
   CHECK_NOTHROW(blueprint(vap{}, 1, {describe(dense<double>{.rows = 4, .filter = {.threshold = 0.1}})}));
   CHECK_FALSE(blueprint(vap{}, 1, {describe(table)}).shares_reads());
 }

@@ -179,7 +179,7 @@ bool makes_sense(combination const& c, std::uint32_t servers) {
   if (p.merge.versioned() && how != kept::versions) return false;            // nowhere to keep them
   if (by_element && how == kept::versions) return false;                     // steps have no parts
   if (p.merge.keeps_copies() && how != kept::dense) return false;            // copies of all rows
-  if (c.codec.updates && p.admission.limits()) return false;                 // counts what has been pushed
+  if ((c.codec.updates || p.filter) && p.admission.limits()) return false;   // counts what has been pushed
   if (c.codec.updates && p.filter && p.filter->type() == typeid(lazy_upload)) return false;  // as do differences
   if (p.filter && !filter_makes_sense(*p.filter, p, how)) return false;
   return !p.visibility.synchronized() || !(by_element || p.merge.decay());   // steps have an order

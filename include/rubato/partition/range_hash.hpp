@@ -17,7 +17,7 @@ namespace rubato {
 struct range_hash {
   std::uint64_t runs_per_server = 16;   ///< for bounded tables; below 2³²
   std::uint64_t rows_per_run = 1024;    ///< for unbounded ones
-
+  /// @throws option_error
   void check() const {
     detail::expect_option(runs_per_server < std::uint64_t{1} << 32, "range_hash: runs_per_server", runs_per_server,
                           "below 2^32");

@@ -101,7 +101,14 @@ TEST_CASE("server: it is heard of while it makes large tables, and then does wha
     slow_store::is = slow_store::state::fails;
     CHECK_THROWS_WITH(server.run(), Contains("server 0: there is no such disk"));
   }
-  SECTION("the run is over before") {
+  SECTION("the run ends before") {
+    coordinator.shut_down();
+    REQUIRE(until([&] { return coordinator.has_arrived(); }));
+    coordinator.leave();
+    slow_store::is = slow_store::state::is_there;
+    CHECK_NOTHROW(server.run());
+  }
+  SECTION("the coordinator is gone before") {
     coordinator.leave();
     CHECK_FALSE(until([&] { return false; }));
     CHECK_THAT(server.failure(), Contains("the coordinator was lost"));

@@ -220,8 +220,8 @@ void table_blueprint::check(std::size_t number, rules const& protocol) const {
            ".codec.updates out");
   bool const carries = !description_.filter.off() && description_.filter.small == small_entries::carry;
   if (protocol.admission.limits() && (protocol.filter || carries))
-    refuse("a filter carries a part of its updates to later commits, which this admission does not count: leave it "
-           "out" + std::string(carries ? ", or set .filter.small = small_entries::drop" : ""));
+    refuse("a filter carries a part of its updates to later commits, which this admission does not count: use " +
+           std::string(protocol.filter ? "send_all" : ".filter.small = small_entries::drop"));
   bool const compares_with_read = merge.elements() != nullptr && merge.elements()->copy() == worker_copy::as_read;
   if (protocol.renews && (merge.versioned() || compares_with_read))
     refuse("this merge goes by what a worker has read, which is not what it renews ahead of time: leave reads() out");

@@ -356,7 +356,7 @@ void server_process::welcomed(wire::welcome const& w) {
   // What takes long goes on beside the network: others are to hear that this server is here.
   constexpr std::uint64_t built_at_once_max = 64 * 1024 * 1024;
   if (plan_.bytes_of(*self_) <= built_at_once_max || !build_beside()) answering_for_itself([this] { build(); });
-  if (!builder_) serve();
+  if (!builder_) answering_for_itself([this] { serve(); });
 }
 
 void server_process::build() {
@@ -390,8 +390,8 @@ void server_process::begin_serving() try {
   if (over_) return;
   answering_for_itself([this] {
     if (not_built_) std::rethrow_exception(not_built_);
+    serve();
   });
-  serve();
   for (wire::control_message const& said : std::exchange(early_, {})) told(said);
 } catch (std::exception const& e) {  // as a link would
   if (!failure_) fail(errc::bad_frame, e.what());
@@ -414,6 +414,7 @@ bool server_process::may_share_memory() const {
 }
 
 void server_process::told(wire::control_message const& said) {
+  if (auto const* const end = std::get_if<wire::shut_down>(&said)) return on(*end);  // nothing comes after it
   if (builder_) return early_.push_back(said);
   if (!shard_) throw wire::frame_error("the coordinator said something before it gave this server its number");
   answering_for_itself([&] { std::visit([this](auto const& m) { this->on(m); }, said); });
