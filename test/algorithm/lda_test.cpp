@@ -17,6 +17,7 @@
 #include <rubato/data/bag_of_words.hpp>
 #include <rubato/rubato.hpp>
 
+#include "algorithm/algorithms.hpp"
 #include "data/real_data.hpp"
 #include "seeds.hpp"
 
@@ -279,6 +280,11 @@ TEST_CASE("lda: a state takes over from another what it is told to, and nothing 
     CHECK(looked_at.has_topics(d) == taken);
     if (taken) CHECK(std::ranges::equal(std::as_const(looked_at).topics_of(d), std::as_const(trained).topics_of(d)));
   }
+}
+
+TEST_CASE("lda: a worker that joins is refused, as its documents are others' already", "[algorithm]") {
+  ra::lda_state state(few_documents().documents, {.topics = 4, .sweeps = 2});
+  CHECK_THROWS_WITH(sampled(state, rb::test::with_joiner(), rb::bsp{}), Contains("lda: worker 4 has joined"));
 }
 
 TEST_CASE("lda: options that cannot be meant are refused", "[algorithm]") {

@@ -20,6 +20,7 @@
 #include <rubato/partition/hash.hpp>
 #include <rubato/rubato.hpp>
 
+#include "algorithm/algorithms.hpp"
 #include "data/real_data.hpp"
 #include "seeds.hpp"
 
@@ -281,6 +282,11 @@ TEST_CASE("mf: objective and rmse are those of the ratings at hand", "[algorithm
   CHECK(ra::rmse(all, m) == Approx(std::sqrt(3.0)));
   CHECK(ra::factor_objective<double>(all, m.users, m.items, 0.5, 2, {1, 2}) == Approx(4 + 0.5 * 3));
   CHECK(ra::rmse(rd::ratings(2, 2, {}), m) == 0);
+}
+
+TEST_CASE("mf: a worker that joins is refused, as its users are others' already", "[algorithm]") {
+  CHECK_THROWS_WITH(mf_trained<float>(mf_ratings(), {.rank = 3, .sweeps = 2}, rb::test::with_joiner(), rb::bsp{}),
+                    Contains("factorize: worker 4 has joined"));
 }
 
 TEST_CASE("mf: options that cannot be meant are refused by name", "[algorithm]") {

@@ -9,6 +9,7 @@
 #include "rubato/algorithm/lda_sampler.hpp"
 #include "rubato/algorithm/lda_state.hpp"
 #include "rubato/algorithm/line_range.hpp"
+#include "rubato/algorithm/stage_setting.hpp"
 #include "rubato/core/table.hpp"
 #include "rubato/data/bag_of_words.hpp"
 #include "rubato/protocol/merge.hpp"
@@ -93,12 +94,14 @@ void lda_clock(Worker& worker, lda_batch const& batch, lda_sampler& sampler) {
 /// counts below zero are then taken for zero in probabilities.
 ///
 /// With one worker under BSP and `batch` 1 this is the sequential sampler, draw for draw. `step` is priced at the
-/// tokens times the topics. The tables are the first two of the cluster, merged by `sum`; workers must neither join
-/// nor leave. Memory: for each different word of a batch topics × 8 bytes, for each of a worker's entries 4.
+/// tokens times the topics. The tables are the first two of the cluster, merged by `sum`; workers must not leave,
+/// and who joins is refused. Memory: for each different word of a batch topics × 8 bytes, for each of a worker's entries 4.
 /// @param state of these tables; shared by the workers of a process
+/// @throws usage_error in a worker that has joined the run
 /// Source: 001 §2.1 and §5 (topic modeling); T. Griffiths, M. Steyvers, PNAS 101, 2004, for the sampler.
 template <class Worker>
 void lda(Worker& worker, lda_state& state) {
+  detail::expect_not_joined(worker, "lda");
   auto const batches = detail::lda_batches(state, worker.rank(), worker.count());
   lda_sampler sampler(state);
   detail::lda_start(worker, batches, sampler);

@@ -132,10 +132,12 @@ class mf_part {
 ///     model.items = cluster.parameters();
 ///     use(model, algorithm::rmse(test, model));
 ///
-/// `after(sweep)` is called after each sweep, from 0. @throws as `mf_part`
+/// `after(sweep)` is called after each sweep, from 0. @throws as `mf_part`; usage_error in a worker that has joined
+/// the run
 template <class Worker, std::floating_point Real, class After = void (*)(std::int64_t)>
 void factorize(Worker& worker, data::ratings const& train, mf_model<Real>& model, mf_options const& o,
                After after = [](std::int64_t) {}) {
+  detail::expect_not_joined(worker, "factorize");
   mf_part<Real> part(train, model, o, worker.rank(), worker.count());
   for (std::int64_t s = 0; s < o.sweeps; ++s) {
     part.sweep(worker);
