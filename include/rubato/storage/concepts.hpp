@@ -54,7 +54,8 @@ class store_host;
 /// listed; a store that is not bounded gets lists only. Rows are within the shape, and are never named
 /// twice in one update. That is all that the servers, the caches, the simulator and the network ask for.
 ///
-/// Calls come one at a time, unless the store says that it can do with more:
+/// Calls come one at a time, but not always of one thread: a server process may make a large store on a thread of its
+/// own before it serves it. Unless the store says that it can do with more:
 ///
 /// | expression                   | meaning |
 /// |------------------------------|---------|
