@@ -65,7 +65,7 @@ peer_metrics some_peer_metrics() {
 std::vector<control_message> samples() {
   shard_counters const counters{1, 2, 3, 4};
   return {
-      registration{role::server, 4U, "127.0.0.1:4711", "protocol ssp(3)", 99, {1, 2, 3}},
+      registration{role::server, 4U, "127.0.0.1:4711", "protocol ssp(3)", 99, {1, 2, 3}, 7, 60000},
       registration{role::coordinator, std::nullopt, "", std::string(300, '\0'), 0, {}},
       welcome{1, 2, 3, true, {"unix:/a", "", "[::1]:2"}, {1, 2, 255}},
       ready{4096, true, 3, true, 9, 12},

@@ -65,8 +65,8 @@ struct deployment {
   std::optional<address> announce = {};
   security keys = {};  ///< what processes prove to each other; the same on all
   on_loss when_lost = on_loss::end;  ///< what becomes of the run
-  /// A connection on which nothing comes for so long is taken for broken. The same on all: a process says that it is
-  /// there several times in its own.
+  /// A connection on which nothing comes for so long is taken for broken. The same on all, as a process says that
+  /// it is there several times in its own; the coordinator refuses who has another.
   std::chrono::milliseconds silence{5000};
   /// A process whose connection broke may come back within this time; then it is lost.
   std::chrono::milliseconds reconnect{2000};

@@ -35,7 +35,7 @@ struct frame_header {
 };
 
 inline constexpr std::uint32_t frame_magic = 0x4F544252;  // "RBTO"
-inline constexpr std::uint8_t frame_version = 11;
+inline constexpr std::uint8_t frame_version = 12;
 inline constexpr std::size_t frame_header_size = 40;
 
 /// Frames with this bit in their kind are kept until the other end has acknowledged them, and sent

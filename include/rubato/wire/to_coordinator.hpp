@@ -29,10 +29,11 @@ struct registration {
   std::uint32_t pid = 0;
   secret place_key{};  ///< a digest of `net::deployment::place_key`; zeros: it has none
   std::uint64_t life = 0;  ///< that of `net::process_identity`
+  std::int64_t silence = 0;  ///< that of `net::deployment`, in milliseconds
 
   template <class Archive>
   void serialize(Archive& ar, unsigned) {
-    ar & as & rank & listens & agreed & pid & place_key & life;
+    ar & as & rank & listens & agreed & pid & place_key & life & silence;
   }
 };
 /// The answer, once all servers are there.

@@ -176,7 +176,7 @@ class stranger final : public net::link_user {
  public:
   stranger(net::network& where, net::address const& to, std::uint64_t session,
            std::chrono::milliseconds silence = 5s, net::role as = net::role::worker)
-      : link_(where, *this, limits(silence, as), "the coordinator") {
+      : silence_(silence), link_(where, *this, limits(silence, as), "the coordinator") {
     net::hello h;
     h.as = as;
     h.session = session;
@@ -185,7 +185,10 @@ class stranger final : public net::link_user {
   void register_itself(net::role as = net::role::worker) {
     register_itself({.as = as, .rank = std::nullopt, .listens = {}, .agreed = agreed, .pid = 0});
   }
-  void register_itself(wire::registration const& self) { say(self); }
+  void register_itself(wire::registration self) {
+    self.silence = silence_.count();
+    say(self);
+  }
   void say(wire::control_message const& m) {
     link_.send_reliable(+wire::kind::control, wire::encode(m));
     link_.flush();
@@ -214,6 +217,7 @@ class stranger final : public net::link_user {
   bool is_in_ = false;
   std::string lost_for_;
   std::vector<std::byte> arriving_;
+  std::chrono::milliseconds silence_;
   net::link link_;
 };
 

@@ -200,7 +200,7 @@ TEST_CASE("coordinator: a flood of those who say nonsense, or go again, does not
         babble(network, run.place().coordinator);
         continue;
       }
-      stranger guest(network, run.place().coordinator, session);
+      stranger guest(network, run.place().coordinator, session, 60s);
       REQUIRE(test::run_until(network, [&] { return guest.is_up(); }));
       if (what == flood::of_breaks) {
         guest.cut();
@@ -265,7 +265,7 @@ TEST_CASE("coordinator: who never says who it is is sent away, however often its
   member const server(network, run.place(), net::role::server);
   member const worker(network, run.place(), net::role::worker);  // and nobody waits for who is missing
   REQUIRE(test::run_until(network, [&] { return worker.is_in(); }));
-  stranger guest(network, run.place().coordinator, 77);
+  stranger guest(network, run.place().coordinator, 77, 60s);
   auto const is_sent_away = [&] { return !guest.lost_for().empty(); };
   // What the coordinator hears next after 50 s is a break. One that a busy machine lets stand still counts anew.
   for (int breaks = 0; breaks < 200 && !is_sent_away(); ++breaks) {

@@ -29,7 +29,7 @@ using Catch::Contains;
 TEST_CASE("coordinator: who is not there any more does not keep out who has other tables", "[tcp]") {
   coordinated const run(60s);
   net::asio_network network, its_own;
-  std::optional<stranger> first(std::in_place, its_own, run.place().coordinator, 77);
+  std::optional<stranger> first(std::in_place, its_own, run.place().coordinator, 77, 60s);
   first->register_itself();
   REQUIRE(test::run_until(its_own, [&] { return first->is_up() && first->has_arrived(); }));
   std::string const now = GENERATE("is there", "has left", "has a broken connection");
@@ -53,7 +53,7 @@ TEST_CASE("coordinator: who comes in the place of one whose connection is broken
   std::atomic<std::chrono::milliseconds> ahead = 0ms;
   coordinated const run(60s, asp{}, std::make_unique<hurried_network>(ahead));
   net::asio_network network, its_own, elsewhere;
-  stranger known(its_own, run.place().coordinator, 77);
+  stranger known(its_own, run.place().coordinator, 77, 60s);
   known.register_itself();
   REQUIRE(test::run_until(its_own, [&] { return known.is_up() && known.has_arrived(); }));
   known.cut();  // and it may come back, for as long as a handshake takes
@@ -65,7 +65,7 @@ TEST_CASE("coordinator: who comes in the place of one whose connection is broken
     REQUIRE(test::run_until(network, [&] { return server.has_heard<wire::admission>() || server.is_in(); }));
     CHECK_FALSE(newcomer->is_in());
     ahead = 10s;
-    stranger const another(network, run.place().coordinator, 78);  // it looks at the time when it hears something
+    stranger const another(network, run.place().coordinator, 78, 60s);  // it looks at the time when it hears something
     CHECK(test::run_until(network, [&] { return newcomer->is_in(); }));
   }
   SECTION("or it is back") {
@@ -133,7 +133,7 @@ TEST_CASE("coordinator: who shows the key of its place is let in at once, starte
   });
   coordinated const run(60s);
   net::asio_network network, its_own;
-  stranger first(its_own, run.place().coordinator, 77), again(network, run.place().coordinator, 78);
+  stranger first(its_own, run.place().coordinator, 77, 60s), again(network, run.place().coordinator, 78, 60s);
   wire::secret const none{}, key{1, 2, 3}, other_key{1, 2, 4};
   auto const [had, shown, is_same] = GENERATE_COPY(Catch::Generators::table<wire::secret, wire::secret, bool>(
       {{key, key, true}, {key, other_key, false}, {key, none, false}, {none, none, false}}));
@@ -176,7 +176,7 @@ TEST_CASE("coordinator: the first run waits for those whose connection is broken
   coordinated const run(60s, asp{}, std::make_unique<hurried_network>(ahead), 2, {}, 60s);
   net::asio_network network, its_own;
   member const server(network, run.place(), net::role::server);
-  stranger cut_off(its_own, run.place().coordinator, 77);
+  stranger cut_off(its_own, run.place().coordinator, 77, 60s);
   cut_off.register_itself({.as = net::role::worker, .rank = 0U, .listens = {}, .agreed = agreed, .pid = 0});
   cut_off.say(wire::ready{1, false, 0, false});
   REQUIRE(test::run_until(its_own, [&] { return cut_off.is_up() && cut_off.has_arrived(); }));
@@ -204,7 +204,7 @@ TEST_CASE("coordinator: patience is not begun anew by who comes and goes again",
   member const waiting(network, run.place(), net::role::worker);
   REQUIRE(test::run_until(network, [&] { return waiting.is_in(); }));
   auto const look_at_the_time = [&](std::uint64_t session) {  // as it does when it hears something
-    stranger const another(network, run.place().coordinator, session);
+    stranger const another(network, run.place().coordinator, session, 60s);
     REQUIRE(test::run_until(network, [&] { return another.is_up(); }));
   };
   // All are there, and nobody waits, but while it is away: 40 s each time, of 60 s.
@@ -221,7 +221,7 @@ TEST_CASE("coordinator: patience is not begun anew by who comes and goes again",
   // At the first that comes it looks at the time, and lets the second one in only where some of that is left: then it
   // would be told too, but later.
   for (std::uint64_t const session : {78U, 79U}) {
-    stranger const another(network, run.place().coordinator, session);
+    stranger const another(network, run.place().coordinator, session, 60s);
     REQUIRE(test::run_until(network, [&] { return is_told() || another.is_up(); }));
   }
   REQUIRE(is_told());

@@ -380,6 +380,10 @@ TEST_CASE("peer control: who has no place is told why") {
   CHECK_THAT(peers_refusal([&] { (void)b.come(0, "them"); }),
              Contains("peer 0 (process 102) is of another group") && Contains("\"them\"") && Contains("\"us\""));
   CHECK_THAT(b.control.awaited(), Contains("peers 0 and 1") && Contains("is of another group"));
+  wire::registration other_silence{.as = net::role::worker, .rank = 0U, .listens = "", .agreed = "us", .pid = 7};
+  other_silence.silence = 60000;
+  CHECK_THAT(peers_refusal([&] { (void)b.control.enroll(other_silence, {}); }),
+             Contains("peer 0 (process 7) has a silence (RUBATO_SILENCE) of 60000 ms; expected the coordinator's, 0"));
   CHECK_THAT(peers_refusal([&] {
                (void)b.control.enroll({net::role::server, 0U, "here", "us", 1, {}}, {});
              }),

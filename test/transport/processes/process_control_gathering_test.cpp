@@ -158,6 +158,20 @@ TEST_CASE("process_control: what is agreed on is what those say who are here, no
   CHECK_THAT(refusal_of([&] { (void)b.come(1, "bsp; 2 rows"); }), Contains("expected \"ssp; 3 rows\""));
 }
 
+TEST_CASE("process_control: who takes silent ones for lost after another time is told so, and so are others") {
+  process_control::options o{.workers = 2, .servers = 1};
+  o.silence = std::chrono::seconds(5);
+  bench b(o);
+  wire::registration r{.as = net::role::worker, .rank = 0U, .listens = "", .agreed = "", .pid = 1};
+  r.silence = GENERATE(60'000, 4'999);
+  std::string const other = "worker 0 (process 1) has a silence (RUBATO_SILENCE) of " + std::to_string(r.silence) +
+                            " ms; expected the coordinator's, 5000 ms: the same on all";
+  CHECK(refusal_of([&] { (void)b.control.enroll(r, {}); }) == other);
+  CHECK_THAT(b.control.awaited(), Contains(other));
+  r.silence = 5000;
+  CHECK(b.control.enroll(r, {}).at == nth_worker(0));
+}
+
 TEST_CASE("process_control: who does not agree is told who says what") {
   bench b(2, 3);
   (void)b.come(1, "ssp; 2 servers; table 0: 500 rows; table 1: 7 rows");

@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -37,6 +38,7 @@ class peer_control final : public coordination {
     std::uint32_t peers = 1;
     detail::parameters_shape shape{};
     std::string agreed{};  ///< what all must agree on
+    std::chrono::milliseconds silence{};  ///< that of `net::deployment`, the same on all
   };
 
   explicit peer_control(options o);

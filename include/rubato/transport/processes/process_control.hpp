@@ -1,6 +1,7 @@
 // Copyright (c) the Rubato authors. Distributed under the Boost Software License, Version 1.0.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -48,6 +49,7 @@ class process_control final : public coordination, run_control::carrier {
     std::vector<bool> moves_tables{};
     /// What all must agree on, where the coordinator itself has it; empty: what those say who are there.
     std::string agreed{};
+    std::chrono::milliseconds silence{};  ///< that of `net::deployment`, the same on all
   };
 
   process_control(std::span<rules const> protocols, options const& o);

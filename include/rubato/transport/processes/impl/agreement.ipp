@@ -94,4 +94,11 @@ disagreement difference(std::string_view here, std::string_view there) {
   return {quoted(here, same), quoted(there, same)};
 }
 
+std::optional<std::string> difference_of_silence(std::string const& who, std::int64_t theirs,
+                                                 std::chrono::milliseconds here) {
+  if (theirs == here.count()) return std::nullopt;
+  return who + " has a silence (RUBATO_SILENCE) of " + std::to_string(theirs) + " ms; expected the coordinator's, " +
+         std::to_string(here.count()) + " ms: the same on all";
+}
+
 }  // namespace rubato::detail

@@ -86,6 +86,7 @@ coordinator_link::coordinator_link(net::network& where, coordinator_user& user,
   auto const [number, life] = network_.process();
   self_.pid = number;
   self_.life = life;
+  self_.silence = place.silence.count();
   if (!place.place_key.empty())
     self_.place_key =
         net::make_proof(std::as_bytes(std::span(place.place_key)), std::as_bytes(std::span("rubato place")));

@@ -71,7 +71,8 @@ coordinator_process::coordinator_process(std::unique_ptr<net::network> network,
                                                                   .servers = place.servers,
                                                                   .when_lost = place.when_lost,
                                                                   .moves_tables = std::move(moves_tables),
-                                                                  .agreed = std::move(agreed)})) {}
+                                                                  .agreed = std::move(agreed),
+                                                                  .silence = place.silence})) {}
 
 coordinator_process::coordinator_process(std::unique_ptr<net::network> network, net::deployment const& place,
                                          std::unique_ptr<coordination> control)

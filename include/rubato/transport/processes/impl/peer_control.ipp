@@ -66,17 +66,20 @@ peer_control::enrolment peer_control::enroll(wire::registration const& r, wire::
 }
 
 void peer_control::check_agreement(wire::registration const& r) {
+  std::string const who =
+      (r.rank ? "peer " + std::to_string(*r.rank) : "a peer") + " (process " + std::to_string(r.pid) + ")";
+  auto const turn_away = [&](std::string const& sentence) {
+    if (stage_ == stage_id{}) {
+      if (turned_away_.size() == turned_away_max && !turned_away_.contains(r.rank))
+        turned_away_.erase(turned_away_.begin());
+      turned_away_[r.rank] = sentence;
+    }
+    throw error(errc::refused, sentence);
+  };
+  if (auto const other = detail::difference_of_silence(who, r.silence, options_.silence)) turn_away(*other);
   if (r.agreed == options_.agreed) return;
   detail::disagreement const d = detail::difference(r.agreed, options_.agreed);
-  std::string const sentence = (r.rank ? "peer " + std::to_string(*r.rank) : "a peer") + " (process " +
-                               std::to_string(r.pid) + ") is of another group than the coordinator's: it says " +
-                               d.here + "; expected " + d.there;
-  if (stage_ == stage_id{}) {
-    if (turned_away_.size() == turned_away_max && !turned_away_.contains(r.rank))
-      turned_away_.erase(turned_away_.begin());
-    turned_away_[r.rank] = sentence;
-  }
-  throw error(errc::refused, sentence);
+  turn_away(who + " is of another group than the coordinator's: it says " + d.here + "; expected " + d.there);
 }
 
 std::uint32_t peer_control::number_for(wire::registration const& r) const {

@@ -485,7 +485,8 @@ peer_coordinator::peer_coordinator(tcp const& options, peer_setup setup, bool co
       std::make_unique<peer_control>(peer_control::options{.peers = setup.count,
                                                            .shape = {setup.element, setup.size},
                                                            .agreed = text_of_agreement(
-                                                               setup, *any, collective && any->sums())}));
+                                                               setup, *any, collective && any->sums()),
+                                                           .silence = options.place.silence}));
 }
 
 peer_report peer_coordinator::run(body_type) {

@@ -73,14 +73,18 @@ bool process_control::was_here(wire::registration const& r) const noexcept {
 
 /// What is agreed on is what those say who are here: who came first may have been the one that is wrong.
 void process_control::agree(wire::registration const& r) {
+  std::string const who =
+      (r.rank ? place{r.as, *r.rank}.name() : "a " + std::string(to_string(r.as))) + process_text(r.pid);
+  auto const turn_away = [&](std::string const& sentence) {
+    if (stage_ == stage_id{}) note_turned_away({r.as, r.rank}, sentence);
+    refuse(sentence);
+  };
+  if (auto const other = detail::difference_of_silence(who, r.silence, options_.silence)) turn_away(*other);
   if (is_empty() && stage_ == stage_id{}) agreed_ = options_.agreed.empty() ? r.agreed : options_.agreed;
   if (r.agreed == agreed_) return;
   detail::disagreement const d = detail::difference(r.agreed, agreed_);
-  std::string const who = r.rank ? place{r.as, *r.rank}.name() : "a " + std::string(to_string(r.as));
-  std::string const sentence = who + process_text(r.pid) + " runs another protocol or other tables than " +
-                               those_here() + ": it says " + d.here + "; expected " + d.there;
-  if (stage_ == stage_id{}) note_turned_away({r.as, r.rank}, sentence);
-  refuse(sentence);
+  turn_away(who + " runs another protocol or other tables than " + those_here() + ": it says " + d.here +
+            "; expected " + d.there);
 }
 
 /// Of as many places as are quoted; another takes the place of the first of them.
